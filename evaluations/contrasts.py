@@ -47,15 +47,15 @@ def _beside_first(
     subjects: Sequence[Subject],
     of: Mapping[str, Any],
     quantity: str,
-    told: Callable[[curves.Curve, curves.Curve], str],
+    of_pair: Callable[[curves.Curve, curves.Curve], str],
 ) -> list[DerivedRow]:
-    """Return what is told of the others' curves and that of the first subject beside them."""
+    """Return what ``of_pair`` says of each other curve and that of the first subject."""
 
     def of_one(other: Subject) -> str:
         first, mine = _curves(subjects[0], other, of)
         if not first.keys() & mine.keys():
             raise DerivedError("they have no size in common")
-        return told(mine, first)
+        return of_pair(mine, first)
 
     return rows_of(quantity, "paper 001, section V", subjects[1:], of_one)
 
@@ -66,7 +66,7 @@ def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
     named += [(name, "t_avg_us", True) for name in _TIMES]
     for benchmark, metric, lower in named:
 
-        def told(mine: curves.Curve, first: curves.Curve, lower: bool = lower) -> str:
+        def lead_of(mine: curves.Curve, first: curves.Curve, lower: bool = lower) -> str:
             places = {
                 "alike": curves.from_where_alike(mine, first, _ALIKE),
                 "ahead": curves.from_where_ahead(mine, first, lower_is_better=lower),
@@ -76,14 +76,14 @@ def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
 
         of = {"benchmark": benchmark, "metric": metric}
         quantity = f"{benchmark} beside {subjects[0].name}, up to the largest size"
-        rows += _beside_first(subjects, of, quantity, told)
+        rows += _beside_first(subjects, of, quantity, lead_of)
     return rows
 
 
 def _time_ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the times of collectives of the largest message relative to the first subject."""
 
-    def told(mine: curves.Curve, first: curves.Curve) -> str:
+    def ratio_at_largest(mine: curves.Curve, first: curves.Curve) -> str:
         size = max(first.keys() & mine.keys())
         return f"{mine[size] / first[size]:.3g} with {size} bytes"
 
@@ -91,7 +91,7 @@ def _time_ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
     for benchmark in _TIMES:
         of = {"benchmark": benchmark, "metric": "t_avg_us"}
         quantity = f"{benchmark} time relative to {subjects[0].name}"
-        rows += _beside_first(subjects, of, quantity, told)
+        rows += _beside_first(subjects, of, quantity, ratio_at_largest)
     return rows
 
 

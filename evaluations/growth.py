@@ -51,7 +51,7 @@ def _several(values: Mapping[Any, float]) -> Mapping[Any, float]:
 def _hpl_efficiency(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the change of HPL's efficiency: the peak of a process is the same, and cancels."""
 
-    def told(subject: Subject) -> str:
+    def change_of(subject: Subject) -> str:
         of = {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"}
         rates = _several(scaling.scaled(subject.series(of, "ranks"), "p"))
         fewest, most = min(rates), max(rates)
@@ -59,7 +59,7 @@ def _hpl_efficiency(subjects: Sequence[Subject]) -> list[DerivedRow]:
         return f"{change:+.1f} % from {fewest} to {most} processes"
 
     quantity = "efficiency of HPL in HPCC, relative change"
-    return rows_of(quantity, "paper 000, section 4.1.1", subjects, told)
+    return rows_of(quantity, "paper 000, section 4.1.1", subjects, change_of)
 
 
 def efficiencies_of(subject: Subject, benchmark: str) -> Mapping[int, float]:
@@ -96,7 +96,9 @@ def _efficiencies(subjects: Sequence[Subject]) -> list[DerivedRow]:
     for benchmark, (metric, model) in _EFFICIENCIES.items():
         is_strong = model.startswith("strong")
 
-        def told(subject: Subject, of: Any = (benchmark, metric), strong: bool = is_strong) -> str:
+        def efficiency_of(
+            subject: Subject, of: Any = (benchmark, metric), strong: bool = is_strong
+        ) -> str:
             parts = efficiencies_of(subject, of[0])
             least = min(parts, key=lambda p: parts[p])
             speed_up = ""
@@ -109,7 +111,7 @@ def _efficiencies(subjects: Sequence[Subject]) -> list[DerivedRow]:
             )
 
         quantity = f"{benchmark}: {'strong' if is_strong else 'weak'} efficiency"
-        rows += rows_of(quantity, "paper 002, section 7", subjects, told)
+        rows += rows_of(quantity, "paper 002, section 7", subjects, efficiency_of)
     return rows
 
 
@@ -140,14 +142,14 @@ def penalty_of(subject: Subject) -> Penalty:
 
 
 def _penalty(subjects: Sequence[Subject]) -> list[DerivedRow]:
-    def told(subject: Subject) -> str:
+    def penalty_in_words(subject: Subject) -> str:
         found = penalty_of(subject)
         return (
             f"{number(found.us)} us: {found.odd} beside {found.even} processes, {found.size} bytes"
         )
 
     quantity = "Allreduce, penalty of no power of two"
-    return rows_of(quantity, "paper 002, section 6.3", subjects, told)
+    return rows_of(quantity, "paper 002, section 6.3", subjects, penalty_in_words)
 
 
 def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
@@ -157,14 +159,14 @@ def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
         for test, sizes in tests.items():
             for size in sizes:
 
-                def told(subject: Subject, of: Any = (test, size), model: str = model) -> str:
+                def spread_of(subject: Subject, of: Any = (test, size), model: str = model) -> str:
                     asked = {"benchmark": of[0], "metric": "time_us", "bytes": of[1]}
                     found = _several(scaling.scaled(subject.series(asked, "processes"), model))
                     spread = scaling.spread(list(found.values()))
                     return f"{spread:.3g} from {min(found)} to {max(found)} processes"
 
                 quantity = f"{test} of {size} bytes, T/({model}): largest over smallest"
-                rows += rows_of(quantity, "paper 004, tests 4 to 8", subjects, told)
+                rows += rows_of(quantity, "paper 004, tests 4 to 8", subjects, spread_of)
     return rows
 
 
@@ -173,11 +175,11 @@ def _partners(subjects: Sequence[Subject]) -> list[DerivedRow]:
     rows = []
     for size in (8, 1_000_000):
 
-        def told(subject: Subject, size: int = size) -> str:
+        def spread_over_partners(subject: Subject, size: int = size) -> str:
             of = {"benchmark": "ping_pong", "metric": "time_us", "bytes": size}
             found = _several(subject.series(of, "peer"))
             return f"{scaling.spread(list(found.values())):.3g} over {len(found)} partners"
 
         quantity = f"ping-pong of {size} bytes with each rank: largest over smallest"
-        rows += rows_of(quantity, "paper 004, test 1", subjects, told)
+        rows += rows_of(quantity, "paper 004, test 1", subjects, spread_over_partners)
     return rows

@@ -84,7 +84,7 @@ class _Judged:
     further: int | None = field(default=None)
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         one = self.ratio
         if one.ratio is None:
             return f"{self.claim.words}: {one.remark}"
@@ -147,11 +147,11 @@ def _finding(clause: Clause, judged: Sequence[_Judged]) -> Finding:
     against = [one for one in judged if one.ratio.verdict is Relation.A_BETTER]
     needed = len(judged) if clause.needed is None else clause.needed
     if clause.none_against and against:
-        found = Finding(Outcome.DOES_NOT, against[0].told)
+        found = Finding(Outcome.DOES_NOT, against[0].words)
     elif len(held) + len(undecided) < needed:
-        found = Finding(Outcome.DOES_NOT, denied[0].told)
+        found = Finding(Outcome.DOES_NOT, denied[0].words)
     elif len(held) >= needed:
-        found = Finding(Outcome.HOLDS, held[-1].told)
+        found = Finding(Outcome.HOLDS, held[-1].words)
     else:
         worst = max(undecided, key=lambda one: math.inf if one.further is None else one.further)
         return Finding(Outcome.INCONCLUSIVE, _undecided(worst), worst.further)
@@ -168,4 +168,4 @@ def _undecided(one: _Judged) -> str:
         remedy = "no number of launches would decide"
     else:
         remedy = f"about {one.further} more launches of each would probably decide"
-    return f"{one.told}; {remedy}"
+    return f"{one.words}; {remedy}"

@@ -460,10 +460,10 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
         names, (first, second) = names[::-1], (second, first)
     places, apart = list(first[0]), _is_apart(settings, here)
 
-    def told(at: Any) -> str:
+    def lead_at(at: Any) -> str:
         return f"{names[0]} over {names[1]} at {at} {settings['along']}"
 
-    leads = [Claim(_at(first, at), _at(second, at), told(at), 1, apart=apart) for at in places]
+    leads = [Claim(_at(first, at), _at(second, at), lead_at(at), 1, apart=apart) for at in places]
     clauses = [Clause(leads, len(leads) // 2 + 1, none_against=True)]
     if settings.get("growing"):
         if len(places) < 2:

@@ -64,7 +64,7 @@ class Sampled:
     launches: int
 
     @property
-    def told(self) -> str:
+    def remark(self) -> str:
         """Return of how many launches it is, and its interval."""
         ends = "" if self.low is None else f", {self.low:.4g} to {self.high:.4g}"
         return f"derived, median of {self.launches}{ends}"

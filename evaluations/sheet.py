@@ -100,7 +100,7 @@ def _derived_row(value: PrintedValue, here: Cast, links: Mapping[str, float]) ->
         except DerivedError as reason:
             reasons.append(str(reason))
             continue
-        measured[subject.name], launches[subject.name] = found.value, found.told
+        measured[subject.name], launches[subject.name] = found.value, found.remark
     if not (measured or reasons):
         reasons = [f"nothing here stands for {value.derived['of'][0]}"]
     told = "" if measured else "; ".join(dict.fromkeys(reasons))
