@@ -81,6 +81,13 @@ def test_setup_of_one_stack_ends_with_its_own_sentence(broken, capsys):
     assert capsys.readouterr().err.endswith("clustergate: the disk is full; free some space\n")
 
 
+def test_setup_of_several_stacks_takes_each_that_is_named(broken, capsys):
+    named = ["--stack", "intel-mpi", "--stack", "openmpi"]
+    broken.clear()
+    assert main(["setup", "--site", "local", *named]) == 0
+    assert capsys.readouterr().out.splitlines() == ["intel-mpi 1 in ", "openmpi 1 in "]
+
+
 def test_what_several_stacks_have_in_common_is_told_once_and_first(broken):
     broken |= {"openmpi": FULL, "intel-mpi": FULL}
     told: list[str] = []

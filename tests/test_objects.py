@@ -47,9 +47,11 @@ def compiled(tmp_path, monkeypatch):
     def compile_with(name, abi, *options, version=3, only=("calls", "version", "pure")):
         prefix = tmp_path / name
         (prefix / "include").mkdir(parents=True, exist_ok=True)
-        (prefix / "include" / "mpi.h").write_text(HEADER.format(name=name, version=version))
+        header = HEADER.format(name=name.split()[0], version=version)
+        (prefix / "include" / "mpi.h").write_text(header)
         wrapper = prefix / "mpicc"
-        wrapper.write_text(f"#!/bin/sh\necho cc -I{prefix}/include -L{prefix}/lib -lmpi\n")
+        shown = f"cc -I{prefix}/include -pthread -L{prefix}/lib -lmpi"
+        wrapper.write_text(f"#!/bin/sh\necho '{shown}'\n")
         wrapper.chmod(0o755)
         before = len(called)
         log = tmp_path / "log"
@@ -119,3 +121,9 @@ def test_the_headers_of_one_abi_make_the_same_objects(stacks, tmp_path):
         objects_of = own.of([str(SOURCES / f"{name}.c") for name in names], ["-O3", "-w"])
         made.append([Path(one).read_bytes() for one in objects_of])
     assert made[0] == made[1]
+
+
+def test_a_wrapper_that_quotes_no_space_of_its_prefix_is_understood(compiled):
+    """As that of Open MPI."""
+    did, _ = compiled("openmpi of Prüf stand", SAME_ABI)
+    assert did == ["calls", "pure", "version"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import add_site, taken
+from clustergate.cli.selection import add_repeatable, add_site, taken
 from clustergate.sites import configs as sites
 from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.manifest import Manifest
@@ -24,7 +24,7 @@ DESCRIPTION = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_site(parser)
-    parser.add_argument("--stack", metavar="NAME", help="only this stack")
+    add_repeatable(parser, "--stack", "only this stack (repeatable)")
     parser.add_argument("--provider", choices=PROVIDERS, help="with --stack: its provider")
     parser.add_argument(
         "--settings",
@@ -55,11 +55,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Provide the stacks; an unavailable one is reported, and an error if it is required."""
     if arguments.stack and arguments.provider:
-        wanted = [StackRequest(arguments.stack, arguments.provider, arguments.settings)]
+        provider, settings = arguments.provider, arguments.settings
+        wanted = [StackRequest(name, provider, settings) for name in arguments.stack]
     else:
-        named = [arguments.stack] if arguments.stack else []
         site = sites.load(taken(arguments.site, sys.stderr).path)
-        wanted = [stack.request for stack in site.stacks_named(named)]
+        wanted = [stack.request for stack in site.stacks_named(arguments.stack)]
     # The option without a name is an empty list, and no option an empty tuple.
     every = arguments.applications == []
     applications = tuple(builds_on_request()) if every else arguments.applications

@@ -87,6 +87,9 @@ class Objects:
         words = shlex.split(ended.stdout)
         if ended.returncode or not words:
             raise ClustergateError("compiler.no-show", wrapper=self.wrapper)
+        if not all(Path(word[2:]).is_dir() for word in words if word.startswith("-I")):
+            # Open MPI's wrapper quotes no space of its prefix.
+            words = re.split(r"\s+(?=-)", ended.stdout.strip())
         own = (word for word in words[1:] if word.startswith(("-I", "-D", "-f", "-m", "-pthread")))
         return [words[0], *own]
 
