@@ -103,6 +103,26 @@ def test_without_a_clone_there_is_nothing_to_carry(installed, tmp_path):
         unpack(tmp_path / "folder", tmp_path / "state", say=print)
 
 
+def test_the_recipe_for_apptainer_copies_what_is_there_and_its_shell_is_linted(tmp_path):
+    """Apptainer itself is not needed: its shell lines are read by ShellCheck."""
+    text = (checkout() / "ci" / "container" / "clustergate.def").read_text(encoding="utf-8")
+    header, *parts = re.split(r"^%(\w+)$", text, flags=re.MULTILINE)
+    assert re.findall(r"^(\w+): \S+$", header, re.MULTILINE) == ["Bootstrap", "From"]
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert list(sections) == ["files", "post", "environment", "runscript"]
+    copied = [line.split()[0] for line in sections["files"].split("\n") if line.strip()]
+    assert "dist/*.whl" in copied
+    assert all((checkout() / name).is_file() for name in copied if not name.startswith("dist/"))
+    for name in ("post", "environment", "runscript"):
+        (tmp_path / name).write_text(sections[name])
+        linted = subprocess.run(
+            [str(Path(sys.executable).with_name("shellcheck")), "--shell=sh", str(tmp_path / name)],
+            capture_output=True,
+            text=True,
+        )
+        assert linted.returncode == 0, linted.stdout
+
+
 @pytest.mark.mpi
 @pytest.mark.long
 def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
