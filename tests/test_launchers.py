@@ -1,10 +1,13 @@
 """The launchers as ReFrame sees them: what each says, and where the job's driver runs."""
 
+import errno
+import os
 import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from reframe.core.backends import getlauncher
@@ -12,6 +15,7 @@ from reframe.core.launchers.local import LocalLauncher
 from reframe.core.schedulers import Job
 from reframe.core.schedulers.local import LocalJobScheduler
 
+from clustergate.launching import launchers
 from clustergate.launching.dialects import Layout, LayoutError
 from clustergate.launching.hostfiles import HostfileError, parse_hostfile
 from clustergate.launching.launchers import first_node_script
@@ -209,8 +213,8 @@ def test_the_command_over_ssh_survives_a_folder_with_spaces(tmp_path):
 
 def test_the_site_config_of_the_virtual_cluster_loads_and_fits_its_hostfile():
     partitions = sites.load(checkout() / "ci" / "virtual_cluster.py").partitions
-    launchers = [partition.launcher for partition in partitions]
-    assert launchers == ["clustergate-srun", "clustergate", "clustergate-ssh"]
+    named = [partition.launcher for partition in partitions]
+    assert named == ["clustergate-srun", "clustergate", "clustergate-ssh"]
     assert {partition.shape for partition in partitions} == {Shape(cores_per_node=2, nodes=4)}
 
 
@@ -228,3 +232,33 @@ def test_reframe_starts_the_script_of_a_job_whatever_its_folder_is_called(tmp_pa
     job._f_stdout.close()
     job._f_stderr.close()
     assert job.script_filename == "rfm_job.sh"
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this Python knows no pidfd")
+def test_the_end_of_a_job_here_is_noticed_when_it_comes(tmp_path, monkeypatch):
+    # As long as it takes: ReFrame asks once, and is told.
+    monkeypatch.setattr(launchers, "_LONGEST_WAIT_S", 300.0)
+    monkeypatch.setattr(LocalJobScheduler, "get_option", lambda scheduler, name: False)
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "rfm_job.sh"
+    script.write_text("#!/bin/sh\nsleep 0.2\nexit 7\n")
+    script.chmod(0o755)
+    job = Job.create(LocalJobScheduler(), LocalLauncher(), "rfm_job", script_filename=script.name)
+    job.scheduler.submit(job)
+    job.scheduler.poll(job)
+    assert job.exitcode == 7
+    # Who asks again is not kept waiting, nor who has no job.
+    job.scheduler.poll(job)
+    job.scheduler.poll(None)
+
+
+def test_a_job_here_is_asked_about_where_the_kernel_tells_of_no_end(monkeypatch):
+    def refused(process):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    asked = []
+    monkeypatch.setattr(os, "pidfd_open", refused, raising=False)
+    monkeypatch.setattr(launchers, "_poll", lambda scheduler, *jobs: asked.extend(jobs))
+    job = SimpleNamespace(jobid=1)
+    LocalJobScheduler.poll(None, job)
+    assert asked == [job]

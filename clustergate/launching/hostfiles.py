@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
 from clustergate.model import ClustergateError
 from clustergate.paths import site_file
 from clustergate.wording.reasons import Reason, reason
@@ -153,6 +151,9 @@ def expand(nodes: str) -> list[str]:
 
     Raises :class:`HostfileError` for what is not such a list.
     """
+    # Only here and below: a driver, which has no list as a rule, would take longer to start.
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
     names: list[str] = []
     for pattern in re.split(r",(?![^\[]*\])", nodes):
         if not _PATTERN.fullmatch(pattern):
@@ -171,6 +172,8 @@ def fold(names: Iterable[str]) -> str:
 
     Raises :class:`HostfileError` for what is no node name.
     """
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
     folded = NodeSet.fromlist([_name(name) for name in names], resolver=RESOLVER_NOGROUP)
     # Slurm takes ranges in the last number of a name only.
     folded.fold_axis = (-1,)

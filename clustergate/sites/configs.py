@@ -210,13 +210,10 @@ def _prepare_reframe() -> None:
     Also remove the log that it keeps in the temporary folder until it knows a better place.
     """
     # Imported, they register themselves.
-    from reframe.core import fields, logging
+    from reframe.core import logging
 
     import clustergate.launching.launchers  # noqa: F401
 
-    # Of each case it reads all variables, its deprecated ones too, and looks each time through all
-    # files on the stack for whom to warn: a fifth of a dry run. No check of the suite uses them.
-    fields.user_deprecation_warning = lambda *message: None
     with contextlib.suppress(AttributeError):
         # Outside of ReFrame there is none.
         for name in logging.log_files():
