@@ -41,7 +41,6 @@ from clustergate.benchmarks.hpl.output import (
     compare_with_expectation,
     half_unit,
     hpl_flops,
-    is_title,
     read_counts,
     read_hpl,
     read_parameters,
@@ -429,8 +428,6 @@ class _Text(Text):
                 raise self.error("output.not-checked")
             within = self.end.removeprefix("End of ").removesuffix(" section.")
             raise self.error("output.misplaced", what=f'"{line}"', due=f"the end of {within}")
-        if is_title(line):
-            raise self.error("output.second-run")
         if _NODES.pattern.fullmatch(line):
             raise self.error("output.stray", what=f'"{line}"')
         super().refuse_figures()

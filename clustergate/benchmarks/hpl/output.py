@@ -224,7 +224,9 @@ class Parameters:
                 and result.n in (test.n, test.n - test.n % max(test.nb, 1))
                 and result[2:] == test[2:]
             )
-        return re.fullmatch(test.variant, result.variant) is not None and result[1:] == test[1:]
+        return result == test or (
+            result[1:] == test[1:] and re.fullmatch(test.variant, result.variant) is not None
+        )
 
 
 def is_title(line: str) -> bool:
@@ -503,7 +505,6 @@ def compare_with_expectation(
 def _next_result(
     text: Text, test: _Test, done: int, parameters: Parameters
 ) -> tuple[int, re.Match[str]]:
-    declared = parameters.count()
     for line in text:
         if line.startswith("W") and (match := _RESULT.fullmatch(line)):
             n, nb, p, q = map(int, match.group("n", "nb", "p", "q"))
@@ -514,10 +515,10 @@ def _next_result(
             _check_columns(text, match, parameters)
             return text.number, match
         if line.startswith("Finished ") or line.lower() == _END.lower():
-            facts = {"what": f"the end of the tests after {done} of {declared} results"}
+            facts = {"what": f"the end of the tests after {done} of {parameters.count()} results"}
             raise text.error("output.misplaced", due=_named(test), **facts)
         text.refuse_figures()
-    raise text.cut_off(f"result {done + 1} of {declared} ({_named(test)})")
+    raise text.cut_off(f"result {done + 1} of {parameters.count()} ({_named(test)})")
 
 
 def _check_columns(text: Text, match: re.Match[str], parameters: Parameters) -> None:
