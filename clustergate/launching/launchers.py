@@ -35,8 +35,8 @@ from clustergate.stacks.manifest import Manifest
 
 _FIRST_NODE = "on-first-node.sh"
 
-# ReFrame notices nothing else meanwhile, such as that the time of a session is over.
-_LONGEST_WAIT_S = 1.0
+# As long as ReFrame sleeps by itself (poll_rate_min in sites/configs.py); it notices nothing else.
+_LONGEST_WAIT_S = 2.0
 
 _submit, _poll = LocalJobScheduler.submit, LocalJobScheduler.poll
 

@@ -153,7 +153,8 @@ def configuration(
                 "report_file": str(results / "reports" / "run-{sessionid}.json"),
                 "check_search_path": check_paths(),
                 "check_search_recursive": True,
-                **_polling(completed),
+                # Per second; by itself it asks ever more rarely, in the end every ten seconds.
+                "poll_rate_min": 0.5,
                 "perf_info_level": "debug",
                 "resolve_module_conflicts": False,
                 "save_log_files": False,
@@ -162,16 +163,6 @@ def configuration(
         "storage": [{"enable": True, "sqlite_db_file": str(results / "results.db")}],
         "logging": [_logging(state)],
     }
-
-
-def _polling(systems: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return how often ReFrame asks whether a job has ended, per second.
-
-    By itself it asks ever more rarely, in the end every ten seconds, by which a case takes longer.
-    To ask for a process costs nothing; a scheduler is spared.
-    """
-    schedulers = {part["scheduler"] for system in systems for part in system["partitions"]}
-    return {"poll_rate_min": 10.0 if schedulers == {"local"} else 0.5}
 
 
 def _described(
