@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from clustergate.model import METRICS, Better, Conditions, Figure, Metric, OutputError, Row, Sample
+from clustergate.model import (
+    METRICS,
+    Better,
+    ClustergateError,
+    Conditions,
+    Figure,
+    Metric,
+    OutputError,
+    Row,
+    Sample,
+)
+
+
+class DerivedError(ClustergateError):
+    """A figure does not follow from what was given."""
+
+
+def require_positive(**named: float) -> None:
+    """Raise :class:`DerivedError` that names the first argument that is not above 0."""
+    for name, value in named.items():
+        if not value > 0:
+            raise DerivedError("derived.not-positive", name=name, value=value)
+
 
 # What tells two figures of one benchmark and one metric apart, in the order of the name, with the
 # way it is written. Problem sizes of HPL are not among them: they follow from the machine.

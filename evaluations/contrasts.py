@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
-from clustergate.derived import DerivedError, comparisons, curves
+from evaluations.derived import DerivedError, comparisons, curves
 from evaluations.evidence import Subject
 from evaluations.rows import DerivedRow, rows_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
-from clustergate.derived import DerivedError, comparisons, curves, links, scaling
 from clustergate.wording.notation import number
 from evaluations import relative
 from evaluations.contrasts import contrast_rows, runs_of
+from evaluations.derived import DerivedError, comparisons, curves, links, scaling
 from evaluations.evidence import Subject
 from evaluations.facts import TO_BASELINE, Suite
 from evaluations.growth import (

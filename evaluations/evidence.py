@@ -102,12 +102,13 @@ class Subject:
     @functools.cached_property
     def _flushed(self) -> frozenset[str]:
         """Return the names of what was measured with flushed caches, as paper 004 has it."""
-        return frozenset(one.name for one in self.figures if one.conditions.get("flush_bytes"))
+        flushed = (one for one in self.figures if one.conditions.get("flush_bytes"))
+        return frozenset(one.name for one in flushed if not _is_aside(one))
 
     def values(self, of: Mapping[str, Any], **more: Any) -> list[Measured]:
         """Return the figures of a benchmark and metric under these conditions, beyond doubt.
 
-        What was measured without flushed caches, too, is not meant.
+        What was measured without flushed caches, or with other trials, too, is not meant.
         """
         return [figure for figure in self._asked({**of, **more}) if not figure.doubt]
 
@@ -120,7 +121,7 @@ class Subject:
         return [
             figure
             for figure in self.figures
-            if not (figure.conditions.get("flush_bytes") == 0 and figure.name in self._flushed)
+            if not (_is_aside(figure) and figure.name in self._flushed)
             and figure.benchmark == wanted["benchmark"]
             and figure.metric == wanted["metric"]
             and all(
@@ -194,6 +195,16 @@ class Subject:
             if best is None or figure.goes_before(best):
                 best = figure
         return best
+
+
+def _is_aside(figure: Measured) -> bool:
+    """Tell whether trials were not those of the paper's tables: unflushed, or of another number."""
+    others = str(figure.conditions.get("settings", ""))
+    return figure.conditions.get("flush_bytes") == 0 or "trials=" in others
+
+
+# What tells the results of one launch of HPL apart that tries many ways, which have one name.
+_TILING = ("n", "nb", "p", "q", "nbmin")
 
 
 def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -> list[Subject]:
@@ -272,9 +283,10 @@ def _figures(record: CaseRecord) -> list[Measured]:
     """Return the best value of each figure over the undisturbed launches, judged or not."""
     disturbed = frozenset(launch.order for launch in record.launches if launch.disturbed)
     doubt = doubt_of(record.launches, record.launches_needed, record.check)
-    by_name: dict[str, list[Sample]] = {}
+    by_name: dict[tuple[Any, ...], list[Sample]] = {}
     for sample in record.samples:
-        by_name.setdefault(name_of(sample), []).append(sample)
+        tiling = map(sample.conditions.get, _TILING)
+        by_name.setdefault((name_of(sample), *tiling), []).append(sample)
     return [
         Measured(
             benchmark=alike[0].benchmark,
@@ -292,7 +304,7 @@ def _figures(record: CaseRecord) -> list[Measured]:
                 if one.order not in disturbed
             ],
         )
-        for name, alike in by_name.items()
+        for (name, *_), alike in by_name.items()
     ]
 
 

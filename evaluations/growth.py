@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.derived import DerivedError, scaling
 from clustergate.wording.notation import number
+from evaluations.derived import DerivedError, scaling
 from evaluations.evidence import Subject
 from evaluations.rows import DerivedRow, rows_of
 

@@ -17,6 +17,9 @@ MEBIBYTE = 1 << 20
 # Paper 003 saw a dip just above a packet of 1500 bytes, between two of IMB's own sizes.
 AROUND_A_PACKET = (1500, 1536)
 
+# Those that paper 001 tried.
+BLOCK_SIZES = (96, 104, 112, 120, *range(128, 257, 16))
+
 PAPER_CHECKS: Mapping[str, Mapping[str, str]] = {
     "000": {"HPCC": "HpccCheck", "IMB": "ImbMpi1Check"},
     "001": {"HPL": "HplCheck", "IMB": "ImbMpi1Check"},
@@ -107,6 +110,22 @@ MODES: tuple[Mode, ...] = (
             ),
         },
     ),
+    replace(
+        _published(
+            "001",
+            "block sizes and grids of HPL on one node",
+            on_one_node=frozenset({"HplCheck"}),
+            efforts={
+                "hpl": LinpackEffort(
+                    seconds=0.5,
+                    inputs={"nb_values": BLOCK_SIZES, "nbmins": (8,), "rfacts": (1,)},
+                    every_grid=True,
+                )
+            },
+        ),
+        name="published-001-tilings",
+        only=("HplCheck",),
+    ),
     _published(
         "002",
         "a low-power machine beside a commodity cluster",
@@ -121,6 +140,11 @@ MODES: tuple[Mode, ...] = (
         on_one_node=frozenset({"HplCheck"}),
         efforts={
             **_KERNELS,
+            # The best of many tilings counts at each N.
+            "hpl": LinpackEffort(
+                seconds=None,
+                inputs={"nb_values": (64, 96, 128, 160, 192, 256), "nbmins": (4, 8)},
+            ),
             "imb": _imb(
                 *("PingPong", "Exchange", "Sendrecv", "Bcast", "Reduce", "Allreduce"),
                 "Barrier",

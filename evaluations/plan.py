@@ -13,7 +13,7 @@ from clustergate.sites.shape import Shape
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import Paper
 from evaluations.inference import Outcome
-from evaluations.modes import AROUND_A_PACKET
+from evaluations.modes import AROUND_A_PACKET, BLOCK_SIZES
 from evaluations.predicates import cast, decide
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
@@ -26,16 +26,23 @@ SCALED: Mapping[str, object] = {
     "LammpsCheck.replicated": 1,
     "launches": 10,
 }
-# Of the smaller problems of a figure over the size of the problem, which grows as the cubic root.
-SMALLER_HPL_SECONDS = (1, 2, 4)
+# Of the problems of a figure over the size of the problem, which grows as the cubic root: each is
+# solved with many tilings.
+HPL_SECONDS = (0.1, 0.3, 1)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Checks that run with settings of their own: all of the paper's where none is named."""
+    """Checks that run with settings of their own: all of the paper's where none is named.
+
+    ``mode`` is another one than the paper's. What fails in a part that ``gates`` leaves out the
+    parts behind it.
+    """
 
     checks: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
+    mode: str = ""
+    gates: bool = False
 
 
 def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
@@ -55,10 +62,18 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
             if ranks != whole:
                 parts.append(Part(("HpccCheck",), {"HpccCheck.ranks": ranks}))
     if modes.mode_named(paper.mode).is_on_one_node("HplCheck"):
-        for seconds in SMALLER_HPL_SECONDS:
+        for seconds in HPL_SECONDS:
             parts.append(Part(("HplCheck",), {**scaled, "HplCheck.seconds": seconds}))
+        scaled = {**scaled, "HplCheck.seconds": 3} if scaled else scaled
     if "MpiTrialsCheck" in paper.checks.values():
         parts.append(Part(("MpiTrialsCheck",), {**scaled, "MpiTrialsCheck.flush_bytes": 0}))
+        spikes = {"MpiTrialsCheck.tests": "bcast", "MpiTrialsCheck.trials": 100, "launches": 3}
+        parts.append(Part(("MpiTrialsCheck",), spikes))
+    if paper.id == "001":
+        launches = {"launches": SCALED["launches"]}
+        parts.append(Part(("HplCheck",), scaled, gates=True))
+        parts.append(Part(("HplCheck",), launches, "published-001-tilings"))
+        return [*parts, Part(("ImbMpi1Check",), scaled)]
     return [*parts, Part((), scaled)]
 
 
@@ -105,7 +120,12 @@ def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
                     continue
                 along = test.get("along", "processes")
                 whole = {"ranks": counts if full else counts[-1:], "peer": range(1, counts[-1])}
-                places = {"bytes": sizes, "n": range(4 if paper.id == "003" else 1)}
+                places = {
+                    "bytes": sizes,
+                    "n": range(4 if paper.id == "003" else 1),
+                    "nb": BLOCK_SIZES,
+                    "p": counts,
+                }
                 for ranks in counts:
                     for placement in shape.placements():
                         for at in places.get(along, whole.get(along, [ranks])):

@@ -16,9 +16,10 @@ from statistics import median
 from typing import Any
 
 from clustergate.benchmarks.hpcc import balance
-from clustergate.derived import DerivedError, comparisons, curves, scaling
+from clustergate.benchmarks.hpl.sizing import process_grid
 from clustergate.model import Better
 from clustergate.wording.notation import counted
+from evaluations.derived import DerivedError, comparisons, curves, scaling
 from evaluations.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
 from evaluations.facts import Paper, Predicate
 from evaluations.inference import NOT_AGAINST, Claim, Clause, Outcome, findings
@@ -320,9 +321,11 @@ def _step(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
 
 
 def _best_at(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
-    """The best value stands at one place."""
+    """The best value stands at one place; of grids of HPL, at the P of the squarest."""
     found = _curves(subject, settings)
     best = settings["at"]
+    if best == "squarest":
+        best, _ = process_grid(subject.values(settings["of"])[0].shape.processes)
     _require(found, [best], settings)
     lower = _is_lower_better(subject, settings["of"])
     claims = []

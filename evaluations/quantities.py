@@ -14,8 +14,8 @@ from typing import Any
 
 import scipy
 
-from clustergate.derived import DerivedError, curves, links, scaling
 from clustergate.model import Better
+from evaluations.derived import DerivedError, curves, links, scaling
 from evaluations.evidence import Subject
 from evaluations.facts import PrintedValue
 from evaluations.growth import (

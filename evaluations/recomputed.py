@@ -1,7 +1,7 @@
 """The check of the papers themselves: what follows from what else they printed, and if it does.
 
 Each entry computes a printed value, or a parameter, from the paper's other numbers by the functions
-of :mod:`clustergate.derived` and :mod:`clustergate.benchmarks.hpl.sizing`. Those that do not agree
+of :mod:`evaluations.derived` and :mod:`clustergate.benchmarks.hpl.sizing`. Those that do not agree
 are the contradictions; the facts must carry them as such.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.hpl import sizing
-from clustergate.derived import comparisons, links, power, scaling
 from clustergate.machine.power import Power
+from evaluations.derived import comparisons, links, power, scaling
 from evaluations.facts import Paper, PrintedValue, load_papers
 
 _ABOUT = 0.15

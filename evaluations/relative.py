@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from clustergate.derived import DerivedError, comparisons
+from evaluations.derived import DerivedError, comparisons
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import OF_BASELINE, Suite
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.derived import DerivedError
+from evaluations.derived import DerivedError
 from evaluations.evidence import Subject
 
 

@@ -22,6 +22,7 @@ from clustergate.session.request import Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
+from clustergate.wording.notation import counted
 from clustergate.wording.texts import duration
 from evaluations import derivation, plan, predicates, scope, sheet, study
 from evaluations import text as published_text
@@ -64,6 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
     for k, step in enumerate(known.steps):
         if not step.ended:
             known = _run_step(known, paper, k, site, arguments, statuses)
+            if step.part.gates and statuses[-1] == 1:
+                study.keep(known.with_step(k, run="", ended=False))
+                raise PublishedError(
+                    f"{', '.join(step.part.checks)} did not pass, so that nothing is compared; see "
+                    f"its report, and go on: clustergate published run {paper.id} --resume"
+                )
     while True:
         runs = _useful(known.runs)
         last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
@@ -94,10 +101,11 @@ def _tell_plan(
     known: study.Study, paper: Paper, partition: Partition, arguments: argparse.Namespace
 ) -> None:
     """Print what is to be run, what it takes, and what cannot be decided here."""
-    mode = modes.mode_named(paper.mode)
-    earlier = [one for run in _earlier_runs(mode.name) for one in store.read_cases(run)]
-    each, seconds, unknown = study.seconds_per_launch(earlier), 0.0, set()
+    seconds, unknown = 0.0, set()
     for step in known.steps:
+        mode = modes.mode_named(step.part.mode or paper.mode)
+        earlier = [one for run in _earlier_runs(mode.name) for one in store.read_cases(run)]
+        each = study.seconds_per_launch(earlier)
         checks = step.part.checks or tuple(check for check in mode.only if check in every_check())
         launches = int(str(step.part.settings.get("launches", 3)))
         cases = modes.expected_cases(checks, [partition], mode)
@@ -110,7 +118,7 @@ def _tell_plan(
             for name, value in step.part.settings.items()
             if "." not in name or name.partition(".")[0] in checks
         )
-        print(f"{done}: {len(wanted)} cases of {', '.join(checks)} ({settings})")
+        print(f"{done}: {counted(len(wanted), 'case')} of {', '.join(checks)} ({settings})")
     told = [f"it takes about {duration(seconds)} by earlier launches"] if seconds else []
     if unknown:
         these = ", ".join(sorted(unknown))
@@ -154,7 +162,7 @@ def _run_step(
     resumes = bool(step.run) and store.run_folder(step.run).is_dir()
     run = step.run if resumes else store.new_run_id(now)
     request = Request(
-        modes.mode_named(paper.mode),
+        modes.mode_named(step.part.mode or paper.mode),
         site.path,
         known.stacks,
         step.part.checks,

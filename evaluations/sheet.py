@@ -10,10 +10,10 @@ from typing import Any
 
 from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.registry import every_metric
-from clustergate.derived import DerivedError, scaling
 from clustergate.machine.power import PER_WATT
 from clustergate.wording.notation import number
 from evaluations import quantities, relative
+from evaluations.derived import DerivedError, scaling
 from evaluations.evidence import HPCC_CHECK, Measured, Subject
 from evaluations.facts import (
     STANDS,
@@ -406,10 +406,14 @@ def _per_watt(
 
 
 def _trial_lines(of: Mapping[str, Any], factor: float, subject: Subject) -> list[Line]:
-    """Return the single trials of the most processes, with and without a flushed cache."""
+    """Return the single trials of the most processes, with and without a flushed cache.
+
+    Of several runs it is the one of the most trials.
+    """
     fitting = [
         one for one in subject.trials if all(one[k] == of[k] for k in ("benchmark", "bytes"))
     ]
+    fitting.sort(key=lambda one: len(one["times_us"]))
     most = max((one["processes"] for one in fitting), default=0)
     lines = {
         flushed: Line(

@@ -83,7 +83,7 @@ def kept(paper: str) -> Study | None:
     try:
         found = json.loads(_state(paper).read_text(encoding="utf-8"))
         steps = tuple(
-            Step(Part(tuple(one["part"]["checks"]), one["part"]["settings"]), one["run"],
+            Step(Part(**{**one["part"], "checks": tuple(one["part"]["checks"])}), one["run"],
                  one["ended"], one["seconds"])
             for one in found.pop("steps")
         )  # fmt: skip

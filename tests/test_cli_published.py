@@ -255,12 +255,15 @@ def asked(monkeypatch, home):
 
 def test_a_paper_is_run_with_its_mode_and_scaled(asked, capsys):
     assert main(["published", "run", "001", "--stack", "mpich"]) == 0
-    [(run_id, request, _)] = asked
-    assert (request.mode.name, request.stacks) == ("published-001", ("mpich",))
-    assert "--setvar=HplCheck.seconds=15" in request.options
+    (run_id, hpl, _), (_, tilings, _), (_, imb, _) = asked
+    assert (hpl.mode.name, hpl.stacks) == ("published-001", ("mpich",))
+    assert [one.checks for one in (hpl, tilings, imb)] == [("HplCheck",)] * 2 + [("ImbMpi1Check",)]
+    assert "--setvar=HplCheck.seconds=15" in hpl.options
     told = capsys.readouterr().out
     assert f"published report 001 {run_id}" in told
-    assert "to run: 2 cases of HplCheck, ImbMpi1Check (HplCheck.seconds=15, launches=10)" in told
+    assert "to run: 1 case of HplCheck (HplCheck.seconds=15, launches=10)" in told
+    assert tilings.mode.efforts["hpl"].every_grid
+    assert tilings.mode.efforts["hpl"].inputs["nb_values"][-1] == 256
     asked.clear()
     assert main(["published", "run", "000", "--site", "cray-opteron", "--full"]) == 0
     *parts, (_, whole, _) = asked
@@ -274,12 +277,12 @@ def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys)
     assert main(["published", "run", "001", "--plan", "--site", "local"]) == 0
     told = capsys.readouterr().out
     assert "nothing here stands for westmere-m610-qdr-mvapich2" in told
-    assert "p012: a run has one grid" in told
+    assert "p012" not in told.partition("not:")[2]
     assert "--as SYSTEM=STACK lets a stack stand" in told
     assert main(["published", "run", "001", "--plan", "--site", "local",
                  "--as=westmere-m610-qdr-mvapich2=mpich"]) == 0  # fmt: skip
     told = capsys.readouterr().out
-    assert "11 of 14 conclusions can be decided here" in told
+    assert "13 of 14 conclusions can be decided here" in told
     assert "how long HplCheck, ImbMpi1Check" in told
     assert asked == []
 
@@ -302,16 +305,32 @@ def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, cap
     words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
     words += ["--stack", "intel-mpi", "--as=westmere-m610-qdr-mvapich2=mpich"]
     assert main([*words, "--budget", "0s"]) == 0
-    assert len(asked) == 1
+    assert len(asked) == 3
     told = capsys.readouterr().out
     assert re.search(r"p003 .*inconclusive here", told)
     asked.clear()
     assert main([*words, "--budget", "10m"]) == 0
     told = capsys.readouterr().out
-    assert len(asked) > 1
+    assert len(asked) > 3
     assert "again, " in told
-    assert asked[1][1].checks == ("ImbMpi1Check",)
+    assert asked[3][1].checks == ("ImbMpi1Check",)
     assert not re.search(r"p003 .*inconclusive here", told)
+
+
+def test_nothing_is_compared_until_hpl_passes(asked, capsys, monkeypatch):
+    """Paper 001 compares MPI libraries on a cluster whose HPL is as it should be."""
+    statuses = [1]
+    ran = running.run_and_tell
+    monkeypatch.setattr(
+        running, "run_and_tell", lambda *of, **how: ran(*of, **how) or (statuses or [0]).pop()
+    )
+    words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
+    assert main(words) == 2
+    assert "HplCheck did not pass, so that nothing is compared" in capsys.readouterr().err
+    assert [request.checks for _, request, _ in asked] == [("HplCheck",)]
+    asked.clear()
+    assert main([*words, "--resume"]) == 0
+    assert [request.checks for _, request, _ in asked][::2] == [("HplCheck",), ("ImbMpi1Check",)]
 
 
 def test_what_was_disturbed_is_launched_again():
@@ -331,7 +350,7 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys,
     store.make_folder(store.run_folder(first))
     asked.clear()
     assert main([*words, "--resume"]) == 0
-    [(run, request, resumes)] = asked
+    (run, request, resumes), *_ = asked
     assert (run, resumes, request.stacks) == (first, True, ("mpich",))
     folder = home / "results" / "evaluations" / f"001-{first}"
     assert str(folder) in capsys.readouterr().out.replace("\n", "")
@@ -374,7 +393,8 @@ def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
     assert main(["published", "run", "003", "--stack", "mpich"]) == 0
     *smaller, (_, whole, _) = asked
     assert [request.checks for _, request, _ in smaller] == [("HplCheck",)] * 3
-    for seconds, (_, request, _) in zip((1, 2, 4), smaller, strict=True):
+    assert whole.mode.efforts["hpl"].inputs["nb_values"] == (64, 96, 128, 160, 192, 256)
+    for seconds, (_, request, _) in zip((0.1, 0.3, 1), smaller, strict=True):
         assert f"--setvar=HplCheck.seconds={seconds}" in request.options
         assert "--setvar=HplCheck.seconds=15" not in request.options
     assert (whole.checks, whole.options[-1]) == ((), "--setvar=launches=10")
@@ -382,7 +402,10 @@ def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
 
 def test_trials_are_run_with_flushed_caches_and_without(asked):
     assert main(["published", "run", "004", "--stack", "mpich"]) == 0
-    (_, unflushed, _), (_, flushed, _) = asked
+    (_, unflushed, _), (_, spikes, _), (_, flushed, _) = asked
+    assert {"--setvar=MpiTrialsCheck.trials=100", "--setvar=MpiTrialsCheck.tests=bcast"} <= set(
+        spikes.options
+    )
     assert "--setvar=MpiTrialsCheck.flush_bytes=0" in unflushed.options
     assert not any("flush_bytes" in option for option in flushed.options)
 
@@ -465,6 +488,10 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
             for size in (8, 1_000_000)
         ]
         kept = [{**trial, "times_us": [50.0, 2.0, 2.5]} for trial in trials]
+        if flushed:
+            spikes = {**trials[0], "processes": 4, "bytes": 10_000}
+            kept += [{**spikes, "times_us": [50.0, 2.0, 2.5, 8.0]}]
+            kept += [{**spikes, "times_us": [7.0, 7.0, 7.0]}]
         bcast = [sample("bcast", "time_us", 2.25, processes=4, bytes=8)]
         told = record("MpiTrialsCheck", "mpich", bcast, details={"trials": kept})
         store.write_case(run, told)
@@ -477,7 +504,8 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
         "mpich, not flushed",
     ]
     assert found[1].lines[0].points == {1.0: 0.05, 2.0: 0.002, 3.0: 0.0025}
-    assert not found[2].why_not
+    # The paper's spikes are of 10 kB, and of the run with the most trials.
+    assert found[2].lines[0].points == {1.0: 0.05, 2.0: 0.002, 3.0: 0.0025, 4.0: 0.008}
     assert main(["published", "report", "004", RUN]) == 0
     page = (store.run_folder(RUN) / "published-004.html").read_text()
     assert "33.00 MB flushed by each rank" in page

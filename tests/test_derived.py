@@ -3,9 +3,9 @@ import math
 import pytest
 
 from clustergate.benchmarks.hpcc import balance
-from clustergate.derived import DerivedError, comparisons, curves, links, power, scaling
 from clustergate.machine.power import Power
 from clustergate.model import Better, Sample
+from evaluations.derived import DerivedError, comparisons, curves, links, power, scaling
 
 # A run of HPCC on two processes, in round numbers.
 SUMMARY = {

@@ -19,7 +19,7 @@ SHORT = {
     "bidirectional_stream": ["--largest-bytes", "4", "--seconds", "1e-4"],
     "stream": ["--elements", "10000", "--trials", "3"],
 }
-ROWS = {"mpi_trials": 21, "host_overhead": 6, "bidirectional_stream": 3, "stream": 4}
+ROWS = {"mpi_trials": 22, "host_overhead": 6, "bidirectional_stream": 3, "stream": 4}
 KERNELS = "MpiTrialsCheck|HostOverheadCheck|BidirectionalStreamCheck|StreamCheck"
 # An MPI library that damages an element of what it sums up or receives.
 FAULTY = r"""

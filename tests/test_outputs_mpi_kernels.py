@@ -63,26 +63,26 @@ def test_all_tests_of_the_template_are_read(trials: list[str]) -> None:
     measured = trials_measured(list(TEST_BYTES))
     expected = KernelExpectation(2, 51, {"flush_bytes": 35651584}, measured)
     rows = list(parse_mpi_kernel(trials, expect=expected))
-    assert len(rows) == 21
+    assert len(rows) == 22
     assert list(dict.fromkeys(row.benchmark for row in rows)) == list(TEST_BYTES)
-    bcast = rows[6]
+    bcast = rows[7]
     assert bcast.conditions == {
         "processes": 2,
         "bytes": 1_000_000,
         "flush_bytes": 35651584,
         "trials": 51,
     }
-    times = json.loads(trials[7])["times_us"]
+    times = json.loads(trials[8])["times_us"]
     assert bcast.values["unfiltered_time_us"] == pytest.approx(sum(times[1:]) / 50)
     assert bcast.values["time_us"] <= bcast.values["unfiltered_time_us"]
-    assert bcast.line == 8
+    assert bcast.line == 9
 
 
 def test_single_trials_are_told_as_they_were_printed(trials: list[str]) -> None:
-    small, large = single_trials(trials, "bcast")
-    assert (small["bytes"], large["bytes"]) == (8, 1_000_000)
+    small, medium, large = single_trials(trials, "bcast")
+    assert [one["bytes"] for one in (small, medium, large)] == [8, 10_000, 1_000_000]
     assert (large["processes"], large["flush_bytes"]) == (2, 35651584)
-    assert large["times_us"] == json.loads(trials[7])["times_us"]
+    assert large["times_us"] == json.loads(trials[8])["times_us"]
     assert len(small["times_us"]) == 51
     with pytest.raises(OutputError):
         single_trials(trials[:-1], "bcast")
@@ -171,7 +171,7 @@ def test_every_cut_and_every_lost_line_is_noticed(data: Path, program: str) -> N
     ("members", "complaint"),
     [
         ({"test": "bcst"}, "'test' must be one of ping_pong"),
-        ({"bytes": 16}, "'bytes' must be 8 or 1000000, not 16"),
+        ({"bytes": 16}, "'bytes' must be 8 or 10000 or 1000000, not 16"),
         ({"times_us": [1.0]}, "list of two times or more"),
         ({"times_us": [1.0, -1.0]}, "list of two times or more"),
         ({"times_us": [1.0, "2"]}, "list of two times or more"),

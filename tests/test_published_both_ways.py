@@ -30,7 +30,7 @@ DECIDED = [
 def places_of(settings: Mapping[str, Any]) -> list[Any]:
     along = settings.get("along", "processes")
     if along not in ("bytes", "processes", "ranks"):
-        return [1, 2, 3]
+        return sorted({1, 2, 3, *([settings["at"]] if isinstance(settings.get("at"), int) else [])})
     named = [settings.get("from"), settings.get("to")]
     at = settings.get("at")
     named += at if isinstance(at, list) else [at]

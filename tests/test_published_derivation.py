@@ -2,9 +2,9 @@
 
 import pytest
 
-from clustergate.derived import DerivedError
 from clustergate.model import METRICS
 from evaluations.derivation import changed_component, derived_rows
+from evaluations.derived import DerivedError
 from evaluations.evidence import Measured, Subject
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.derived import DerivedError, require_positive
+from clustergate.figures import DerivedError, require_positive
 from clustergate.model import Better, Metric, Sample
 
 RATIO_THRESHOLD_TFLOPS = 1.0

@@ -16,10 +16,12 @@ class LinpackEffort(Effort):
     One solve may take ``seconds`` on the machine at hand, None for no such bound; the matrix fills
     at most ``memory_fraction`` of the memory, in bytes. ``n_fraction`` is a fraction of the N that
     fills all memory, and goes before that. ``inputs`` are fields of
-    :class:`clustergate.benchmarks.hpl.sizing.HplInput`, as a published evaluation set them.
+    :class:`clustergate.benchmarks.hpl.sizing.HplInput`, as a published evaluation set them;
+    ``every_grid`` solves it on each grid of the ranks in turn.
     """
 
     seconds: float | None
     memory_fraction: float = 0.8
     n_fraction: float | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    every_grid: bool = False

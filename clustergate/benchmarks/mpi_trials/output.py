@@ -29,7 +29,7 @@ TEST_BYTES: Mapping[str, tuple[int, ...]] = {
     "ping_pong": (SMALL, LARGE),
     "right_shift": (SMALL, MEDIUM),
     "barrier": (0,),
-    "bcast": (SMALL, LARGE),
+    "bcast": (SMALL, MEDIUM, LARGE),
     "scatter": (SMALL, MEDIUM),
     "gather": (SMALL, MEDIUM),
     "allgather": (SMALL, MEDIUM),

@@ -130,7 +130,7 @@ static bool by_the_pair(void) { return rank == ROOT || rank == peer; }
 struct test {
     const char *name;
     void (*call)(void);
-    int sizes[2];              /* in doubles; ended by 0 where there is one only */
+    int sizes[3];              /* in doubles; ended by 0 where there are fewer */
     bool sends_all, takes_all; /* a part for each rank, from each rank */
     bool (*receives)(void);
     double (*expected)(size_t i);
@@ -140,7 +140,7 @@ static const struct test tests[] = {
     {"ping_pong", ping_pong, {SMALL, LARGE}, false, false, by_the_pair, from_peer},
     {"right_shift", right_shift, {SMALL, MEDIUM}, false, false, by_all, from_left},
     {"barrier", barrier, {0, 0}, false, false, by_all, NULL},
-    {"bcast", bcast, {SMALL, LARGE}, false, false, by_others, from_root},
+    {"bcast", bcast, {SMALL, MEDIUM, LARGE}, false, false, by_others, from_root},
     {"scatter", scatter, {SMALL, MEDIUM}, true, false, by_all, own_part_of_root},
     {"gather", gather, {SMALL, MEDIUM}, false, true, by_root, part_of_each},
     {"allgather", allgather, {SMALL, MEDIUM}, false, true, by_all, part_of_each},
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
     for (int t = 0; t < TESTS; t++) {
         if (!is_named(list, tests[t].name))
             continue;
-        for (int s = 0; s == 0 || (s < 2 && tests[t].sizes[s] > 0); s++) {
+        for (int s = 0; s == 0 || (s < 3 && tests[t].sizes[s] > 0); s++) {
             bool pairs = tests[t].call == ping_pong;
             count = tests[t].sizes[s];
             for (peer = pairs ? 1 : NOBODY; peer < (pairs ? processes : 0); peer++)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy
 
-from clustergate.derived import DerivedError, require_positive
+from evaluations.derived import DerivedError, require_positive
 
 
 def elasticity(gain_percent: float, component_gain_percent: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from clustergate.derived import DerivedError, require_positive
+from evaluations.derived import DerivedError, require_positive
 
 Series = Mapping[int, float]
 """Values by the number of processes."""

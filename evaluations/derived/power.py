@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clustergate.derived import require_positive
 from clustergate.machine.power import Power
+from evaluations.derived import require_positive
 
 
 def sockets(processes: int, cores_per_socket: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from clustergate.derived import DerivedError, require_positive
+from evaluations.derived import DerivedError, require_positive
 
 ENCODING_8B_10B = 0.8
 """Data bits per bit on the wire of SDR, DDR and QDR InfiniBand (paper 001, section II.A)."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clustergate.derived import DerivedError, require_positive
+from evaluations.derived import DerivedError, require_positive
 
 Curve = Mapping[int, float]
 
