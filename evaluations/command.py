@@ -10,6 +10,7 @@ from clustergate.cli.selection import add_repeatable, add_site
 from clustergate.files.whole import write_whole
 from clustergate.paths import checkout
 from clustergate.report import console
+from clustergate.session.request import WAIT_S
 from clustergate.wording.quantities import parse_duration
 from evaluations.facts import PAPERS, load_paper, load_papers
 
@@ -55,6 +56,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=1800.0,
         metavar="DURATION",
         help="until when what is inconclusive is launched again (default: 30m)",
+    )
+    one.add_argument(
+        "--wait",
+        type=parse_duration,
+        default=WAIT_S,
+        metavar="DURATION",
+        help="how long each part waits for an idle node (default: 30s)",
     )
     one.set_defaults(run=run_run, judges=True, reframe_options=[])
     one = parts.add_parser(

@@ -92,7 +92,9 @@ def undecidable(
     found = {}
     for predicate in paper.predicates.values():
         decisions = decide(predicate, here)
-        if all(one.outcome is Outcome.NOT_CHECKABLE for one in decisions):
+        if all(one.lacking for one in decisions):
+            found[predicate.id] = f"{decisions[0].lacking}; what is here can only contradict it"
+        elif all(one.outcome is Outcome.NOT_CHECKABLE for one in decisions):
             # What could be asked of equal figures says nothing; what is missing stands first.
             found[predicate.id] = decisions[0].sentence.partition(";")[0]
     return found

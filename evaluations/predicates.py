@@ -34,12 +34,16 @@ _NEXT_TO_NOTHING = 1e-9
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome for one subject, or for all together, with the sentence why."""
+    """The outcome for one subject, or for all together, with the sentence why.
+
+    ``lacking`` is what is missing here, so that it can be contradicted at most.
+    """
 
     outcome: Outcome
     subject: str
     sentence: str
     further: int | None = None
+    lacking: str = ""
 
 
 class NotCheckable(Exception):
@@ -106,7 +110,9 @@ def _decided(name: str, settings: Settings, here: Cast, subject: Subject) -> Dec
         outcome = Outcome.HOLDS
     further = max((one.further or 0 for one in found), default=0)
     undecided = outcome is Outcome.INCONCLUSIVE and further
-    return Decision(outcome, name, "; ".join(dict.fromkeys(told)), further if undecided else None)
+    lacking = missing[0] if missing and found else ""
+    sentence = "; ".join(dict.fromkeys(told))
+    return Decision(outcome, name, sentence, further if undecided else None, lacking)
 
 
 _COMPARING = ("system", "systems", "groups", "others", "with")
@@ -131,6 +137,8 @@ def clauses_of(
     else:
         try:
             player = here.playing(settings["system"]) if "system" in settings else subject
+            if settings["kind"] == "order":
+                settings = _of_those_here(settings, here, missing)
             about = settings.get("of", {}).get("benchmark", "")
             clauses = _KINDS[settings["kind"]](settings, here, player)
             return [replace(one, about=one.about or about) for one in clauses]
@@ -569,6 +577,28 @@ def _order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
             ]
         )
     ]
+
+
+def _of_those_here(settings: Settings, here: Cast, missing: list[str]) -> Settings:
+    """Return the order of the systems that are played, which may contradict that of all.
+
+    Who is not goes to ``missing``. Raises :class:`NotCheckable` where nothing is left to order.
+    """
+    groups, factor = [], [1.0]
+    steps = [1.0, *settings.get("factor", [1.0] * len(_groups(settings)))]
+    for group, beyond in zip(_groups(settings), steps, strict=False):
+        factor[-1] *= beyond
+        if played := [name for name in group if name in here.roles]:
+            groups.append(played)
+            factor.append(1.0)
+    absent = [name for group in _groups(settings) for name in group if name not in here.roles]
+    if absent:
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        told = f"nothing here stands for {absent[0]}{more}"
+        if len(groups) < 2:
+            raise NotCheckable(told)
+        missing.append(told)
+    return {**settings, "groups": groups, "factor": factor[1:-1]}
 
 
 def _groups(settings: Settings) -> list[list[str]]:

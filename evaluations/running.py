@@ -170,6 +170,7 @@ def _run_step(
         os.environ.get(PROCESS_COUNTS, ""),
         str(site),
         site.fallback,
+        arguments.wait,
     )
     known = known.with_step(k, run=run)
     study.keep(known)

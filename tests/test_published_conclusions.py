@@ -327,6 +327,20 @@ def test_both_sizes_of_a_collective_are_asked():
         assert outcome("004", "p014", *collective("reduce", turned)) is Outcome.DOES_NOT
 
 
+def test_who_is_here_can_contradict_an_order_of_more_and_never_confirm_it():
+    times = {("cray-t3e600", 8): 2.0, ("sgi-origin2000", 8): 4.0}
+    [held] = decided("004", "p012", *collective("alltoall", times))
+    assert held.outcome is Outcome.NOT_CHECKABLE
+    assert held.lacking == "nothing here stands for ncsa-nt-myrinet and 1 more"
+    turned = collective("alltoall", {**times, ("sgi-origin2000", 8): 1.0})
+    assert outcome("004", "p012", *turned) is Outcome.DOES_NOT
+    # Of a first, a middle and a last: both factors stand between the two ends.
+    barrier = {"cray-t3e600": 1.0, "ahpcc-linux-ethernet": 3.0}
+    subjects = [who(name, [figure("barrier", "time_us", t, processes=128)])
+                for name, t in barrier.items()]  # fmt: skip
+    assert outcome("004", "p004", *subjects) is Outcome.DOES_NOT
+
+
 def test_machines_of_one_group_may_stand_as_they_like():
     alltoall = {
         ("cray-t3e600", 8): 2.0,
