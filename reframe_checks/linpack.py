@@ -74,11 +74,11 @@ class LinpackBenchmark(MpiBenchmark):
             seconds=self.seconds or seconds,
             gflops=self.expected_gflops(),
         )
-        grids = {}
+        inputs = dict(self.effort.inputs)
         if self.effort.every_grid:
             p_values = tuple(p for p in range(1, self.ranks + 1) if self.ranks % p == 0)
-            grids = {"p_values": p_values, "q_values": p_values[::-1]}
-        return replace(self.hpl_plan.hpl_input(n, self.ranks), **grids, **self.effort.inputs)
+            inputs |= {"p_values": p_values, "q_values": p_values[::-1]}
+        return replace(self.hpl_plan.hpl_input(n, self.ranks), **inputs)
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels: HPL can be no faster than DGEMM with its block size."""
