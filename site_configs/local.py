@@ -9,6 +9,7 @@ from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.sites import configuration, requested_provider, stack
 
 node = read_node()
+memory = node.memory_bound()
 
 SPACK = {"externals": "wheels"}
 STACKS = {
@@ -36,7 +37,7 @@ site_configuration = configuration(
                     "extras": {
                         "nodes": 1,
                         "cores_per_node": node.usable_cores,
-                        "memory_bytes_per_node": node.usable_memory_bytes,
+                        "memory_bytes_per_node": memory and memory.available_bytes,
                         "cache_bytes_per_node": sum(
                             cache.size_bytes * cache.instances
                             for cache in node.caches
