@@ -22,7 +22,7 @@ from clustergate.model import ClustergateError, OutputError
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.driver import Launcher, carry_out, main, rows_of
 from clustergate.screening.folder import read_screening
-from clustergate.screening.plan import EACH, WHOLE, Log, Plan, log_of
+from clustergate.screening.plan import EACH, Log, Plan, log_of
 
 HOST = os.uname().nodename
 HPL = HplInput((1000,), (1,), (2,), (64,))
@@ -268,25 +268,22 @@ def test_the_log_says_what_the_node_and_its_cores_went_through(tmp_path: Path) -
     distance = ["echo", '{"round_trip_ns": {"best": 48.5}}']
     # The kernel counts processor time in hundredths of a second: a shorter round has none.
     alone = script(f"uname -n; cat {PEAKS}; sleep 0.1")
-    whole = script(f"uname -n; cat {PEAKS}", on=WHOLE)
-    carry_out(plan_of([whole, alone], what="core", core_distance=distance), tmp_path)
+    carry_out(plan_of([alone], what="core", core_distance=distance), tmp_path)
     log = read_log(tmp_path)
     assert set(log.machine) == {"boot_id", "processor", "cores", "governor"}
     assert log.machine["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert [one.turn for one in log.rounds][:1] == [0]
     assert log.rounds[0].distances_ns == [48.5, 48.5]
     assert log.rounds[0].node["elapsed_s"]
-    assert [made.turn for made in log.launches][:2] == [-1, 0]
-    assert len(log_in(tmp_path).whole) == 1
+    assert [made.turn for made in log.launches][:1] == [0]
 
 
 def test_a_node_says_what_it_is_like_once_however_often_it_is_measured(tmp_path: Path) -> None:
     from clustergate.screening.orders import _ON_HOST
 
     peaks = replace(script(""), program=["sh", "-c", _ON_HOST, "cat", str(PEAKS)])
-    whole = replace(peaks, on=WHOLE)
-    carry_out(plan_of([whole, peaks], what="core"), tmp_path)
-    assert [made.failed for made in read_log(tmp_path).launches] == [""] * (1 + len(core_cpus()))
+    carry_out(plan_of([peaks], what="core"), tmp_path)
+    assert [made.failed for made in read_log(tmp_path).launches] == [""] * len(core_cpus())
     (said,) = (tmp_path / "nodes").iterdir()
     assert said.name == os.uname().nodename
     assert parse_state(said.read_text())["kernel"]["release"] == os.uname().release
@@ -305,7 +302,6 @@ def test_the_command_screens_this_node_and_its_cores_through_reframe(suite: Any)
     (where,) = suite.home.glob("results/runs/*/screening")
     log = log_in(where)
     assert log.ended
-    assert [result.nodes for result in log.whole] == [(HOST,)]
     assert log.names == tuple(f"core{cpu}" for cpu in core_cpus())
     assert (where / "screening.html").read_text().startswith("<!DOCTYPE html>")
     assert "screening of" in (where / "ticket.txt").read_text()

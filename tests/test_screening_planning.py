@@ -7,7 +7,7 @@ import pytest
 
 from clustergate.launching.hostfiles import parse_hostfile
 from clustergate.model import ClustergateError
-from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, WHOLE
+from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES
 from clustergate.screening.planning import ScreenRequest, plan_screening
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest, Program
@@ -82,10 +82,9 @@ def test_a_scheduled_job_without_a_hostfile_takes_its_allocation() -> None:
     assert (list(plan.nodes), plan.what) == ([], "node")
 
 
-def test_a_single_node_is_screened_by_its_cores_and_as_a_whole() -> None:
+def test_a_single_node_is_screened_by_its_cores() -> None:
     plan = plan_of()
     assert plan.what == "core"
-    assert [one.name for one in plan.launched(WHOLE)] == ["peaks", "hpl"]
     assert [one.name for one in plan.launched(EACH)] == ["peaks"]
     assert plan.pair.launcher[:3] == ["taskset", "-c", CPUS]
     assert CPUS in plan.launched(EACH)[0].program

@@ -21,7 +21,7 @@ DESCRIPTION = """\
 Measure every node alone, then pairs of nodes in rounds of disjoint pairs, in one job, and report
 which node, link or switch is slow, with the evidence and the confidence. A dead node and a failing
 pair are findings. Exit status 0: no faults found; 1: faults found; 2: inconclusive. On a single
-node without a hostfile it measures that node, and pairs of its cores. docs/screening.md explains
+node without a hostfile it measures each of its cores, and pairs of them. docs/screening.md explains
 how it decides and what it can find in how much time."""
 
 

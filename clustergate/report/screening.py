@@ -44,16 +44,11 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
         for evidence in ["; ".join(finding.evidence)]
     ]
     causes += [Cause("inconclusive", "in doubt", "", doubt, doubt) for doubt in screening.doubts]
-    causes += [
-        Cause("invalid", "failed", f"{result.nodes[0]} by itself", result.failed, result.failed)
-        for result in log.whole
-        if result.failed
-    ]
     return FirstScreen(
         _LOOKS[status],
         wording.word_for(status, screening),
         f"{counted(len(screening.names), screening.what)} alone, {counted(pairs, 'pair')}, "
-        f"{counted(len(log.results) + len(log.whole), 'launch')}",
+        f"{counted(len(log.results), 'launch')}",
         causes,
         _next_steps(log, screening, run_id),
         [("clustergate screen", status, wording.MEANINGS[status])],
@@ -77,7 +72,7 @@ def terminal_lines(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return what is printed of a screening, and below it what is to be copied as it stands."""
     first = first_screen(log, screening, where.parent.name)
-    told = ["", *first.lines(), *wording.whole_notes(log), *screening.notes, *log.notes]
+    told = ["", *first.lines(), *screening.notes, *log.notes]
     lines = []
     if screening.keeps_out and screening.what == "node":
         today = datetime.date.today()
@@ -157,7 +152,7 @@ def write_forms(log: Log, screening: Screening, system: str, where: Path) -> Non
         system=system,
         started=when.isoformat(timespec="seconds"),
         forms=[(_FORMS[name], text) for name, text in texts.items() if text and screening.findings],
-        notes=[*wording.whole_notes(log), *log.notes],
+        notes=log.notes,
     )
     for name, text in texts.items():
         store.write_text(where / name, printable(text))

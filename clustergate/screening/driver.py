@@ -42,12 +42,10 @@ from clustergate.proof.ranks import read_proofs
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.measures import Result, hpl_values, peak_values, pingpong_values
 from clustergate.screening.plan import (
-    BEFORE,
     CPUS,
     HOSTFILE,
     NODES,
     STATES,
-    WHOLE,
     Plan,
     log_of,
     result_of,
@@ -91,12 +89,6 @@ def carry_out(plan: Plan, job: Path) -> None:
     launcher.first = 1 + max(
         (int(p.name.rpartition("-")[2]) for p in job.glob("launch-*")), default=-1
     )
-    whole = plan.launched(WHOLE)
-    for number, contender in enumerate(whole):
-        if number >= len(before.whole):
-            task = Task(contender, (os.uname().nodename,), BEFORE, number)
-            engine.note(launcher.launch(task).plain())
-    launcher.first += len(whole)
     campaign = Campaign(
         plan,
         names,

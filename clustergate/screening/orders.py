@@ -13,7 +13,7 @@ from clustergate.launching.reading import expected_of
 from clustergate.machine.node import SCRIPT
 from clustergate.model import ClustergateError
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
-from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, STATES, TWO, WHOLE
+from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, STATES, TWO
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
@@ -35,21 +35,17 @@ def alone(
     partition: Partition,
     hpl_seconds: float,
     exports: Mapping[str, str],
-    *,
-    here: bool,
     pmi: str | None = None,
 ) -> list[Contender]:
     """Return what runs on a node alone: its peaks, and HPL of so many seconds on all its cores.
 
-    No HPL for 0 seconds. ``here`` runs it on the node of the job itself, else the launcher reaches
-    the node of a hostfile over ssh, and takes the variables ``exports`` there; unless ``pmi`` is a
-    word for srun, empty for the usual one of the stack. Raises ClustergateError for a stack
-    without one of the programs.
+    No HPL for 0 seconds. The launcher reaches the node of a hostfile over ssh, and takes the
+    variables ``exports`` there; unless ``pmi`` is a word for srun, empty for the usual one of the
+    stack. Raises ClustergateError for a stack without one of the programs.
     """
     cores = partition.cores_per_node
-    once = [] if here else _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
-    on = WHOLE if here else EACH
-    contenders = [_peaks(manifest, exports, once, [], 1.5 * _STARTING_S, on)]
+    once = _launcher(manifest, Layout(1, 1, bind=False), exports, pmi)
+    contenders = [_peaks(manifest, exports, once, [], 1.5 * _STARTING_S)]
     if not hpl_seconds:
         return contenders
     layout = Layout(cores, cores, bind=partition.bind_to_cores)
@@ -62,21 +58,21 @@ def alone(
     expected_s = sizing.predict_hpl_seconds(n, rate)
     hpl = Contender(
         name="hpl",
-        launcher=_launcher(manifest, layout, None if here else exports, pmi),
+        launcher=_launcher(manifest, layout, exports, pmi),
         program=[_program(manifest, "xhpl")],
         proof_library=manifest.proof_library,
         environment=exports,
         seconds=_STARTING_S + _PATIENCE * expected_s,
         inputs={"HPL.dat": text, "hpccinf.txt": text},
         expected=replace(expected_of(manifest, layout), by_srun=pmi is not None),
-        on=on,
+        on=EACH,
     )
     return [*contenders, hpl]
 
 
 def core_alone(manifest: Manifest, exports: Mapping[str, str]) -> list[Contender]:
     """Return what runs on one core of the job's own node."""
-    return [_peaks(manifest, exports, [], ["--cores", CPUS], _STARTING_S, EACH)]
+    return [_peaks(manifest, exports, [], ["--cores", CPUS], _STARTING_S)]
 
 
 def _peaks(
@@ -85,10 +81,11 @@ def _peaks(
     launcher: Sequence[str],
     options: Sequence[str],
     seconds: float,
-    on: str,
 ) -> Contender:
     program = ["sh", "-c", _ON_HOST, _program(manifest, "node_peaks"), *options, *_PEAK_EFFORT]
-    return Contender("peaks", launcher, program, "", exports, proves=False, seconds=seconds, on=on)
+    return Contender(
+        "peaks", launcher, program, "", exports, proves=False, seconds=seconds, on=EACH
+    )
 
 
 def pair(

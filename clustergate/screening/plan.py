@@ -23,11 +23,8 @@ HOSTFILE, NODES, CPUS, STATES = "{hostfile}", "{nodes}", "{cpus}", "{states}"
 """What stands in a command for the hostfile, the nodes (comma between) and the CPUs of a launch,
 and for the folder in which nodes say what they are like."""
 
-EACH, TWO, WHOLE = "each", "two", "whole"
-"""Where a contender is launched: on each node (or core), on two, on all cores of the one node."""
-
-BEFORE = -1
-"""The turn of launches on the whole node of which the cores are screened."""
+EACH, TWO = "each", "two"
+"""Where a contender is launched: on each node (or core), on two."""
 
 AT_ONCE = 256
 """Launches at a time, where nobody says otherwise: each is a process of the job's first node."""
@@ -81,13 +78,12 @@ class Plan(JobPlan):
 class Log:
     """What was noted so far: who was screened, what each launch left behind, how it went.
 
-    ``whole`` are launches on the node whose cores are screened. ``notes`` are sentences, such as
-    why not all rounds were done; ``ended`` tells that the driver came to its end.
+    ``notes`` are sentences, such as why not all rounds were done; ``ended`` tells that the driver
+    came to its end.
     """
 
     names: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
-    whole: tuple[Result, ...] = ()
     notes: tuple[str, ...] = ()
     ended: bool = False
 
@@ -100,11 +96,9 @@ def result_of(made: Launched) -> Result:
 
 def log_of(job: JobLog) -> Log:
     """Return what the log of a screening's job says."""
-    results = list(map(result_of, job.launches))
     return Log(
         job.names,
-        tuple(r for r in results if r.turn != BEFORE),
-        tuple(r for r in results if r.turn == BEFORE),
+        tuple(map(result_of, job.launches)),
         (*described(job.kept_out), *job.notes),
         job.ended,
     )

@@ -56,9 +56,12 @@ def plan_screening(
     scheduled = partition.scheduler != "local"
     cores = not usable and not scheduled
     listed = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
+    if cores:
+        alone = orders.core_alone(manifest, environment)
+    else:
+        alone = orders.alone(manifest, partition, asked.hpl_seconds, environment, pmi)
     contenders = [
-        *orders.alone(manifest, partition, asked.hpl_seconds, environment, here=cores, pmi=pmi),
-        *(orders.core_alone(manifest, environment) if cores else ()),
+        *alone,
         orders.pair(manifest, environment, cores=cores, bind=partition.bind_to_cores, pmi=pmi),
     ]
     distance = manifest.program("core_distance")

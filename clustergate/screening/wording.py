@@ -7,9 +7,8 @@ from pathlib import Path
 from clustergate.model import ClustergateError
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.folder import read_screening
-from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import Log
-from clustergate.wording.notation import listed, number
+from clustergate.wording.notation import listed
 
 _VERDICTS = {0: "NO FAULTS FOUND", 1: "FAULTS FOUND", 2: "INCONCLUSIVE"}
 
@@ -28,25 +27,12 @@ MEANINGS = {
 }
 
 
-def whole_notes(log: Log) -> list[str]:
-    """Return what the node reached whose cores were screened."""
-    lines = []
-    for result in log.whole:
-        figures = [
-            f"{MEASURES[key].title} {number(value)} {MEASURES[key].unit}"
-            for key, value in result.values.items()
-        ]
-        lines.append(f"{result.nodes[0]} by itself: {', '.join(figures) or result.failed}")
-    return lines
-
-
 def exit_status(log: Log, screening: Screening) -> int:
     """Return 1 when a fault was found, 2 when that cannot be said, else 0."""
     if screening.findings:
         return 1
-    failed = any(result.failed for result in log.whole)
     unmeasured = any(located.unmeasured for located in screening.located.values())
-    return 2 if screening.doubts or failed or unmeasured or not log.ended else 0
+    return 2 if screening.doubts or unmeasured or not log.ended else 0
 
 
 def found_in(where: Path) -> str:

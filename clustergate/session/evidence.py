@@ -62,16 +62,6 @@ def screen_partitions(
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
             continue
         items = gating.of_screening(screening, ended=log.ended)
-        items += [
-            Evidence(
-                part,
-                Verdict.INVALID,
-                (reason("screening.no-rate", why=r.failed),),
-                r.nodes[0],
-            )
-            for r in log.whole
-            if r.failed
-        ]
         if earlier := last_screening(site.name, screening.what, run_id, before, below):
             when = day_and_time(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
             items += gating.against_screening(screening, earlier[1], when)

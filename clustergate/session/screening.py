@@ -68,7 +68,7 @@ def screen(
         why = (reasons or ["ReFrame ran no case"])[0]
         raise ClustergateError("screening.no-result", why=why, log=call.log)
     _, log, screening = folder.read_screening(where)
-    if not log.results and not log.whole:
+    if not log.results:
         why = (reasons or ["no reason is given"])[0]
         raise ClustergateError("screening.nothing-measured", why=why)
     return log, screening

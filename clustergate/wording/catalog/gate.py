@@ -112,7 +112,6 @@ WORDS = {
         "whole_percent} of each of {sizes:single size|single sizes}{absent}",
         *("", ""),
     ),
-    "screening.no-rate": ("it could not be measured by itself: {why}", "", ""),
     "contest.jobs-missing": (
         "{absent} of {jobs:job|jobs} did not run",
         "ReFrame's output is in {log}",
