@@ -89,6 +89,7 @@ def _slower(code: str, one: Cost) -> Reason:
         code,
         figure=one.name,
         ratio=held.ratio,
+        confidence=held.confidence,
         low=held.low or 1.0,
         high=f"{held.high:.2f}" if held.high else "more",
         margin=TOLERATED,
@@ -118,6 +119,7 @@ def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
             figure=one.name,
             low=held.low,
             high=held.high,
+            confidence=held.confidence,
             margin=TOLERATED if held.remark == RATHER_SLOWER else one.ruled_out,
             needs=needs,
         )

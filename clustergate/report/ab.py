@@ -251,10 +251,11 @@ def _line(figure: Compared) -> dict[str, Any]:
     """Return a figure as a row of the table of all."""
     c = figure.comparison
     more = f"{c.further_launches} more rounds" if c.further_launches else ""
+    ends = () if c.low is None or c.high is None else (c.low, c.high, 100 * c.confidence)
     return {
         "figure": figure,
         "css": _CLASSES[c.verdict],
-        "interval": "" if c.low is None or c.high is None else f"{c.low:.3f} … {c.high:.3f}",
+        "interval": "{:.3f} … {:.3f} ({:.4g} %)".format(*ends) if ends else "",
         "more": "; ".join(filter(None, [more, c.remark])),
     }
 

@@ -29,6 +29,7 @@ from clustergate.launching.plan import read_log
 from clustergate.launching.reading import read_planned
 from clustergate.model import ClustergateError, Row
 from clustergate.stacks.manifest import Manifest
+from clustergate.statistics.rounds import FEWEST
 from clustergate.wording.reasons import sentence_of
 from tools.bench import pairs, record
 from tools.bench.launches import times_of
@@ -210,6 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stack", default="intel-mpi")
     parser.add_argument("--rounds", type=int, default=50)
     asked = parser.parse_args(arguments)
+    if asked.rounds < 2 * FEWEST:
+        parser.error(f"--rounds {asked.rounds}: it takes {2 * FEWEST} for the gate to decide")
     try:
         (manifest,) = record.manifests_of([asked.stack])
         with tempfile.TemporaryDirectory(prefix="clustergate-bench-") as folder:

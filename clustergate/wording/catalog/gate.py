@@ -61,19 +61,20 @@ WORDS = {
         *("", "no golden build shows what that does; the references judge it"),
     ),
     "software.slower": (
-        "{figure} takes {ratio:.2f} x as long as with the golden build ({low:.2f} to {high} "
-        "x), after {rounds} rounds of both in turn ({node_seconds:.0f} node-seconds)",
+        "{figure} takes {ratio:.2f} x as long as with the golden build ({confidence:percent} "
+        "interval: {low:.2f} to {high} x), after {rounds} rounds of both in turn "
+        "({node_seconds:.0f} node-seconds)",
         "what differs between both builds: `clustergate golden list` names it",
         "go back to the golden build, or pin the new one when it is meant to be slower",
     ),
     "software.somewhat-slower": (
-        "{figure} is surely slower than with the golden build, {low:.2f} to {high} x, probably by "
-        "less than {margin:whole_percent}",
+        "{figure} is surely slower than with the golden build ({confidence:percent} interval: "
+        "{low:.2f} to {high} x), probably by less than {margin:whole_percent}",
         *("", "give the gate more budget, for more rounds"),
     ),
     "software.undecided": (
-        "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build, so a slowdown "
-        "by {margin:whole_percent} is not ruled out",
+        "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build "
+        "({confidence:percent} interval), so a slowdown by {margin:whole_percent} is not ruled out",
         *("", "{needs} would probably decide: give the gate more budget"),
     ),
     "software.maybe-faults": (
