@@ -165,7 +165,9 @@ def test_how_old_a_run_must_be_has_a_unit(text: str, capsys: pytest.CaptureFixtu
     assert f"'{text}' is no date, time or run" in capsys.readouterr().err
 
 
-def test_a_run_is_shown_as_it_was_summed_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_shown_as_it_was_summed_up(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = make("20261101T000000Z-r1", asked=asked(), verdicts=OLD_VERDICTS)
     store.write_text(folder / listing.SUMMARY, "PASS: alpha\n")
     store.write_text(folder / "report.html", "<p>")
@@ -177,6 +179,16 @@ def test_a_run_is_shown_as_it_was_summed_up(home: Path, capsys: pytest.CaptureFi
     ]
     assert cli.main(["show", folder.name, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == OLD_VERDICTS
+    monkeypatch.setenv("COLUMNS", "80")
+    store.write_text(folder / listing.SUMMARY, f"  next: {'measure again ' * 20}\nHPL   1.0\n")
+    assert cli.main(["show", "last"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert cli.main(["show", "last"]) == 0
+    *sentence, table, _, _ = capsys.readouterr().out.splitlines()
+    assert len(sentence) > 1
+    assert max(map(len, sentence)) <= 80
+    assert table == "HPL   1.0"
     make("20261102T000000Z-r2", asked=asked())
     assert cli.main(["show", "last"]) == 1
     assert "`clustergate check --resume 20261102T000000Z-r2`" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from clustergate.cli.selection import add_site
+from clustergate.report.console import print_lines
 from clustergate.session.readiness import FAIL, look
 
 DESCRIPTION = (
@@ -28,6 +29,5 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps([one.plain() for one in found], indent=1))
     else:
         column = max(len(one.what) for one in found)
-        for one in found:
-            print(f"{one.status:<4}  {one.what:<{column}}  {one.says}")
+        print_lines(f"{one.status:<4}  {one.what:<{column}}  {one.says}" for one in found)
     return 2 if any(one.status == FAIL for one in found) else 0

@@ -8,6 +8,7 @@ import json
 from clustergate.cli.selection import named_folder
 from clustergate.history import listing
 from clustergate.model import BadRequest
+from clustergate.report.console import print_lines
 
 DESCRIPTION = (
     "Print the summary of a stored run, as it was when the run ended, and where its pages are."
@@ -34,6 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
         decided = {"gate": json.loads(gate.read_text(encoding="utf-8"))} if gate.is_file() else {}
         print(json.dumps({**json.loads(texts[0]), **decided}, indent=1))
     else:
-        print(*texts, sep="", end="")
+        print_lines(line for text in texts for line in text.splitlines())
         print(*filter(None, [page, folder]), sep="\n")
     return 0
