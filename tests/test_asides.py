@@ -5,6 +5,7 @@ A fake kernel reads the rates of the node from a file, so that a test can change
 
 import json
 import os
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import pytest
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching.asides import Asides
-from clustergate.launching.plan import Aside, Plan
+from clustergate.launching.plan import NODES, Aside, Plan
 from clustergate.machine import fingerprint
+from clustergate.machine import node as machine_node
 from clustergate.machine.peaks import peaks_of
 
 QUIET = {"fma_peak": 100.0, "triad": 20.0, "triad_glance": 22.0, "virtual": 0.0}
@@ -37,6 +39,8 @@ class Node:
         self.rates = dict(QUIET)
         self.ran: list[str] = []
         self.jobs = 0
+        self.on_each_node: list[str] = []
+        self.state = {"kernel.governor": "performance"}
 
     def run(self, command: Sequence[str], output: str) -> str:
         (asked,) = command
@@ -55,10 +59,20 @@ class Node:
         """Go through a job, during whose launches rates may change; return what it ran."""
         self.jobs += 1
         self.at = self.folder / f"job-{self.jobs}"
-        self.at.mkdir()
+        (self.at / NODES).mkdir(parents=True)
+        said = "".join(f"{name}\t{value}\n" for name, value in self.state.items())
+        (self.at / NODES / platform.node()).write_text(said)
         aside = Aside("node_peaks", ["whole"], ["glance"], depends_on)
         kept_in = str(self.folder / "peaks")
-        plan = Plan("word", [], Budget(1, 1), 1, asides=[aside], kept_in=kept_in)
+        plan = Plan(
+            "word",
+            [],
+            Budget(1, 1),
+            1,
+            asides=[aside],
+            kept_in=kept_in,
+            on_each_node=self.on_each_node,
+        )
         self.ran.clear()
         asides = Asides(plan, self.at, self.run)
         asides.before()
@@ -153,20 +167,30 @@ def test_another_boot_cpuset_limit_or_setting_shares_nothing(
         "kernel.boost": "true",
         "network.interface.eth0.state": "up",
     }
-    state, boot = dict(told), ["one-boot"]
-    monkeypatch.setattr(fingerprint, "word", lambda path: boot[0])
-    said = "".join
-    monkeypatch.setattr(
-        fingerprint, "_output", lambda *of: said(f"{k}\t{v}\n" for k, v in state.items())
-    )
+    boot = ["one-boot"]
+    node.state = dict(told)
+    monkeypatch.setattr(machine_node, "word", lambda path: boot[0])
     node.job()
-    state["network.interface.eth0.state"] = "down"
+    node.state["network.interface.eth0.state"] = "down"
     assert node.job() == KNOWN
     boot[0] = changed.pop("boot_id", boot[0])
-    state |= changed
+    node.state |= changed
     assert node.job() == FIRST
-    boot[0], state = "one-boot", told
+    boot[0], node.state = "one-boot", told
     assert node.job() == KNOWN
+
+
+def test_of_several_nodes_the_first_says_itself_how_it_is_set(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a process of the launcher's may use is not what the peaks are measured with.
+    monkeypatch.setattr(fingerprint, "said_here", lambda: "limits.cpu_affinity\t0-1\n")
+    node.on_each_node = ["srun"]
+    node.job()
+    node.state["limits.cpu_affinity"] = "0"
+    assert node.job() == KNOWN
+    monkeypatch.setattr(fingerprint, "said_here", lambda: "limits.cpu_affinity\t0\n")
+    assert node.job() == FIRST
 
 
 def test_another_block_size_is_measured_for_itself(node: Node) -> None:
@@ -182,10 +206,8 @@ def test_what_another_job_left_half_is_measured_again(node: Node, text: str) -> 
     assert node.job() == FIRST
 
 
-def test_a_node_that_does_not_tell_how_it_is_set_shares_nothing(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fingerprint, "_output", lambda *of: None)
+def test_a_node_that_does_not_tell_how_it_is_set_shares_nothing(node: Node) -> None:
+    node.state = {}
     assert [node.job(), node.job()] == [FIRST, FIRST]
 
 

@@ -17,7 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from clustergate.files.whole import write_whole
-from clustergate.launching.plan import Aside, Plan
+from clustergate.launching.plan import NODES, Aside, Plan
+from clustergate.machine.kernel_files import text as file_text
+from clustergate.machine.node import settings_of
 from clustergate.model import ClustergateError, Row
 
 CORE_DISTANCE = "core_distance"
@@ -128,9 +130,13 @@ class Asides:
 
     def _node(self) -> list[str] | None:
         """Return what the peaks of this node depend on, None where it does not show that."""
-        from clustergate.machine.fingerprint import read_settings
+        said = file_text(self._job / NODES / platform.node())
+        if self._plan.on_each_node:
+            # A process of the launcher's said that, which may have less of the node.
+            from clustergate.machine.fingerprint import said_here
 
-        settings = read_settings()
+            said = said_here()
+        settings = settings_of(said or "")
         return [platform.node(), settings] if settings else None
 
     def _file(self, aside: Aside, node: Sequence[str] | None) -> Path | None:

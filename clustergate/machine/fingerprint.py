@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.machine.environment import is_secret
-from clustergate.machine.kernel_files import printable, word
+from clustergate.machine.kernel_files import printable
 from clustergate.machine.node import SCRIPT
 from clustergate.model import BadRequest
 from clustergate.paths import checkout
@@ -46,8 +46,6 @@ _UNTOLD_FILE_SYSTEMS = (
 # Of tmpfs only those that programs use by their names, and not how large a half of memory is.
 _TOLD_TMPFS = ("/dev/shm", "/tmp")
 _OPTION_OF_ONE_NODE = re.compile(r"(addr|clientaddr|mountaddr|size|nr_inodes)=")
-# What decides how fast a node is.
-_OF_SPEED = ("hardware.", "kernel.", "limits.cpu_", "limits.cgroup_")
 # An attribute of sysfs fits a page, and so does a kernel's command line.
 _LONGEST = 4096
 _PROGRAM_TIMEOUT_S = 2.0
@@ -62,20 +60,13 @@ def read_fingerprint(root: Path = Path("/")) -> Fingerprint:
 
     Raises nothing: what is missing, forbidden or damaged is None, or absent if all of it is.
     """
-    said = _output(["sh", str(SCRIPT), str(root)], _SCRIPT_TIMEOUT_S)
-    fingerprint = parse_state(said or "")
+    fingerprint = parse_state(said_here(root))
     return {**fingerprint, "software": {**fingerprint.get("software", {}), **_own_software()}}
 
 
-def read_settings(root: Path = Path("/")) -> str:
-    """Return what this boot of a node has and how it is set, as text to compare with another.
-
-    It is empty where the node does not say that.
-    """
-    boot = word(root / "proc/sys/kernel/random/boot_id")
-    said = _output(["sh", str(SCRIPT), str(root)], _SCRIPT_TIMEOUT_S)
-    lines = [x for x in (said or "").splitlines() if x.startswith(_OF_SPEED)]
-    return "\n".join([boot, *lines]) if boot and lines else ""
+def said_here(root: Path = Path("/")) -> str:
+    """Return what ``node_state.sh`` says here, empty where it cannot."""
+    return _output(["sh", str(SCRIPT), str(root)], _SCRIPT_TIMEOUT_S) or ""
 
 
 def parse_state(text: str) -> Fingerprint:

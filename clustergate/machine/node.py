@@ -22,6 +22,8 @@ SCRIPT = Path(__file__).with_name("node_state.sh")
 NO_LIMIT_BYTES = 2**60
 """Version 1 of cgroups says "no limit" by a number near 2^63 that depends on the page size."""
 GIB = 2**30
+# What decides how fast a node is, of what it says.
+_OF_SPEED = ("hardware.", "kernel.", "limits.cpu_", "limits.cgroup_")
 # Memory available below this share of the node's is reported.
 _MUCH_MEMORY = 0.5
 
@@ -181,6 +183,16 @@ def node_record(root: Path = Path("/")) -> dict[str, Any]:
 def saying(folder: Path) -> list[str]:
     """Return the command by which a node says its state into a file of its name in a folder."""
     return ["sh", str(SCRIPT), "/", str(folder)]
+
+
+def settings_of(said: str) -> str:
+    """Return what this boot of this node has and how it is set, as text to compare with another.
+
+    It is empty where the node has not said that.
+    """
+    boot = word(Path("/proc/sys/kernel/random/boot_id"))
+    lines = [line for line in said.splitlines() if line.startswith(_OF_SPEED)]
+    return "\n".join([boot, *lines]) if boot and lines else ""
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
