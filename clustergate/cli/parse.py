@@ -8,6 +8,7 @@ import csv
 import io
 import itertools
 import json
+import operator
 import os
 import sys
 import tempfile
@@ -31,6 +32,7 @@ ROWS_AT_ONCE = 500
 # How compressed files begin.
 COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
+_FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     kept = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, closed below
     try:
         for name in arguments.files:
-            source = "standard input" if name == STANDARD_INPUT else _printable(name)
+            # Bytes of a name that are not UTF-8 are spelled out.
+            printable = name.encode("utf-8", "backslashreplace").decode("utf-8")
+            source = "standard input" if name == STANDARD_INPUT else printable
             start, known = kept.tell(), dict(columns)
             try:
                 rows = parse(read_lines(name, source), source=source, suite=arguments.suite)
@@ -130,22 +134,10 @@ def _refuse_no_text(lines: bytes, number: int, source: str) -> None:
     raise OutputError(code, line=number + 1, source=source, most=LONGEST_LINE)
 
 
-def _printable(name: str) -> str:
-    """Return a file's name with the bytes that are not UTF-8 spelled out."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def _as_json(source: str, rows: Iterable[Row], columns: dict[str, None]) -> str:
+    names = (*FIRST_COLUMNS, "conditions", "values")
     records = [
-        {
-            "file": source,
-            "suite": row.suite,
-            "benchmark": row.benchmark,
-            "status": row.status,
-            "line": row.line,
-            "conditions": row.conditions,
-            "values": row.values,
-        }
+        dict(zip(names, (source, *_FIELDS(row), row.conditions, row.values), strict=True))
         for row in rows
     ]
     # Encoded at once, in a third of the time; in a text of JSON there is no such quote.
@@ -161,9 +153,8 @@ def _as_csv(source: str, rows: Iterable[Row], columns: dict[str, None]) -> str:
     for row in rows:
         named = {**row.conditions, **row.values}
         columns.update(dict.fromkeys(named))
-        own = (source, row.suite, row.benchmark, row.status, row.line)
-        cells = map(named.get, itertools.islice(columns, len(own), None))
-        records.append((*own, *cells, len(columns)))
+        cells = map(named.get, itertools.islice(columns, len(FIRST_COLUMNS), None))
+        records.append((source, *_FIELDS(row), *cells, len(columns)))
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\0\n").writerows(records)
     return text.getvalue()

@@ -172,13 +172,9 @@ class Parameters:
         return list(zip(self.integers["P"], self.integers["Q"], strict=True))
 
     def count(self) -> int:
-        """Return the number of tests."""
-        total = len(self.integers["P"])
-        for name in ("N", "NB", "NBMIN", "NDIV", "DEPTH"):
-            total *= len(self.integers[name])
-        for name in _WORD_LISTS:
-            total *= len(self.words[name])
-        return total
+        """Return the number of tests, in which each P has its Q."""
+        lists: Mapping[str, Sequence[object]] = {**self.integers, **self.words}
+        return math.prod(len(values) for name, values in lists.items() if name != "Q")
 
     def tests(self) -> Iterator[tuple[_Test, dict[str, str | int]]]:
         """Yield the tests and their conditions in the order of the loops of HPL_pddriver.c."""
@@ -224,9 +220,7 @@ class Parameters:
                 and result.n in (test.n, test.n - test.n % max(test.nb, 1))
                 and result[2:] == test[2:]
             )
-        return result == test or (
-            result[1:] == test[1:] and re.fullmatch(test.variant, result.variant) is not None
-        )
+        return result[1:] == test[1:] and re.fullmatch(test.variant, result.variant) is not None
 
 
 def is_title(line: str) -> bool:
@@ -262,15 +256,14 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
 
     ``suite`` is whose rows these are.
     """
-    source = text.source
     parameters = read_parameters(text)
-    compare_with_expectation(parameters, expect, source)
+    compare_with_expectation(parameters, expect, text.source)
     # What was asked for is what must have run.
     parameters.overridden = parameters.overridden and not (expect and expect.declared)
     for done, (test, conditions) in enumerate(parameters.tests()):
-        number, match = _next_result(text, test, done, parameters)
+        match, number = _next_result(text, test, done, parameters), text.number
         n, time, gflops = int(match["n"]), match["time"], match["gflops"]
-        check_gflops(n, time, gflops, line=number, source=source)
+        check_gflops(n, time, gflops, line=number, source=text.source)
         conditions |= {"n": n, "variant": match["variant"]}
         if parameters.overridden:
             conditions = _as_it_ran(conditions, match["variant"])
@@ -502,9 +495,7 @@ def compare_with_expectation(
         raise OutputError("output.other-run", line=line, source=source, what="problem", **facts)
 
 
-def _next_result(
-    text: Text, test: _Test, done: int, parameters: Parameters
-) -> tuple[int, re.Match[str]]:
+def _next_result(text: Text, test: _Test, done: int, parameters: Parameters) -> re.Match[str]:
     for line in text:
         if line.startswith("W") and (match := _RESULT.fullmatch(line)):
             n, nb, p, q = map(int, match.group("n", "nb", "p", "q"))
@@ -513,7 +504,7 @@ def _next_result(
                 facts = {"what": f"a result of {_named(result)}", "due": _named(test)}
                 raise text.error("output.misplaced", **facts)
             _check_columns(text, match, parameters)
-            return text.number, match
+            return match
         if line.startswith("Finished ") or line.lower() == _END.lower():
             facts = {"what": f"the end of the tests after {done} of {parameters.count()} results"}
             raise text.error("output.misplaced", due=_named(test), **facts)
