@@ -41,7 +41,7 @@ def render_page(found: Findings) -> str:
         names=[subject.name for subject in found.subjects],
         stands=STANDS,
         tables=tables.tables(found.rows, [subject.name for subject in found.subjects]),
-        systems=tables.systems_table(found.paper),
+        systems=tables.systems_table(found.paper, found.machine),
         plots=list(map(_figure, found.drawings)),
     )
 

@@ -56,21 +56,25 @@ class Here:
 
 @dataclass(frozen=True)
 class Sampled:
-    """The median of launches with its interval, which few launches do not have."""
+    """The median of launches with its interval, which few launches do not have.
+
+    Of what was printed as a ``mean`` it is that, with the least and the most.
+    """
 
     value: float
     low: float | None
     high: float | None
     launches: int
+    mean: bool = False
 
     @property
     def remark(self) -> str:
         """Return of how many launches it is, and its interval."""
         ends = "" if self.low is None else f", {self.low:.4g} to {self.high:.4g}"
-        return f"derived, median of {self.launches}{ends}"
+        return f"derived, {'mean' if self.mean else 'median'} of {self.launches}{ends}"
 
 
-def sampled(derived: Settings, here: Here) -> Sampled:
+def sampled(derived: Settings, here: Here, *, mean: bool = False) -> Sampled:
     """Return a derived quantity; raises :class:`DerivedError` where the first launch has none."""
     kind = KINDS[derived["kind"]]
     named = {*derived.get("of", ()), *derived.get("over", ())}
@@ -84,6 +88,8 @@ def sampled(derived: Settings, here: Here) -> Sampled:
             values.append(kind(derived, here.of_launch(len(values))))
     except DerivedError:
         pass
+    if mean:
+        return Sampled(statistics.fmean(values), min(values), max(values), len(values), mean)
     interval = scipy.stats.quantile_test(values, p=0.5).confidence_interval(CONFIDENCE)
     known = all(map(math.isfinite, interval))
     low, high = (float(interval.low), float(interval.high)) if known else (None, None)

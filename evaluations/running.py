@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from clustergate import store, version
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import named_run, taken
 from clustergate.files.whole import write_whole
+from clustergate.history.node_states import NODE_STATE
 from clustergate.model import ClustergateError
 from clustergate.report import console
 from clustergate.session.reframe import PROCESS_COUNTS, with_settings
@@ -24,7 +27,7 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.wording.notation import counted
 from clustergate.wording.texts import duration
-from evaluations import derivation, plan, predicates, scope, sheet, study
+from evaluations import derivation, plan, predicates, scope, sheet, study, tables
 from evaluations import text as published_text
 from evaluations.evidence import Subject, merged, subjects_of
 from evaluations.facts import Paper, load_paper
@@ -239,7 +242,18 @@ def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Fi
         sheet.drawings(paper, subjects),
         derivation.derived_rows(subjects, links, here.roles),
         [*sheet.doubts(subjects), *scope.missing(paper)],
+        _machine(subjects),
     )
+
+
+def _machine(subjects: Sequence[Subject]) -> dict[str, Any]:
+    """Return the facts of the machine of the first run, none where it kept nothing of it."""
+    run = min(run for one in subjects for run in one.runs)
+    try:
+        state = json.loads((store.run_folder(run) / NODE_STATE).read_text(encoding="utf-8"))
+        return tables.facts_of(state, [one.stack for one in subjects])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _links(subjects: Sequence[Subject]) -> dict[str, float]:

@@ -96,7 +96,9 @@ def _derived_row(value: PrintedValue, here: Cast, links: Mapping[str, float]) ->
     measured, launches, reasons = {}, {}, []
     for subject in quantities.asked_of(value.derived, here.subjects, here.roles):
         try:
-            found = quantities.sampled(value.derived, quantities.Here(subject, here.roles, links))
+            asked = quantities.Here(subject, here.roles, links)
+            mean = value.conditions.get("statistic") == "mean"
+            found = quantities.sampled(value.derived, asked, mean=mean)
         except DerivedError as reason:
             reasons.append(str(reason))
             continue

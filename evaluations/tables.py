@@ -39,9 +39,29 @@ def tables(rows: Sequence[BesideRow], subjects: Sequence[str]) -> list[Table]:
     return [_table(title, found, subjects) for title, found in by_number]
 
 
-def systems_table(paper: Paper) -> Table | None:
-    """Return what a paper states of its systems, one in a column, None where it states nothing."""
-    described = {}
+def facts_of(node_state: Mapping[str, Any], stacks: Sequence[str]) -> dict[str, Any]:
+    """Return what a run kept of its machine, by the names that facts of systems have."""
+    hardware, kernel = (node_state["fingerprint"][part] for part in ("hardware", "kernel"))
+    cores, caches, memory = hardware["cores"], hardware["caches"], hardware["memory_total_gib"]
+    kind = " (virtual machine)" if hardware["virtual_machine"] else ""
+    return {
+        "processor": f"{hardware['processor']}{kind}",
+        "vendor": hardware["system_vendor"] or _NOTHING,
+        "sockets_per_node": hardware["sockets"],
+        **dict.fromkeys(("cores_per_node", "cpus_per_node", "processors"), cores),
+        **{level: [one for one in caches if level.upper() in one] for level in ("l1", "l2")},
+        **dict.fromkeys(("memory", "memory_per_node"), f"{memory} GiB"),
+        **dict.fromkeys(("os", "kernel"), f"Linux {kernel['release']}"),
+        "mpi": list(stacks),
+    }
+
+
+def systems_table(paper: Paper, here: Mapping[str, Any] | None = None) -> Table | None:
+    """Return what a paper states of its systems, one in a column, None where it states nothing.
+
+    The last column is the machine at hand, as far as something is known ``here``.
+    """
+    described: dict[str, Mapping[str, Any]] = {}
     for key, system in paper.systems.items():
         if system.facts:
             # A variant is what it is a variant of, but for what is stated of itself.
@@ -50,6 +70,8 @@ def systems_table(paper: Paper) -> Table | None:
     if not described:
         return None
     named = dict.fromkeys(fact for facts in described.values() for fact in facts)
+    if here:
+        described["here"] = here
     rows = {
         fact.replace("_", " "): [_stated(one.get(fact, _NOTHING)) for one in described.values()]
         for fact in named

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -23,7 +24,10 @@ from evaluations.sheet import BesideRow, Conclusion, Drawing
 
 @dataclass(frozen=True)
 class Findings:
-    """A paper beside what was measured: all that a report says."""
+    """A paper beside what was measured: all that a report says.
+
+    ``machine`` are the facts of the one at hand, as those of systems are named.
+    """
 
     paper: Paper
     subjects: Sequence[Subject]
@@ -32,6 +36,7 @@ class Findings:
     drawings: Sequence[Drawing]
     derived: Sequence[DerivedRow]
     notes: Sequence[str]
+    machine: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:

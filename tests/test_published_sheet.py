@@ -289,10 +289,20 @@ def test_every_value_has_a_figure_beside_it_or_the_reason_why_not():
 def test_a_derived_quantity_is_sampled_and_has_an_interval():
     rates = {p: figure("HPCCG", "performance_mflops", r, processes=p) for p, r in
              {1: 100.0, 2: 194.0}.items()}  # fmt: skip
-    [told] = row("002", "r030", launched("a", *rates.values())).launches.values()
+    [told] = row("002", "r032", launched("a", *rates.values())).launches.values()
     assert told == "derived, median of 10, 97 to 97"
-    [told] = row("002", "r030", subject("a", *rates.values())).launches.values()
+    [told] = row("002", "r032", subject("a", *rates.values())).launches.values()
     assert told == "derived, median of 1"
+
+
+def test_what_was_printed_as_a_mean_has_a_mean_beside_it():
+    one = figure("HPCCG", "performance_mflops", 100.0, processes=1)
+    two = figure("HPCCG", "performance_mflops", 198.0, processes=2)
+    launches = ((one, [100.0] * 3), (two, [180.0, 182.0, 196.0]))
+    a = subject("a", *(replace(each, of_launches=values) for each, values in launches))
+    found = row("002", "r030", a)
+    assert found.measured == {"a": pytest.approx(93.0)}
+    assert found.launches == {"a": "derived, mean of 3, 90 to 98"}
 
 
 def test_gains_and_losses_are_of_those_who_play_the_systems():

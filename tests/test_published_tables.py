@@ -1,5 +1,8 @@
 """The papers' tables with what was measured here."""
 
+import json
+from pathlib import Path
+
 from evaluations import tables
 from evaluations.facts import load_paper
 from evaluations.sheet import BesideRow
@@ -49,6 +52,19 @@ def test_what_is_stated_of_the_systems_stands_side_by_side():
     networks = dict(zip(systems.columns, systems.printed["network"], strict=True))
     assert networks["altix-bx2-numalink3"] == "NUMALINK3"
     assert clocks["altix-bx2-numalink3"] == "1.6"
+
+
+def test_the_machine_at_hand_has_a_column_beside_the_systems():
+    [kept] = (Path(__file__).parent / "data" / "home" / "results" / "runs").glob("*/machine.json")
+    facts = tables.facts_of(json.loads(kept.read_text()), ["mpich", "openmpi"])
+    systems = tables.systems_table(load_paper("001"), facts)
+    assert systems is not None
+    assert systems.columns[-1] == "here"
+    rows = {fact: cells[-1] for fact, cells in systems.printed.items()}
+    assert rows["mpi"] == "mpich, openmpi"
+    assert rows["memory per node"].endswith(" GiB")
+    assert rows["cores per node"].isdigit()
+    assert rows["racks"] == "-"
 
 
 def test_what_is_stated_is_in_words():
