@@ -19,6 +19,7 @@ from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.figures import name_of, samples_of
 from clustergate.machine.power import Power, performance_per_watt
 from clustergate.model import METRICS, Sample
+from clustergate.stacks.manifest import read_manifest
 from evaluations.facts import load_papers
 
 # Each was captured from a real run of its program.
@@ -125,3 +126,11 @@ def test_a_name_that_no_program_gives_is_noticed(known):
     assert is_known({"benchmark": "NPB-BT", "metric": "total_mop_per_s"}, known)
     assert not is_known({"benchmark": "BT", "metric": "mops"}, known)
     assert not is_known({"benchmark": "STREAM", "metric": "bandwidth_gb_s", "kernel": "x"}, known)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("stack", ["intel-mpi", "mpich"])
+def test_imb_takes_its_buffers_from_mpi_alloc_mem(stacks, stack):
+    """As the benchmarks of paper 000 did on the SX-8."""
+    program = Path(read_manifest(stacks, stack).program("IMB-MPI1").path)
+    assert b"\0MPI_Alloc_mem\0" in program.read_bytes()
