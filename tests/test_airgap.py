@@ -41,7 +41,7 @@ PIP = {
     ("output", "said"),
     [
         ("no wheel", "No matching distribution found for rich==1.0); check the network"),
-        ("hash", "has another checksum than is pinned, so it is refused"),
+        ("hash", "does not match its pinned checksum, so it is refused"),
         ("disk", "the disk is full while installing wheels"),
         ("nothing", "pip gives no reason"),
     ],

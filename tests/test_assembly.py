@@ -411,7 +411,7 @@ def test_a_row_with_a_word_instead_of_figures_is_invalid():
     (case,) = assemble(EXPECTED, [outcome()], [record(unmeasured=[row])])
     assert verdicts([case]) == [Verdict.NO_REFERENCE, Verdict.INVALID]
     sentence = case.figures[1].judgement.sentence
-    assert "'out-of-mem' instead of figures; allow more with -- -S memory_gb" in sentence
+    assert "'out-of-mem' instead of a result; allow more with -- -S memory_gb" in sentence
 
 
 def test_words_of_several_launches_are_one_figure_that_reframe_fails_and_the_others_count():

@@ -267,7 +267,7 @@ def test_a_figure_that_is_open_says_what_it_would_find_and_what_decides_it():
     )
     assert "the 20 runs of the baseline differ by 1.0 %" in told
     told = judge(launched(150.0), Better.LOWER, "us", known_reference(days=2)).sentence
-    assert "provisional: a baseline of 2 days cannot show how much days differ" in told
+    assert "provisional: a baseline of 2 days cannot show day-to-day variation" in told
     assert "`clustergate golden pin`, `gate`" in told
     assert "run on 3 more days" in told
     told = judge(launched(101.0, launches=2), Better.LOWER, "us", known_reference()).sentence

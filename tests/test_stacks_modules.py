@@ -91,7 +91,7 @@ def test_folders_of_modules_can_be_named(tree: Path, tmp_path: Path) -> None:
     [
         ("nothing/1.0", "`module load nothing/1.0` failed"),
         ("broken/1", "`module load broken/1` failed"),
-        ("preload/1", "`module load preload/1` puts /opt/trace.so into every program"),
+        ("preload/1", "`module load preload/1` preloads /opt/trace.so into every program"),
     ],
 )
 def test_a_module_that_cannot_be_used_is_refused(tree: Path, load: str, said: str) -> None:
@@ -121,7 +121,7 @@ def test_the_library_says_itself_what_it_is(tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (LIBRARY.replace("Open MPI v4", "Some MPI v4"), "says of itself 'Some MPI v4.1.4"),
+        (LIBRARY.replace("Open MPI v4", "Some MPI v4"), "identifies itself as 'Some MPI v4.1.4"),
         (LIBRARY.replace("return 0;\n}\n", "return 1;\n}\n"), "or started here: status 1"),
     ],
 )

@@ -169,9 +169,9 @@ def test_without_spack_it_is_said_how_to_get_one(tmp_path):
 
 def test_an_old_spack_and_a_named_folder_that_is_none_are_refused(tmp_path):
     old = spack_tree(tmp_path / "old", "0.23.1")
-    with pytest.raises(SpackMissing, match=r"which SPACK_ROOT names, is 0\.23\.1; 1\.1 or later"):
+    with pytest.raises(SpackMissing, match=r"named by SPACK_ROOT, is 0\.23\.1; 1\.1 or later"):
         find_spack(tmp_path, "", {"SPACK_ROOT": str(old)})
-    with pytest.raises(SpackMissing, match="which the site config names, is not a Spack"):
+    with pytest.raises(SpackMissing, match="named by the site config, is not a Spack"):
         find_spack(tmp_path, str(tmp_path), {"SPACK_ROOT": str(old)})
 
 

@@ -49,7 +49,7 @@ def test_a_lock_tells_what_it_takes_for_granted(text):
 
 
 def test_a_missing_root_says_what_to_do(text):
-    with pytest.raises(ClustergateError, match=r"spack\.lock holds no mpich.*concretized anew"):
+    with pytest.raises(ClustergateError, match=r"spack\.lock holds no mpich.*concretized again"):
         parse_lock(text).root("mpich")
 
 

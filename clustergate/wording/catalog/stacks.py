@@ -43,7 +43,7 @@ WORDS = {
     "manifest.damaged": ("{path} is damaged ({why})", _AGAIN),
     "disk.full": (
         "the disk is full {doing}",
-        "free some space, or {larger}, and run the command again: what is complete is kept",
+        "free some space, or {larger}, and run the command again: completed steps are kept",
     ),
     "compiler.missing": (
         "there is no C compiler (cc or gcc) on PATH",
@@ -59,13 +59,13 @@ WORDS = {
     "compiler.failed": ("{complaint}", "the compiler's output is in {log}"),
     "wheels.unpinned": "{path} does not pin {package}",
     "wheels.other-checksum": (
-        "a download among {what} has another checksum than is pinned, so it is refused",
+        "a download for {what} does not match its pinned checksum, so it is refused",
         "ask who runs your package index what it serves",
     ),
     "wheels.not-downloaded": (
         "{what} could not be downloaded ({why})",
         "check the network, or name a package index you reach in PIP_INDEX_URL, and run the "
-        "command again: what has arrived is kept",
+        "command again: completed downloads are kept",
     ),
     "modules.nobody": (
         "`{loading}` cannot be tried: there is no such command here",
@@ -82,23 +82,23 @@ WORDS = {
     ),
     "modules.no-launcher": (
         "`{loading}` puts neither mpirun nor mpiexec on PATH",
-        "load the module of the MPI library's launcher, too",
+        "also load the module of the MPI library's launcher",
     ),
     "modules.not-asked": (
-        "a program made by {wrapper} (`{loading}`) could not be compiled or started here",
+        "a test program could not be built with {wrapper} (`{loading}`) or started here",
         "{why}",
-        "load the compiler and the libraries that it needs, too",
+        "also load the compiler and the libraries that it needs",
     ),
     "modules.unknown-library": (
-        "`{loading}` gives an MPI library that says of itself {answer!r}",
+        "`{loading}` loads an MPI library that identifies itself as {answer!r}",
         "known: {known:list}",
     ),
     "modules.preload": (
-        "`{loading}` puts {preload} into every program",
+        "`{loading}` preloads {preload} into every program",
         "load another module, or declare it by LD_PRELOAD in the stack's env_vars",
     ),
     "archive.damaged": "{path} is damaged or truncated ({why})",
-    "archive.tops": "{path} must hold one top folder, and holds {named}",
+    "archive.tops": "{path} must contain a single top-level folder, but contains {named}",
     "source.other-checksum": "{origin} " + _NOT_PINNED,
     "source.other-copy": (
         "{origin} " + _NOT_PINNED,
@@ -123,11 +123,11 @@ WORDS = {
         "(CLUSTERGATE_PROVIDER=wheels), which need none",
     ),
     "spack.no-spack": (
-        "{root}, which {named_by} names, is not a Spack",
+        "{root}, named by {named_by}, is not a Spack installation",
         f"correct it, or unset it and {_BOOTSTRAP}",
     ),
     "spack.too-old": (
-        "the Spack in {root}, which {named_by} names, is {version}; {needed} or later is needed",
+        "the Spack in {root}, named by {named_by}, is {version}; {needed} or later is needed",
         f"name another one in SPACK_ROOT, or take it off PATH and {_BOOTSTRAP}",
         "",
     ),
@@ -177,15 +177,15 @@ WORDS = {
     "spack.mpi-specs": (
         "'specs' must name one MPI library, and names {count} of those that can be launched here "
         "({known:list})",
-        "another one is an entry in {module}",
+        "to launch another one, add it to {module}",
     ),
-    "spack.no-specs": "it must hold 'spack:' with a list of 'specs:', as text",
+    "spack.no-specs": "it needs 'spack:' with a list of 'specs:', each a string",
     "lock.lacks": (
         "{lock} holds no {package}",
-        "the environment does not ask for it, or the lock is another environment's",
-        "remove the lock, so that the environment is concretized anew",
+        "the environment does not list it, or the lock belongs to another environment",
+        "remove the lock, so that the environment is concretized again",
     ),
-    "lock.no-provider": "nothing provides {virtual} to {package}",
+    "lock.no-provider": "{package} needs {virtual}, and no package of the lock provides it",
     "lock.damaged": (
         "{path} is not a Spack lock ({why})",
         "remove it, so that the environment is concretized again",
@@ -211,7 +211,7 @@ WORDS = {
         "{folder} holds {known:list}",
     ),
     "release.not-brought": (
-        "{pin} cannot be brought into {folder} ({why}: {path})",
+        "{pin} cannot be put into {folder} ({why}: {path})",
         "set CLUSTERGATE_HOME to a folder you may write to, and run the command again",
     ),
     "release.other-commit": (

@@ -7,23 +7,23 @@ _GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
 
 WORDS = {
     "figure.no-number": ("the value is {value}", "", "look at the output"),
-    "figure.unmeasured": ("the benchmark printed {word!r} instead of figures", "", ""),
+    "figure.unmeasured": ("the benchmark printed {word!r} instead of a result", "", ""),
     "figure.out-of-memory": (
-        *("the benchmark printed {word!r} instead of figures", ""),
+        *("the benchmark printed {word!r} instead of a result", ""),
         "allow more with -- -S memory_gb=…, or leave the size out with -- -S largest_bytes=…",
     ),
     "figure.timed-out": (
-        *("the benchmark printed {word!r} instead of figures", ""),
+        *("the benchmark printed {word!r} instead of a result", ""),
         "give each size more time with -- -S time=…, or leave this one out with "
         "-- -S largest_bytes=…",
     ),
     "figure.integer-overflow": (
-        *("the benchmark printed {word!r} instead of figures", ""),
+        *("the benchmark printed {word!r} instead of a result", ""),
         "leave the size out with -- -S largest_bytes=…",
     ),
     "limit.exceeded": (
         "{value:number} {unit} exceeds the physical limit of {limit:number}; {why}",
-        *("", "do not trust this figure, look at clocks, timers and what else ran on the node"),
+        *("", "do not trust this figure; check clocks, timers and what else ran on the node"),
     ),
     "limit.not-reached": (
         "{value:number} {unit} is below the physical limit of {limit:number}; {why}",
@@ -69,7 +69,7 @@ WORDS = {
     "figure.above-peak": (
         "{benchmark} was faster than the {peak} measured right before and after it",
         "other load slowed the peak's own measurement, or a clock is wrong",
-        "rely on the Gflop/s, and see what else runs there",
+        "rely on the Gflop/s, and check what else runs there",
     ),
     "group.as-expected": (_GROUP, "", ""),
     "group.regression": (_GROUP + ", and unchanged runs {usual:cost} at most", "", _FIND),
@@ -78,8 +78,8 @@ WORDS = {
     "group.excused": (_GROUP, "", ""),
     "group.inconclusive": (_GROUP, "", ""),
     "group.incomplete": (
-        "{figure} is missing, of which its baseline is made",
-        *("", "see why"),
+        "{figure} is missing, which is part of its baseline",
+        *("", "see why that one was not measured"),
     ),
     "change.detectable": (
         "{launches:launch|launches} detect a slowdown of {often:percent} with 80 % probability, of "
@@ -92,7 +92,7 @@ WORDS = {
     ),
     "baseline.days": ("provisional: its baseline spans {days:day|days}", "", ""),
     "baseline.provisional": (
-        "provisional: a baseline of {days:day|days} cannot show how much days differ",
+        "provisional: a baseline of {days:day|days} cannot show day-to-day variation",
         "",
         "launch a golden build in turn with it (`clustergate golden pin`, `gate`), or run on "
         "{more:more day|more days} and take a new baseline",
