@@ -335,9 +335,10 @@ def test_blocks_of_a_size_are_told_apart_by_their_order() -> None:
 
 def test_calls_of_the_kernel_are_blocks_but_for_the_first() -> None:
     lines = (Path(__file__).parent / "data/mpi-kernels/mpi_trials.txt").read_text().splitlines()
+    (first,) = (json.loads(x) for x in lines if '"ping_pong","bytes":8,' in x)
     held = blocks.calls_of(lines)
-    assert held["ping_pong/8"][:2] == [9.434, 17.005]
-    assert {len(calls) for calls in held.values()} == {50}
+    assert held["ping_pong/8"] == first["times_us"][1:]
+    assert len(held) > 10
 
 
 def test_what_disturbs_single_blocks_scatters_means_and_not_medians() -> None:

@@ -51,7 +51,7 @@ CHECK, WHERE, SOURCE = "ImbMpi1Check", "recorded:node", Path("recorded.yaml")
 _LAYOUT = "2-ranks-packed"
 _PARAMETERS = (("node_usage", "packed"), ("process_count", "2"))
 # HPL leaves 4 figures, HPCC 35 in smoke, and six more of RandomAccess in the other modes.
-_OF_HPL_AND_HPCC = {"smoke": 39, "maintenance": 45, "acceptance": 45}
+OF_HPL_AND_HPCC = {"smoke": 39, "maintenance": 45, "acceptance": 45}
 _EMPTY = {"bandwidth_mb_s"}
 
 Slowed = Mapping[tuple[str, int], float]
@@ -240,7 +240,7 @@ def rest_of_mode(name: str, stacks: tuple[str, ...], recorded: tuple[str, ...]) 
     It stands under other stacks, so that nothing of it is missing in a run of these ``stacks``.
     """
     mode = MODES[name]
-    more = len(figures_of_mode(mode)) + _OF_HPL_AND_HPCC[mode.name] - len(recorded)
+    more = len(figures_of_mode(mode)) + OF_HPL_AND_HPCC[mode.name] - len(recorded)
     benchmarks = {name.partition(".")[0] for name in recorded}
     names = [n for n in figures_of_mode(mode) if n.partition(".")[0] not in benchmarks][:more]
     # The recorded benchmarks have more sizes in the mode than were recorded.

@@ -245,7 +245,8 @@ def main() -> int:
             say(f"{name}, baselines of {by}")
             rows.append([name, *map(str, shares(of, name, by).values())])
         console.print(table_of(f"Baselines of {by}", ["found", *map(str, CHANGES)], rows))
-    figures = len(STACKS) * len(runs.figures_of_mode(MODES["maintenance"]))
+    of_stack = len(runs.figures_of_mode(MODES["maintenance"])) + runs.OF_HPL_AND_HPCC["maintenance"]
+    figures = len(STACKS) * of_stack
     for own_hour in (False, True):
         hours = "with the run's own hour" if own_hour else "of the other hours"
         say(f"likelihood ratios, distributions {hours}")
