@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.files.shared import locked
-from clustergate.files.whole import is_full, write_whole
+from clustergate.files.whole import is_full, read_json, write_whole
 from clustergate.model import (
     Better,
     CaseRecord,
@@ -166,7 +166,7 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
     records = []
     for path in sorted((run_folder(run_id, state) / "cases").glob("*.json")):
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(path)
             if content.pop("schema") != SCHEMA:
                 raise StoreError("run.other-version", path=path)
             samples = [

@@ -17,7 +17,7 @@ from typing import Any
 
 import archspec.cpu
 
-from clustergate.files.whole import full_disk, is_full
+from clustergate.files.whole import full_disk, is_full, parse_json
 from clustergate.model import ClustergateError
 from clustergate.paths import is_clone
 from clustergate.stacks.sources import sha256_of
@@ -125,7 +125,7 @@ def read_contents(layout: Layout) -> Contents:
 def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
     """Turn the text of a description into contents."""
     try:
-        record: dict[str, Any] = json.loads(text)
+        record: dict[str, Any] = parse_json(text)
         if record.pop("schema") != SCHEMA:
             raise ClustergateError("airgap.other-version", path=source)
         stacks = tuple(PackedStack(**entry) for entry in record.pop("stacks"))

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from clustergate import store
 from clustergate.cli.selection import named_folder
+from clustergate.files.whole import read_json
 from clustergate.history.node_states import HERE, NODES, folded, read_states
 from clustergate.history.stored_runs import in_order
 from clustergate.machine.changes import describe_one
@@ -85,7 +86,7 @@ def _golden(named: str, states: Mapping[str, Fingerprint]) -> Fingerprint:
         return states[named]
     path = Path(named)
     try:
-        return from_record(json.loads(path.read_text(encoding="utf-8")), named)
+        return from_record(read_json(path), named)
     except FileNotFoundError:
         raise ClustergateError("fleet.no-golden", name=named, nodes=folded(states)) from None
     except OSError as error:
@@ -105,7 +106,7 @@ def _table(kinds: Sequence[Kind], odd: Sequence[Odd]) -> Table:
             letter_of[id(one.kind)],
             f"{folded(one.nodes)} ({len(one.nodes)})",
             describe_one(one.change),
-            "the golden node" if one.share is None else f"{one.share:.0%} of its kind",
+            "the golden node" if one.share is None else f"{int(one.share * 100)}% of its kind",
         )
         for one in odd
     ]

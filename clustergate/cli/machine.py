@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from clustergate.cli.selection import RECENT
+from clustergate.files.whole import read_json
 from clustergate.history.node_states import (
     HERE,
     NODE_STATE,
@@ -113,8 +114,8 @@ def _named_states(named: str) -> _Named:
         return _Named(named, {HERE: state}, state, os.uname().nodename)
     name, path = _locate(named)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
+        content = read_json(path)
+    except ValueError:
         # Not JSON, or not even text.
         content = None
     except OSError as error:

@@ -31,6 +31,12 @@ class PassingOnParser(argparse.ArgumentParser):
         """Say what is wrong with an argument, which may hold anything."""
         super().error(printable(message))
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Refuse an option that is empty, as an unset variable of a shell leaves it."""
+        if action.option_strings and not all(map(str.strip, arg_strings)):
+            raise argparse.ArgumentError(action, "its value is empty")
+        return super()._get_values(action, arg_strings)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but leave what is behind ``--`` to ReFrame."""
         if args is None or self.get_default("reframe_options") is None:

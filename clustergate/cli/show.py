@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
+from typing import Any
 
 from clustergate.cli.selection import named_folder
+from clustergate.files.whole import read_json
 from clustergate.history import listing
 from clustergate.model import BadRequest
 from clustergate.report.console import print_lines
@@ -29,12 +32,19 @@ def run(arguments: argparse.Namespace) -> int:
     page = None if arguments.json else listing.page_of(folder)
     if not shown and page is None:
         raise BadRequest("run.no-summary", run=folder.name, folder=str(folder))
-    texts = [path.read_text(encoding="utf-8") for path in shown]
     if arguments.json:
         gate = folder / listing.GATE
-        decided = {"gate": json.loads(gate.read_text(encoding="utf-8"))} if gate.is_file() else {}
-        print(json.dumps({**json.loads(texts[0]), **decided}, indent=1))
+        decided = {"gate": _content(gate)} if gate.is_file() else {}
+        print(json.dumps({**_content(shown[0]), **decided}, indent=1))
     else:
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in shown)
         print_lines(line for text in texts for line in text.splitlines())
         print(*filter(None, [page, folder]), sep="\n")
     return 0
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        return {**read_json(path)}
+    except (ValueError, TypeError) as error:
+        raise BadRequest("run.damaged-case", path=path, why=error) from None

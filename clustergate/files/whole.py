@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import stat
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from clustergate.wording.reasons import Reason, reason
 
@@ -35,6 +37,19 @@ def write_whole(path: Path, text: str) -> None:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         raise
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file of JSON holds; raises OSError, and ValueError where it is damaged."""
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str) -> Any:
+    """Return what JSON says, of anybody's making; raises ValueError for what is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def share_with_group(home: Path) -> None:

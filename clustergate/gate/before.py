@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from clustergate import store
+from clustergate.files.whole import read_json
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
 from clustergate.history.stored_runs import in_order
@@ -64,7 +64,7 @@ def _runs() -> Iterator[str]:
 def _shut(folder: Path) -> bool:
     """Tell whether a run is one of a gate that did not open, or never came to a decision."""
     try:
-        decided = json.loads((folder / DECISION).read_text(encoding="utf-8"))
+        decided = read_json(folder / DECISION)
     except FileNotFoundError:
         return False
     except (OSError, ValueError):

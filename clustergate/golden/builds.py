@@ -20,7 +20,7 @@ from typing import Any
 
 from clustergate import store, version
 from clustergate.files.shared import locked
-from clustergate.files.whole import write_whole
+from clustergate.files.whole import read_json, write_whole
 from clustergate.golden import contents
 from clustergate.model import BadRequest
 from clustergate.stacks.manifest import (
@@ -164,7 +164,7 @@ def read(state: Path, stack: str) -> Golden:
     if not path.with_name(_MANIFEST).exists():
         raise BadRequest("golden.none", stack=stack)
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        record: dict[str, Any] = read_json(path)
         if record.pop("schema") != _SCHEMA:
             raise BadRequest("golden.other-version", path=path, again=_again(stack))
         return Golden(**record)

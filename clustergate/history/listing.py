@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 from clustergate import store
 from clustergate.files.shared import Timeout, locked
+from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import in_order
 from clustergate.model import ClustergateError, Verdict, worst
 from clustergate.paths import state_dir
@@ -86,7 +86,7 @@ def _worst(folder: Path) -> str:
 def _content(path: Path) -> Mapping[str, Any]:
     """Return what a file of a run says; nothing where it is absent or damaged."""
     with contextlib.suppress(OSError, ValueError):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         return content if isinstance(content, dict) else {}
     return {}
 

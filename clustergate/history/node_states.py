@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
+from clustergate.files.whole import parse_json, read_json
 from clustergate.history.stored_runs import in_order
 from clustergate.launching.hostfiles import HostfileError, fold
 from clustergate.machine.changes import changes_of_nodes, describe_one
@@ -96,8 +97,10 @@ def _lines(run: Path) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     with contextlib.suppress(OSError, ValueError):
         for text in (run / NODES).read_text(encoding="utf-8").splitlines():
-            line = json.loads(text)
-            if not isinstance(line, dict) or not {"digest", "nodes"} <= set(line):
+            line = parse_json(text)
+            nodes = line.get("nodes") if isinstance(line, dict) else None
+            names = [line.get("digest"), *nodes] if isinstance(nodes, list) else [None]
+            if not all(isinstance(name, str) for name in names):
                 break
             lines.append(line)
     return lines
@@ -118,7 +121,7 @@ def _states_of(lines: Iterable[Mapping[str, Any]]) -> dict[str, Fingerprint]:
 def _recorded(run: Path) -> Fingerprint | None:
     path = run / NODE_STATE
     try:
-        return from_record(json.loads(path.read_text(encoding="utf-8")), str(path))
+        return from_record(read_json(path), str(path))
     except (OSError, ValueError, ClustergateError):
         return None
 
@@ -171,7 +174,7 @@ def changed_since_the_last_good_run(run_id: str) -> list[str]:
 def _is_bad(run: str) -> bool:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         path = store.run_folder(run) / "ended.json"
-        return json.loads(path.read_text(encoding="utf-8")).get("verdict") in _BAD
+        return read_json(path).get("verdict") in _BAD
     return False
 
 

@@ -8,7 +8,6 @@ for each thing that is not as it was asked for, none when the run is proven.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from clustergate.files.whole import parse_json
 from clustergate.model import ClustergateError
 from clustergate.proof.clocks import TOLERANCE, Clocks, Passed
 from clustergate.wording.reasons import Fact, Reason, reason
@@ -233,7 +233,7 @@ def by_launch(complaints: Mapping[int, Sequence[Reason]]) -> list[Reason]:
 def _read(path: Path) -> RankProof:
     try:
         # Paths and variables may hold bytes that are no UTF-8.
-        record = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        record = parse_json(path.read_text(encoding="utf-8", errors="replace"))
         return _rank_proof(record)
     except OSError as error:
         raise ProofError("file.unreadable", path=path, why=error) from error

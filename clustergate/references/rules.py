@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 import re
 from collections import Counter
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from clustergate.benchmarks.registry import every_metric, known_of
 from clustergate.figures import reported
 from clustergate.files.marked_yaml import Complaint, Document
+from clustergate.files.whole import read_json
 from clustergate.model import (
     METRICS,
     Better,
@@ -223,7 +223,7 @@ def _validator() -> jsonschema.Draft202012Validator:
     # Slow to load, and most commands read no references.
     import jsonschema
 
-    schema = json.loads((suite_folder("references") / "schema.json").read_text(encoding="utf-8"))
+    schema = read_json(suite_folder("references") / "schema.json")
     return jsonschema.Draft202012Validator(
         schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
     )
