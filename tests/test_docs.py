@@ -161,7 +161,7 @@ def test_reframe_finds_what_a_command_selects(typed, tmp_path):
         text = (TOP / typed.page).read_text(encoding="utf-8")
         config = tmp_path / "settings.py"
         config.write_text(text.partition("```python\n")[2].partition("```")[0], encoding="utf-8")
-        site, words[words.index("-C") + 1] = {}, str(config)
+        words[words.index("-C") + 1] = str(config)
     ended = subprocess.run(
         [Path(sys.executable).parent / program, *words],
         env={**os.environ, **site, "CLUSTERGATE_HOME": str(tmp_path)},
