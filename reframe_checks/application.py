@@ -23,4 +23,4 @@ class Application(MpiBenchmark):
         self, samples: Sequence[Sample], peaks: Sequence[Row]
     ) -> tuple[Sample, ...]:
         """Tell the rate per watt, where the watts are known."""
-        return power.performance_per_watt(samples, self.powers())
+        return power.performance_per_watt(samples, self.ended.powers())

@@ -17,47 +17,29 @@ from typing import Any
 import reframe as rfm
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import (
-    fixture,
-    run_after,
-    run_before,
-    sanity_function,
-    variable,
-)
+from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
 from clustergate import stacks, store
-from clustergate.benchmarks.descriptor import Benchmark, Budget
+from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.registry import every_check
 from clustergate.launching import by_hand
 from clustergate.launching import plan as planning
 from clustergate.launching.asides import CORE_DISTANCE, DISTANCE_EFFORT, asides_of
+from clustergate.launching.dialects import env_words
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed
-from clustergate.machine import power
 from clustergate.machine.environment import read_removed
-from clustergate.model import (
-    METRICS,
-    CaseRecord,
-    Conditions,
-    Launch,
-    Row,
-    Sample,
-)
+from clustergate.model import METRICS, CaseRecord, Conditions, Launch, Row, Sample
 from clustergate.paths import state_dir
-from clustergate.proof.ranks import ProofExpectation
-from clustergate.references import lookup as references
-from clustergate.schedulers import SLURM
-from clustergate.schedulers.slurm_limits import Limits, limits_of
-from clustergate.schedulers.wishes import partition_of_access
+from clustergate.references import lookup
 from clustergate.session import resuming
 from clustergate.session.case import Hosts, Job, details_of, notes_of, read_job
 from clustergate.session.reframe import case_key
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.sites.configs import REMOVED_ENVIRONMENT
 from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
@@ -92,15 +74,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     ranks = variable(int, value=0, loggable=True)
     #: ``packed`` fills nodes with ranks, ``one-per-node`` puts every rank on a node of its own.
     placement = variable(str, value="packed", loggable=True)
-    #: Keys of the reference file, worked out from the launch and the settings.
-    reference_layout = variable(str, value="", loggable=True)
-    reference_effort = variable(str, value="", loggable=True)
     #: Settings that change what is measured; a changed one has no reference of the default.
     settings_that_matter: Sequence[str] = ()
+    defaults: Mapping[str, Any] = {}
     #: Cores, and threads of the BLAS, for each rank.
     cores_per_rank = variable(int, value=1, loggable=True)
-    #: Whether ranks are bound to cores.
-    bind_to_cores = variable(typ.Bool, value=True, loggable=True)
 
     def only_in(self, partitions: Sequence[str]) -> None:
         """Leave out the partitions to which this case does not belong: parameters are of all."""
@@ -116,8 +94,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def leave_out_what_ran(self) -> None:
         """Skip a case that came to its end before its run was resumed."""
-        partition, stack = self.current_partition.fullname, self.current_environ.name
-        done = case_key(self.hashcode, partition, stack)
+        done = case_key(self.hashcode, self.current_partition.fullname, self.current_environ.name)
         self.skip_if(resuming.is_completed(store.current_run_id(), done), resuming.SKIPPED)
 
     @run_after("setup")
@@ -127,27 +104,16 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.effort = modes.effort_of(self.asked_mode, self.descriptor)
         if self.time_limit is None:
             self.time_limit = self.asked_mode.time_limit
-        self.cap_time()
-        self.manifest = self.read_or_plan_manifest()
-        program = self.manifest.program(self.program)
-        if program.unavailable:
-            self.not_available(program.unavailable)
-        self.found = program
-
-    def limits(self) -> Limits:
-        """Return what the scheduler allows a job of this partition."""
-        partition = partition_of(self)
-        in_slurm = partition.scheduler in SLURM
-        return limits_of(partition_of_access(partition.access)) if in_slurm else Limits()
-
-    def cap_time(self) -> None:
-        """Ask for no more time than the partition gives: Slurm would let the job wait for ever."""
+        # No more than the partition gives: Slurm would let the job wait for ever.
+        most, asked = partition_of(self).limits.seconds, typ.Duration(self.time_limit)
         self.capped: list[str] = []
-        most, asked = self.limits().seconds, typ.Duration(self.time_limit)
         if most is not None and asked > most:
             self.time_limit = most
-            facts = {"asked_s": asked, "most_s": most}
-            self.capped.append(str(reason("job.capped-time", **facts)))
+            self.capped = [str(reason("job.capped-time", asked_s=asked, most_s=most))]
+        self.manifest = self.read_or_plan_manifest()
+        self.found = self.manifest.program(self.program)
+        if self.found.unavailable:
+            self.not_available(self.found.unavailable)
 
     def not_available(self, reason: str) -> None:
         """Keep why this case cannot run here, and leave it out."""
@@ -156,14 +122,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def read_or_plan_manifest(self) -> Manifest:
         """Return what is on disk; a dry run makes do with what would be put there."""
-        environ = self.current_environ
         try:
-            return read_manifest(state_dir(), environ.name)
+            return read_manifest(state_dir(), self.current_environ.name)
         except ManifestError:
             if not self.is_dry_run():
                 raise
-            planned: Manifest = stacks.planned(stack_of(self).request)
-            return planned
+            return stacks.planned(stack_of(self).request)
 
     def settle(self) -> None:
         """Settle what the settings leave open, before the launch is laid out."""
@@ -175,47 +139,20 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         partition = partition_of(self)
         used = used_shape(self)
         self.ranks = self.ranks or used.cores_per_node // self.cores_per_rank * used.nodes
-        # A partition whose nodes share cores, or whose scheduler binds, can say that nobody should.
-        self.bind_to_cores = self.bind_to_cores and partition.bind_to_cores
-        self.layout = laid_out(
-            self.ranks,
-            self.placement,
-            self.cores_per_rank,
-            partition,
-            bind=self.bind_to_cores,
-        )
-        most = self.limits().nodes
-        if most is not None and self.layout.nodes > most:
-            facts = {"nodes": self.layout.nodes, "most": most}
-            self.not_available(str(reason("job.too-many-nodes", **facts)))
-        self.num_tasks = self.layout.tasks_to_ask_for
-        self.num_tasks_per_node = self.layout.ranks_per_node
+        layout = laid_out(self.ranks, self.placement, self.cores_per_rank, partition)
+        self.layout, most = layout, partition.limits.nodes
+        if most is not None and layout.nodes > most:
+            self.not_available(str(reason("job.too-many-nodes", nodes=layout.nodes, most=most)))
+        self.num_tasks = layout.tasks_to_ask_for
+        self.num_tasks_per_node = layout.ranks_per_node
         self.num_cpus_per_task = self.cores_per_rank
         self.nodes_of_system = sites.hostfile_of(self.current_system.name)
         self.tell_launcher(self.manifest)
 
     def tell_launcher(self, manifest: Manifest) -> None:
         """Tell the partition's launcher which stack it launches, and where."""
-        self.job.launcher.configure(
-            manifest,
-            self.layout,
-            Path(self.stagedir),
-            self.nodes_of_system,
-            stack_of(self).pmi,
-        )
-
-    @run_after("setup")
-    def find_references(self) -> None:
-        """Give ReFrame the references of this system, by the keys of this case."""
-        self.reference_layout = references.layout_key(self.conditions())
-        self.reference_effort = references.effort_key(self.conditions())
-        path = self.reference_file()
-        if path.is_file():
-            self.reference = {"$ref": str(path)}
-
-    def reference_file(self) -> Path:
-        """Return the file of this system's references, whether it is there or not."""
-        return references.reference_file(self.current_system.name)
+        where = (Path(self.stagedir), self.nodes_of_system, stack_of(self).pmi)
+        self.job.launcher.configure(manifest, self.layout, *where)
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Return the kernels that bound this benchmark's figures, each with its options."""
@@ -224,28 +161,30 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def plan_launches(self) -> None:
         """Write down what the job launches; its script runs the driver, which reads that."""
-        contenders = self.contenders()
-        launcher = self.job.launcher
+        contenders, launcher = self.contenders(), self.job.launcher
         dialect = launcher.hostfile_of_allocation()
+        parse: Any = self.descriptor.format.parse
+        deciding = self.deciding()
+        budget = exactly(self.launches) if self.launches else self.effort.budget
+        # Whether it has launched often enough may depend on the figures.
+        reads = self.descriptor.repeated or deciding
         self.plan = planning.Plan(
             nonce=secrets.token_hex(8),
             contenders=contenders,
-            budget=exactly(self.launches) if self.launches else self.budget(),
             seed=secrets.randbits(32),
             asides=asides_of(
-                {n: (self.kernel_command(n), o) for n, o in self.peak_programs().items()},
-                self.in_rank_environment(),
+                self.manifest, self.peak_programs(), env_words(self.rank_environment())
             ),
             kept_in=str(store.stage_folder(store.current_run_id()) / "peaks"),
-            core_distance=self.kernel_command(CORE_DISTANCE),
+            core_distance=self.manifest.command(CORE_DISTANCE),
             on_each_node=launcher.on_each_node(
                 {**self.current_environ.env_vars, **launcher.exports(self.cores_per_rank)}
             ),
-            reader=self.reader(),
+            reader=f"{parse.__module__}:{parse.__qualname__}" if reads else "",
             hostfile=str(launcher.hostfile(dialect)) if dialect else "",
             hostfile_dialect=dialect,
             ranks_per_node=self.layout.ranks_per_node,
-            **self.deciding(),
+            **{"budget": budget, **deciding},
         )
         planning.write_plan(Path(self.stagedir), self.plan)
         driver = [sys.executable, "-I", "-m", "clustergate.launching", planning.PLAN]
@@ -270,7 +209,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             name=name,
             # What the site exports beside the stack must come to all nodes as well.
             launcher=self.job.launcher.launch({**self.current_environ.env_vars, **exports}),
-            program=[*self.in_rank_environment(), program.path, *self.arguments()],
+            program=[*env_words(self.rank_environment()), program.path, *self.arguments()],
             proof_library=manifest.proof_library,
             environment=exports,
             inputs=self.inputs(),
@@ -285,27 +224,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         command = [*(there.get(word, word) for word in one.launcher), *one.program]
         return by_hand.script({**one.inputs, **files}, one.environment, command, one.output)
 
-    def reader(self) -> str:
-        """Return the function that reads the figures, ``module:function``, for the driver.
-
-        Whether it has launched often enough may depend on them.
-        """
-        parse: Any = self.descriptor.format.parse
-        needed = self.descriptor.repeated or self.deciding()
-        return f"{parse.__module__}:{parse.__qualname__}" if needed else ""
-
     def deciding(self) -> Mapping[str, Any]:
         """Return by what the plan says when launches have decided something, nothing of it here."""
         return {}
-
-    def budget(self) -> Budget:
-        """Return how often this check launches."""
-        return self.effort.budget
-
-    def kernel_command(self, name: str) -> list[str]:
-        """Return the command line of one of the suite's own kernels, empty where there is none."""
-        kernel = self.manifest.program(name)
-        return [] if kernel.unavailable else [kernel.path]
 
     def arguments(self) -> Sequence[str]:
         """Return the program's arguments."""
@@ -314,11 +235,6 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def rank_environment(self) -> Mapping[str, str]:
         """Return variables that only the ranks are to see."""
         return {}
-
-    def in_rank_environment(self) -> list[str]:
-        """Return the words in front of a command that give it the ranks' own variables."""
-        own = [f"{name}={value}" for name, value in self.rank_environment().items()]
-        return ["env", *own] if own else []
 
     def inputs(self) -> Mapping[str, str]:
         """Return the program's input files: names and texts."""
@@ -332,11 +248,6 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Read what the program printed; raises OutputError for what cannot be trusted."""
         return self.descriptor.format.parse(lines, source=source, expect=self.expectation())
 
-    def case_keys(self) -> tuple[str, str, str, Conditions]:
-        """Return what the references of this case are found by."""
-        partition, stack = self.current_partition.fullname, self.current_environ.name
-        return type(self).__name__, partition, stack, self.conditions()
-
     def conditions(self) -> Conditions:
         """Return what all figures of this case share."""
         return {
@@ -346,27 +257,23 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             "nodes": self.layout.nodes,
             "placement": self.placement,
             "cores_per_rank": self.cores_per_rank,
-            "bound": self.bind_to_cores,
+            "bound": self.layout.bind,
             "settings": ",".join(f"{k}={v}" for k, v in self.changed_settings().items()),
         }
 
     def changed_settings(self) -> dict[str, Any]:
         """Return the settings that differ from what their check gives them."""
         settings = {name: getattr(self, name) for name in self.settings_that_matter}
-        return {name: value for name, value in settings.items() if value != self.default_of(name)}
+        return {name: value for name, value in settings.items() if value != self.defaults[name]}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Note what a class body sets: ``-S`` replaces it, and ReFrame keeps no copy."""
+        """Note the settings as they are without ``-S``, which replaces them."""
         super().__init_subclass__(**kwargs)
-        body = vars(cls)
-        cls.set_in_body = {name: body[name] for name in cls.settings_that_matter if name in body}
-
-    @classmethod
-    def default_of(cls, name: str) -> Any:
-        """Return a setting as it is without ``-S``, which changes no class but the test's own."""
-        if name in cls.set_in_body:
-            return cls.set_in_body[name]
-        return next(getattr(base, name) for base in cls.__bases__ if hasattr(base, name))
+        declared = {n: one.default_value for n, one in vars(cls)["_rfm_local_var_space"].items()}
+        for name in cls.settings_that_matter:
+            inherited = [getattr(base, name) for base in cls.__bases__ if hasattr(base, name)]
+            own = [known[name] for known in (vars(cls), declared) if name in known]
+            cls.defaults = {**cls.defaults, name: [*own, *inherited][0]}
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]
@@ -374,17 +281,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return figures that follow from others, such as an efficiency."""
         return ()
 
-    def powers(self) -> dict[int, power.Power]:
-        """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
-        in_slurm = self.job.scheduler.registered_name in SLURM
-        return self.ended_job().powers(str(self.job.jobid) if in_slurm else None)
-
     def details(self) -> dict[str, Any]:
         """Return what else is kept of this case."""
         build = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
         program = {"program": dataclasses.asdict(self.found)}
         near = self.needs_near_cores
-        return {**build, **program, **details_of(self.ended_job(), self.read, near_cores=near)}
+        return {**build, **program, **details_of(self.ended, self.read, near_cores=near)}
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return sentences that the report prints beside the figures."""
@@ -393,20 +295,29 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @sanity_function
     def prove_and_read(self) -> bool:
         """Accept the figures only of launches that were the launches asked for."""
-        job, keys = self.ended_job(), self.case_keys()
+        job = self.ended = Job(
+            stage=Path(self.stagedir),
+            plan=self.plan,
+            layout=self.layout,
+            partition=partition_of(self),
+            hosts=self.job.launcher.hosts,
+            hostfile=self.nodes_of_system,
+            state=self.job.state,
+            exit_status=self.job.exitcode,
+            errors=str(self.stderr.evaluate()),
+            job_id=str(self.job.jobid),
+        )
+        check = type(self).__name__
+        at = (check, self.current_partition.fullname, self.current_environ.name)
 
         def baseline_ns() -> float | None:
-            return references.load_references_once(self.reference_file()).nearest_ns(*keys)
+            return self.references().nearest_ns(*at, self.conditions())
 
-        read = self.read = read_job(
-            job,
-            self.prove_launch,
-            {**METRICS, **self.descriptor.metrics},
-            self.derived_samples,
-            baseline_ns if self.needs_near_cores else None,
-        )
-        needed = undisturbed_needed(self.plan.budget, self.budget())
-        self.sampled = sampled_figures(read.samples, read.launches, needed, keys[0])
+        metrics = {**METRICS, **self.descriptor.metrics}
+        near = baseline_ns if self.needs_near_cores else None
+        read = self.read = read_job(job, self.prove_launch, metrics, self.derived_samples, near)
+        needed = undisturbed_needed(self.plan.budget, self.effort.budget)
+        self.sampled = sampled_figures(read.samples, read.launches, needed, check)
         self.kept = self.keep(
             samples=read.samples,
             launches=read.launches,
@@ -421,52 +332,26 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             raise SanityError(printable(sentence_of(read.complaints)))
         return True
 
-    def ended_job(self) -> Job:
-        """Return the job as it ended."""
-        return Job(
-            stage=Path(self.stagedir),
-            plan=self.plan,
-            layout=self.layout,
-            partition=partition_of(self),
-            hosts=self.job.launcher.hosts,
-            hostfile=self.nodes_of_system,
-            state=self.job.state,
-            exit_status=self.job.exitcode,
-            errors=str(self.stderr.evaluate()),
-        )
-
     def prove_launch(
-        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row]
+        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row], of: Manifest | None = None
     ) -> tuple[list[Reason], list[Row]]:
-        """Return what speaks against a launch having been the one asked for, and its figures."""
-        nonce = planning.launch_nonce(self.plan.nonce, launch.order)
+        """Return what speaks against a launch being the one asked for, and its rows."""
+        manifest, build = of or self.manifest, self.descriptor.build
+        uses_blas = build is not None and build.uses_blas
+        kernels = {str(row.conditions["kernel"]) for row in peaks if "kernel" in row.conditions}
         expected = dataclasses.replace(
-            self.expected_proof(self.launched(launch.order), peaks),
-            nonce=nonce,
+            expected_of(manifest, self.layout),
+            nonce=planning.launch_nonce(self.plan.nonce, launch.order),
             hosts=hosts,
             launch_s=launch.seconds,
-        )
-        stage = Path(self.stagedir)
-        return read_launch(stage, launch.order, expected, self.rows, self.output_file)
-
-    def launched(self, order: int) -> Manifest:
-        """Return the stack of a launch."""
-        return self.manifest
-
-    def expected_proof(self, manifest: Manifest, peaks: Sequence[Row]) -> ProofExpectation:
-        """Return what the ranks of a launch of a stack must say of themselves."""
-        build = self.descriptor.build
-        uses_blas, blas = build is not None and build.uses_blas, manifest.blas
-        kernels = {str(row.conditions["kernel"]) for row in peaks if "kernel" in row.conditions}
-        return dataclasses.replace(
-            expected_of(manifest, self.layout),
-            nodes=self.layout.nodes,
             by_srun=self.job.launcher.by_srun,
             threads_per_rank=self.cores_per_rank,
-            blas_library=blas.library if uses_blas and blas else None,
+            blas_library=manifest.blas.library if uses_blas and manifest.blas else None,
             # The kernels that DGEMM chose in the same job, on the same node.
             blas_kernel=kernels.pop() if uses_blas and len(kernels) == 1 else None,
         )
+        job = Path(self.stagedir)
+        return read_launch(job, launch.order, expected, self.rows, self.output_file)
 
     @run_before("performance")
     def name_figures(self) -> None:
@@ -484,33 +369,26 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def named_figures(self) -> list[Any]:
         """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""
-        known = references.load_references_once(self.reference_file())
-        expected = assembly.references_for(self.kept, self.sampled, known.find)
+        expected = assembly.references_for(self.kept, self.sampled, self.references().find)
         nodes = {self.kept.partition: partition_of(self).facts}
         limits = assembly.limits_for(self.kept, self.sampled, nodes)
         return list(assembly.reframe_figures(self.sampled, expected, self.kept.unmeasured, limits))
 
-    def removed_environment(self) -> dict[str, str]:
-        """Return the inherited variables that the job took away before it measured."""
-        try:
-            noted = (Path(self.stagedir) / REMOVED_ENVIRONMENT).read_bytes()
-        except FileNotFoundError:
-            return {}
-        return read_removed(noted.decode(errors="replace"))
+    def references(self) -> lookup.References:
+        """Return the references of this system."""
+        return lookup.load_references_once(lookup.reference_file(self.current_system.name))
 
     def keep(self, **what: Any) -> CaseRecord:
         """Store what this case left behind, for judging and for the report, and return it."""
-        ran = hasattr(self, "layout")
+        partition, stack = self.current_partition, self.current_environ.name
         shared = {
-            "name": store.case_name(
-                self.unique_name, self.current_partition.name, self.current_environ.name
-            ),
+            "name": store.case_name(self.unique_name, partition.name, stack),
             "check": type(self).__name__,
-            "stack": self.current_environ.name,
-            "partition": self.current_partition.fullname,
-            "conditions": self.conditions() if ran else {"mode": self.mode},
+            "stack": stack,
+            "partition": partition.fullname,
+            "conditions": self.conditions() if hasattr(self, "layout") else {"mode": self.mode},
             "command": getattr(self, "command", ""),
-            "removed_environment": self.removed_environment(),
+            "removed_environment": read_removed(Path(self.stagedir) / sites.REMOVED_ENVIRONMENT),
         }
         what["details"] = {resuming.HASH: self.hashcode, **what.get("details", {})}
         record = CaseRecord(**{**shared, **what})

@@ -86,9 +86,18 @@ class TwoContenders(rfm.RegressionTestPlugin):
         return changed
 
     def deciding(self) -> Mapping[str, Any]:
-        """Return that what is decided stops."""
+        """Return that what is decided stops, and all is spent as long as anything is not."""
+        from clustergate.statistics.rounds import FEWEST  # only here: it takes long to load
+
+        budget = Budget(
+            at_most=self.rounds,
+            seconds=self.max_seconds,
+            spend_all=True,
+            worth_half_more=FEWEST,
+        )
         margin = self.margin_percent / 100 or None
         return {
+            "budget": budget,
             "decider": "clustergate.ab.deciding:Decider",
             "deciding": {"check": type(self).__name__, "jobs": self.jobs, "margin": margin},
             "parts": self.parts(),
@@ -97,17 +106,6 @@ class TwoContenders(rfm.RegressionTestPlugin):
     def parts(self) -> Sequence[str]:
         """Return the words of the program that are left out of it once they are decided."""
         return ()
-
-    def budget(self) -> Budget:
-        """Spend all of it, as long as anything is undecided."""
-        from clustergate.statistics.rounds import FEWEST  # only here: it takes long to load
-
-        return Budget(
-            at_most=self.rounds,
-            seconds=self.max_seconds,
-            spend_all=True,
-            worth_half_more=FEWEST,
-        )
 
     def peak_programs(self) -> Mapping[str, Sequence[str]]:
         """Measure no peaks: the figures are held against each other."""
@@ -122,17 +120,13 @@ class TwoContenders(rfm.RegressionTestPlugin):
         log = planning.read_log(Path(self.stagedir))
         return {made.launch.order: made for made in log.launches}
 
-    def launched(self, order: int) -> Manifest:
-        """Return the stack of a launch."""
-        return self.manifests[self.launches_by_order()[order].contender]
-
     def prove_launch(
-        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row]
+        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row], of: Manifest | None = None
     ) -> tuple[list[Reason], list[Row]]:
         """Tell whose launch a complaint is about."""
         made = self.launches_by_order()[launch.order]
         self.without, side = made.without, made.contender
-        complaints, rows = super().prove_launch(launch, hosts, peaks)
+        complaints, rows = super().prove_launch(launch, hosts, peaks, of or self.manifests[side])
         return [one.of_contender(f"{side} ({self.named[side].text})") for one in complaints], rows
 
     def keep(self, **what: Any) -> CaseRecord:

@@ -52,7 +52,7 @@ class HplCheck(LinpackBenchmark):
         )
         return (
             *efficiency.efficiencies(samples, per_node, self.layout.nodes),
-            *power.performance_per_watt(samples, self.powers()),
+            *power.performance_per_watt(samples, self.ended.powers()),
         )
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
@@ -60,7 +60,7 @@ class HplCheck(LinpackBenchmark):
         grids = {(int(s.conditions["p"]), int(s.conditions["q"])) for s in samples}
         remarks = [sizing.grid_remark(p, q) for p, q in sorted(grids)]
         which = f"HPL {self.found.version}, {self.found.origin}"
-        asked = self.asked_mode.paper and not self.powers()
+        asked = self.asked_mode.paper and not self.ended.powers()
         unpowered = [power.NOT_AVAILABLE] if asked else []
         return (
             [which, *unpowered, *super().notes(samples)]

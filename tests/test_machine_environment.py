@@ -211,9 +211,10 @@ def test_the_shell_lines_remove_what_the_function_removes(tmp_path):
             check=True,
         )
         cleaned = clean_environment(environment)
-        record = (tmp_path / "removed").read_text()
+        record = tmp_path / "removed"
         assert read_removed(record) == cleaned.removed
-        assert SECRET not in record
+        assert SECRET not in record.read_text()
+        assert read_removed(tmp_path / "none") == {}
         left = dict(entry.split("=", 1) for entry in ended.stdout.split("\0") if entry)
         for shells_own in ("PWD", "SHLVL", "_"):
             left.pop(shells_own, None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.golden import builds as golden
+from clustergate.launching.dialects import env_words
 from clustergate.launching.plan import IN_FRONT, preloading
 from clustergate.model import BadRequest
 from clustergate.stacks import suggestion
@@ -108,6 +109,5 @@ def in_ranks(named: Named, proof_library: str) -> list[str]:
     A library to preload stands behind the one that proves the launch.
     """
     own = {k: v for k, v in named.variables.items() if k not in IN_FRONT}
-    words = [f"{name}={value}" for name, value in own.items() if name != PRELOAD]
-    words += preloading(proof_library, own) if PRELOAD in own else []
-    return ["env", *words] if words else []
+    preloaded = preloading(proof_library, own) if PRELOAD in own else []
+    return env_words({k: v for k, v in own.items() if k != PRELOAD}, preloaded)

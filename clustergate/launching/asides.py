@@ -21,6 +21,7 @@ from clustergate.launching.plan import NODES, Aside, Plan
 from clustergate.machine.kernel_files import text as file_text
 from clustergate.machine.node import settings_of
 from clustergate.model import ClustergateError, Row
+from clustergate.stacks.manifest import Manifest
 
 CORE_DISTANCE = "core_distance"
 # They bound figures, with an interval from their trials; they are no benchmark of their own.
@@ -34,15 +35,16 @@ Run = Callable[[Sequence[str], str], str]
 
 
 def asides_of(
-    kernels: Mapping[str, tuple[Sequence[str], Sequence[str]]], ranks: Sequence[str]
+    manifest: Manifest, kernels: Mapping[str, Sequence[str]], ranks: Sequence[str]
 ) -> list[Aside]:
     """Return what measures the node's peaks beside the launches, in the same job.
 
-    ``kernels`` have their command lines, empty where there is none, and their options; ``ranks``
-    are the words that give them the ranks' variables, as what bounds ranks must compute as they do.
+    ``kernels`` of a stack have their options; one that it lacks is left out. ``ranks`` are the
+    words that give them the ranks' variables, as what bounds ranks must compute as they do.
     """
     asides = []
-    for name, (kernel, options) in kernels.items():
+    for name, options in kernels.items():
+        kernel = manifest.command(name)
         whole = [*ranks, *kernel, *_WHOLE_EFFORT, *options]
         if kernel and name == CORE_DISTANCE:
             asides.append(Aside(name, whole))

@@ -212,6 +212,12 @@ def srun_environment(dialect: str) -> dict[str, str]:
     return dict(_BOUND_BY_SRUN.get(dialect, {}))
 
 
+def env_words(variables: Mapping[str, str], further: Sequence[str] = ()) -> list[str]:
+    """Return the words in front of a command that give it variables; ``further`` are as words."""
+    words = [*(f"{name}={value}" for name, value in variables.items()), *further]
+    return ["env", *words] if words else []
+
+
 def launcher_environment(dialect: str, *, as_root: bool) -> dict[str, str]:
     """Return the variables that the launcher itself needs, beside those of the stack."""
     if dialect == "openmpi" and as_root:

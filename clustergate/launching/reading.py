@@ -45,6 +45,7 @@ def expected_of(manifest: Manifest, layout: Layout) -> ProofExpectation:
     return ProofExpectation(
         nonce="",
         ranks=layout.ranks,
+        nodes=layout.nodes,
         mpi_library=manifest.mpi_library,
         library_pattern=manifest.library_pattern,
         ranks_per_node=layout.ranks_per_node,

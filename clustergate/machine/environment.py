@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 # Names and shell patterns of the variables that can change a figure, each with what it would do;
 # the first that matches explains a variable, so the particular stand before the general. Effects
@@ -243,7 +244,11 @@ def cleaning_script(record: str) -> str:
     )
 
 
-def read_removed(content: str) -> dict[str, str]:
+def read_removed(record: Path) -> dict[str, str]:
     """Return the variables that :func:`cleaning_script` recorded, each with what is shown of it."""
+    try:
+        content = record.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return {}
     entries = (entry.partition("=") for entry in content.split("\0") if entry)
     return {name: shown_value(name, value) if equals else HIDDEN for name, equals, value in entries}

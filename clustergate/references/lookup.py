@@ -1,8 +1,7 @@
 """References: what a system should reach, from ``references/<system>.yaml``.
 
-The files have the external form that ReFrame reads by ``$ref``, and ReFrame reads them too: so
-keys match here as they match there. :mod:`clustergate.references.rules` refuses what ReFrame would
-pass over in silence.
+The files have the external form that ReFrame reads by ``$ref``, and keys match here as they match
+there. :mod:`clustergate.references.rules` refuses what ReFrame would pass over in silence.
 """
 
 from __future__ import annotations

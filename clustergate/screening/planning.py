@@ -64,7 +64,6 @@ def plan_screening(
         *alone,
         orders.pair(manifest, environment, cores=cores, bind=partition.bind_to_cores, pmi=pmi),
     ]
-    distance = manifest.program("core_distance")
     return Plan(
         nonce=nonce,
         system=partition.system,
@@ -74,7 +73,7 @@ def plan_screening(
         what=CORE if cores else "node",
         seed=seed,
         budget=Budget(seconds=asked.seconds),
-        core_distance=[distance.path] if cores and not distance.unavailable else [],
+        core_distance=manifest.command("core_distance") if cores else [],
         rounds=asked.rounds or None,
         scheduled=scheduled,
         foreseen=0 if cores else len(usable) or partition.shape.nodes,

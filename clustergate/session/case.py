@@ -26,7 +26,7 @@ from clustergate.machine.configuration import described
 from clustergate.machine.traffic import beside_the_fabric
 from clustergate.model import ClustergateError, Launch, Metric, Row, Sample
 from clustergate.proof import ranks as proof
-from clustergate.schedulers import slurm_energy
+from clustergate.schedulers import SLURM, slurm_energy
 from clustergate.sites.description import Partition
 from clustergate.verdicts.assembly import NO_FIGURES
 from clustergate.wording.reasons import Reason, reason
@@ -53,6 +53,7 @@ class Job:
     state: str | None
     exit_status: int | None
     errors: str
+    job_id: str = ""
 
     def lines(self, name: str) -> Iterator[str]:
         """Return the lines of a file in the stage folder."""
@@ -102,7 +103,7 @@ class Job:
         sentence = beside_the_fabric(sent, fabric)
         return [reason("job.beside-the-fabric", sentence=sentence)] if sentence else []
 
-    def powers(self, slurm_job: str | None) -> dict[int, power.Power]:
+    def powers(self) -> dict[int, power.Power]:
         """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
         said, nodes = self.partition, self.layout.nodes
         cores = self.layout.ranks_per_node * self.layout.cores_per_rank
@@ -111,8 +112,8 @@ class Job:
         launches = [made.launch for made in planning.read_log(self.stage).launches]
         measured = {one.order: power.measured_power(one, nodes) for one in launches}
         counted: Mapping[int, power.Power] = {}
-        if slurm_job and None in measured.values():
-            counted = slurm_energy.ask(slurm_job, launches)
+        if said.scheduler in SLURM and None in measured.values():
+            counted = slurm_energy.ask(self.job_id, launches)
         known = {k: watts or counted.get(k, stated) for k, watts in measured.items()}
         return {order: watts for order, watts in known.items() if watts is not None}
 

@@ -23,6 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.model import ClustergateError, NodeFacts
+from clustergate.schedulers import SLURM
+from clustergate.schedulers.slurm_limits import Limits, limits_of
+from clustergate.schedulers.wishes import partition_of_access
 from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackRequest, suggestion
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
@@ -196,6 +199,12 @@ class Partition:
     def facts(self) -> NodeFacts:
         """What limits depend on, as far as it is stated."""
         return NodeFacts(self.cache_bytes_per_node, self.link_mb_s)
+
+    @property
+    def limits(self) -> Limits:
+        """What Slurm allows a job of the partition; another scheduler says nothing of it."""
+        in_slurm = self.scheduler in SLURM
+        return limits_of(partition_of_access(self.access)) if in_slurm else Limits()
 
 
 EXTRAS = tuple(one for one in fields(Partition) if one.metadata)

@@ -11,8 +11,6 @@ def laid_out(
     placement: str,
     cores_per_rank: int,
     partition: Partition,
-    *,
-    bind: bool = True,
 ) -> Layout:
     """Return how ranks lie on the nodes of a partition: packed, or one on each.
 
@@ -31,4 +29,4 @@ def laid_out(
             nodes=shape.nodes,
             cores_per_node=shape.cores_per_node,
         )
-    return Layout(ranks, per_node, cores_per_rank, bind)
+    return Layout(ranks, per_node, cores_per_rank, partition.bind_to_cores)

@@ -85,6 +85,11 @@ class Manifest:
             name, Program(unavailable=f"the provider {self.provider} does not build {name}")
         )
 
+    def command(self, name: str) -> list[str]:
+        """Return the command line of a program, empty where there is none."""
+        program = self.program(name)
+        return [] if program.unavailable else [program.path]
+
 
 def manifest_path(state: Path, stack: str) -> Path:
     """Return where the manifest of a stack lies."""

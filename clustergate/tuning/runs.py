@@ -21,7 +21,7 @@ from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.hpl.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.figures import samples_of
 from clustergate.kernels.peaks import parse_peaks
-from clustergate.launching.dialects import Layout, launch_options
+from clustergate.launching.dialects import Layout, env_words, launch_options
 from clustergate.launching.engine import Engine
 from clustergate.launching.plan import ERRORS, OUTPUT, Contender, launch_folder
 from clustergate.launching.reading import ending_of, expected_of, lines_of, read_planned
@@ -140,9 +140,8 @@ class HplRunner:
         self.engine = Engine(job, self.nonce, environ=environ, own_sessions=True)
         self.engine.begin_log()
         self.engine.keep_home_out()
-        distance = manifest.program("core_distance")
-        if not distance.unavailable:
-            self.engine.watch_distance([distance.path], _exports(manifest, 1))
+        if distance := manifest.command("core_distance"):
+            self.engine.watch_distance(distance, _exports(manifest, 1))
         self.launches = 0
         self._asides = itertools.count()
         self.slowest_gflops = SLOWEST_GFLOPS
@@ -210,13 +209,12 @@ class HplRunner:
         """
         order, self.launches = self.launches, self.launches + 1
         one, hpl_input = batch.configurations[0], batch.hpl_input(n, rounds)
-        own = [f"{name}={value}" for name, value in rank_environment(self.manifest, one).items()]
         layout = Layout(one.ranks, one.ranks, one.cores_per_rank)
         blas = self.manifest.blas
         contender = Contender(
             name=self.manifest.stack,
             launcher=[self.manifest.launcher, *launch_options(self.manifest.dialect, layout)],
-            program=[*(["env", *own] if own else []), self.program],
+            program=[*env_words(rank_environment(self.manifest, one)), self.program],
             proof_library=self.manifest.proof_library,
             environment=_exports(self.manifest, one.cores_per_rank),
             inputs=dict.fromkeys(("HPL.dat", "hpccinf.txt"), render_hpl_dat(hpl_input)),
