@@ -273,7 +273,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         for name in cls.settings_that_matter:
             inherited = [getattr(base, name) for base in cls.__bases__ if hasattr(base, name)]
             own = [known[name] for known in (vars(cls), declared) if name in known]
-            cls.defaults = {**cls.defaults, name: [*own, *inherited][0]}
+            cls.defaults = {**cls.defaults, name: next(iter([*own, *inherited]), None)}
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]
