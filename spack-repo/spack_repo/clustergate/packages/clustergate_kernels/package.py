@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="792c4587ab15",
-        values=("792c4587ab15",),
+        default="9c2ee5285a84",
+        values=("9c2ee5285a84",),
         description="Digest of the C sources; another source is another build",
     )
 
