@@ -8,6 +8,7 @@ import pytest
 from clustergate import cli, store
 from clustergate.history import listing
 from clustergate.history.node_states import NODES, read_states
+from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 
 RUN = "20261101T000000Z-r1"
 DAMAGED = {
@@ -52,6 +53,16 @@ def test_a_damaged_file_of_a_run_ends_in_a_sentence(home, capsys, name, content)
     told = said(capsys, "show", RUN, "--json")
     if name in (listing.VERDICTS, listing.GATE) and not content.startswith(b'{"digest'):
         assert str(folder / name) in told or (name == listing.GATE and content.startswith(b"[1"))
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_manifest_is_told_with_the_remedy(home, content):
+    path = manifest_path(home, "mpich")
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(ManifestError) as told:
+        read_manifest(home, "mpich")
+    assert str(path) in str(told.value)
 
 
 def test_what_comes_behind_a_damaged_line_of_nodes_is_left_out(home):

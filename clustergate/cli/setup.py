@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable, add_site, taken
+from clustergate.files.whole import parse_json
 from clustergate.sites import configs as sites
 from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.manifest import Manifest
@@ -103,7 +103,7 @@ def absences(manifest: Manifest) -> dict[str, list[str]]:
 
 def _settings(text: str) -> dict[str, Any]:
     try:
-        settings = json.loads(text)
+        settings = parse_json(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
     if not isinstance(settings, dict):

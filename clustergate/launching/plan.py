@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from clustergate.benchmarks.descriptor import Budget
+from clustergate.files.whole import parse_json, read_json
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofExpectation
@@ -254,7 +255,7 @@ def write_plan(job: Path, plan: Plan) -> None:
 def read_plan(path: Path, form: type[Form]) -> Form:
     """Read a plan of that form; raises :class:`PlanError` when it cannot be read."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         content["contenders"] = list(map(Contender.of, content["contenders"]))
         content["budget"] = Budget(**content["budget"])
         content["asides"] = [Aside(**entry) for entry in content["asides"]]
@@ -290,7 +291,7 @@ def read_log(job: Path) -> JobLog:
     single: dict[str, Any] = {"site_files": {}}
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
             if "launch" in entry:
                 launches.append(Launched.of(entry))
             elif "aside_s" in entry:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from typing import Any
 
 from clustergate import store
 from clustergate.benchmarks.registry import check_paths
+from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import started_of
 from clustergate.model import ClustergateError
 from clustergate.paths import HOME, state_dir
@@ -284,7 +284,7 @@ def _how_it_ended(status: int) -> str:
 
 def reported_cases(report: Path) -> Iterator[dict[str, Any]]:
     """Yield the cases of a report as ReFrame describes them, fixtures among them."""
-    for run in json.loads(report.read_text(encoding="utf-8"))["runs"]:
+    for run in read_json(report)["runs"]:
         yield from run["testcases"]
 
 

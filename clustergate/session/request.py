@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
+from clustergate.files.whole import read_json
 from clustergate.history.listing import ASKED
 from clustergate.model import ClustergateError
 from clustergate.sites import modes
@@ -52,7 +52,7 @@ def read_request(run_id: str) -> Request:
     if not path.parent.is_dir():
         raise ClustergateError("run.unknown", run=run_id, folder=store.runs_folder())
     try:
-        asked = json.loads(path.read_text(encoding="utf-8"))
+        asked = read_json(path)
         return Request(
             modes.mode_named(str(asked["mode"])),
             Path(str(asked["site"])),

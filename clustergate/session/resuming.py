@@ -8,12 +8,12 @@ good or bad, and only the others run again.
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from clustergate import store
 from clustergate.files.shared import Timeout, locked, mount_of
+from clustergate.files.whole import read_json
 from clustergate.history.listing import ENDED, LOCK
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
@@ -104,7 +104,7 @@ def write_ended(run: Run) -> None:
 def require_unfinished(run_id: str) -> None:
     """Raise :class:`ClustergateError` where no case of a run is left to run."""
     try:
-        ended = json.loads((store.run_folder(run_id) / ENDED).read_text(encoding="utf-8"))
+        ended = read_json(store.run_folder(run_id) / ENDED)
         left = int(ended["missing_cases"])
     except (OSError, ValueError, KeyError, TypeError):
         return
@@ -194,7 +194,7 @@ def restart(run_id: str, call: Call) -> dict[str, Outcome]:
 def completed(run_id: str) -> frozenset[str]:
     """Return the keys of the cases that were completed before their run was resumed."""
     path = store.run_folder(run_id) / DONE
-    return frozenset(json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ())
+    return frozenset(read_json(path) if path.is_file() else ())
 
 
 def is_completed(run_id: str, key: str) -> bool:

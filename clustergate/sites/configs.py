@@ -331,7 +331,7 @@ def load(path: Path) -> Site:
     except ClustergateError:
         raise
     except SyntaxError as error:
-        raise SiteError("site.broken", at=f"{path}:{error.lineno}", why=error.msg) from None
+        raise SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=error.msg) from None
     except OSError as error:
         if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
             raise SiteError("site.broken", at=str(path), why=str(error)) from None
@@ -374,7 +374,7 @@ def _parsed(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
-        raise SiteError("site.broken", at=f"{path}:{error.lineno}", why=error.msg) from None
+        raise SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=error.msg) from None
     except (OSError, ValueError) as error:
         raise SiteError("site.broken", at=str(path), why=error) from None
 

@@ -11,7 +11,6 @@ import ast
 import difflib
 import functools
 import importlib.util
-import json
 import re
 import warnings
 from collections import Counter
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.registry import every_check
+from clustergate.files.whole import read_json
 from clustergate.model import ClustergateError, NodeFacts
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_limits import Limits, limits_of
@@ -347,7 +347,7 @@ def site_schema() -> dict[str, Any]:
     assert spec is not None
     assert spec.origin is not None
     path = Path(spec.origin).parent / "schemas" / "config.json"
-    known = json.loads(path.read_text(encoding="utf-8"))
+    known = read_json(path)
     systems, environments = (known["properties"][key] for key in ("systems", "environments"))
     foreign = {"type": "object", "description": "extras that other people's tests read"}
     systems["items"]["properties"]["partitions"]["items"]["properties"]["extras"] = {

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustergate.files.whole import parse_json
 from clustergate.stacks.modules import MODULE_COMMAND
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of_module
 
@@ -64,7 +65,7 @@ def of_modules(names: Sequence[str], before: Callable[[str], Sequence[str]]) -> 
 def of_spack(text: str, root: str) -> list[Found]:
     """Return the MPI libraries among what ``spack find --json`` printed; none where it did not."""
     try:
-        specs = json.loads(text)
+        specs = parse_json(text)
         return [
             Found(mpi, [f"{one['name']}@{one['version']}/{one['hash'][:7]}"], one["version"], root)
             for one in specs

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clustergate.files.whole import write_whole
+from clustergate.files.whole import parse_json, write_whole
 from clustergate.model import ClustergateError
 
 SCHEMA = 1
@@ -131,7 +131,7 @@ def read_manifest_file(path: Path) -> Manifest:
     Raises :class:`ManifestError` when there is none or it is damaged.
     """
     try:
-        return parse_manifest(path.read_text(encoding="utf-8"), path)
+        return parse_manifest(path.read_text(encoding="utf-8", errors="replace"), path)
     except OSError as error:
         raise ManifestError("file.unreadable", path=path, why=error) from None
 
@@ -139,7 +139,7 @@ def read_manifest_file(path: Path) -> Manifest:
 def parse_manifest(text: str, path: Path) -> Manifest:
     """Return the manifest that :func:`as_text` wrote; raises as :func:`read_manifest_file`."""
     try:
-        record: dict[str, Any] = json.loads(text)
+        record: dict[str, Any] = parse_json(text)
         if record.pop("schema") != SCHEMA:
             raise ManifestError("manifest.other-version", path=path)
         blas = record.pop("blas")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import yaml
 
 from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, is_full, scratch_beside
+from clustergate.files.whole import full_disk, is_full, read_json, scratch_beside
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import suite_folder
 from clustergate.stacks.compilation import capture
@@ -81,7 +81,7 @@ def read_pins(path: Path | None = None) -> Pins:
 def _is_here(pin: Pin, folder: Path) -> bool:
     """Tell whether the release stands in its place; only a finished one carries the stamp."""
     try:
-        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        stamp = read_json(folder / STAMP)
     except (OSError, ValueError):
         return False
     return isinstance(stamp, dict) and stamp.get("commit") == pin.commit

@@ -8,7 +8,6 @@ another. Where none fits, the first run concretizes and keeps its lock with the 
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 import archspec.cpu
 
+from clustergate.files.whole import parse_json
 from clustergate.model import ClustergateError
 
 DEFAULT_BLAS = "openblas"
@@ -87,7 +87,7 @@ class Lock:
 def parse_lock(text: str, source: str = "spack.lock") -> Lock:
     """Read a lock; raises :class:`ClustergateError` for a text that is none."""
     try:
-        record = json.loads(text)
+        record = parse_json(text)
         specs = {key: _locked_spec(key, entry) for key, entry in record["concrete_specs"].items()}
         roots = tuple((str(root["spec"]), str(root["hash"])) for root in record["roots"])
         lock = Lock(source, hashlib.sha256(text.encode()).hexdigest(), roots, specs)

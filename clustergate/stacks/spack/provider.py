@@ -21,7 +21,7 @@ from typing import Any
 from clustergate.benchmarks.build import BlasLinkage, Build, Source
 from clustergate.benchmarks.registry import builds, builds_on_request
 from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, is_full, write_whole
+from clustergate.files.whole import full_disk, is_full, read_json, write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
@@ -334,7 +334,7 @@ def _outdated(request: SpackRequest, kept: Path, say: Say) -> bool:
         return False
     now = set(recipes.tools_to_compile())
     try:
-        then = set(json.loads(_tools_beside(kept).read_text(encoding="utf-8")))
+        then = set(read_json(_tools_beside(kept)))
     except (OSError, ValueError):
         # It came from another machine, or nobody kept that then.
         return False
