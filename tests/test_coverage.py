@@ -95,6 +95,16 @@ def test_what_is_foreseen_and_not_available_any_more_is_a_finding() -> None:
     assert "it did not run, as it is not available here (the wheel is gone)" in lost.reason
 
 
+def test_a_layout_that_was_planned_and_never_run_is_not_foreseen_in_vain() -> None:
+    planned: dict[str, ConditionValue] = {"ranks": 8, "placement": "packed"}
+    case = Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE, (), planned, partition="alpha:node")
+    other = known({"8-ranks-packed": "maintenance"})
+    assert judged(case, references=other) == ([], [])
+    assert judged(case, ran()) == ([], [])
+    (lost,), _ = judged(case)
+    assert "8-ranks-packed" in lost.reason
+
+
 @pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING])
 def test_what_failed_before_it_was_laid_out_is_told_once(state: CaseState) -> None:
     assert judged(Case("HplCheck", "mpich", state, partition="alpha:node")) == ([], [])

@@ -66,7 +66,8 @@ def not_as_foreseen(
         if any(_is_broken(case) for case in mine):
             # That is told by itself, and nobody knows how it would have been laid out.
             continue
-        ran = [case.conditions for case in mine if "ranks" in case.conditions]
+        # Of a case that never ran its layout may be known all the same.
+        ran = [case.conditions for case in mine if {"ranks", "mode"} <= case.conditions.keys()]
         layouts = known.unmet_layouts(check, partition, stack, ran, mode.name)
         shape = by_name[partition].shape
         used = used_shape(mode.name, check, shape)
