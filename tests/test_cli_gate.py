@@ -346,7 +346,7 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
     monkeypatch.setattr(evidence, "screen", screening)
     contract = contract_of(configured, ["openmpi"], "30m", {})
     told, _ = evidence.screen_partitions(Path("s.py"), "r", configured, contract, None, print)
-    assert asked == [("r", "a", 360.0, "openmpi"), ("r/b", "b", 360.0, "openmpi")]
+    assert asked == [("r", "a", 405.0, "openmpi"), ("r/b", "b", 405.0, "openmpi")]
     assert [one.part for one in told] == ["screening of s:a", "screening of s:b"]
 
 

@@ -183,7 +183,7 @@ def test_what_is_surely_worse_than_the_last_run_closes() -> None:
 
 def test_the_budget_goes_to_what_finds_most() -> None:
     found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS)
-    assert (found.screening_s, found.hpl_s) == (800.0, 60.0)
+    assert (found.screening_s, found.hpl_s) == (950.0, 60.0)
     assert (found.checks, found.stacks, found.left_out) == (CHECKS, ("mpich", "openmpi"), ())
     less = allot(1200.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS)
     assert (less.checks, less.stacks) == (CHECKS, ("mpich",))
@@ -203,6 +203,11 @@ def test_a_small_budget_has_no_hpl_alone_and_says_what_is_left_out() -> None:
 def test_what_a_check_took_the_last_time_counts() -> None:
     found = allot(300.0, 64, CHECKS, ("mpich",), {**SECONDS, ("HplCheck", "mpich"): 5000.0})
     assert found.checks == ("HpccCheck",)
+
+
+def test_what_no_benchmark_needs_is_for_doubts_of_the_screening() -> None:
+    found = allot(300.0, 4, CHECKS[:1], ("mpich",), {("HplCheck", "mpich"): 20.0})
+    assert (found.screening_s, found.hpl_s) == (200.0, 0.0)
 
 
 def test_a_single_node_is_screened_for_two_minutes_at_most() -> None:

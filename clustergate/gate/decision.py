@@ -291,9 +291,8 @@ def allot(
 
     First the screening, because one bad node or link is the commonest fault and no benchmark names
     it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
-    their order, with the first stack; then those with another stack, where all of them fit.
-    ``seconds_of`` is what to expect of a check with a stack. Raises ValueError for a budget that is
-    not positive, and without stacks.
+    their order, with the first stack; then other stacks, where all fits. ``seconds_of`` is what to
+    expect of a check with a stack. Raises ValueError for no budget, and without stacks.
     """
     if budget_s <= 0:
         raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
@@ -314,6 +313,8 @@ def allot(
         if chosen and needed <= left_s:
             with_stacks.append(stack)
             left_s -= needed
+    # Of what nothing else needs, half is for doubts and half for golden builds.
+    screening_s = min(screening_s + left_s / 2, _longest_screening_s(nodes))
     left_out = [
         (check, stack)
         for stack in stacks
