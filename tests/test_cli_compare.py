@@ -287,3 +287,42 @@ def test_what_is_not_there_is_one_sentence(run: Any, tmp_path: Path, name: str) 
     status, out, err = run(write(tmp_path / "a.csv"), name)
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert "runs" in err
+
+
+def of_imb(stack: str, values: dict[str, list[float]], sizes: tuple[int, ...] = (8,)) -> None:
+    """Store launches of Allreduce with these metrics."""
+    samples = [
+        Sample(
+            "Allreduce", metric, "us", Better.LOWER, {"processes": 2, "bytes": size}, value, order
+        )
+        for metric, launches in values.items()
+        for size in sizes
+        for order, value in enumerate(launches)
+    ]
+    record = CaseRecord(f"i-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples)
+    store.write_case("20260101T000000Z-1", record)
+
+
+@pytest.mark.parametrize(
+    ("of_b", "compared_by"),
+    [
+        (("t_avg_us", "t_max_us"), {"t_max_us": "A better"}),
+        # Runs of earlier versions did not keep the slowest rank.
+        (("t_avg_us",), {"t_avg_us": "A better", "t_max_us": "inconclusive"}),
+    ],
+)
+def test_one_measurement_of_stored_runs_is_compared_once(
+    run: Any, of_b: tuple[str, ...], compared_by: dict[str, str]
+) -> None:
+    of_imb("one", dict.fromkeys(("t_avg_us", "t_max_us"), noise(1.0)))
+    of_imb("two", dict.fromkeys(of_b, noise(1.3, 2)))
+    records = map(json.loads, run("last:one", "last:two", "--json")[1].splitlines())
+    assert {one["metric"]: one["verdict"] for one in records} == compared_by
+
+
+def test_the_table_names_the_coverage_of_its_intervals(run: Any, tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 1.2)
+    held = [json.loads(line) for line in run(a, b, "--json")[1].splitlines()]
+    out = run(a, b)[1]
+    assert "covers" in out
+    assert all(f"{100 * one['confidence']:.4g} %" in out for one in held)

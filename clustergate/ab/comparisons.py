@@ -85,20 +85,21 @@ def tables_of(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Table
 
 
 def _table(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     # The names alone give way on a narrow terminal.
     table.add_column("figure", overflow="fold")
-    for column in ("verdict", "ratio", "interval", "launches", "more"):
+    for column in ("verdict", "ratio", "interval", "covers", "launches"):
         table.add_column(column, no_wrap=True)
     for called, record in zip(_names(records), records, strict=True):
-        interval = "" if record["low"] is None else f"{record['low']:.3f}…{record['high']:.3f}"
+        bounded = record["low"] is not None
         cells = (
             called,
             record["verdict"],
             "" if record["ratio"] is None else f"{record['ratio']:.3f}",
-            interval,
-            f"{record['samples_a']}, {record['samples_b']}",
-            f"+{record['further_launches']}" if record["further_launches"] else "",
+            f"{record['low']:.3f}…{record['high']:.3f}" if bounded else "",
+            f"{100 * record['confidence']:.4g} %" if bounded else "",
+            f"{record['samples_a']}, {record['samples_b']}"
+            + (f" +{record['further_launches']}" if record["further_launches"] else ""),
         )
         table.add_row(*map(Text, cells))
     return table
@@ -106,23 +107,14 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a name for each record: conditions are told by those alone that differ in them."""
-    names = [_name(record) for record in records]
     alike: dict[str, list[Mapping[str, str]]] = {}
-    for called, record in zip(names, records, strict=True):
-        alike.setdefault(called, []).append(record["conditions"])
+    for record in records:
+        alike.setdefault(_name(record), []).append(record["conditions"])
     telling = {called: _differing(members) for called, members in alike.items()}
+    told = [(_name(record), record["conditions"]) for record in records]
     return [
-        " ".join(
-            [
-                called,
-                *(
-                    f"{n}={record['conditions'][n]}"
-                    for n in telling[called]
-                    if n in record["conditions"]
-                ),
-            ]
-        )
-        for called, record in zip(names, records, strict=True)
+        " ".join([called, *(f"{n}={of[n]}" for n in telling[called] if n in of)])
+        for called, of in told
     ]
 
 

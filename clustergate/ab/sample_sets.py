@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clustergate import store
 from clustergate.ab.comparisons import FIGURE, METRIC
 from clustergate.benchmarks.registry import every_metric, known_of
+from clustergate.figures import name_of, reported, same_measurement
 from clustergate.model import BadRequest, Better, CaseRecord, Metric, OutputError
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def compare_sets(
 ) -> tuple[list[dict[str, str]], list[Comparison]]:
     """Return the metrics with their conditions of two sets, and what is said of each.
 
-    ``better`` is the direction of metrics that nobody knows. Sets of two stored runs differ by what
-    hours do, too. Raises :class:`BadRequest`.
+    ``better`` is the direction of metrics that nobody knows. One measurement of stored runs is
+    compared once; those of two runs differ by what hours do, too. Raises :class:`BadRequest`.
     """
     # SciPy and Polars take longer to import than all other commands need.
     from clustergate.statistics import gate
@@ -115,7 +116,6 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
     """Return the samples of a stored run, or of one of its stacks; raises :class:`BadRequest`."""
     import polars as pl
 
-    from clustergate.figures import name_of, reported
     from clustergate.verdicts.assembly import beyond_limits
 
     rows: list[dict[str, Any]] = []
@@ -191,16 +191,24 @@ def _side_by_side(
         ]
         for of in wanted
     ]
-    return keys, sets[0], sets[-1]
+    once = _measured_once(keys, sets[-1])
+    chosen = [[of[k] for k in once] for of in sets]
+    return [keys[k] for k in once], chosen[0], chosen[-1]
+
+
+def _measured_once(keys: Sequence[dict[str, str]], sets: Sequence[tuple[Any, Any]]) -> list[int]:
+    """Return the places of the figures that no other one of both sides measures as well."""
+    both = {_figure(key) for key, (x, y) in zip(keys, sets, strict=True) if len(x) and len(y)}
+    others = ([key | {FIGURE: n} for n in same_measurement(key.get(FIGURE, ""))] for key in keys)
+    return [k for k, of_key in enumerate(others) if both.isdisjoint(map(_figure, of_key))]
+
+
+def _figure(key: dict[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, value) for name, value in key.items() if name != METRIC)
 
 
 def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
-    metrics: dict[str, Metric] = {}
-    for name in dict.fromkeys(names):
-        try:
-            metrics[name] = every_metric()[name]
-        except KeyError:
-            if better is None:
-                raise BadRequest("compare.direction", metric=name) from None
-            metrics[name] = Metric(name, "", Better(better))
-    return metrics
+    known = every_metric()
+    if better is None and (unknown := [name for name in names if name not in known]):
+        raise BadRequest("compare.direction", metric=unknown[0])
+    return {n: known[n] if n in known else Metric(n, "", Better(better)) for n in names}

@@ -56,12 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     ignored = [name for name in arguments.ignore.split(",") if name]
     a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
     keys, results = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
-    records = [
-        comparisons.record_of(
-            key[METRIC], {name: value for name, value in key.items() if name != METRIC}, one
-        )
-        for key, one in zip(keys, results, strict=True)
-    ]
+    metrics = [key.pop(METRIC) for key in keys]
+    records = list(map(comparisons.record_of, metrics, keys, results))
     if arguments.json:
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in records))
     elif arguments.csv:
@@ -74,11 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
             console.print_table(table)
             print()
         console.print_lines(comparisons.remarks(shown))
-        if not arguments.all:
-            console.print_lines(comparisons.left_out(records))
+        console.print_lines([] if arguments.all else comparisons.left_out(records))
         console.print_lines(
             [
-                "ratio: B/A; more: launches of each that would probably decide; equivalent: within "
+                "ratio: B/A; covers: how surely the interval holds it, by the launches alone; +: "
+                "launches of each that would probably decide; equivalent: within "
                 f"{arguments.margin:g} %; probability of any false better: at most "
                 f"{100 * FAMILY_ERROR:g} %"
             ]
