@@ -9,7 +9,9 @@ import pytest
 
 from clustergate import schedulers
 from clustergate.benchmarks.descriptor import Budget
-from clustergate.screening import switches
+from clustergate.launching.plan import LOG
+from clustergate.model import ClustergateError
+from clustergate.screening import folder, switches
 from clustergate.screening.findings import analyse
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import Result
@@ -109,6 +111,31 @@ def test_the_file_goes_before_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (found["n003"], found["n004"]) == ("S-248a070300000020", "leaf2")
 
 
+@pytest.mark.parametrize("text", [b"", b"no fabric\n", b"\x80\xff\0" * 99])
+def test_a_file_that_names_no_node_is_refused(tmp_path: Path, text: bytes) -> None:
+    fabric = tmp_path / "alpha.ibnetdiscover"
+    fabric.write_bytes(text)
+    with pytest.raises(ClustergateError, match=r"alpha\.ibnetdiscover shows no node at a switch"):
+        known_switches("local", fabric)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ClustergateError, match="cannot be read"):
+        known_switches("local", tmp_path)
+
+
+def test_a_controller_that_answers_in_another_encoding_is_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(
+        "#!/bin/sh\nprintf 'SwitchName=k\\374hl Level=0 LinkSpeed=1 Nodes=n[1-2]'\n"
+    )
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert known_switches("slurm", tmp_path / "none").keys() == {"n1", "n2"}
+
+
 def test_a_controller_that_does_not_answer_is_no_switch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +153,24 @@ def test_what_is_known_of_some_nodes_is_used() -> None:
     assert len({found["n4"], found["n5"], "a", "b"}) == 4
     alone = dataclasses.replace(plan, switches={"n1": "a", "n2": "b"})
     assert alone.switch_of(["n1", "n2", "n3"]) is None
+
+
+def test_nodes_with_long_names_are_found_in_the_fabric() -> None:
+    plan = Plan("x", [], Budget(seconds=1.0), 1, switches={"n1": "a", "n2": "a", "n3.x": "b"})
+    found = plan.switch_of(["n1.x", "n2.x", "n3.x"])
+    assert found == {"n1.x": "a", "n2.x": "a", "n3.x": "b"}
+
+
+@pytest.mark.parametrize("known", [{}, {"n1": "a", "n2": "a", "n3": "b"}, {"m1": "a"}])
+def test_nodes_whose_switch_is_not_known_are_told(tmp_path: Path, known: dict[str, str]) -> None:
+    names = ["n1", "n2", "n3", "n4"]
+    plan = Plan("x", [], Budget(seconds=1.0), 1, nodes=names, switches=known)
+    folder.start_or_resume(tmp_path, plan)
+    (tmp_path / LOG).touch()
+    notes = [note for note in folder.read_screening(tmp_path)[1].notes if "switch" in note]
+    told = {3: "the switch of 1 of 4 nodes is not known (n4); ", 1: "the switch of 4 of 4 nodes "}
+    assert len(notes) == bool(known)
+    assert all(note.startswith(told[len(known)]) for note in notes)
 
 
 def test_a_slow_switch_is_named_though_those_of_other_nodes_are_unknown() -> None:

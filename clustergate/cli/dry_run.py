@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import Any
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.progress import Progress
 from clustergate.launching import job_scripts
+from clustergate.machine.processes import capture
 from clustergate.model import BadRequest, CaseId
 from clustergate.paths import suite_folder
 from clustergate.references.lookup import references_of
@@ -69,17 +69,9 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         options = modes.reframe_options(mode, checks)
         command = reframe.command(options, report=report, action="--dry-run")
         variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}
-        ended = subprocess.run(
-            command,
-            env={**os.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        ended = capture(command, env={**os.environ, **variables})
         if ended.returncode:
-            sys.stderr.write(ended.stdout)
+            sys.stderr.write(ended.stdout + ended.stderr)
             raise BadRequest("dry-run.failed", at=str(site), status=ended.returncode)
         written = [one.identity for one in reframe.read_outcomes(report, 0)]
         cases = [*reframe.reported_cases(report)]

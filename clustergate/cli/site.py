@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from clustergate.cli.selection import add_repeatable
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
@@ -97,16 +98,7 @@ def _read(file: Path | None, command: list[str]) -> str:
         except OSError as error:
             raise ClustergateError("file.unreadable", path=file, why=error) from None
     try:
-        ended = subprocess.run(
-            command,
-            env={**os.environ, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIME_LIMIT_S,
-            check=False,
-        )
+        ended = capture(command, env={**os.environ, "LC_ALL": "C"}, timeout=_TIME_LIMIT_S)
     except FileNotFoundError:
         raise ClustergateError("site-scan.no-command", command=command[0]) from None
     except subprocess.TimeoutExpired:

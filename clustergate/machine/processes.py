@@ -1,16 +1,26 @@
-"""End what a run left behind on this node: ranks without a launcher, interrupted jobs."""
+"""Ask a program; end what a run left behind on this node: ranks without a launcher, jobs."""
 
 from __future__ import annotations
 
 import ctypes
 import signal
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import psutil
 
 GRACE_S = 3.0
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
+
+
+def capture(
+    command: Sequence[str], text: str = "", **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, which reads ``text``, to its end and keep what it prints, readable or not."""
+    options |= {"capture_output": True, "errors": "replace", "check": False}
+    return subprocess.run(command, input=text, **options)
 
 
 def terminated_with_parent() -> None:

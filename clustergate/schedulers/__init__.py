@@ -6,6 +6,8 @@ import os
 import subprocess
 from collections.abc import Sequence
 
+from clustergate.machine.processes import capture
+
 SLURM = ("slurm", "squeue")
 """The schedulers of ReFrame that are Slurm."""
 SECONDS = 10.0
@@ -15,15 +17,8 @@ SECONDS = 10.0
 def said_by_slurm(command: Sequence[str]) -> str:
     """Return what a command of Slurm's prints; nothing when it fails or does not answer."""
     try:
-        ended = subprocess.run(
-            command,
-            env={**os.environ, "SLURM_TIME_FORMAT": "%s"},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=SECONDS,
-            check=False,
-        )
+        own = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
+        ended = capture(command, env=own, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return ended.stdout if ended.returncode == 0 else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Iterator
 
+from clustergate.machine.processes import capture
 from clustergate.model import Case
 from clustergate.schedulers import SLURM
 
@@ -27,14 +28,7 @@ def notes_on_failure(schedulers: Iterable[str], cases: Iterable[Case]) -> list[s
 def notes_of_slurm() -> list[str]:
     """Ask Slurm, and return a sentence for each reason; one if Slurm does not answer."""
     try:
-        ended = subprocess.run(
-            _COMMAND,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=SECONDS,
-            check=False,
-        )
+        ended = capture(_COMMAND, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         return [f"Slurm could not be asked for its nodes ({error})"]
     if ended.returncode:

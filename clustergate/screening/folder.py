@@ -47,6 +47,13 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
             f"the job was given only {len(log.names)} of {plan.foreseen} nodes{named}; "
             "`scontrol show node` says why; exclude them in the hostfile to accept it"
         )
+    if unplaced := plan.unplaced(names):
+        note = (
+            f"the switch of {len(unplaced)} of {len(names)} nodes is not known "
+            f"({listed(unplaced, _NAMED)}); tell it by switch= in the hostfile, or a fault of that "
+            "switch is not found"
+        )
+        log = replace(log, notes=(*log.notes, note))
     screening = analyse(names, log.results, plan.switch_of(names), plan.what)
     return plan, log, replace(screening, more_doubts=tuple(doubts))
 

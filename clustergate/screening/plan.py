@@ -68,10 +68,22 @@ class Plan(JobPlan):
 
         A node whose switch is not known has one of its own, which is never blamed.
         """
-        shared = Counter(self.switches[name] for name in names if name in self.switches)
-        if max(shared.values(), default=0) < 2:
+        known = self._known_switch_of(names)
+        if max(Counter(known.values()).values(), default=0) < 2:
             return None
-        return {name: self.switches.get(name, f"unknown, of {name}") for name in names}
+        return {name: known.get(name, f"unknown, of {name}") for name in names}
+
+    def unplaced(self, names: Sequence[str]) -> list[str]:
+        """Return the nodes whose switch is not known, none where no node's is asked about."""
+        known = self._known_switch_of(names)
+        return [name for name in names if name not in known] if self.switches else []
+
+    def _known_switch_of(self, names: Sequence[str]) -> dict[str, str]:
+        # The fabric knows nodes by their short names.
+        named = (
+            (name, name if name in self.switches else name.partition(".")[0]) for name in names
+        )
+        return {name: self.switches[known] for name, known in named if known in self.switches}
 
 
 @dataclass(frozen=True)

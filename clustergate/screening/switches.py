@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from clustergate.launching.hostfiles import HostfileError, expand
+from clustergate.model import ClustergateError
 from clustergate.schedulers import SLURM, said_by_slurm
 
 # A leaf of topology/tree, or a block of topology/block (scontrol(1), show topology).
@@ -51,13 +52,17 @@ def switches_of_ibnetdiscover(text: str) -> dict[str, str]:
 def known_switches(scheduler: str, fabric: Path) -> dict[str, str]:
     """Return the switch of each node as far as Slurm says it, and a file of ibnetdiscover's text.
 
-    The file says it better: an administrator put it there.
+    The file says it better: an administrator put it there. Raises :class:`ClustergateError` for a
+    file that names no node.
     """
-    found = (
-        switches_of_slurm(said_by_slurm(["scontrol", "show", "topology"]))
-        if scheduler in SLURM
-        else {}
-    )
-    if fabric.is_file():
-        found |= switches_of_ibnetdiscover(fabric.read_text(encoding="utf-8", errors="replace"))
+    said = said_by_slurm(["scontrol", "show", "topology"]) if scheduler in SLURM else ""
+    found = switches_of_slurm(said)
+    if fabric.exists():
+        try:
+            wired = switches_of_ibnetdiscover(fabric.read_text(errors="replace"))
+        except OSError as error:
+            raise ClustergateError("file.unreadable", path=fabric, why=error) from None
+        if not wired:
+            raise ClustergateError("screening.no-fabric", path=fabric)
+        found |= wired
     return found

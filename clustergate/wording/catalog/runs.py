@@ -57,6 +57,10 @@ WORDS = {
     ),
     "screening.no-result": ("the screening left no result", "{why}", "its output is in {log}"),
     "screening.nothing-measured": ("the screening measured nothing", "{why}", ""),
+    "screening.no-fabric": (
+        "{path} shows no node at a switch",
+        "write it again by `ibnetdiscover`, or remove it",
+    ),
     "screening.stranger": "a result names {node}, which is not being screened",
     "screening.unlisted-node": "{hostfile} lists no node {node}",
     "screening.excluded-node": "{node} is excluded {why}",
