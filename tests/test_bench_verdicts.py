@@ -391,6 +391,27 @@ def test_pieces_of_recordings_are_judged_by_baselines_of_the_others() -> None:
     assert verdicts.replayed(short, SMOKE, sessions=False, changes=changes) is None
 
 
+def test_a_recording_of_another_processor_is_no_baseline() -> None:
+    """One that is twice as fast would pass with any slowdown."""
+    recorded = {
+        "quiet": piece("two-core-vm", 0, 120),
+        "busy": piece("two-core-vm-busy", 300, 60),
+        "evening": piece("two-core-vm-evening", 0, 60),
+        "faster": [
+            dataclasses.replace(
+                one, window=dataclasses.replace(one.window, processor="another processor")
+            )
+            for one in piece("two-core-vm-evening", 60, 60)
+        ],
+    }
+    changes = (NOTHING,)
+    found = verdicts.replayed(recorded, SMOKE, sessions=True, judged_runs=1, changes=changes)
+    assert found is not None
+    told = [found.share(verdicts.OURS, NOTHING, answer).counts for answer in runs.ANSWERS]
+    assert [sum(of for _, of in one) for one in told] == [3] * len(told)
+    assert all(one[-1] == (0, 0) for one in told)
+
+
 def test_within_a_recording_nothing_is_called_slower_and_no_tenth_passes() -> None:
     launches_of = piece("two-core-vm", 0, 700)
     made = runs.runs_of("quiet", launches_of, BOTH, SMOKE_BUDGET)

@@ -142,7 +142,7 @@ def replayed(
     judged_runs: int = JUDGED_RUNS,
     changes: Sequence[Change],
 ) -> Replayed | None:
-    """Return what is said of each recording by baselines of the others.
+    """Return what is said of each recording by baselines of the others of its processor.
 
     With ``sessions`` that is a baseline of all others together, else one of each that lasts for
     :data:`SESSION`. None where nothing makes a baseline.
@@ -206,9 +206,10 @@ def replayed(
 def _baselines(
     of: Mapping[str, Sequence[Run]], *, sessions: bool
 ) -> Iterator[tuple[Sequence[Run], Sequence[str]]]:
-    """Yield the runs of each baseline, and the recordings that it judges."""
+    """Yield the runs of each baseline, and the recordings that it judges, of its processor."""
+    known = {name: _processor(some[0]) for name, some in of.items() if some}
     for name, mine in of.items():
-        others = [other for other in of if other != name and of[other]]
+        others = [one for one in known if one != name and known[one] == known.get(name)]
         if sessions:
             each = math.ceil(BASELINE_RUNS / max(len(others), 1))
             basis = [run for other in others for run in spread_out(of[other], each)]
@@ -217,6 +218,12 @@ def _baselines(
         long = basis and max(x.started for x in basis) - min(x.started for x in basis) >= SESSION
         if long and len(basis) >= Rule().fewest_runs:
             yield basis, [name] if sessions else others
+
+
+def _processor(run: Run) -> str:
+    """Return what processor a run is of; tools/bench/recorded/README.md tells it of the first."""
+    (launch, *_), *_ = run.launches.values()
+    return launch.window.processor or "AMD EPYC"
 
 
 def spread_out(some: Sequence[Run], count: int) -> list[Run]:
