@@ -180,3 +180,12 @@ def test_a_screening_that_would_not_see_half_the_speed_is_no_clean_one() -> None
     found = analyse(NAMES, noisy)
     assert any("too noisy: only a factor of" in doubt for doubt in found.doubts)
     assert not any("too noisy" in doubt for doubt in screened(slow={"n05": 2.0}).doubts)
+
+
+def test_the_factor_that_would_be_seen_is_that_for_every_node_the_fastest_too() -> None:
+    peaks = {"n1": 106.8, "n2": 50.7, "n3": 49.9, "n4": 54.3}
+    alone = [Result((n,), "peaks", 0, {"fma_peak_gflops": v}) for n, v in peaks.items()]
+    (noisy,) = (one for one in analyse(list(peaks), alone).doubts if "too noisy" in one)
+    factor = float(noisy.split("only a factor of ")[1].split()[0])
+    # Whoever is twice as slow must be seen; n1 could have been three times as slow unnoticed.
+    assert factor > 2

@@ -38,8 +38,6 @@ when every check was judged with every stack in every partition. Under a budget 
 most run first; what is left out counts as not judged. docs/operators.md says what to do next."""
 
 PAGE = "gate.html"
-
-
 JUDGES = True
 
 

@@ -199,11 +199,10 @@ class Screening:
                 yield f"{title}: every launch failed{f'; first error: {first}' if first else ''}"
                 continue
             if located.too_noisy and len(self.names) >= FEWEST:
-                times = number(math.exp(located.threshold))
-                yield (
-                    f"{title}: too noisy: only a factor of {times} would have been detected; "
-                    "screen again when nothing else runs"
-                )
+                times = f"only a factor of {number(math.exp(located.noticed))}"
+                seen = "nothing" if math.isinf(located.noticed) else times
+                again = "screen again when nothing else runs"
+                yield f"{title}: too noisy: {seen} would have been detected; {again}"
             if located.doubts:
                 doubts = self._units(located.doubts)
                 yield f"{title}: slow, but too few launches to be sure: {doubts}"
