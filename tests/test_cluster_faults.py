@@ -293,7 +293,7 @@ FAULTS = [
             'stack("openmpi", extras={"pmi": "pmi2"})',
             checked("srun", stack="openmpi"),
         ),
-        ["to be rank 0 of 1", "srun --mpi="],
+        ["rank 0 of 1, not one of 2", "srun --mpi="],
     ),
     Fault(
         "fabric that is another",

@@ -106,8 +106,9 @@ def test_a_bad_node_closes_and_a_clean_screening_does_not() -> None:
 
 def test_a_screening_that_is_unfinished_or_in_doubt_cannot_be_judged() -> None:
     assert decide(of_screening(screening(), ended=False)).status == UNJUDGED
-    doubtful = dataclasses.replace(screening(), more_doubts=("latency: slow once: n1 - n2",))
-    assert decide(of_screening(doubtful, ended=True)).status == UNJUDGED
+    doubtful = dataclasses.replace(screening(), more_doubts=("the job was given only 3 of 4 nodes",))
+    (lacks,) = decide(of_screening(doubtful, ended=True)).evidence
+    assert (lacks.verdict, lacks.reasons[0].code) == (Verdict.INCONCLUSIVE, "screening.incomplete")
     absent = analyse([*NAMES, "n99"], [])
     assert decide(of_screening(absent, ended=True)).status == UNJUDGED
 

@@ -117,10 +117,9 @@ def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
         Evidence(part, Verdict.REGRESSION, (reason("screening.finding", sentence=one.sentence),))
         for one in screening.findings
     ]
-    evidence += [
-        Evidence(part, Verdict.INCONCLUSIVE, (reason("screening.doubt", sentence=doubt),))
-        for doubt in screening.doubts
-    ]
+    for doubt in screening.doubts:
+        code = "screening.incomplete" if doubt in screening.more_doubts else "screening.doubt"
+        evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (reason(code, sentence=doubt),)))
     unmeasured = {n for located in screening.located.values() for n in located.unmeasured}
     if unmeasured:
         names = [screening.names[n] for n in sorted(unmeasured)[:_NAMED]]

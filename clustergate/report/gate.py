@@ -45,6 +45,8 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
     """Return the command that follows from a piece of evidence, empty where none does."""
     if commands := [why.remedy for why in one.reasons if "`" in why.remedy]:
         return commands[0]
+    if one.reasons[0].code == "screening.doubt":
+        return "give `clustergate gate` a larger `--budget`, with less running beside it"
     part, _, of = one.part.partition(": ")
     if part == "software" and one.verdict is Verdict.REGRESSION:
         return (

@@ -10,8 +10,9 @@ WORDS = {
     ),
     "screening.doubt": (
         *("{sentence}", "too noisy, or measured too seldom"),
-        "screen again for longer, with nothing else running",
+        "give `clustergate gate` a larger --budget, with less running beside it",
     ),
+    "screening.incomplete": ("{sentence}", "", ""),
     "screening.unmeasured": ("some {what}s were not measured: {names:list}", "", ""),
     "screening.not-ended": (
         *("it did not finish", ""),
