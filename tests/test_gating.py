@@ -106,7 +106,7 @@ def test_a_bad_node_closes_and_a_clean_screening_does_not() -> None:
 
 def test_a_screening_that_is_unfinished_or_in_doubt_cannot_be_judged() -> None:
     assert decide(of_screening(screening(), ended=False)).status == UNJUDGED
-    doubtful = dataclasses.replace(screening(), more_doubts=("the job was given only 3 of 4 nodes",))
+    doubtful = dataclasses.replace(screening(), more_doubts=("only 3 of 4 nodes",))
     (lacks,) = decide(of_screening(doubtful, ended=True)).evidence
     assert (lacks.verdict, lacks.reasons[0].code) == (Verdict.INCONCLUSIVE, "screening.incomplete")
     absent = analyse([*NAMES, "n99"], [])
