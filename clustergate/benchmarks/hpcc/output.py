@@ -363,6 +363,17 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
 
 
 _SECTION_LINES = _section_lines()
+
+
+def _any_of(forms: Sequence[_Line]) -> tuple[re.Pattern[str], dict[int, _Line]]:
+    """Return a pattern for the lines of a section, and the form of each by its group there."""
+    by_group: dict[int, _Line] = {}
+    for form in forms:
+        by_group[1 + len(by_group) + sum(one.pattern.groups for one in by_group.values())] = form
+    return re.compile("|".join(f"({form.pattern.pattern})" for form in forms)), by_group
+
+
+_ANY_LINE = {name: _any_of(forms) for name, forms in _SECTION_LINES.items()}
 _VERSION = re.compile(rf"{_BANNER} (\d+)\.(\d+)\.(\d+)\b.*")
 # What stands above the sections.
 _PREAMBLE = "above"
@@ -372,14 +383,8 @@ _SIGNED_NUMBER = re.compile(rf"-?{NUMBER}")
 _INTEGER_ONLY = re.compile(INTEGER)
 # Words by which HPCC says that something went wrong, whatever the section.
 _COMPLAINTS = (
-    "HPL ERROR",
-    "Failed to allocate ",
-    "Failed Validation ",
-    "(failed)",
-    "Node(s) with error",
-    "Cannot open output file",
-    "Error in line ",
-    "ILLEGAL ",
+    *("HPL ERROR", "Failed to allocate ", "Failed Validation ", "(failed)", "Node(s) with error"),
+    *("Cannot open output file", "Error in line ", "ILLEGAL "),
 )
 _PTRANS_ROW = re.compile(
     rf"(WALL|CPU ) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +({NUMBER}) (\w+) +({NUMBER}) +\S+"
@@ -420,20 +425,20 @@ class _Result(NamedTuple):
 class _Text(Text):
     """A text of which one section is read at a time: its ``end`` is that of the lines."""
 
-    def refuse_figures(self) -> None:
-        """Raise if a line that no section expects says that the text cannot be trusted."""
+    suspicious = (*Text.suspicious, " section.", *_COMPLAINTS[1:])
+
+    def _refuse(self) -> None:
         line = self.line
-        if line.endswith(" section.") and _MARK.fullmatch(line):
+        if _MARK.fullmatch(line):
             if self.end == _PREAMBLE:
                 raise self.error("output.not-checked")
             within = self.end.removeprefix("End of ").removesuffix(" section.")
             raise self.error("output.misplaced", what=f'"{line}"', due=f"the end of {within}")
         if _NODES.pattern.fullmatch(line):
             raise self.error("output.stray", what=f'"{line}"')
-        super().refuse_figures()
-        for complaint in _COMPLAINTS:
-            if complaint in line:
-                raise self.error("output.failure", program="HPCC", words=line.strip())
+        super()._refuse()
+        if any(complaint in line for complaint in _COMPLAINTS):
+            raise self.error("output.failure", program="HPCC", words=line.strip())
 
 
 class _Run:
@@ -515,28 +520,30 @@ class _Run:
         self._ended[name] = text.number
 
     def _read_section(self, name: str) -> None:
-        wanted = _SECTION_LINES[name]
+        any_line, forms = _ANY_LINE[name]
         seen: set[int] = set()
         for line in self._body(name):
-            for index, form in enumerate(wanted):
-                if match := form.pattern.fullmatch(line):
-                    if index in seen and not form.last:
-                        raise self._text.error("output.twice", what=f'"{line.strip()}"')
-                    seen.add(index)
-                    self._check_limit(name, form, match)
-                    self._take(form, match)
-                    break
-            else:
+            if not (match := any_line.fullmatch(line)):
                 self._text.refuse_figures()
+                continue
+            # The group around a form is closed last.
+            group = match.lastindex or 0
+            form = forms[group]
+            if group in seen and not form.last:
+                raise self._text.error("output.twice", what=f'"{line.strip()}"')
+            seen.add(group)
+            tokens = match.groups()[group : group + form.pattern.groups]
+            self._check_limit(name, form, tokens)
+            self._take(form, tokens)
         if not seen:
             self._without_results[name] = self._text.number
             return
-        for index, form in enumerate(wanted):
-            if index not in seen and not form.optional:
+        for group, form in forms.items():
+            if group not in seen and not form.optional:
                 raise self._lacks(f"{form.what} of section {name}")
 
-    def _take(self, form: _Line, match: re.Match[str]) -> None:
-        for (key, factor), token in zip(form.keys, match.groups(), strict=False):
+    def _take(self, form: _Line, tokens: Sequence[str]) -> None:
+        for (key, factor), token in zip(form.keys, tokens, strict=False):
             # A count is exact, and the summary repeats it by %d.
             slack = 0.0 if _INTEGER_ONLY.fullmatch(token) else half_unit(token) * factor
             printed = _Printed(float(token) * factor, slack, self._text.number)
@@ -545,12 +552,12 @@ class _Run:
             else:
                 self._printed.setdefault(key, []).append(printed)
 
-    def _check_limit(self, name: str, form: _Line, match: re.Match[str]) -> None:
+    def _check_limit(self, name: str, form: _Line, tokens: Sequence[str]) -> None:
         """Hold the proof of a section to the limit that HPCC itself holds it to."""
         if form.what == _RESIDUAL.what:
-            self._check_threshold("the scaled residual", float(match.group(1)))
+            self._check_threshold("the scaled residual", float(tokens[0]))
         elif form.what == _ERRORS:
-            errors, locations = float(match.group(1)), float(match.group(2))
+            errors, locations = float(tokens[0]), float(tokens[1])
             if errors > _ERRORS_ALLOWED * locations:
                 wanted = f"{_ERRORS_ALLOWED:.0%} of {locations:g} at most"
                 raise self._wrong_result("the number of errors", errors, wanted)
@@ -558,7 +565,7 @@ class _Run:
             sizes = self._printed.get("MPIFFT_N" if name == "MPIFFT" else "FFT_N")
             if sizes is None or sizes[-1].value <= 1:
                 raise self._lacks(f"the vector size of section {name} above its error")
-            scaled = float(match.group(1)) / math.log(sizes[-1].value) / self._parameters.epsilon
+            scaled = float(tokens[0]) / math.log(sizes[-1].value) / self._parameters.epsilon
             self._check_threshold("the scaled maximum error", scaled)
 
     def _check_threshold(self, what: str, value: float) -> None:

@@ -106,6 +106,7 @@ _VARIANT_PARTS = re.compile(
     r"(?:(?P<bcast>[0-5])(?P<rfact>[LCR])(?P<ndiv>\d+)(?P<pfact>[LCR])(?P<nbmin>\d+))?"
 )
 _VARIANT_ANYWHERE = re.compile(r"W[RC]{1,2}\d+X?[LCR]\d+[LCR]\d|^W[RC]\d+\s+\d")
+_HEAD = "T/V                N    NB     P     Q               Time                 Gflops"
 _RESIDUAL = re.compile(r"\|\|Ax-b\|\|_oo ?/.*= *(\S+) \.{6} (PASSED|FAILED)")
 _NUMBER_ONLY = re.compile(NUMBER)
 _INTEGER_ONLY = re.compile(INTEGER)
@@ -220,17 +221,9 @@ class Parameters:
                 and result.n in (test.n, test.n - test.n % max(test.nb, 1))
                 and result[2:] == test[2:]
             )
-        return result[1:] == test[1:] and re.fullmatch(test.variant, result.variant) is not None
-
-
-def is_title(line: str) -> bool:
-    """Say whether a line is the title of an output, of HPL, HPCC or IMB.
-
-    The first line of HPL.dat and hpccinf.txt is not: jobs print these files too.
-    """
-    # Most lines have none of these words, and looking for them is cheaper.
-    named = "HPLinpack" in line or "HPC Challenge" in line or "MPI Benchmark" in line
-    return named and _TITLE.search(line) is not None
+        return result[1:] == test[1:] and (
+            result.variant == test.variant or re.fullmatch(test.variant, result.variant) is not None
+        )
 
 
 def parse_hpl(
@@ -260,6 +253,7 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
     compare_with_expectation(parameters, expect, text.source)
     # What was asked for is what must have run.
     parameters.overridden = parameters.overridden and not (expect and expect.declared)
+    text.idle = text.idle | {_HEAD}
     for done, (test, conditions) in enumerate(parameters.tests()):
         match, number = _next_result(text, test, done, parameters), text.number
         n, time, gflops = int(match["n"]), match["time"], match["gflops"]
@@ -333,20 +327,30 @@ class Text(NumberedText):
 
     # Most lines between results, which are none of HPL's figures.
     idle = frozenset(("", "=" * 80, "-" * 80))
+    # A line that may be skipped has none of these, or what it is must be looked at.
+    suspicious: tuple[str, ...] = (
+        *("HPL ERROR", "WR", "WC", "......", "tests "),
+        *("HPLinpack", "HPC Challenge", "MPI Benchmark"),
+    )
 
-    def refuse_other_output(self) -> None:
-        """Raise if the line is a complaint of HPL's or the start of another output."""
+    def refuse_figures(self) -> None:
+        """Raise if the line is one of HPL's figures, a complaint of HPL's or the title of another
+        output, which no line that may be skipped is.
+        """
+        line = self.line
+        for words in self.suspicious:
+            if words in line:
+                self._refuse()
+                return
+
+    def _refuse(self) -> None:
         line = self.line
         if "HPL ERROR" in line:
             raise self._complaint()
-        if is_title(line):
+        # Of HPL, HPCC or IMB; not the first line of HPL.dat and hpccinf.txt, which jobs print too.
+        if _TITLE.search(line):
             raise self.error("output.second-run")
-
-    def refuse_figures(self) -> None:
-        """Raise if the line belongs to HPL's figures, which no line that may be skipped does."""
-        line = self.line
-        self.refuse_other_output()
-        if "W" in line and _VARIANT_ANYWHERE.search(line):
+        if _VARIANT_ANYWHERE.search(line):
             raise self._unexpected_result()
         if "......" in line and ("PASSED" in line or "FAILED" in line):
             raise self.error("output.misplaced", what="a residual", due="the result it belongs to")
