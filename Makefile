@@ -103,8 +103,10 @@ release: $(VENV)/ready-dev
 	@$(VENV)/bin/check-wheel-contents dist/*.whl
 	@$(PYTHON) -m venv .clustergate/sbom
 	@.clustergate/sbom/bin/pip install --quiet --require-hashes -r ci/sbom.txt
-	@.clustergate/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
-	  --output-file dist/clustergate.cdx.json requirements.txt
+	@version=$$(ls dist/*.whl | cut -d- -f2) && sed "s/^dynamic = .*/version = \"$$version\"/" \
+	  pyproject.toml > .clustergate/sbom/pyproject.toml
+	@.clustergate/sbom/bin/cyclonedx-py requirements --pyproject .clustergate/sbom/pyproject.toml \
+	  --output-reproducible --output-file dist/clustergate.cdx.json requirements.txt
 
 setup: $(VENV)/ready
 	@$(VENV)/bin/clustergate setup

@@ -175,6 +175,11 @@ def test_it_looks_at_all_of_this_machine_and_sets_nothing_up(
         assert found["stack mpich"]["status"] == WARN
         assert found["stack mpich"]["reason"]["code"] == "doctor.not-set-up"
     assert not (home / "manifests").exists()
+    planned = found["plan"]["says"]
+    assert "later by the set-up of intel-mpi, mpich, openmpi: HplCheck, HpccCheck, Imb" in planned
+    assert "mode smoke" in planned
+    _, found = asked(capsys, "--site", "local", "--mode", "maintenance")
+    assert "mode maintenance" in found["plan"]["says"]
 
 
 def test_every_finding_is_a_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,14 @@ def test_what_measures_is_pinned_as_where_the_project_is_tested():
     assert not {"ruff", "mypy", "pytest", "sphinx"} & {name for name, _ in measuring}
 
 
+def test_the_sbom_names_the_version_in_the_place_where_the_package_leaves_it_to_git():
+    """`make release` writes the wheel's version over this line."""
+    text = (checkout() / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall("^dynamic = .*", text, re.MULTILINE) == ['dynamic = ["version"]']
+    recipe = (checkout() / "Makefile").read_text(encoding="utf-8").partition("\nrelease:")[2]
+    assert "s/^dynamic = .*/version = " in recipe
+
+
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """Be the installed package: its folders lie inside of it, and there is no clone."""

@@ -8,23 +8,25 @@ import json
 from clustergate.cli.selection import add_site
 from clustergate.report.console import print_lines
 from clustergate.session.readiness import FAIL, look
+from clustergate.sites.modes import mode_named
 
 DESCRIPTION = (
-    "Tell what will work here and what will not, a line each with its remedy. "
-    "Nothing is measured, fetched or set up. Exit status 0: nothing stands in the way; 2: "
-    "something fails."
+    "Tell what will work here and what will not, a line each with its remedy, and what a run would "
+    "do until when. Nothing is measured, fetched or set up. Exit status 0: nothing stands in the "
+    "way; 2: something fails."
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_site(parser)
+    parser.add_argument("--mode", default="smoke", help="plan this one (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, print a line for each finding, and return 2 where one of them is a failure."""
-    found = look(arguments.site)
+    found = look(arguments.site, mode_named(arguments.mode))
     if arguments.json:
         print(json.dumps([one.plain() for one in found], indent=1))
     else:

@@ -10,14 +10,13 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from clustergate.cli.selection import RECENT
+from clustergate.cli.selection import RECENT, recent
 from clustergate.files.whole import read_json
 from clustergate.history.node_states import (
     HERE,
     NODE_STATE,
     describe_changes,
     read_states,
-    recorded_runs,
 )
 from clustergate.machine.changes import changes_of_nodes, label, shown
 from clustergate.machine.fingerprint import (
@@ -127,11 +126,7 @@ def _named_states(named: str) -> _Named:
 
 def _locate(named: str) -> tuple[str, Path]:
     if named in RECENT:
-        runs = recorded_runs()
-        if len(runs) < RECENT[named]:
-            facts = {"name": named, "folder": str(run_folder(""))}
-            raise ClustergateError("machine.few-runs", count=len(runs), **facts)
-        named = runs[-RECENT[named]]
+        named = recent(named, NODE_STATE).name
     for path in (Path(named), run_folder(named)):
         if os.path.isdir(path):
             if not os.path.exists(path / NODE_STATE):

@@ -32,6 +32,22 @@ def taken(name: str | None, file: IO[str] | None = None) -> Choice:
     return chosen
 
 
+def recent(name: str, holding: str = "", checks: Sequence[str] = ()) -> Path:
+    """Return the folder of the last or the previous run that holds a file of this name.
+
+    It is one of the ``checks``, if any are named. Raises :class:`BadRequest` when there is none.
+    """
+    runs = [
+        run
+        for _, run in in_order(holding)
+        if not checks or any(any(run.glob(f"cases/{check}*.json")) for check in checks)
+    ]
+    if len(runs) < RECENT[name]:
+        of = f" of {' or '.join(checks)}" if checks else ""
+        raise BadRequest("run.no-recent", name=name, of=of, folder=store.runs_folder())
+    return runs[-RECENT[name]]
+
+
 def named_run(name: str, checks: Sequence[str] = ()) -> str:
     """Return the id of a stored run: an id, a session of ReFrame, ``last`` or ``previous``.
 
@@ -40,15 +56,7 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
     """
     folder = store.runs_folder()
     if name in RECENT:
-        runs = [
-            run.name
-            for _, run in in_order("cases")
-            if not checks or any(any(run.glob(f"cases/{check}*.json")) for check in checks)
-        ]
-        if len(runs) < RECENT[name]:
-            of = f" of {' or '.join(checks)}" if checks else ""
-            raise BadRequest("run.no-recent", name=name, of=of, folder=folder)
-        return runs[-RECENT[name]]
+        return recent(name, "cases", checks).name
     if name and (folder / name / "cases").is_dir():
         return name
     # Few name a session, and what knows ReFrame is slow to load.
@@ -62,9 +70,7 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
 def named_folder(name: str) -> Path:
     """Return the folder of a run as :func:`named_run` names it, whatever is in it."""
     if name in RECENT:
-        folders = [folder for _, folder in in_order()]
-        if len(folders) >= RECENT[name]:
-            return folders[-RECENT[name]]
+        return recent(name)
     folder = store.runs_folder() / name
     return folder if name and folder.is_dir() else store.run_folder(named_run(name))
 

@@ -13,6 +13,7 @@ from clustergate import store
 from clustergate.benchmarks.hpl.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_site, taken
+from clustergate.history.listing import keep_made
 from clustergate.launching.ending import interruptible
 from clustergate.machine.configuration import described, personal_files
 from clustergate.machine.node import Node, read_node
@@ -116,6 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     where = store.run_folder(run_id) / _FOLDER
     try:
         with interruptible(), Progress() as say:
+            keep_made(run_id, "tune", described_site.name)
             store.make_folder(where)
             for manifest in manifests:
                 preload = sites.preload_of(described_site, manifest.stack)

@@ -20,9 +20,12 @@ from clustergate.paths import state_dir
 from clustergate.wording.reasons import Reason, reason
 
 ASKED, ENDED, LOCK = "asked.json", "ended.json", "lock"
+MADE = "made.json"
+"""What ``keep_made`` noted of a run that is not one of a mode."""
 VERDICTS, GATE, SUMMARY = "verdicts.json", "gate.json", "summary.txt"
 _PAGES = ("gate.html", "report.html", "ab.html", "screening.html")
 """What a browser shows of a run, the page with the answer first."""
+# Also of runs made before they noted it themselves.
 _KINDS = {GATE: "gate", ASKED: "check", "screening": "screen", "tuning": "tune"}
 _RUNNING, _UNFINISHED = "running", "unfinished"
 
@@ -49,27 +52,36 @@ class StoredRun:
         return {**dataclasses.asdict(self), "started": self.started.isoformat()}
 
 
+def keep_made(run: str, kind: str, system: str) -> None:
+    """Note which command makes a run, on which system, and who started it."""
+    made = {"kind": kind, "system": system, "by": store.user_name()}
+    store.write_json(store.run_folder(run) / MADE, made)
+
+
 def listed_runs(state: Path | None = None) -> list[StoredRun]:
     """Return the runs of a home, the newest first."""
     return [_read(started, folder, state) for started, folder in reversed(in_order(state=state))]
 
 
 def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
-    asked, ended, gate = (_content(folder / name) for name in (ASKED, ENDED, GATE))
-    kind = next((kind for name, kind in _KINDS.items() if (folder / name).exists()), "")
+    made, asked, ended, gate = (_content(folder / name) for name in (MADE, ASKED, ENDED, GATE))
+    kinds = (kind for name, kind in _KINDS.items() if (folder / name).exists())
+    kind = next(kinds, str(made.get("kind", "")))
     verdict = str(ended.get("verdict", "")) or _worst(folder) if ended else ""
     if kind == "gate":
         verdict = str(gate.get("word", ""))
-    if kind in ("check", "gate") and not verdict:
-        verdict = _RUNNING if is_running(folder) else _UNFINISHED
-    site = Path(str(asked.get("site", ""))).stem
+    if not verdict and is_running(folder):
+        verdict = _RUNNING
+    if not verdict and kind in ("check", "gate"):
+        verdict = _UNFINISHED
+    system = made.get("system", Path(str(asked.get("site", ""))).stem)
     return StoredRun(
         folder.name,
         started,
         kind,
-        str(ended.get("system", site)),
+        str(ended.get("system", system)),
         str(asked.get("mode", "")),
-        str(asked.get("by", "")),
+        str({**made, **asked}.get("by", "")),
         verdict,
         sum(map(size_bytes, folders_of(folder.name, state))),
     )

@@ -129,12 +129,6 @@ class Node:
             )
         return min(bounds, key=lambda bound: bound.available_bytes, default=None)
 
-    @property
-    def usable_memory_bytes(self) -> int | None:
-        """Bytes that one process on this node can use, None if unknown."""
-        bound = self.memory_bound()
-        return None if bound is None else bound.available_bytes
-
 
 def read_node(root: Path = Path("/")) -> Node:
     """Read the node whose ``/proc`` and ``/sys`` lie below ``root``, as this process sees it."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from clustergate import store
 from clustergate.ab.contenders import Named, manifest_of, require_known
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
+from clustergate.history.listing import keep_made
 from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError
@@ -72,6 +73,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     settings = {"jobs": str(jobs * contest.family), **_settings(contest, seconds)}
     options += [*with_settings(settings), *contest.options]
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
+    keep_made(run_id, "ab", described.name)
     store.write_json(call.report.with_name(NODE_STATE), to_record(read_fingerprint()))
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
     now = datetime.datetime.now()

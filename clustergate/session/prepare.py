@@ -39,7 +39,7 @@ class Prepared:
     ``site`` is what the site config says, ``expected`` are the cases that should run,
     ``taken_s`` how long they took before,
     ``not_set_up`` says why stacks cannot, ``restriction`` what keeps this process from cores or
-    memory of the node, ``earlier`` are the outcomes that a run which ``resumes`` has already,
+    memory of the node, ``earlier`` are the outcomes that a run that is resumed has already,
     ``measures`` tells whether any case is left to run, and ``notes`` are sentences about the run.
     ``begun`` is by :func:`time.monotonic`.
     """
@@ -55,7 +55,6 @@ class Prepared:
     taken_s: Taken
     not_set_up: Mapping[str, Reason]
     call: Call
-    resumes: bool
     fingerprint: dict[str, Any]
     restriction: str
     earlier: Mapping[str, Outcome]
@@ -83,14 +82,9 @@ def prepare(
     wanted = [stack.request for stack in stacks]
     known = references_of(site.name)
     partitions = site.partitions_with(stacks)
-    checks = request.checks or request.mode.checks
-    counts = request.process_counts
-    expected = modes.expected_cases(checks, partitions, request.mode, counts)
-    taken_s = seconds_last_time(site.name, request.mode.name)
-    absent = [s.stack for s in wanted if not manifest_path(state_dir(), s.stack).is_file()]
+    expected, taken_s, plan = foresee(request, site, known)
     if not resumes:
-        now, referenced = datetime.datetime.now(), bool(known.paths())
-        say(plan_of(request.mode, expected, taken_s, now, absent, referenced=referenced))
+        say(plan)
     not_set_up = _set_up(wanted, say)
     fingerprint = to_record(read_fingerprint())
     # What an earlier set-up left of a stack that failed now must not be measured instead.
@@ -125,13 +119,25 @@ def prepare(
         taken_s=taken_s,
         not_set_up=not_set_up,
         call=call,
-        resumes=resumes,
         fingerprint=fingerprint,
         restriction=sites.restriction_of(site),
         earlier=earlier,
         measures=measures,
         notes=notes,
     )
+
+
+def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[CaseId], Taken, str]:
+    """Return the cases that there should be, how long they took before, and the plan in a line."""
+    stacks, mode = site.stacks_named(request.stacks), request.mode
+    partitions = site.partitions_with(stacks)
+    checks = request.checks or mode.checks
+    expected = modes.expected_cases(checks, partitions, mode, request.process_counts)
+    taken_s = seconds_last_time(site.name, mode.name)
+    absent = [s.name for s in stacks if not manifest_path(state_dir(), s.name).is_file()]
+    now, referenced = datetime.datetime.now(), bool(known.paths())
+    plan = plan_of(mode, expected, taken_s, now, absent, referenced=referenced)
+    return expected, taken_s, plan
 
 
 def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, Reason]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import resource
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,11 @@ from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.schedulers import SLURM
+from clustergate.session.prepare import foresee
+from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition, Site, Stack
+from clustergate.sites.modes import Mode
 from clustergate.stacks import lacking, lacks
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
@@ -154,10 +157,13 @@ def _kib(limit: float) -> str:
 _IN_THE_PLAN = ("doctor.not-set-up", "references.none")
 
 
-def look(named: str | None = None) -> list[Finding]:
-    """Look at this machine and at a site, that of this name or the one that fits."""
+def look(named: str | None = None, mode: Mode | None = None) -> list[Finding]:
+    """Look at this machine and at a site, that of this name or the one that fits.
+
+    With a mode, the last finding is the plan of a run that starts now.
+    """
     state = state_dir()
-    return [*_of_machine(state), *_of_site(named, state)]
+    return [*_of_machine(state), *_of_site(named, state, mode)]
 
 
 def say_in_the_way(
@@ -210,7 +216,7 @@ def _limit_kib(which: int) -> float:
     return float("inf") if soft == resource.RLIM_INFINITY else soft / 1024
 
 
-def _of_site(named: str | None, state: Path) -> Iterator[Finding]:
+def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Finding]:
     try:
         chosen = sites.choose(named)
         site = sites.load(chosen.path)
@@ -225,10 +231,18 @@ def _of_site(named: str | None, state: Path) -> Iterator[Finding]:
         yield Finding("cores", WARN, reason("doctor.restricted", restriction=restriction))
     on_request = {name for one in builds_on_request().values() for name in one.programs}
     for stack in site.stacks:
-        look = functools.partial(_look_at, stack, state, on_request)
+        look = partial(_look_at, stack, state, on_request)
         yield from _tried(_STACK + stack.name, look)
     yield from _tried("references", lambda: [of_references(site.name, references_of(site.name))])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
+    if mode:
+        asked = Request(mode, chosen.path)
+        yield from _tried("plan", lambda: [_planned(asked, site)])
+
+
+def _planned(asked: Request, site: Site) -> Finding:
+    _, _, plan = foresee(asked, site, references_of(site.name))
+    return Finding("plan", OK, plan)
 
 
 def _look_at(stack: Stack, state: Path, on_request: Collection[str]) -> list[Finding]:

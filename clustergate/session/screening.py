@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate import store
+from clustergate.history.listing import ENDED, keep_made
 from clustergate.history.node_states import NODE_STATE, keep_states
 from clustergate.launching.plan import NODES
 from clustergate.machine.fingerprint import read_fingerprint, to_record
@@ -60,6 +61,7 @@ def screen(
     ]
     call = call_for(run_id, site, all_options, report="screening-reframe.json")
     run = store.run_folder(run_id)
+    keep_made(run_id, "screen", described.name)
     store.write_json(run / NODE_STATE, to_record(read_fingerprint()))
     outcomes = measure(call, say, failure=lambda: wording.found_in(where))
     reasons = [outcome.reason for outcome in outcomes if outcome.reason]
@@ -71,4 +73,6 @@ def screen(
     if not log.results:
         why = (reasons or ["no reason is given"])[0]
         raise ClustergateError("screening.nothing-measured", why=why)
+    word = wording.word_for(wording.exit_status(log, screening), screening).lower()
+    store.write_json(run / ENDED, {"verdict": word, "system": described.name})
     return log, screening

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import modules, wheels
-from clustergate.stacks.lacking import Lack
+from clustergate.stacks.lacking import Lack, broken_compiler
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
@@ -35,18 +35,6 @@ class Provider(Protocol):
         applications: Sequence[str],
     ) -> Manifest:
         """Put a stack and its benchmarks on disk; see :func:`provide`."""
-
-    def lacks(
-        self,
-        stack: str,
-        state: Path,
-        source_folders: Sequence[Path],
-        settings: Mapping[str, Any],
-        /,
-        *,
-        say: Say,
-    ) -> list[Lack]:
-        """Return what is missing to do so; see :func:`lacks`."""
 
     def planned(self, stack: str, settings: Mapping[str, Any], /) -> Manifest:
         """Return the manifest that a stack would have; see :func:`planned`."""
@@ -92,8 +80,10 @@ def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: Non
         raise ClustergateError(
             "path.separators", path=state, separators=" and ".join(sorted(separators))
         )
-    provider = PROVIDERS[request.provider]
-    return provider.lacks(request.stack, state, named_folders(), request.settings, say=say)
+    if request.provider == "spack":
+        return spack.lacks(request.stack, state, named_folders(), request.settings, say=say)
+    # The others need what compiles alone; what cannot be loaded is told by ``provide``.
+    return list(broken_compiler())
 
 
 def planned(request: StackRequest) -> Manifest:

@@ -25,7 +25,6 @@ from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation, wheels
 from clustergate.stacks.builder import Builder, Toolchain
-from clustergate.stacks.lacking import Lack, broken_compiler
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.prefixes import install_prefix
 from clustergate.stacks.spack.composition import UNPROVEN_FORTRAN
@@ -156,18 +155,6 @@ def provide(
             wheels.planned_with(known, mpi, version, launcher=str(launcher)),
             Builder(stack, state, toolchain, tell, source_folders, refresh, applications),
         )
-
-
-def lacks(
-    stack: str,
-    state: Path,
-    source_folders: Sequence[Path],
-    settings: Mapping[str, Any],
-    *,
-    say: Say,
-) -> list[Lack]:
-    """Return what is missing to compile; what cannot be loaded is told by :func:`provide`."""
-    return list(broken_compiler())
 
 
 def planned(stack: str, settings: Mapping[str, Any]) -> Manifest:

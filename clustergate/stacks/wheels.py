@@ -22,7 +22,6 @@ from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
 from clustergate.stacks.kernels import NODE_KERNELS
-from clustergate.stacks.lacking import Lack, broken_compiler
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.prefixes import install_prefix, pinned_version
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
@@ -133,18 +132,6 @@ def provide(
         except OSError as error:
             facts = {"stack": stack.mpi.title, "path": error.filename}
             raise ClustergateError("stack.failed", why=error, **facts) from None
-
-
-def lacks(
-    name: str,
-    state: Path,
-    source_folders: Sequence[Path] = (),
-    settings: Mapping[str, Any] | None = None,
-    *,
-    say: Say,
-) -> list[Lack]:
-    """Return what a stack is compiled with and is not here: the C compiler."""
-    return list(broken_compiler())
 
 
 def planned(name: str, settings: Mapping[str, Any] | None = None) -> Manifest:

@@ -108,7 +108,6 @@ WORDS = {
         "no screening {run} in {folder}",
         "`clustergate list runs` tells which there are",
     ),
-    "machine.few-runs": ("no {name} run", "{folder} holds {count} that recorded a machine", ""),
     "fleet.no-run": (
         "no run in {folder} recorded its nodes",
         "`clustergate screen` has all nodes of a partition say what they are like",
