@@ -180,7 +180,7 @@ def test_two_bad_nodes_of_four_are_no_clean_screening() -> None:
     found = Campaign(plan, names, [], machine.run, print, lambda: 0.0).run()
     assert found.findings == ()
     (doubt,) = found.doubts
-    assert "n0 - n2 are much better than all others, so either most are slow (n1, n3)" in doubt
+    assert "much better than all others: n0 - n2; so either most are slow (n1, n3)" in doubt
 
 
 def test_the_recorded_fault_is_named_from_what_was_recorded() -> None:

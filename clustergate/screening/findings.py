@@ -215,8 +215,8 @@ class Screening:
             if located.outnumbering:
                 named = listed(self._named(set(located.outnumbering)), _NAMED)
                 yield (
-                    f"{title}: {self._units(located.faster)} are much better than all others, so "
-                    f"either most are slow ({named}) or those are nearer, or of another kind: name "
+                    f"{title}: much better than all others: {self._units(located.faster)}; so "
+                    f"either most are slow ({named}), or these are nearer or of another kind: name "
                     "switches in the hostfile, screen one kind at a time"
                 )
 
