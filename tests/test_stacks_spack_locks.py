@@ -1,5 +1,6 @@
 import json
 
+import archspec.cpu
 import pytest
 
 from clustergate.files.marked_yaml import read_document
@@ -46,6 +47,21 @@ def test_a_lock_tells_what_it_takes_for_granted(text):
     needed = parse_lock(text).needed_files()
     assert "/usr/bin/gfortran" in needed
     assert "/home/user/clustergate/.clustergate/prefixes/openmpi-ccbdee38d9b9" in needed
+
+
+def test_a_lock_says_what_is_compiled_and_what_is_taken(text):
+    made, _, taken = parse_lock(text).work("openmpi").partition("; takes as it is ")
+    assert made.startswith("compiles in minutes what the store lacks of ")
+    assert "hpl 2.3" in made
+    assert "openmpi" not in made
+    assert "openmpi 5.0.11" in taken
+    assert "hpl" not in taken
+    record = json.loads(text)
+    for entry in record["concrete_specs"].values():
+        entry.pop("external", None)
+    alone = parse_lock(json.dumps(record)).work("openmpi")
+    assert alone.startswith("compiles in a quarter of an hour and more ")
+    assert alone.endswith("takes as it is nothing")
 
 
 def test_a_missing_root_says_what_to_do(text):
@@ -110,6 +126,23 @@ def test_a_committed_lock_belongs_to_system_processor_and_blas(tmp_path):
     assert chosen(target="x86_64_v3") is None
     assert chosen(Host("rhel9", HOST.targets)) == "rhel9-zen4"
     assert chosen(Host("rhel8", HOST.targets)) is None
+
+
+X86_64 = sorted(name for name, one in archspec.cpu.TARGETS.items() if one.family.name == "x86_64")
+# What the wheels' stacks have no lock for is concretized, and said so.
+WITHOUT_LOCK = {"mpich": ["x86_64"], "openmpi": ["x86_64"], "intel-mpi": ["x86_64", "x86_64_v2"]}
+
+
+@pytest.mark.parametrize("mpi", WITHOUT_LOCK)
+@pytest.mark.parametrize("name", X86_64)
+def test_a_processor_of_x86_64_finds_a_lock_that_it_can_run(mpi, name):
+    processor = archspec.cpu.TARGETS[name]
+    machine = Host("debian12", (name, processor.generic.name))
+    path = committed_lock(spack_repo() / "environments" / mpi / "locks" / "wheels", machine)
+    assert (path is None) == (processor.generic.name in WITHOUT_LOCK[mpi])
+    if path is not None:
+        built = {spec.target for spec in parse_lock(path.read_text()).specs.values()}
+        assert built <= {one.name for one in (processor, *processor.ancestors)}
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=str)

@@ -28,10 +28,10 @@ from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.registry import builds, every_source
 from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside, write_whole
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import checkout
 from clustergate.stacks import prefixes, sources, wheels
-from clustergate.stacks.compilation import capture
 from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks

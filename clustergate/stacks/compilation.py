@@ -10,15 +10,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
-
-
-def capture(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command, with nothing to read, to its end and keep what it prints."""
-    options = {"stdin": subprocess.DEVNULL, **options}
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def compiler_identity(named: str = "cc") -> str:

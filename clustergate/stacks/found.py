@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate.files.whole import parse_json
+from clustergate.machine.processes import capture
 from clustergate.stacks.modules import MODULE_COMMAND
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of_module
 
@@ -128,15 +129,7 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
 def _asked(script: str, environ: Mapping[str, str]) -> str:
     """Return what a script printed; nothing where it cannot, as most machines have no modules."""
     try:
-        ended = subprocess.run(
-            ["bash", "-c", script],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_TIME_LIMIT_S,
-            check=False,
-        )
+        ended = capture(["bash", "-c", script], env=dict(environ), timeout=_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return ended.stdout.decode(errors="replace") if ended.returncode == 0 else ""
+    return ended.stdout if ended.returncode == 0 else ""

@@ -6,11 +6,11 @@ import functools
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 
 C, CXX, FORTRAN = "cc", "c++", "gfortran"
@@ -86,13 +86,8 @@ def broken_compiler() -> tuple[Lack, ...]:
     if lacks := missing_tools([C]):
         return tuple(lacks)
     compiler = shutil.which("cc") or shutil.which("gcc") or C
-    ended = subprocess.run(
-        [compiler, "-x", "c", "-o", os.devnull, "-"],
-        input='#include <stdio.h>\nint main(void) { return puts("") < 0; }\n',
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'
+    ended = capture([compiler, "-x", "c", "-o", os.devnull, "-"], program)
     if ended.returncode == 0:
         return ()
     errors = [line.strip() for line in ended.stderr.splitlines() if "error" in line]

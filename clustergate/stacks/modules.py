@@ -22,8 +22,9 @@ from typing import Any
 from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside
 from clustergate.machine.environment import clean_environment
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
-from clustergate.stacks import compilation, wheels
+from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, Toolchain
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.prefixes import install_prefix
@@ -169,21 +170,14 @@ def load(loading: Loading) -> dict[str, str]:
     """
     clean = {**clean_environment(os.environ).environment, "PATH": _BARE_PATH}
     try:
-        ended = subprocess.run(
-            ["bash", "-c", loading.script],
-            env=clean,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIME_LIMIT_S,
-            check=False,
-        )
+        ended = capture(["bash", "-c", loading.script], env=clean, timeout=_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClustergateError("modules.not-loaded", loading=str(loading), why=error) from None
     if ended.returncode == 127 and not ended.stdout:
         raise ClustergateError("modules.nobody", loading=str(loading), spack=loading.spack)
-    before, _, after = ended.stdout.decode(errors="replace").partition("\0\0")
+    before, _, after = ended.stdout.partition("\0\0")
     if ended.returncode or not after:
-        said = (line.strip() for line in ended.stderr.decode(errors="replace").splitlines())
+        said = (line.strip() for line in ended.stderr.splitlines())
         why = " ".join(filter(None, said))[:200] or "no reason given"
         raise ClustergateError("modules.not-loaded", loading=str(loading), why=why)
     changed = changes(_variables(before), _variables(after))
@@ -239,7 +233,7 @@ def identify(
         (scratch / "ask.c").write_text(_ASK, encoding="utf-8")
         command = [str(wrapper), "ask.c", "-o", "ask", "-ldl"]
         for step in (command, [str(scratch / "ask")]):
-            ended = compilation.capture(step, cwd=scratch, env=environment)
+            ended = capture(step, cwd=scratch, env=environment)
             if ended.returncode:
                 said = ended.stderr.strip() or ended.stdout.strip()
                 why = (said.splitlines() or [f"status {ended.returncode}"])[-1]

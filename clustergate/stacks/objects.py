@@ -20,8 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
-from clustergate.stacks.compilation import capture, run_compiler
+from clustergate.stacks.compilation import run_compiler
 
 # On a login node others work, too.
 AT_ONCE = min(8, len(os.sched_getaffinity(0)))

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from clustergate.files.shared import locked
 from clustergate.files.whole import full_disk, scratch_beside
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
-from clustergate.stacks.compilation import capture
 from clustergate.wording.reasons import Reason, reason
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"

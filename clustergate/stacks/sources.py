@@ -18,8 +18,8 @@ from pathlib import Path
 from clustergate.benchmarks.build import Source
 from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
-from clustergate.stacks.compilation import capture
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60

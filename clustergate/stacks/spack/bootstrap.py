@@ -19,9 +19,9 @@ import yaml
 
 from clustergate.files.shared import locked
 from clustergate.files.whole import full_disk, is_full, read_json, scratch_beside
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import suite_folder
-from clustergate.stacks.compilation import capture
 from clustergate.wording.reasons import Given, Reason, reason
 
 STAMP = ".clustergate-pin.json"

@@ -18,9 +18,9 @@ import yaml
 from clustergate.files.marked_yaml import read_document
 from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside, write_whole
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import prefixes, wheels
-from clustergate.stacks.compilation import capture
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
 

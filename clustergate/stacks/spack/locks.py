@@ -18,6 +18,7 @@ import archspec.cpu
 
 from clustergate.files.whole import parse_json
 from clustergate.model import ClustergateError
+from clustergate.wording.notation import listed
 
 DEFAULT_BLAS = "openblas"
 
@@ -77,6 +78,21 @@ class Lock:
                 return self.specs[key]
         facts = {"at": self.source, "virtual": virtual, "package": package}
         raise ClustergateError("lock.no-provider", **facts)
+
+    def work(self, mpi: str) -> str:
+        """Return what is compiled, in which time, and what is taken as it is on the machine.
+
+        The times are those of two cores: half a minute a benchmark, a quarter of an hour MVAPICH2.
+        """
+        made, taken = (
+            listed(
+                [f"{s.name} {s.version}" for s in self.specs.values() if bool(s.external) is e], 9
+            )
+            for e in (False, True)
+        )
+        time = "minutes" if self.root(mpi).external else "a quarter of an hour and more"
+        there = taken or "nothing"
+        return f"compiles in {time} what the store lacks of {made}; takes as it is {there}"
 
     def needed_files(self) -> list[str]:
         """Return prefixes and compilers outside the store that this lock takes for granted."""

@@ -23,11 +23,12 @@ from clustergate.benchmarks.registry import builds, builds_on_request
 from clustergate.files.shared import locked
 from clustergate.files.whole import full_disk, is_full, read_json, write_whole
 from clustergate.machine.environment import clean_environment
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, Toolchain
-from clustergate.stacks.compilation import build_key, capture, compiler_identity
+from clustergate.stacks.compilation import build_key, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError, sentence_of
 from clustergate.stacks.manifest import Manifest, Program, read_manifest
@@ -347,7 +348,7 @@ def _concretize(request: SpackRequest, spack: SpackProgram, say: Say) -> tuple[L
     """Let Spack concretize the composed environment, and keep the lock with the site."""
     made = request.folder / "spack.lock"
     made.unlink(missing_ok=True)
-    say(f"concretizing with Spack {spack.version}")
+    say(f"concretizing with Spack {spack.version} for this machine, which takes minutes")
     doing = f"concretizing the environment {request.settings.environment!r}"
     spack.run(["-e", str(request.folder), "concretize"], request.log, doing=doing, say=say)
     text = made.read_text(encoding="utf-8")
@@ -365,7 +366,7 @@ def _install(prepared: Prepared, say: Say) -> Manifest:
     environment = ["-e", str(request.folder)]
     if absent := _lacks_of(request, spack, lock):
         raise LackError("stack.lacks", lacks=sentence_of(absent))
-    say(f"installing from the lock {prepared.origin}")
+    say(f"installing from the lock {prepared.origin}: {lock.work(request.mpi.package)}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
         request.log,
