@@ -329,8 +329,9 @@ def test_blocks_of_a_size_are_told_apart_by_their_order() -> None:
     ]
     held = blocks.blocks_of(rows)
     assert held == {"PingPong/1048576": pytest.approx([100.0, 200.0, 125.0], rel=1e-4)}
-    assert blocks.levels([held], None) == pytest.approx(np.array([[425 / 3]]), rel=1e-4)
-    assert blocks.levels([held], 0.5) == pytest.approx(np.array([[125.0]]), rel=1e-4)
+    mean = blocks.levels([held], blocks.STATISTICS["mean"])
+    assert mean == pytest.approx(np.array([[425 / 3]]), rel=1e-4)
+    assert blocks.levels([held], blocks.middle) == pytest.approx(np.array([[125.0]]), rel=1e-4)
 
 
 def test_calls_of_the_kernel_are_blocks_but_for_the_first() -> None:
@@ -346,10 +347,28 @@ def test_what_disturbs_single_blocks_scatters_means_and_not_medians() -> None:
     made = [
         {"PingPong/8": [1.0 + 5.0 * (lot.random() < 0.2) for _ in range(10)]} for _ in range(40)
     ]
-    mean, median = (blocks.spreads(blocks.levels(made, share)) for share in (None, 0.5))
+    mean, median = (
+        blocks.spreads(blocks.levels(made, blocks.STATISTICS[name])) for name in ("mean", "median")
+    )
     assert mean[0] > 10 * median[0]
-    told, rounds = blocks.decided(["PingPong/8"], blocks.levels(made, 0.5), Change(SIZE, 1.2))
+    values = blocks.levels(made, blocks.middle)
+    told, rounds = blocks.decided(["PingPong/8"], values, Change(SIZE, 1.2))
     assert (told, rounds) == ("8 STAY CLOSED", 10.0)
+
+
+def test_the_bounded_mean_shows_slow_blocks_that_a_median_hides() -> None:
+    lot = np.random.default_rng(4)
+    made = [{"PingPong/8": np.exp(0.02 * lot.normal(size=10)).tolist()} for _ in range(60)]
+    slow = blocks.with_slow_blocks(made, lot)
+    median = [blocks.levels(held, blocks.middle).mean() for held in (made, slow)]
+    assert median[1] == pytest.approx(median[0], rel=0.03)
+    values, faulty = (blocks.levels(held, blocks.bounded_mean) for held in (made, slow))
+    assert blocks.decided(["PingPong/8"], values, NOTHING)[0] == "8 OPEN"
+    assert blocks.decided(["PingPong/8"], values, faulty)[0] == "8 STAY CLOSED"
+
+
+def test_one_block_hardly_moves_the_bounded_mean() -> None:
+    assert blocks.bounded_mean([1.0] * 9 + [300.0]) == pytest.approx(2.0**0.1)
 
 
 def test_a_change_point_is_looked_for_where_the_run_begins() -> None:
