@@ -362,9 +362,6 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
     return lines
 
 
-_SECTION_LINES = _section_lines()
-
-
 def _any_of(forms: Sequence[_Line]) -> tuple[re.Pattern[str], dict[int, _Line]]:
     """Return a pattern for the lines of a section, and the form of each by its group there."""
     by_group: dict[int, _Line] = {}
@@ -373,7 +370,7 @@ def _any_of(forms: Sequence[_Line]) -> tuple[re.Pattern[str], dict[int, _Line]]:
     return re.compile("|".join(f"({form.pattern.pattern})" for form in forms)), by_group
 
 
-_ANY_LINE = {name: _any_of(forms) for name, forms in _SECTION_LINES.items()}
+_ANY_LINE = {name: _any_of(forms) for name, forms in _section_lines().items()}
 _VERSION = re.compile(rf"{_BANNER} (\d+)\.(\d+)\.(\d+)\b.*")
 # What stands above the sections.
 _PREAMBLE = "above"
@@ -501,7 +498,7 @@ class _Run:
             yield from self._read_hpl()
         elif name == "PTRANS":
             self._read_ptrans()
-        elif name in _SECTION_LINES:
+        elif name in _ANY_LINE:
             self._read_section(name)
         else:
             raise text.damaged("a section", "HPCC")
@@ -831,10 +828,5 @@ class _Run:
             else:
                 value = self._positive(name)
             own = {key: self._count(of) for key, of in figure.conditions.items()}
-            yield Row(
-                suite="HPCC",
-                benchmark=name,
-                conditions={**shared, **own},
-                values={name: value},
-                line=self._summary[name][1],
-            )
+            line = self._summary[name][1]
+            yield Row("HPCC", name, {**shared, **own}, {name: value}, line=line)

@@ -261,18 +261,9 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
         conditions |= {"n": n, "variant": match["variant"]}
         if parameters.overridden:
             conditions = _as_it_ran(conditions, match["variant"])
-        residual = _read_residuals(text, number, parameters)
-        yield Row(
-            suite=suite,
-            benchmark="HPL",
-            conditions=conditions,
-            values={
-                "time_s": float(time),
-                "performance_gflops": float(gflops),
-                "scaled_residual": residual,
-            },
-            line=number,
-        )
+        values = {"time_s": float(time), "performance_gflops": float(gflops)}
+        values["scaled_residual"] = _read_residuals(text, number, parameters)
+        yield Row(suite, "HPL", conditions, values, line=number)
     read_counts(text, "HPL", parameters.count())
     for _line in text:
         text.refuse_figures()
