@@ -449,6 +449,9 @@ def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> Non
 def test_after_noise_more_time_is_next() -> None:
     noise = Evidence("screening", Verdict.INCONCLUSIVE, (reason("screening.doubt", sentence="n"),))
     assert "larger `--budget`" in first_screen(decide([noise]), "r1").next_steps[0]
+    why = reason("gate.left-out", cases="HplCheck", why="left out", remedy="`gate --budget 37m`")
+    late = Evidence("what must be judged", Verdict.INCONCLUSIVE, (why,))
+    assert "37m" in first_screen(decide([noise, late]), "r1").next_steps[0]
 
 
 def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) -> None:

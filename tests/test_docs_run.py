@@ -84,7 +84,7 @@ LAUNCHED = {
     },
     "screenings": {"screen": "screen --hpl 0 --budget 15s --stack mpich"},
 }
-# On a virtual cluster, after one another; the link of n2 is slow for the screening and the gate.
+# On a virtual cluster, after one another; the link of n2 is slow for the screening.
 ON_CLUSTER = {
     "site scan alpha": 0,
     "dry-run --site alpha": 0,
@@ -247,7 +247,8 @@ FIGURE = re.compile(
 CELL = re.compile(r"(?<= )[AB=?] N|(?<= )-(?= |$)")
 # What the noise of a machine decides, what can be fetched there, or which runs it has stored.
 NOISE = re.compile(
-    r"disturbed|doubtful|in doubt|waiting|busy|marked|could not be fetched|core-to-core|not quiet"
+    r"disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
+    r"|marked|could not be fetched|core-to-core|not quiet"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
     r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ "
 )
@@ -369,4 +370,4 @@ def test_a_cluster_prints_what_the_pages_show(virtual: Any, suite: Any, tmp_path
             config.write_text(config.read_text("utf-8").replace('stack("mpich")', two), "utf-8")
 
 
-OF_N2 = dict.fromkeys(("screen", "gate"), ("slow-link", "n2", "100mbit"))
+OF_N2 = {"screen": ("slow-link", "n2", "100mbit")}

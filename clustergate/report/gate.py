@@ -15,6 +15,7 @@ from clustergate.verdicts.coverage import Item
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
 _AGAIN = "`clustergate gate` judges again, once that is mended"
+_LONGER = "give `clustergate gate` a larger `--budget`, with less running beside it"
 
 
 def first_screen(decision: Decision, run_id: str, cases: Sequence[Case] = ()) -> FirstScreen:
@@ -23,7 +24,8 @@ def first_screen(decision: Decision, run_id: str, cases: Sequence[Case] = ()) ->
     if decision.status == OPEN:
         step = "resume the nodes, such as by `scontrol update NodeName=LIST State=RESUME`"
     else:
-        step = next(filter(None, steps), _AGAIN)
+        noisy = any(one.reasons[0].code == "screening.doubt" for one in decision.evidence)
+        step = next(filter(None, steps), _LONGER if noisy else _AGAIN)
     return FirstScreen(
         _LOOKS[decision.status],
         decision.word,
@@ -45,8 +47,6 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
     """Return the command that follows from a piece of evidence, empty where none does."""
     if commands := [why.remedy for why in one.reasons if "`" in why.remedy]:
         return commands[0]
-    if one.reasons[0].code == "screening.doubt":
-        return "give `clustergate gate` a larger `--budget`, with less running beside it"
     part, _, of = one.part.partition(": ")
     if part == "software" and one.verdict is Verdict.REGRESSION:
         return (
