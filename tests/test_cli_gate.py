@@ -199,6 +199,8 @@ def test_it_opens_when_all_is_as_before(
     kept("20261101T000000Z-1")
     assert run_gate(monkeypatch, value=100.0) == 0
     assert "\nclustergate gate: exit status 0: OPEN: everything" in capsys.readouterr().out
+    assert cli.main(["show", "last"]) == 0
+    assert capsys.readouterr().out.startswith("OPEN: everything is as it was")
     (page,) = state.glob("results/runs/*/gate.html")
     assert "OPEN" in page.read_text()
     decision = json.loads((page.parent / "gate.json").read_text())

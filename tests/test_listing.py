@@ -32,7 +32,7 @@ def asked(**changes: object) -> dict[str, object]:
     return {"mode": "smoke", "site": "/suite/site_configs/alpha.py", "by": "alice", **changes}
 
 
-OLD_VERDICTS = {
+VERDICTS = {
     "cases": [
         {
             "state": "ran",
@@ -47,7 +47,7 @@ OLD_VERDICTS = {
 def test_runs_are_listed_newest_first_with_what_became_of_them(home: Path) -> None:
     ended = {"missing_cases": 0, "verdict": "pass", "system": "alpha"}
     make("20261101T000000Z-r1", asked=asked(), ended=ended)
-    make("20261102T000000Z-r2", asked=asked(), ended={"missing_cases": 0}, verdicts=OLD_VERDICTS)
+    make("20261102T000000Z-r2", asked=asked(), ended={"missing_cases": 0})
     make("20261103T000000Z-r3", asked=asked(mode="maintenance"), gate={"word": "STAY CLOSED"})
     make("20261104T000000Z-r4", asked=asked())
     running = make("20261105T000000Z-r5", asked=asked())
@@ -59,7 +59,7 @@ def test_runs_are_listed_newest_first_with_what_became_of_them(home: Path) -> No
         ("r5", "check", "running"),
         ("r4", "check", "unfinished"),
         ("r3", "gate", "STAY CLOSED"),
-        ("r2", "check", "regression"),
+        ("r2", "check", ""),
         ("r1", "check", "pass"),
     ]
     assert {one.system for one in found} == {"alpha"}
@@ -184,7 +184,7 @@ def test_how_old_a_run_must_be_has_a_unit(text: str, capsys: pytest.CaptureFixtu
 def test_a_run_is_shown_as_it_was_summed_up(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = make("20261101T000000Z-r1", asked=asked(), verdicts=OLD_VERDICTS)
+    folder = make("20261101T000000Z-r1", asked=asked(), verdicts=VERDICTS)
     store.write_text(folder / listing.SUMMARY, "PASS: alpha\n")
     store.write_text(folder / "report.html", "<p>")
     assert cli.main(["show", "last"]) == 0
@@ -194,7 +194,7 @@ def test_a_run_is_shown_as_it_was_summed_up(
         str(folder),
     ]
     assert cli.main(["show", folder.name, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == OLD_VERDICTS
+    assert json.loads(capsys.readouterr().out) == VERDICTS
     monkeypatch.setenv("COLUMNS", "80")
     store.write_text(folder / listing.SUMMARY, f"  next: {'measure again ' * 20}\nHPL   1.0\n")
     assert cli.main(["show", "last"]) == 0
@@ -208,6 +208,37 @@ def test_a_run_is_shown_as_it_was_summed_up(
     make("20261102T000000Z-r2", asked=asked())
     assert cli.main(["show", "last"]) == 1
     assert "`clustergate check --resume 20261102T000000Z-r2`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_gate_without_an_answer_is_not_shown_by_the_pass_of_its_benchmarks(
+    home: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    """It was interrupted after they had ended, and their summary is there."""
+    folder = make("20261101T000000Z-r1", asked=asked(), gate={"status": None})
+    store.write_json(folder / listing.VERDICTS, VERDICTS)
+    store.write_text(folder / listing.SUMMARY, "PASS: alpha\n")
+    assert cli.main(["show", "last", *options]) == 1
+    out, err = capsys.readouterr()
+    assert "PASS" not in out
+    assert "`clustergate gate`" in out + err
+
+
+@pytest.mark.parametrize("command", ["show", "open"])
+@pytest.mark.parametrize(
+    ("holds", "next_step"),
+    [("cases", "clustergate history"), ("screening", "clustergate screen --resume")],
+)
+def test_what_is_said_of_a_run_without_a_summary_can_be_done(
+    home: Path, capsys: pytest.CaptureFixture[str], command: str, holds: str, next_step: str
+) -> None:
+    """No set-up of ``clustergate check`` stands in what ReFrame, or a screening, left behind."""
+    folder = make("20261101T000000Z-r1")
+    (folder / holds).mkdir(parents=True)
+    assert cli.main([command, "last"]) == 1
+    said = capsys.readouterr().err
+    assert f"`{next_step}" in said
+    assert "check --resume" not in said
 
 
 def test_a_page_is_opened_only_where_there_is_a_display(

@@ -13,13 +13,10 @@ from clustergate.gate import decision as gating
 from clustergate.gate.before import DECISION, last_run
 from clustergate.gate.contract import MODE, contract_of
 from clustergate.history.durations import seconds_last_time
+from clustergate.history.listing import SUMMARY
 from clustergate.model import ClustergateError, Verdict
 from clustergate.references.lookup import references_of
-from clustergate.session.evidence import (
-    compare_with,
-    run_benchmarks,
-    screen_partitions,
-)
+from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
 from clustergate.session.placing import keep_out
 from clustergate.session.readiness import say_in_the_way
 from clustergate.session.request import Request
@@ -142,14 +139,13 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     first = first_screen(decision, run_id, cases)
     text = render_gate(first, evidence, system, started, page.parent, notes, items)
     store.write_text(page, text)
-    console.print_lines(
-        [
-            "",
-            *first.lines(),
-            *(f"{one.part}: {one.sentence}" for one in evidence if one.verdict is Verdict.PASS),
-            *notes,
-            f"page: {page}",
-            f"clustergate gate: exit status {decision.status}: {decision.sentence}",
-        ]
-    )
+    answer = [
+        *first.lines(),
+        *(f"{one.part}: {one.sentence}" for one in evidence if one.verdict is Verdict.PASS),
+        *notes,
+    ]
+    # In the place of that of the benchmarks, which may be a pass where the gate stays closed.
+    store.write_text(page.parent / SUMMARY, "\n".join(answer) + "\n")
+    ended = f"clustergate gate: exit status {decision.status}: {decision.sentence}"
+    console.print_lines(["", *answer, f"page: {page}", ended])
     return decision.status

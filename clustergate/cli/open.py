@@ -7,8 +7,7 @@ import os
 import webbrowser
 
 from clustergate.cli.selection import named_folder
-from clustergate.history.listing import page_of
-from clustergate.model import BadRequest
+from clustergate.history.listing import lacking, page_of
 
 DESCRIPTION = (
     "Open the page of a run in a browser; without a display, print where it is. "
@@ -28,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = named_folder(arguments.name)
     page = page_of(folder)
     if page is None:
-        raise BadRequest("run.no-page", run=folder.name, folder=str(folder))
+        raise lacking(folder, "page")
     print(page)
     # Without a display a browser would take over the terminal.
     if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):

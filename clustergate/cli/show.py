@@ -27,24 +27,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what is stored of a run; raises :class:`BadRequest` where it never ended."""
     folder = named_folder(arguments.name)
-    names = [listing.VERDICTS] if arguments.json else [listing.SUMMARY, listing.GATE]
-    shown = [folder / name for name in names if (folder / name).is_file()]
-    page = None if arguments.json else listing.page_of(folder)
-    if not shown and page is None:
-        raise BadRequest("run.no-summary", run=folder.name, folder=str(folder))
+    gate, summary = folder / listing.GATE, folder / listing.SUMMARY
+    decided = _content(gate)
+    # The summary of its benchmarks is there before a gate has its answer, and is none.
+    if gate.is_file() and not decided.get("word"):
+        raise listing.lacking(folder, "answer")
+    page = listing.page_of(folder)
     if arguments.json:
-        gate = folder / listing.GATE
-        decided = {"gate": _content(gate)} if gate.is_file() else {}
-        print(json.dumps({**_content(shown[0]), **decided}, indent=1))
-    else:
-        texts = (path.read_text(encoding="utf-8", errors="replace") for path in shown)
-        print_lines(line for text in texts for line in text.splitlines())
-        print(*filter(None, [page, folder]), sep="\n")
+        shown = {**_content(folder / listing.VERDICTS), **({"gate": decided} if decided else {})}
+        if not shown:
+            raise listing.lacking(folder, "verdicts")
+        print(json.dumps(shown, indent=1))
+        return 0
+    if summary.is_file():
+        print_lines(summary.read_text(encoding="utf-8", errors="replace").splitlines())
+    elif page is None:
+        raise listing.lacking(folder, "summary")
+    print(*filter(None, [page, folder]), sep="\n")
     return 0
 
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        return {**read_json(path)}
+        return {**read_json(path)} if path.is_file() else {}
     except (ValueError, TypeError) as error:
         raise BadRequest("run.damaged-case", path=path, why=error) from None

@@ -15,7 +15,7 @@ from clustergate import store
 from clustergate.files.shared import Timeout, locked
 from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import in_order
-from clustergate.model import ClustergateError, Verdict, worst
+from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.wording.reasons import Reason, reason
 
@@ -65,14 +65,13 @@ def listed_runs(state: Path | None = None) -> list[StoredRun]:
 
 def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
     made, asked, ended, gate = (_content(folder / name) for name in (MADE, ASKED, ENDED, GATE))
-    kinds = (kind for name, kind in _KINDS.items() if (folder / name).exists())
-    kind = next(kinds, str(made.get("kind", "")))
-    verdict = str(ended.get("verdict", "")) or _worst(folder) if ended else ""
+    kind = _kind(folder)
+    verdict = str(ended.get("verdict", ""))
     if kind == "gate":
         verdict = str(gate.get("word", ""))
     if not verdict and is_running(folder):
         verdict = _RUNNING
-    if not verdict and kind in ("check", "gate"):
+    if not verdict and (kind == "gate" or (kind == "check" and not ended)):
         verdict = _UNFINISHED
     system = made.get("system", Path(str(asked.get("site", ""))).stem)
     return StoredRun(
@@ -87,12 +86,18 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
     )
 
 
-def _worst(folder: Path) -> str:
-    """Return how a run ended that does not say so itself: one of before runs did."""
-    cases = _content(folder / VERDICTS).get("cases", ())
-    judged = [Verdict(f["verdict"]) for case in cases for f in (*case["figures"], *case["groups"])]
-    judged += [Verdict.INVALID for case in cases if case["state"] in ("failed", "missing")]
-    return worst(judged).value
+def _kind(folder: Path) -> str:
+    kinds = (kind for name, kind in _KINDS.items() if (folder / name).exists())
+    return next(kinds, str(_content(folder / MADE).get("kind", "")))
+
+
+def lacking(folder: Path, lacks: str) -> BadRequest:
+    """Return what to raise of a run without a summary, a page or an answer: how to get one."""
+    facts = {"run": folder.name, "lacks": lacks, "folder": str(folder)}
+    if (kind := _kind(folder)) in ("check", "screen", "gate"):
+        command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
+        return BadRequest("run.unfinished", command=command, **facts)
+    return BadRequest("run.no-summary", **facts)
 
 
 def _content(path: Path) -> Mapping[str, Any]:
@@ -115,10 +120,8 @@ def is_running(folder: Path) -> bool:
     try:
         with locked(folder / LOCK, wait=False):
             return False
-    except Timeout:
-        return True
-    except (OSError, ClustergateError):
-        # Somebody else's, who does not share it, or nobody can tell.
+    except (Timeout, OSError, ClustergateError):
+        # It is held; or it is somebody else's, who does not share it, or nobody can tell.
         return True
 
 

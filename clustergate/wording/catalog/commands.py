@@ -101,8 +101,7 @@ WORDS = {
     "run.no-such": ("no file and no run is named {name}", "the runs are in {folder}"),
     "run.no-recent": (
         "no {name} run{of} in {folder}",
-        "`clustergate list runs` tells which there are; `clustergate check`, `gate`, `screen` and "
-        "`ab` make them",
+        "`clustergate list runs` tells which there are",
     ),
     "run.no-screening": (
         "no screening {run} in {folder}",

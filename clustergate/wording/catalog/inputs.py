@@ -3,15 +3,15 @@
 _HOME = "free some space, or name another folder in CLUSTERGATE_HOME, and run the command again"
 
 WORDS = {
-    "run.no-summary": (
-        "the run {run} has no summary",
-        "it is not finished, or another version made it",
-        "`clustergate check --resume {run}` goes on with it; its files are in {folder}",
-    ),
-    "run.no-page": (
-        "the run {run} has no page",
+    "run.unfinished": (
+        "the run {run} has no {lacks}",
         "it is not finished, or it failed",
-        "its files are in {folder}",
+        "run `clustergate {command}`; its files are in {folder}",
+    ),
+    "run.no-summary": (
+        "the run {run} has no {lacks}",
+        "`reframe` ran by itself, or what made it ended early",
+        "`clustergate history` has the figures of what ran; its files are in {folder}",
     ),
     "prune.running": "it is running",
     "prune.baseline": "from the days of the baseline of {system}",
