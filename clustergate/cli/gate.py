@@ -10,10 +10,10 @@ from clustergate import store
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
 from clustergate.gate import decision as gating
-from clustergate.gate.before import DECISION, last_run
+from clustergate.gate.before import last_run
 from clustergate.gate.contract import MODE, contract_of
 from clustergate.history.durations import seconds_last_time
-from clustergate.history.listing import SUMMARY
+from clustergate.history.listing import GATE, SUMMARY
 from clustergate.model import ClustergateError, Verdict
 from clustergate.references.lookup import references_of
 from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
@@ -93,7 +93,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         if not references_of(system).paths():
             say(str(reason("references.none", system=system)))
         # Until it is decided, no later run may be compared with it.
-        store.write_json(store.run_folder(run_id) / DECISION, {"status": None})
+        store.write_json(store.run_folder(run_id) / GATE, {"status": None})
         evidence, without = screen_partitions(
             site, run_id, described, contract, arguments.before, say, wishes
         )
@@ -120,7 +120,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id)]
     decision = gating.decide(evidence)
     store.write_json(
-        store.run_folder(run_id) / DECISION,
+        store.run_folder(run_id) / GATE,
         {
             "status": decision.status,
             "word": decision.word,

@@ -9,14 +9,12 @@ from clustergate import store
 from clustergate.files.whole import read_json
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
+from clustergate.history.listing import GATE
 from clustergate.history.stored_runs import in_order
 from clustergate.launching.plan import PlanError
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import is_screening
-
-DECISION = "gate.json"
-"""In the folder of a gate's run."""
 
 
 def last_run(system: str) -> str | None:
@@ -64,7 +62,7 @@ def _runs() -> Iterator[str]:
 def _shut(folder: Path) -> bool:
     """Tell whether a run is one of a gate that did not open, or never came to a decision."""
     try:
-        decided = read_json(folder / DECISION)
+        decided = read_json(folder / GATE)
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
