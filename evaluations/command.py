@@ -35,9 +35,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="run what a paper's conclusions need on this machine, and write a package",
         description="Run what a paper ran, with its parameters, scaled to this machine: HPL and "
         "HPCC of a quarter of a minute (paper 003: three smaller HPL before), NPB of class A, "
-        "LAMMPS with 32000 atoms, ten launches of each case. It says first what it takes, and what "
-        "cannot be decided here; then it launches again what is inconclusive, and ends in a "
-        "package to cite. What stands behind -- are further options for ReFrame.",
+        "LAMMPS with 32000 atoms, ten rounds that launch each case once. It says first what it "
+        "takes, and what cannot be decided here; then it launches again what is inconclusive, and "
+        "ends in a package to cite. What stands behind -- are further options for ReFrame.",
     )
     one.add_argument("paper", metavar="PAPER", help=OF_PAPER)
     add_site(one)

@@ -38,7 +38,8 @@ class Measured:
 
     ``value`` is that of the best launch, ``of_launches`` are those of all undisturbed ones, in
     their order; ``doubt`` is the sentence why its launches support no conclusion, empty when they
-    do.
+    do. Of runs that launched each case once, ``rounds`` are the values by their run: those of
+    several such runs all count, since what disturbs a round disturbs all who were launched in it.
     """
 
     benchmark: str
@@ -51,6 +52,7 @@ class Measured:
     layout: str
     doubt: str = ""
     of_launches: Sequence[float] = ()
+    rounds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def shape(self) -> Shape:
@@ -98,6 +100,19 @@ class Subject:
             replace(self, figures=[replace(one, value=of[k]) for one, of in figures if k < len(of)])
             for k in range(max(map(len, launches), default=1))
         ]
+
+    def rounds_of(self, of: Mapping[str, Any]) -> frozenset[str]:
+        """Return the rounds in which what is asked for was measured."""
+        return frozenset(run for one in self.values(of) for run in one.rounds)
+
+    def in_rounds(self, runs: Iterable[str]) -> Subject:
+        """Return the same with the launches of these rounds, in their order."""
+        order = sorted(runs)
+        figures = [
+            replace(one, of_launches=[one.rounds[run] for run in order if run in one.rounds])
+            for one in self.figures
+        ]
+        return replace(self, figures=figures)
 
     @functools.cached_property
     def _flushed(self) -> frozenset[str]:
@@ -221,7 +236,7 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
             name=f"{run}:{stack}",
             stack=stack,
             system=found[0].partition.partition(":")[0],
-            figures=[figure for record in found for figure in _figures(record)],
+            figures=[figure for record in found for figure in _figures(run, record)],
             version_of={record.check: _version(record) for record in found},
             trials=[one for record in found for one in _trials(record)],
             runs=frozenset({run}),
@@ -254,14 +269,24 @@ def merged(subjects: Iterable[Subject]) -> list[Subject]:
 
 
 def _pooled(figures: Iterable[Measured]) -> list[Measured]:
-    """Return figures with the launches of all runs, of which those beyond doubt go first."""
+    """Return figures with the launches of all runs, of which those beyond doubt go first.
+
+    Rounds count as they are.
+    """
     pools: dict[object, list[Measured]] = {}
     for one in figures:
-        known = tuple(sorted((key, str(value)) for key, value in one.conditions.items()))
+        told = one.conditions.items()
+        known = tuple(sorted((key, str(value)) for key, value in told if key != "repetitions"))
         pools.setdefault((one.benchmark, one.metric, one.layout, known), []).append(one)
     found = []
     for alike in pools.values():
+        rounds = dict(sorted(pair for one in alike for pair in one.rounds.items()))
+        if len(rounds) > 1:
+            alike = [replace(one, doubt="") for one in alike if one.rounds]
         best = functools.reduce(lambda a, b: b if b.goes_before(a) else a, alike)
+        if len(rounds) > 1:
+            found.append(replace(best, of_launches=list(rounds.values()), rounds=rounds))
+            continue
         pool = [one for one in alike if not one.doubt] or alike
         found.append(replace(best, of_launches=[v for one in pool for v in one.of_launches]))
     return found
@@ -279,7 +304,7 @@ def _versions(subjects: Sequence[Subject]) -> dict[str, str]:
     }
 
 
-def _figures(record: CaseRecord) -> list[Measured]:
+def _figures(run: str, record: CaseRecord) -> list[Measured]:
     """Return the best value of each figure over the undisturbed launches, judged or not."""
     disturbed = frozenset(launch.order for launch in record.launches if launch.disturbed)
     doubt = doubt_of(record.launches, record.launches_needed, record.check)
@@ -287,6 +312,7 @@ def _figures(record: CaseRecord) -> list[Measured]:
     for sample in record.samples:
         tiling = map(sample.conditions.get, _TILING)
         by_name.setdefault((name_of(sample), *tiling), []).append(sample)
+    is_round = len({sample.order for sample in record.samples}) == 1
     return [
         Measured(
             benchmark=alike[0].benchmark,
@@ -303,6 +329,7 @@ def _figures(record: CaseRecord) -> list[Measured]:
                 for one in sorted(alike, key=lambda one: one.order)
                 if one.order not in disturbed
             ],
+            rounds={run: alike[0].value} if is_round else {},
         )
         for (name, *_), alike in by_name.items()
     ]

@@ -12,8 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from clustergate.model import Better
 from clustergate.statistics.comparison import (
+    FAMILY_ERROR,
     MARGIN,
     Comparison,
     Pair,
@@ -22,10 +25,14 @@ from clustergate.statistics.comparison import (
     of_two_sessions,
 )
 from clustergate.statistics.gate import shift_of
+from clustergate.statistics.rounds import Question, Rounds, answers
 
 NOT_AGAINST = 1 / (1 + MARGIN)
 """The least ratio at which a step does not go against a trend: by no more than A/B's margin."""
 _MOST_FURTHER = 1000
+_SIDES = {Relation.B_BETTER: 1, Relation.INCONCLUSIVE: 0}
+# Of a bound only the side is asked.
+_NO_MARGIN = 1e-9
 
 
 class Outcome(enum.Enum):
@@ -42,7 +49,8 @@ class Claim:
     """That ``upper`` over ``lower``, values of launches, is a ratio from ``low`` to ``high``.
 
     A ``low`` of 1 claims that it is *better* in the sense of A/B: above 1, and not equivalent.
-    ``words`` say what is above what; ``apart`` are quantities of different runs.
+    ``words`` say what is above what; ``apart`` are quantities of different runs, ``in_turn`` those
+    of the same rounds, of which a lot drew who was first.
     """
 
     upper: Sequence[float]
@@ -51,6 +59,12 @@ class Claim:
     low: float = 0.0
     high: float = math.inf
     apart: bool = False
+    in_turn: bool = False
+
+    @property
+    def is_by_lots(self) -> bool:
+        """Tell whether its rounds decide it; values that are none have no ratio."""
+        return self.in_turn and min(*self.upper, *self.lower) > 0.0
 
 
 @dataclass(frozen=True)
@@ -93,11 +107,67 @@ class _Judged:
 
 
 def findings(clauses: Sequence[Clause]) -> list[Finding]:
-    """Return what each clause of a conclusion comes to."""
+    """Return what each clause of a conclusion comes to.
+
+    What was launched in turn is decided by the lots of its rounds, as A/B decides, other claims as
+    those of independent launches. Where a conclusion has both, each has half of the error.
+    """
     claims = [claim for clause in clauses for claim in clause.claims]
-    ratios = compare([Pair(claim.lower, claim.upper, Better.HIGHER) for claim in claims])
-    judged = iter([_judged(claim, one) for claim, one in zip(claims, ratios, strict=True)])
+    in_turn: dict[int, list[Claim]] = {}
+    for claim in claims:
+        if claim.is_by_lots:
+            in_turn.setdefault(len(claim.upper), []).append(claim)
+    others = [claim for claim in claims if not claim.is_by_lots]
+    error = FAMILY_ERROR / max(len(in_turn) + bool(others), 1)
+    pairs = [Pair(claim.lower, claim.upper, Better.HIGHER) for claim in others]
+    told = iter(
+        [_judged(*one) for one in zip(others, compare(pairs, family_error=error), strict=True)]
+    )
+    lots = {count: iter(_by_lots(found, error)) for count, found in in_turn.items()}
+    judged = (next(lots[len(one.upper)] if one.is_by_lots else told) for one in claims)
     return [_finding(clause, [next(judged) for _ in clause.claims]) for clause in clauses]
+
+
+def _by_lots(claims: Sequence[Claim], error: float) -> list[_Judged]:
+    """Return what rounds say of claims: of each bound, whether the ratio is above it or below.
+
+    The bound of what is better is 1, where what is equivalent is not better.
+    """
+    bounds = [[bound for bound in (one.low, one.high) if 0.0 < bound < math.inf] for one in claims]
+    columns = [(one, bound) for one, of in zip(claims, bounds, strict=True) for bound in of]
+    margins = [MARGIN if bound == 1.0 else _NO_MARGIN for _, bound in columns]
+    rounds = Rounds(
+        np.array([[value * bound for value in one.lower] for one, bound in columns]).T,
+        np.array([one.upper for one, _ in columns]).T,
+        [Better.HIGHER] * len(columns),
+    )
+    told = iter(answers(rounds, Question(margins, error)))
+    found = []
+    for one, of in zip(claims, bounds, strict=True):
+        beside = [next(told) for _ in of]
+        # What is equivalent is not above.
+        sides = [_SIDES.get(each.verdict, -1) for each in beside]
+        claimed = [1 if bound == one.low else -1 for bound in of]
+        outcome = Outcome.INCONCLUSIVE
+        if sides == claimed:
+            outcome = Outcome.HOLDS
+        elif any(side == -wanted for side, wanted in zip(sides, claimed, strict=True)):
+            outcome = Outcome.DOES_NOT
+        further = [
+            each.further_launches for each in beside if each.verdict is Relation.INCONCLUSIVE
+        ]
+        most = None if None in further or not further else max(filter(None, further))
+        undecided = outcome is Outcome.INCONCLUSIVE
+        found.append(_Judged(one, _scaled(beside[0], of[0]), outcome, most if undecided else None))
+    return found
+
+
+def _scaled(one: Comparison, bound: float) -> Comparison:
+    """Return the comparison of what was compared with ``bound`` times as much."""
+    ratio, low, high = (
+        None if end is None else end * bound for end in (one.ratio, one.low, one.high)
+    )
+    return replace(one, ratio=ratio, low=low, high=high)
 
 
 def _judged(claim: Claim, one: Comparison) -> _Judged:

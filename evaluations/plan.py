@@ -36,13 +36,14 @@ class Part:
     """Checks that run with settings of their own: all of the paper's where none is named.
 
     ``mode`` is another one than the paper's. What fails in a part that ``gates`` leaves out the
-    parts behind it.
+    parts behind it. A round launches each case once, in an order that is drawn by lot.
     """
 
     checks: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     mode: str = ""
     gates: bool = False
+    is_round: bool = False
 
 
 def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
@@ -66,14 +67,18 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
             parts.append(Part(("HplCheck",), {**scaled, "HplCheck.seconds": seconds}))
         scaled = {**scaled, "HplCheck.seconds": 3} if scaled else scaled
     if "MpiTrialsCheck" in paper.checks.values():
-        parts.append(Part(("MpiTrialsCheck",), {**scaled, "MpiTrialsCheck.flush_bytes": 0}))
-        spikes = {"MpiTrialsCheck.tests": "bcast", "MpiTrialsCheck.trials": 100, "launches": 3}
-        parts.append(Part(("MpiTrialsCheck",), spikes))
+        # Figures 1 and 2 show them; no conclusion asks for them.
+        unflushed = {"MpiTrialsCheck.flush_bytes": 0, "launches": 3}
+        # Of a case the trials of its first launch are drawn.
+        spikes = {"MpiTrialsCheck.tests": "bcast", "MpiTrialsCheck.trials": 100, "launches": 1}
+        parts += [Part(("MpiTrialsCheck",), aside) for aside in (unflushed, spikes)]
     if paper.id == "001":
         launches = {"launches": SCALED["launches"]}
-        parts.append(Part(("HplCheck",), scaled, gates=True))
+        parts.append(Part(("HplCheck",), {**scaled, "launches": 1}, gates=True))
+        # What most conclusions ask for comes first.
+        parts.append(Part(("ImbMpi1Check",), scaled))
         parts.append(Part(("HplCheck",), launches, "published-001-tilings"))
-        return [*parts, Part(("ImbMpi1Check",), scaled)]
+        return [*parts, Part(("HplCheck",), scaled)] if scaled else parts
     return [*parts, Part((), scaled)]
 
 

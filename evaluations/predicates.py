@@ -206,13 +206,20 @@ def _refuse_mixed(subjects: Sequence[Subject]) -> None:
 
 def _sides(
     sides: Sequence[tuple[Subject, str]], settings: Settings, fewest: int = 1
-) -> list[list[Curve]]:
+) -> tuple[list[list[Curve]], dict[str, bool]]:
     """Return the curves of several, at the places and of the most processes that all measured.
 
-    The sides are subjects with what of the settings is compared of them.
+    The sides are subjects with what of the settings is compared of them. With the curves is told
+    how their launches lie to each other, as :class:`~evaluations.inference.Claim` has it. Of those
+    that were launched in turn, only the rounds that all have count.
     """
     if any(settings[of]["metric"] in RANDOM_ACCESS for _, of in sides):
         _refuse_mixed([who for who, _ in sides])
+    rounds = frozenset.intersection(*(who.rounds_of(settings[of]) for who, of in sides))
+    several = len({who.name for who, _ in sides}) > 1
+    how = {"apart": _are_apart(*(who for who, _ in sides)), "in_turn": several and len(rounds) > 1}
+    if how["in_turn"]:
+        sides = [(who.in_rounds(rounds), of) for who, of in sides]
     shapes = [who.shapes(settings[of], settings["along"], **_limits(settings)) for who, of in sides]
     common = set.intersection(*shapes)
     if all(shapes) and not common and settings["along"] not in COUNTS:
@@ -225,7 +232,11 @@ def _sides(
         raise NotCheckable(
             f"they have {len(places) or 'no'} {settings['along']} in common, and it takes {fewest}"
         )
-    return [[{at: curve[at] for at in places} for curve in side] for side in found]
+    curves_of: list[list[Curve]] = [
+        [{at: curve[at] for at in places} for curve in side] for side in found
+    ]
+    how["in_turn"] = how["in_turn"] and len({len(side) for side in curves_of}) == 1
+    return curves_of, how
 
 
 def _named(of: Settings) -> str:
@@ -257,7 +268,9 @@ def _ends(found: Sequence[Curve]) -> tuple[Any, Any]:
 
 
 def _are_apart(*subjects: Subject) -> bool:
-    return len({one.runs for one in subjects}) > 1
+    return not frozenset.intersection(*(one.runs for one in subjects)) and any(
+        one.runs for one in subjects
+    )
 
 
 def _each(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
@@ -444,19 +457,17 @@ def _placement_order(settings: Settings, here: Cast, subject: Subject) -> list[C
     return [Clause([Claim(values[high], values[low], f"{high} over {low}", 1)])]
 
 
-def _pair(settings: Settings, here: Cast, subject: Subject) -> tuple[list[str], list[list[Curve]]]:
-    """Return the names and the curves of systems, or of two benchmarks of one."""
+def _pair(
+    settings: Settings, here: Cast, subject: Subject
+) -> tuple[list[str], list[list[Curve]], dict[str, bool]]:
+    """Return the names and the curves of systems, or of two benchmarks of one, and how they lie."""
     if "systems" in settings:
         sides = [(here.playing(name), "of") for name in settings["systems"]]
         names = [who.name for who, _ in sides]
     else:
         sides = [(subject, "of"), (subject, "than")]
         names = [_named(settings[of]) for _, of in sides]
-    return names, _sides(sides, settings)
-
-
-def _is_apart(settings: Settings, here: Cast) -> bool:
-    return _are_apart(*(here.playing(name) for name in settings.get("systems", ())))
+    return names, *_sides(sides, settings)
 
 
 def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
@@ -464,17 +475,17 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
 
     Where the lead is ``growing``, the gap rises from the first place to the last, too.
     """
-    names, (first, second) = _pair(settings, here, subject)
+    names, (first, second), how = _pair(settings, here, subject)
     playing = here.playing(settings["systems"][0]) if "systems" in settings else subject
     if _is_lower_better(playing, settings["of"]):
         # Slower is above.
         names, (first, second) = names[::-1], (second, first)
-    places, apart = list(first[0]), _is_apart(settings, here)
+    places = list(first[0])
 
     def lead_at(at: Any) -> str:
         return f"{names[0]} over {names[1]} at {at} {settings['along']}"
 
-    leads = [Claim(_at(first, at), _at(second, at), lead_at(at), 1, apart=apart) for at in places]
+    leads = [Claim(_at(first, at), _at(second, at), lead_at(at), 1, **how) for at in places]
     clauses = [Clause(leads, len(leads) // 2 + 1, none_against=True)]
     if settings.get("growing"):
         if len(places) < 2:
@@ -485,13 +496,13 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
         wider = [one[many] + other[few] for one, other in both]
         narrow = [one[few] + other[many] for one, other in both]
         words = f"the gap at {many} over that at {few} {settings['along']}"
-        clauses.append(Clause([Claim(wider, narrow, words, 1, apart=apart)]))
+        clauses.append(Clause([Claim(wider, narrow, words, 1, **how)]))
     return clauses
 
 
 def _widest(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The first of two is above the second by its largest factor between two places."""
-    _, (first, second) = _pair(settings, here, subject)
+    _, (first, second), how = _pair(settings, here, subject)
     low, high = settings["between"]
     factors = [
         {at: one[at] / other[at] for at in one} for one, other in zip(first, second, strict=False)
@@ -504,12 +515,12 @@ def _widest(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
         [max(one[at] for at in places) for one in factors] for places in (inside, outside)
     )
     words = f"the largest factor from {low} to {high} {settings['along']} over that elsewhere"
-    return [Clause([Claim(within, beyond, words, 1, apart=_is_apart(settings, here))])]
+    return [Clause([Claim(within, beyond, words, 1, **how)])]
 
 
 def _level(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """Two, or all ``systems``, are alike at every common place, within a part of the largest."""
-    names, found = _pair(settings, here, subject)
+    names, found, how = _pair(settings, here, subject)
     sides, claims = dict(zip(names, found, strict=True)), []
     for at in found[0][0]:
         middle = {name: median(_at(side, at)) for name, side in sides.items()}
@@ -523,7 +534,7 @@ def _level(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
                 f"{most} over {least} at {at} {settings['along']}",
                 1 / bound,
                 bound,
-                _is_apart(settings, here),
+                **how,
             )
         )
     return [Clause(claims)]
@@ -539,7 +550,7 @@ def _order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     groups = _groups(settings)
     playing = {name: here.playing(name) for group in groups for name in group}
     fewest = 2 if settings.get("spread") else 1
-    found = _sides([(who, "of") for who in playing.values()], settings, fewest)
+    found, how = _sides([(who, "of") for who in playing.values()], settings, fewest)
     series = dict(zip(playing, found, strict=True))
     places = sorted(found[0][0])
     ends = {"largest": places[-1:], "smallest": places[:1]}
@@ -559,7 +570,6 @@ def _order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
             for at in ends.get(settings.get("at", ""), places)
         }
     factors = settings.get("factor", [1] * (len(groups) - 1))
-    apart = _are_apart(*playing.values())
     return [
         Clause(
             [
@@ -568,7 +578,7 @@ def _order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
                     of[better if lower else worse],
                     f"{worse if lower else better} over {better if lower else worse} {where}",
                     factor,
-                    apart=apart,
+                    **how,
                 )
                 for where, of in named.items()
                 for ahead, behind, factor in zip(groups, groups[1:], factors, strict=False)
@@ -620,18 +630,19 @@ def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> list[Clau
     who = [here.playing(name) for name in (settings["system"], *settings["others"])]
     leads = []
     for of in ("of", "than"):
-        found = _sides([(one, of) for one in who], settings)
+        found, how = _sides([(one, of) for one in who], settings)
         most = max(found[0][0])
         launches = zip(*(_at(one, most) for one in found), strict=False)
         leads.append([min(others) / mine for mine, *others in launches])
     words = f"the lead in {_named(settings['than'])} over that in {_named(settings['of'])}"
-    return [Clause([Claim(leads[1], leads[0], words, settings["factor"], apart=_are_apart(*who))])]
+    how["in_turn"] = how["in_turn"] and len(leads[0]) == len(leads[1])
+    return [Clause([Claim(leads[1], leads[0], words, settings["factor"], **how)])]
 
 
 def _larger_gain(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The second system gains more on the first than the fourth does on the third."""
     who = [here.playing(name) for name in settings["systems"]]
-    found = _sides([(one, "of") for one in who], settings)
+    found, how = _sides([(one, "of") for one in who], settings)
     most = max(found[0][0])
     gains: list[list[float]] = [[], []]
     for first, second, third, fourth in zip(*(_at(one, most) for one in found), strict=False):
@@ -640,7 +651,7 @@ def _larger_gain(settings: Settings, here: Cast, subject: Subject) -> list[Claus
     if _is_lower_better(who[0], settings["of"]):
         gains.reverse()
     words = f"the gain of {who[1].name} over that of {who[3].name}"
-    return [Clause([Claim(gains[0], gains[1], words, 1, apart=_are_apart(*who))])]
+    return [Clause([Claim(gains[0], gains[1], words, 1, **how)])]
 
 
 def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:

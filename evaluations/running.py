@@ -34,6 +34,9 @@ from evaluations.facts import Paper, load_paper
 from evaluations.page import render_page
 from evaluations.text import Findings
 
+# What is launched in rounds is launched in random order.
+_LOTS = {True: ("--exec-order=random",), False: ()}
+
 
 class PublishedError(ClustergateError):
     """What was asked of the published evaluations cannot be."""
@@ -58,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         if strangers := [name for name in roles.values() if name not in stacks]:
             raise PublishedError(f"{strangers[0]} is not run; the stacks are {', '.join(stacks)}")
         parts = plan.parts_of(paper, partition.shape, full=arguments.full)
-        steps = tuple(map(study.Step, parts))
+        steps = tuple(study.steps_of(parts))
         known = study.Study(paper.id, stacks, roles, arguments.full, steps)
     _tell_plan(known, paper, partition, arguments)
     if arguments.plan:
@@ -78,15 +81,17 @@ def run(arguments: argparse.Namespace) -> int:
         runs = _useful(known.runs)
         last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
         found = _findings(paper, runs, last)
-        settings = known.steps[-1].part.settings
-        disturbed = {f.benchmark for one in found.subjects for f in one.figures if f.doubt}
-        part = study.next_part(found.conclusions, _check_of(runs), settings, disturbed)
-        left = arguments.budget - (time.monotonic() - started)
-        if part is None or left < max(step.seconds for step in known.steps):
+        more = study.more_rounds(known.steps, found.conclusions, _check_of(runs))
+        longest = max(step.seconds for step in known.steps)
+        before = len(known.steps)
+        for step in more:
+            if arguments.budget - (time.monotonic() - started) < longest:
+                break
+            print(f"again, a round of {', '.join(step.part.checks or paper.checks.values())}")
+            known = replace(known, steps=(*known.steps, step))
+            known = _run_step(known, paper, len(known.steps) - 1, site, arguments, statuses)
+        if len(known.steps) < before + len(more) or not more:
             break
-        print(f"again, {part.settings['launches']} launches of each: {', '.join(part.checks)}")
-        known = replace(known, steps=(*known.steps, study.Step(part)))
-        known = _run_step(known, paper, len(known.steps) - 1, site, arguments, statuses)
     for sentence in scope.missing(paper):
         print(sentence)
     told = published_text.report(found, width=console.width())
@@ -105,7 +110,12 @@ def _tell_plan(
 ) -> None:
     """Print what is to be run, what it takes, and what cannot be decided here."""
     seconds, unknown = 0.0, set()
+    told_of: list[study.Step] = []
     for step in known.steps:
+        if any((one.part, one.ended) == (step.part, step.ended) for one in told_of):
+            continue
+        told_of.append(step)
+        times = sum((one.part, one.ended) == (step.part, step.ended) for one in known.steps)
         mode = modes.mode_named(step.part.mode or paper.mode)
         earlier = [one for run in _earlier_runs(mode.name) for one in store.read_cases(run)]
         each = study.seconds_per_launch(earlier)
@@ -113,7 +123,8 @@ def _tell_plan(
         launches = int(str(step.part.settings.get("launches", 3)))
         cases = modes.expected_cases(checks, [partition], mode)
         wanted = [case for case in cases if case.stack in known.stacks]
-        seconds += sum(launches * each.get(case.check, 0.0) for case in wanted if not step.ended)
+        launched = [] if step.ended else wanted
+        seconds += times * sum(launches * each.get(case.check, 0.0) for case in launched)
         unknown |= {case.check for case in wanted} - each.keys()
         done = "done" if step.ended else "to run"
         settings = ", ".join(
@@ -121,7 +132,8 @@ def _tell_plan(
             for name, value in step.part.settings.items()
             if "." not in name or name.partition(".")[0] in checks
         )
-        print(f"{done}: {counted(len(wanted), 'case')} of {', '.join(checks)} ({settings})")
+        rounds = f"{counted(times, 'round')} of " if step.part.is_round else ""
+        print(f"{done}: {rounds}{counted(len(wanted), 'case')} of {', '.join(checks)} ({settings})")
     told = [f"it takes about {duration(seconds)} by earlier launches"] if seconds else []
     if unknown:
         these = ", ".join(sorted(unknown))
@@ -169,16 +181,23 @@ def _run_step(
         site.path,
         known.stacks,
         step.part.checks,
-        (*with_settings(step.part.settings), *arguments.reframe_options),
+        (
+            *with_settings(step.part.settings),
+            *_LOTS[step.part.is_round],
+            *arguments.reframe_options,
+        ),
         os.environ.get(PROCESS_COUNTS, ""),
         str(site),
         site.fallback,
-        arguments.wait,
+        # A round counts however busy the node is.
+        0.0 if step.part.is_round and k else arguments.wait,
     )
     known = known.with_step(k, run=run)
     study.keep(known)
     begun = time.monotonic()
-    statuses.append(run_and_tell(request, run, now, resumes=resumes))
+    status = run_and_tell(request, run, now, resumes=resumes)
+    # A single launch may be disturbed, and is judged with those of other rounds.
+    statuses.append(0 if step.part.is_round and status == 2 else status)
     known = known.with_step(k, ended=True, seconds=time.monotonic() - begun)
     study.keep(known)
     return known

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,15 @@ from clustergate import store
 from clustergate.model import CaseRecord
 from clustergate.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
+from clustergate.statistics.rounds import FEWEST
 from evaluations.facts import Paper
 from evaluations.inference import Outcome
 from evaluations.plan import Part, leaves_of
 from evaluations.sheet import Conclusion
 
-_MOST_LAUNCHES = 40
-# Of a conclusion that says how many more launches would probably decide, so many are made at least.
-_FEWEST_MORE = 3
-# Of what was disturbed it is all launched again.
-_AGAIN = 10
+# Of a conclusion that says how many more launches would probably decide, so many are made at least,
+# and so many before it is asked again.
+_FEWEST_MORE, _MOST_AT_ONCE = 1, 5
 
 
 @dataclass(frozen=True)
@@ -100,28 +99,53 @@ def seconds_per_launch(records: Sequence[CaseRecord]) -> dict[str, float]:
     return {check: sum(of) / len(of) for check, of in spent.items() if of}
 
 
-def next_part(
-    conclusions: Sequence[Conclusion],
-    check_of: Mapping[str, str],
-    settings: Mapping[str, object],
-    disturbed: Iterable[str] = (),
-) -> Part | None:
-    """Return the launches that would probably decide what is inconclusive, None where none would.
+def steps_of(parts: Sequence[Part]) -> list[Step]:
+    """Return the steps of a plan: what is launched often is launched in rounds, all stacks in each.
 
-    ``check_of`` tells by which check a benchmark was measured, ``settings`` those of the plan;
-    ``disturbed`` are benchmarks of which too few launches count.
+    So stacks are compared by launches of the same minutes, and what disturbs one disturbs the
+    others. The gate comes first; what no conclusion asks for is launched less often, and last.
     """
-    checks = {check_of[name]: _AGAIN for name in disturbed if name in check_of}
+    launches = [int(str(part.settings.get("launches", 1))) for part in parts]
+    rounds = [
+        Step(replace(part, settings={**part.settings, "launches": 1}, is_round=True))
+        for k in range(max(launches))
+        for part, count in zip(parts, launches, strict=True)
+        if k < count >= FEWEST
+    ]
+    others = [part for part, count in zip(parts, launches, strict=True) if count < FEWEST]
+    gates = [Step(part) for part in others if part.gates]
+    return [*gates, *rounds, *(Step(part) for part in others if not part.gates)]
+
+
+def more_rounds(
+    steps: Sequence[Step], conclusions: Sequence[Conclusion], check_of: Mapping[str, str]
+) -> list[Step]:
+    """Return the steps that would probably decide what is inconclusive, none where none would.
+
+    They repeat those rounds of which such a conclusion asks: ``check_of`` tells by which check a
+    benchmark was measured.
+    """
+    asked: dict[tuple[str, str], int] = {}
     for one in conclusions:
         further = [d.further for d in one.here if d.outcome is Outcome.INCONCLUSIVE and d.further]
-        for test in leaves_of(one.predicate.here or {}):
-            check = check_of.get(test.get("of", {}).get("benchmark", ""))
-            if check and further:
-                checks[check] = max(checks.get(check, _FEWEST_MORE), *further)
-    if not checks:
-        return None
-    launches = min(max(checks.values()), _MOST_LAUNCHES)
-    return Part(tuple(sorted(checks)), {**settings, "launches": launches})
+        for test in leaves_of(one.predicate.here or {}) if further else ():
+            of = test.get("of", {})
+            key = (check_of.get(of.get("benchmark", ""), ""), of.get("mode", ""))
+            asked[key] = max(asked.get(key, _FEWEST_MORE), *further)
+    found = []
+    rounds: list[Part] = []
+    for step in steps:
+        if step.part.is_round and step.part not in rounds:
+            rounds.append(step.part)
+    for part in rounds:
+        # Only conclusions on another mode than the paper's name it.
+        wanted = [
+            count
+            for (check, mode), count in asked.items()
+            if mode == part.mode and check and check in (part.checks or (check,))
+        ]
+        found += [Step(part)] * min(max(wanted, default=0), _MOST_AT_ONCE)
+    return found
 
 
 def write_package(study: Study, paper: Paper, page: str, told: str, citation: str) -> Path:

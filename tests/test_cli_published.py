@@ -255,13 +255,14 @@ def asked(monkeypatch, home):
 
 def test_a_paper_is_run_with_its_mode_and_scaled(asked, capsys):
     assert main(["published", "run", "001", "--stack", "mpich"]) == 0
-    (run_id, hpl, _), (_, tilings, _), (_, imb, _) = asked
+    (run_id, hpl, _), (_, imb, _), (_, tilings, _), *_ = asked
     assert (hpl.mode.name, hpl.stacks) == ("published-001", ("mpich",))
     assert [one.checks for one in (hpl, tilings, imb)] == [("HplCheck",)] * 2 + [("ImbMpi1Check",)]
     assert "--setvar=HplCheck.seconds=15" in hpl.options
     told = capsys.readouterr().out
     assert f"published report 001 {run_id}" in told
-    assert "to run: 1 case of HplCheck (HplCheck.seconds=15, launches=10)" in told
+    assert "to run: 1 case of HplCheck (HplCheck.seconds=15, launches=1)" in told
+    assert "to run: 10 rounds of 1 case of ImbMpi1Check (launches=1)" in told
     assert tilings.mode.efforts["hpl"].every_grid
     assert tilings.mode.efforts["hpl"].inputs["nb_values"][-1] == 256
     asked.clear()
@@ -302,18 +303,19 @@ def test_a_role_that_cannot_be_is_refused_before_anything_runs(asked, capsys, ro
 
 def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, capsys, monkeypatch):
     monkeypatch.setattr(plan, "SCALED", {**plan.SCALED, "launches": 2})
+    monkeypatch.setattr(study, "FEWEST", 2)
     words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
     words += ["--stack", "intel-mpi", "--as=westmere-m610-qdr-mvapich2=mpich"]
     assert main([*words, "--budget", "0s"]) == 0
-    assert len(asked) == 3
+    assert len(asked) == 7
     told = capsys.readouterr().out
     assert re.search(r"p003 .*inconclusive here", told)
     asked.clear()
     assert main([*words, "--budget", "10m"]) == 0
     told = capsys.readouterr().out
-    assert len(asked) > 3
+    assert len(asked) == 10
     assert "again, " in told
-    assert asked[3][1].checks == ("ImbMpi1Check",)
+    assert asked[7][1].checks == ("ImbMpi1Check",)
     assert not re.search(r"p003 .*inconclusive here", told)
 
 
@@ -330,14 +332,7 @@ def test_nothing_is_compared_until_hpl_passes(asked, capsys, monkeypatch):
     assert [request.checks for _, request, _ in asked] == [("HplCheck",)]
     asked.clear()
     assert main([*words, "--resume"]) == 0
-    assert [request.checks for _, request, _ in asked][::2] == [("HplCheck",), ("ImbMpi1Check",)]
-
-
-def test_what_was_disturbed_is_launched_again():
-    settings = {"launches": 4, "HplCheck.seconds": 15}
-    part = study.next_part([], {"PingPong": "ImbMpi1Check"}, settings, ["PingPong", "Bcast"])
-    assert part == plan.Part(("ImbMpi1Check",), {**settings, "launches": 10})
-    assert study.next_part([], {"PingPong": "ImbMpi1Check"}, settings) is None
+    assert [request.checks for _, request, _ in asked[:2]] == [("HplCheck",), ("ImbMpi1Check",)]
 
 
 def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys, home):
@@ -370,14 +365,16 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     assert main(["published", "run", *words, "--plan"]) == 0
     assert "2 of 2 conclusions can be decided here\n" in capsys.readouterr().out
     assert main(["published", "run", *words, "--budget", "0s"]) == 0
-    [(run, request, _)] = asked
-    assert (request.mode.name, request.checks) == ("smoke", ("ImbMpi1Check",))
-    assert "--setvar=launches=10" in request.options
+    (run, request, _), *more = asked
+    assert (request.mode.name, request.checks, len(more)) == ("smoke", ("ImbMpi1Check",), 9)
+    assert {"--setvar=launches=1", "--exec-order=random"} <= set(request.options)
     folder = home / "results" / "evaluations" / f"two-stacks-{run}"
     assert (folder / "mine.yaml").read_bytes() == mine.read_bytes()
     assert "two-stacks" in (folder / "citation.bib").read_text()
     capsys.readouterr()
-    assert main(["published", "report", str(folder / "mine.yaml"), run]) == 0
+    assert (
+        main(["published", "report", str(folder / "mine.yaml"), *[one for one, _, _ in asked]]) == 0
+    )
     assert re.search(r"p001 .*does not hold here", capsys.readouterr().out)
 
 
@@ -391,18 +388,19 @@ def test_a_study_that_says_no_checks_is_one_sentence(home, capsys, tmp_path):
 
 def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
     assert main(["published", "run", "003", "--stack", "mpich"]) == 0
-    *smaller, (_, whole, _) = asked
+    *smaller, (_, whole, _) = asked[:4]
     assert [request.checks for _, request, _ in smaller] == [("HplCheck",)] * 3
     assert whole.mode.efforts["hpl"].inputs["nb_values"] == (64, 96, 128, 160, 192, 256)
     for seconds, (_, request, _) in zip((0.1, 0.3, 1), smaller, strict=True):
         assert f"--setvar=HplCheck.seconds={seconds}" in request.options
         assert "--setvar=HplCheck.seconds=15" not in request.options
-    assert (whole.checks, whole.options[-1]) == ((), "--setvar=launches=10")
+    assert whole.checks == ()
+    assert "--setvar=launches=1" in whole.options
 
 
 def test_trials_are_run_with_flushed_caches_and_without(asked):
     assert main(["published", "run", "004", "--stack", "mpich"]) == 0
-    (_, unflushed, _), (_, spikes, _), (_, flushed, _) = asked
+    (_, flushed, _), *_, (_, unflushed, _), (_, spikes, _) = asked[:12]
     assert {"--setvar=MpiTrialsCheck.trials=100", "--setvar=MpiTrialsCheck.tests=bcast"} <= set(
         spikes.options
     )
