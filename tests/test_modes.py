@@ -3,11 +3,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Effort
+from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
 from clustergate.model import CaseId, ClustergateError
 from clustergate.paths import checkout
@@ -231,3 +232,18 @@ def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):
     assert ended.returncode == 2
     assert ended.stderr.startswith("clustergate: the package site-ring adds site_ring:BENCHMARK")
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "misspelt",
+    [
+        {"efforts": {"smoke": Effort(), "maintenence": Effort()}},
+        {"checks": (Check("RingCheck", "", judged={"maintenence": ("Ring.round_us",)}),)},
+    ],
+)
+def test_a_benchmark_that_names_an_unknown_mode_is_refused(monkeypatch, misspelt) -> None:
+    own = replace(every_benchmark()["hpl"], name="ring", **misspelt)
+    monkeypatch.setattr("clustergate.sites.modes.every_benchmark", lambda: {"ring": own})
+    told = "unknown mode of the benchmark ring 'maintenence'; known: smoke, maintenance"
+    with pytest.raises(ClustergateError, match=told):
+        every_mode.__wrapped__()

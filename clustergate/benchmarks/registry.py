@@ -125,12 +125,8 @@ def builds() -> Mapping[str, Build]:
     Raises :class:`ClustergateError` when a site's own brings a program that is another's.
     """
     by_name = {name: one.build for name, one in every_benchmark().items() if one.build}
-    whose: dict[str, str] = {}
-    for name, build in by_name.items():
-        for program in build.programs:
-            if (other := whose.setdefault(program, name)) != name:
-                facts = {"one": other, "other": name, "group": GROUP}
-                raise ClustergateError("added.program-twice", program=program, **facts)
+    programs = ((program, name) for name, one in by_name.items() for program in one.programs)
+    each_once("program", programs)
     return by_name
 
 

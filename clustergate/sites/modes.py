@@ -108,7 +108,18 @@ def every_mode() -> Mapping[str, Mode]:
     An entry point of the group ``clustergate.modes`` names several, in any order.
     """
     added = itertools.chain.from_iterable(load_added(ADDED_MODES))
-    return each_once("mode", ((mode.name, mode) for mode in (*MODES.values(), *added)))
+    modes = each_once("mode", ((mode.name, mode) for mode in (*MODES.values(), *added)))
+    for one in every_benchmark().values():
+        # A misspelt one would leave a mode with the effort, or the judged figures, of another.
+        for name in itertools.chain(one.efforts, *(check.judged for check in one.checks)):
+            _must_be_known(f"mode of the benchmark {one.name}", name, modes)
+    return modes
+
+
+def _must_be_known(kind: str, name: str, known: Iterable[str]) -> None:
+    """Raise :class:`ClustergateError` that lists the known names for one that is none of them."""
+    if name not in (names := list(known)):
+        raise ClustergateError("input.unknown-name", kind=kind, name=name, known=names)
 
 
 # Screening judges nodes by each other and not by references; `clustergate screen` runs it.
@@ -119,11 +130,8 @@ SCREEN_OPTIONS = ["--tag=^screen$", f"--setvar=mode={SCREEN}"]
 
 def mode_named(name: str) -> Mode:
     """Return a mode; raises :class:`ClustergateError` that lists the known ones."""
-    try:
-        return every_mode()[name]
-    except KeyError:
-        known = list(every_mode())
-        raise ClustergateError("input.unknown-name", kind="mode", name=name, known=known) from None
+    _must_be_known("mode", name, every_mode())
+    return every_mode()[name]
 
 
 def effort_of(mode: Mode, benchmark: Benchmark) -> Effort:
@@ -149,9 +157,7 @@ def checks_named(names: Iterable[str]) -> tuple[str, ...]:
     """Return checks by their names, each once; raises :class:`ClustergateError`."""
     wanted = tuple(dict.fromkeys(names))
     for name in wanted:
-        if name not in every_check():
-            known = list(every_check())
-            raise ClustergateError("input.unknown-name", kind="check", name=name, known=known)
+        _must_be_known("check", name, every_check())
     return wanted
 
 

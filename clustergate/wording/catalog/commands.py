@@ -158,8 +158,4 @@ WORDS = {
         "mend, update or uninstall {package}",
     ),
     "added.name-twice": ("there are two of the {kind} {name}", "rename that of the added package"),
-    "added.program-twice": (
-        "the benchmarks {one} and {other} both bring a program {program}",
-        "rename it in the one that an entry point of {group} adds",
-    ),
 }
