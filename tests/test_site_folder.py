@@ -127,7 +127,11 @@ def test_a_damaged_site_config_is_no_unknown_machine(folder, text, sentence, cap
     with pytest.raises(sites.SiteError, match=sentence):
         sites.find(hostname="laptop")
     assert cli.main(["activate"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    said = capsys.readouterr()
+    assert len(said.err.splitlines()) == 1
+    # The command that says what to do is found all the same.
+    (exported,) = said.out.splitlines()
+    assert exported.startswith("export PATH=")
 
 
 def test_a_site_folder_that_is_not_there_is_no_unknown_machine(tmp_path, monkeypatch):

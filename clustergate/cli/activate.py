@@ -20,8 +20,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the exports."""
+    # Also where no site config fits: then the command that says what to do is found.
+    print(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
     site = taken(arguments.site, sys.stderr).path
     for name, value in sites.reframe_variables(site, sites.load(site)).items():
         print(f"export {name}={shlex.quote(value)}")
-    print(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
     return 0
