@@ -72,6 +72,12 @@ def test_mpirun_rsh_is_told_variables_and_leaves_the_binding_to_the_library():
     assert unbound[-1] == "MV2_ENABLE_AFFINITY=0"
 
 
+def test_a_value_stays_one_word_in_the_shell_that_mpirun_rsh_writes_it_into():
+    way = Way("/job/hostfile", {"LIST": "a b;c", "EMPTY": ""})
+    options = launch_options("mpirun_rsh", Layout(2, 1), way)
+    assert {"LIST='a b;c'", "EMPTY=''"} < set(options)
+
+
 @pytest.mark.parametrize(
     ("dialect", "pmi"),
     [("hydra", "pmi2"), ("intel-hydra", "pmi2"), ("mvapich2", "pmi2"), ("openmpi", "pmix")],

@@ -86,13 +86,14 @@ LAUNCHED = {
 }
 # On a virtual cluster, after one another; the link of n2 is slow for the screening.
 ON_CLUSTER = {
-    "site scan alpha": 0,
-    "dry-run --site alpha": 0,
-    "check --site alpha --check HplCheck --stack mpich": 0,
-    "screen --site alpha --hpl 0 --budget 90s": 1,
-    "gate --site alpha --stack mpich --budget 3m": 2,
+    "site scan alpha": (0,),
+    "dry-run --site alpha": (0,),
+    "check --site alpha --check HplCheck --stack mpich": (0,),
+    "screen --site alpha --hpl 0 --budget 90s": (1,),
+    "gate --site alpha --stack mpich --budget 3m": (2,),
+    # Few rounds may decide nothing.
     "ab --site alpha --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M "
-    "--processes 2 --budget 90s": 0,
+    "--processes 2 --budget 90s": (0, 2),
 }
 # And why the others are not run by the tests of this file.
 ELSEWHERE = {
@@ -358,11 +359,11 @@ def test_a_cluster_prints_what_the_pages_show(virtual: Any, suite: Any, tmp_path
     (site / "site_configs").mkdir(parents=True)
     of_site = {"CLUSTERGATE_HOME": str(suite.home), "CLUSTERGATE_SITE_FOLDER": str(site)}
     config = site / "site_configs" / "alpha.py"
-    for told, status in ON_CLUSTER.items():
+    for told, statuses in ON_CLUSTER.items():
         assert virtual("fault", *OF_N2.get(told.split()[0], ("mend", "n2"))).returncode == 0
         ended = virtual("run", "head", CLUSTERGATE, *shlex.split(told), **of_site, COLUMNS="100")
         printed = ended.stdout + ended.stderr
-        assert ended.returncode == status, printed
+        assert ended.returncode in statuses, printed
         hold_against_the_pages(told, printed)
         if told.startswith("site scan"):
             assert unlike(block("first-cluster.md", "python"), config.read_text("utf-8")) == []

@@ -1,6 +1,7 @@
 """Stacks that are there already, by real modules of Lmod and of Environment Modules."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -196,6 +197,32 @@ def test_without_a_module_command_it_says_what_to_do(
 ) -> None:
     with pytest.raises(ClustergateError, match="install Lmod or Environment Modules, or correct"):
         modules.load(modules.Loading(["mpich@4"], spack=str(tmp_path)))
+
+
+def test_a_spack_that_does_not_answer_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "share" / "spack" / "setup-env.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text("exec sleep 20\n")
+    monkeypatch.setattr(modules, "_TIME_LIMIT_S", 0.2)
+    with pytest.raises(ClustergateError, match=r"mpich@4` failed.*no answer within 0.2 s") as told:
+        modules.load(modules.Loading(["mpich@4"], spack=str(tmp_path)))
+    assert "setup-env" not in str(told.value)
+
+
+def test_a_folder_that_loading_names_twice_is_searched_once() -> None:
+    loaded = modules.changes({"PATH": "/bin"}, {"PATH": "/mpi/bin:/bin:/mpi/bin"})
+    assert loaded == {"PATH": "/mpi/bin"}
+
+
+def test_a_scan_tells_what_it_could_not_list(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "spack").write_text("#!/bin/sh\necho no Python >&2\nexit 1\n")
+    (tmp_path / "bin" / "spack").chmod(0o755)
+    asked = {"PATH": os.environ["PATH"], "SPACK_ROOT": str(tmp_path)}
+    _, told = found.scan(asked)
+    assert f"Spack in {tmp_path}: its packages could not be listed." in told
 
 
 def test_what_spack_has_installed_is_found() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -129,7 +130,8 @@ def _mpirun_rsh(layout: Layout, way: Way) -> list[str]:
         }
     elif layout.bind:
         variables["MV2_CPU_BINDING_POLICY"] = "bunch"
-    return [*options, *(f"{name}={value}" for name, value in variables.items())]
+    # It writes values into a line of shell as they are.
+    return [*options, *(f"{name}={shlex.quote(value)}" for name, value in variables.items())]
 
 
 _OPTIONS: Mapping[str, Callable[[Layout, Way], list[str]]] = {

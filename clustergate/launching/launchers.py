@@ -107,6 +107,10 @@ class StackLauncher(JobLauncher):  # type: ignore[misc]
         self.layout = layout
         self.folder = folder
         self.pmi = pmi
+        self.find_hosts(nodes)
+
+    def find_hosts(self, nodes: Hostfile | None) -> None:
+        """Choose the nodes of the job; here the scheduler does."""
 
     @property
     def configured(self) -> tuple[Manifest, Layout]:
@@ -206,18 +210,11 @@ class SshLauncher(StackLauncher):
     here and runs the driver on the first of those nodes, as a scheduler would.
     """
 
-    def configure(
-        self,
-        manifest: Manifest,
-        layout: Layout,
-        folder: Path,
-        nodes: Hostfile | None = None,
-        pmi: str = "",
-    ) -> None:
-        """Say which stack launches what, on the first nodes of the hostfile that are usable."""
-        super().configure(manifest, layout, folder, nodes, pmi)
+    def find_hosts(self, nodes: Hostfile | None) -> None:
+        """Take the first nodes of the hostfile that are usable."""
         if nodes is None:
             raise LayoutError("layout.no-hostfile")
+        manifest, layout = self.configured
         chosen = nodes.first(layout.nodes, layout.ranks_per_node * layout.cores_per_rank)
         self.hosts = tuple(node.name for node in chosen)
         dialect = hostfile_dialect(manifest.dialect)

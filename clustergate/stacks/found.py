@@ -115,13 +115,20 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
         text = _asked(f"{MODULE_COMMAND}module spider {shlex.quote(name)} 2>&1", environ)
         return modules_before(text)
 
-    found = of_modules(module_names(listed), before)
-    remarks = [f"Modules: {len(module_names(listed))}, of MPI libraries {len(found)}."]
+    names = module_names(listed)
+    found = of_modules(names, before)
+    remarks = [
+        f"Modules: {len(names)}, of MPI libraries {len(found)}."
+        if listed
+        else "Modules: none could be listed."
+    ]
     program = shutil.which("spack", path=environ.get("PATH"))
     root = environ.get("SPACK_ROOT") or (program and str(Path(program).resolve().parents[1]))
     if root:
-        of_root = of_spack(_asked(f"{shlex.quote(root)}/bin/spack find --json", environ), root)
-        remarks.append(f"Spack in {root}: MPI libraries {len(of_root)}.")
+        listed = _asked(f"{shlex.quote(root)}/bin/spack find --json", environ)
+        of_root = of_spack(listed, root)
+        number = f"MPI libraries {len(of_root)}" if listed else "its packages could not be listed"
+        remarks.append(f"Spack in {root}: {number}.")
         found += of_root
     return found, remarks
 

@@ -51,7 +51,8 @@ _BOOKKEEPING = re.compile(
     r"BASH_.*|SHLVL|OLDPWD|PWD|_"
 )
 _IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
-_TIME_LIMIT_S = 120
+# A Spack reads all of its recipes when it is first asked: a minute of processor time.
+_TIME_LIMIT_S = 600
 _ASK = """\
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -125,6 +126,7 @@ def provide(
         say(f"{stack}: {sentence}")
 
     with locked(builds / f"{stack}.lock", say=tell):
+        tell(f"running `{loading}`")
         loaded = load(loading)
         wrapper = _program("mpicc", loaded)
         if wrapper is None:
@@ -172,7 +174,9 @@ def load(loading: Loading) -> dict[str, str]:
     try:
         ended = capture(["bash", "-c", loading.script], env=clean, timeout=_TIME_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClustergateError("modules.not-loaded", loading=str(loading), why=error) from None
+        is_late = isinstance(error, subprocess.TimeoutExpired)
+        why = f"no answer within {_TIME_LIMIT_S} s" if is_late else str(error)
+        raise ClustergateError("modules.not-loaded", loading=str(loading), why=why) from None
     if ended.returncode == 127 and not ended.stdout:
         raise ClustergateError("modules.nobody", loading=str(loading), spack=loading.spack)
     before, _, after = ended.stdout.partition("\0\0")
@@ -197,7 +201,7 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, st
     }
     for name in _IN_FRONT:
         known = _folders(before, name)
-        new = [one for one in _folders(after, name) if one not in known]
+        new = [one for one in dict.fromkeys(_folders(after, name)) if one not in known]
         changed.pop(name, None)
         if new or name == "PATH":
             changed[name] = ":".join(new)
