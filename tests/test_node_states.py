@@ -105,6 +105,24 @@ def test_a_run_that_was_bad_is_no_measure_and_each_node_has_its_own(tmp_path: Pa
     ]
 
 
+@pytest.mark.parametrize("gate", [{"word": "STAY CLOSED"}, {"word": "COULD NOT JUDGE"}, {}])
+def test_a_gate_that_did_not_open_is_no_good_run_whatever_its_benchmarks_say(
+    gate: dict[str, str], tmp_path: Path
+) -> None:
+    run_of(RUNS[0], tmp_path, n1="6.0")
+    store.write_json(run_of(RUNS[1], tmp_path, n1="6.1") / "gate.json", gate)
+    run_of(RUNS[2], tmp_path, n1="6.2")
+    told = changed_since_the_last_good_run(RUNS[2])
+    assert told == [f"since the run {RUNS[0]}, the last good one: kernel release 6.0 -> 6.2"]
+
+
+def test_a_run_that_did_not_end_is_not_called_good(tmp_path: Path) -> None:
+    (run_of(RUNS[0], tmp_path, n1="6.0") / "ended.json").unlink()
+    run_of(RUNS[1], tmp_path, n1="6.1")
+    told = changed_since_the_last_good_run(RUNS[1])
+    assert told == [f"since the run {RUNS[0]}: kernel release 6.0 -> 6.1"]
+
+
 def test_where_all_were_bad_the_newest_counts_and_is_not_called_good(tmp_path: Path) -> None:
     run_of(RUNS[0], tmp_path, verdict="invalid", n1="6.0")
     run_of(RUNS[1], tmp_path, verdict="invalid", n1="6.1")

@@ -64,11 +64,9 @@ def listed_runs(state: Path | None = None) -> list[StoredRun]:
 
 
 def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
-    made, asked, ended, gate = (_content(folder / name) for name in (MADE, ASKED, ENDED, GATE))
+    made, asked, ended = (_content(folder / name) for name in (MADE, ASKED, ENDED))
     kind = _kind(folder)
-    verdict = str(ended.get("verdict", ""))
-    if kind == "gate":
-        verdict = str(gate.get("word", ""))
+    verdict = verdict_of(folder)
     if not verdict and is_running(folder):
         verdict = _RUNNING
     if not verdict and (kind == "gate" or (kind == "check" and not ended)):
@@ -84,6 +82,12 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
         verdict,
         sum(map(size_bytes, folders_of(folder.name, state))),
     )
+
+
+def verdict_of(folder: Path) -> str:
+    """Return how a run ended: the word of a gate, else a verdict; empty where none is known."""
+    name, key = (GATE, "word") if _kind(folder) == "gate" else (ENDED, "verdict")
+    return str(_content(folder / name).get(key, ""))
 
 
 def _kind(folder: Path) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from clustergate import store
 from clustergate.files.whole import parse_json, read_json
+from clustergate.history.listing import verdict_of
 from clustergate.history.stored_runs import in_order
 from clustergate.launching.hostfiles import HostfileError, fold
 from clustergate.machine.changes import changes_of_nodes, describe_one
@@ -25,7 +26,11 @@ NODES = "nodes.jsonl"
 HERE = ""
 """Where a run was started, among its nodes."""
 States = Mapping[str, Fingerprint]
-_BAD = {Verdict.REGRESSION.value, Verdict.IMPOSSIBLE.value, Verdict.INVALID.value}
+# How a check, a gate or a screening ends that says nothing against the nodes.
+_GOOD = {
+    *(Verdict.PASS.value, Verdict.IMPROVEMENT.value, Verdict.NO_REFERENCE.value),
+    *(Verdict.INCONCLUSIVE.value, "OPEN", "no faults found"),
+}
 _DIGITS = 12
 # Earlier runs, for a node that none of them may have had.
 _LOOKED_AT = 200
@@ -154,28 +159,25 @@ def _first_last(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def changed_since_the_last_good_run(run_id: str) -> list[str]:
     """Return in sentences what changed on the nodes of a run since a good run had them.
 
-    Of each node the newest earlier run counts that was not bad; where all were, the newest.
+    Of each node the newest good earlier run counts; where none was, the newest.
     """
     states = read_states(store.run_folder(run_id))
     runs = recorded_runs()
     earlier = runs[: runs.index(run_id)] if run_id in runs else runs
     sentences = []
-    for run in sorted(earlier[: -_LOOKED_AT - 1 : -1], key=_is_bad):
+    for run in sorted(earlier[: -_LOOKED_AT - 1 : -1], key=_was_good, reverse=True):
         if not states:
             break
         before = read_states(store.run_folder(run))
         shared = {node: states.pop(node) for node in before if node in states}
         if changed := describe_changes(before, shared):
-            good = "" if _is_bad(run) else ", the last good one"
+            good = ", the last good one" if _was_good(run) else ""
             sentences.append(f"since the run {run}{good}: {', '.join(changed)}")
     return sentences
 
 
-def _is_bad(run: str) -> bool:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        path = store.run_folder(run) / "ended.json"
-        return read_json(path).get("verdict") in _BAD
-    return False
+def _was_good(run: str) -> bool:
+    return verdict_of(store.run_folder(run)) in _GOOD
 
 
 def describe_changes(before: States, after: States) -> list[str]:
