@@ -247,8 +247,9 @@ class Reference:
     ``lower`` and ``upper`` are fractions of ``value`` as ReFrame counts them (-0.05 allows 5 %
     less), None for no bound on that side. ``origin`` is free text for the reader of a verdict,
     ``where`` the file and line to correct.
-    ``scatter`` and ``group`` are known of references that were made from runs. ``nearest_ns`` is
-    how far two cores were from each other meanwhile.
+    ``scatter`` and ``group`` are known of references that were made from runs, ``processors`` are
+    those of the runs' nodes, none where they are unknown. With a ``doubt`` it can accuse, and
+    nothing passes by it.
     """
 
     value: float
@@ -258,7 +259,8 @@ class Reference:
     origin: str
     scatter: Scatter | None = None
     group: GroupScatter | None = None
-    nearest_ns: float | None = None
+    processors: tuple[str, ...] = ()
+    doubt: Reason | None = None
     where: str = ""
 
 
@@ -500,6 +502,12 @@ class CaseRecord:
     removed_environment: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """Return the processors of the nodes it ran on, as far as these told them, sorted."""
+        told = self.details.get("processors")
+        return tuple(map(str, told)) if isinstance(told, list) else ()
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from clustergate.statistics.comparison import (
 )
 from clustergate.statistics.gate import shift_of
 from clustergate.statistics.rounds import Question, Rounds, answers
+from clustergate.wording.notation import counted
 
 NOT_AGAINST = 1 / (1 + MARGIN)
 """The least ratio at which a step does not go against a trend: by no more than A/B's margin."""
@@ -237,5 +238,5 @@ def _undecided(one: _Judged) -> str:
     elif one.further is None:
         remedy = "no number of launches would decide"
     else:
-        remedy = f"about {one.further} more launches of each would probably decide"
+        remedy = f"about {counted(one.further, 'more launch')} of each would probably decide"
     return f"{one.words}; {remedy}"

@@ -66,12 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     _tell_plan(known, paper, partition, arguments)
     if arguments.plan:
         return 0
-    statuses: list[int] = []
+    statuses: dict[str, list[int]] = {}
     started = time.monotonic()
     for k, step in enumerate(known.steps):
         if not step.ended:
             known = _run_step(known, paper, k, site, arguments, statuses)
-            if step.part.gates and statuses[-1] == 1:
+            if step.part.gates and statuses[_words(step.part, paper)][-1]:
                 study.keep(known.with_step(k, run="", ended=False))
                 raise PublishedError(
                     f"{', '.join(step.part.checks)} did not pass, so that nothing is compared; see "
@@ -101,8 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"package: {study.write_package(known, paper, page, told, entry)}")
     named = " ".join([arguments.paper, *known.runs])
     print(f"the page again: clustergate published report {named}")
-    # As of one run: the worst counts, with 1 above 2.
-    return 1 if 1 in statuses else max(statuses, default=0)
+    # Of rounds one launch may fail, but not all; of parts the worst counts, with 1 above 2.
+    of_parts = [1 if 1 in of_rounds else min(of_rounds) for of_rounds in statuses.values()]
+    for part, of_rounds in statuses.items():
+        if min(of_rounds) == 2:
+            print(f"no launch of {part} proved itself; the reports of its runs say why")
+    return 1 if 1 in of_parts else max(of_parts, default=0)
 
 
 def _tell_plan(
@@ -137,7 +141,7 @@ def _tell_plan(
     told = [f"it takes about {duration(seconds)} by earlier launches"] if seconds else []
     if unknown:
         these = ", ".join(sorted(unknown))
-        told.append(f"how long {these} take is unknown, since no {mode.name} run here has them")
+        told.append(f"no earlier launch here tells how long these take: {these}")
     print(f"{'; '.join(told)}; then again what is inconclusive, up to {duration(arguments.budget)}")
     refused = plan.undecidable(paper, partition.shape, known.stacks, known.roles, full=known.full)
     decided, rest = len(paper.predicates) - len(refused), "; not:" if refused else ""
@@ -164,13 +168,20 @@ def _earlier_runs(mode: str) -> list[str]:
     return found[:5]
 
 
+def _words(part: plan.Part, paper: Paper) -> str:
+    """Return how a part of the plan is called: its checks, its mode and its settings."""
+    checks = ", ".join(part.checks or paper.checks.values())
+    how = [part.mode or paper.mode, *(f"{name}={value}" for name, value in part.settings.items())]
+    return f"{checks} ({', '.join(how)})"
+
+
 def _run_step(
     known: study.Study,
     paper: Paper,
     k: int,
     site: sites.Choice,
     arguments: argparse.Namespace,
-    statuses: list[int],
+    statuses: dict[str, list[int]],
 ) -> study.Study:
     """Run a part of the plan, or what was left of it, and keep how far it is."""
     step, now = known.steps[k], datetime.datetime.now().astimezone()
@@ -195,9 +206,9 @@ def _run_step(
     known = known.with_step(k, run=run)
     study.keep(known)
     begun = time.monotonic()
-    status = run_and_tell(request, run, now, resumes=resumes)
-    # A single launch may be disturbed, and is judged with those of other rounds.
-    statuses.append(0 if step.part.is_round and status == 2 else status)
+    again = f"published run {arguments.paper} --resume"
+    status = run_and_tell(request, run, now, resumes=resumes, again=again)
+    statuses.setdefault(_words(step.part, paper), []).append(status)
     known = known.with_step(k, ended=True, seconds=time.monotonic() - begun)
     study.keep(known)
     return known

@@ -329,7 +329,7 @@ def test_runs_that_do_not_count_are_told():
     told = refusal(baseline(series_of([record(hpl(5.0), build="b0"), *records])))
     assert "3 runs of build b1 on n1" in told
     assert "1 more did not count" in told
-    assert "3 more had another build or other nodes" in told
+    assert "3 more had another build, other nodes or other processors" in told
 
 
 def test_runs_of_one_moment_are_refused():
@@ -502,7 +502,7 @@ def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
     assert "7 launches" in references.at((*case.parts, "PingPong.2p.64B.latency_us")).origin
 
 
-def imb_run(seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0):
+def imb_run(seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0, processors=("A",)):
     """Return a case of PingPong in four sizes whose launches are up to 4 % slower than the best."""
     noise = random.Random(seed)
     samples = [
@@ -520,8 +520,17 @@ def imb_run(seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0):
             "build_key": "b1",
             "proof": {"hosts": ["n1"]},
             "core_distance_ns": nearest_ns,
+            "processors": list(processors),
         },
     )
+
+
+def test_runs_on_another_processor_make_no_baseline_together():
+    on = [["A"]] * 3 + [["B"]] * 3
+    made = baseline(series_of([imb_run(i, processors=one) for i, one in enumerate(on)], hours=24))
+    assert not made.measured
+    assert "3 runs of build b1 on n1" in refusal(made)
+    assert "3 more had another build, other nodes or other processors" in refusal(made)
 
 
 @pytest.mark.parametrize(
@@ -533,6 +542,12 @@ def imb_run(seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0):
         ({"factor": 0.8}, Verdict.IMPROVEMENT),
         ({"launches": 2, "factor": 1.5}, Verdict.INCONCLUSIVE),
         ({"every_second": 5.0}, Verdict.REGRESSION),
+        # A faster processor hides a slow-down, and a slower one must not go unseen.
+        ({"processors": ["B"]}, Verdict.INCONCLUSIVE),
+        ({"processors": ["B"], "factor": 0.8}, Verdict.INCONCLUSIVE),
+        ({"processors": ["B"], "factor": 1.12}, Verdict.REGRESSION),
+        ({"processors": ["A", "B"]}, Verdict.INCONCLUSIVE),
+        ({"processors": []}, Verdict.INCONCLUSIVE),
     ],
 )
 def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
@@ -545,6 +560,14 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
     (case,) = assemble({}, [ended], [later], references.find)
     (group,) = case.groups
     assert group.judgement.verdict is verdict
+    if (processors := changes.get("processors")) is not None:
+        assert not {figure.judgement.verdict for figure in case.figures} & {
+            Verdict.PASS,
+            Verdict.IMPROVEMENT,
+        }
+        kind = "other" if processors else "unknown"
+        for judgement in [group.judgement, *(figure.judgement for figure in case.figures)]:
+            assert f"reference.{kind}-processor" in {one.code for one in judgement.reasons}
     # What ReFrame is told fails exactly when something regressed.
     sampled = sampled_figures(later.samples, later.launches, later.launches_needed)
     told = reframe_figures(sampled, references_for(later, sampled, references.find))

@@ -235,7 +235,8 @@ def asked(monkeypatch, home):
     """Return what is asked for instead of being run: each run measures what is in ``samples``."""
     found = []
 
-    def run(request, run_id, started, *, resumes=False):
+    def run(request, run_id, started, *, resumes=False, again=""):
+        assert again.startswith("published run ") and again.endswith(" --resume")
         found.append((run_id, request, resumes))
         if found[0] is None:
             raise KeyboardInterrupt
@@ -284,7 +285,7 @@ def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys)
                  "--as=westmere-m610-qdr-mvapich2=mpich"]) == 0  # fmt: skip
     told = capsys.readouterr().out
     assert "13 of 14 conclusions can be decided here" in told
-    assert "how long HplCheck, ImbMpi1Check" in told
+    assert "tells how long these take: HplCheck, ImbMpi1Check;" in told
     assert asked == []
 
 
@@ -319,9 +320,27 @@ def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, cap
     assert not re.search(r"p003 .*inconclusive here", told)
 
 
-def test_nothing_is_compared_until_hpl_passes(asked, capsys, monkeypatch):
+@pytest.mark.parametrize(("failed", "status"), [(10, 2), (9, 0)])
+def test_a_part_of_which_no_round_proved_itself_is_no_success(
+    asked, capsys, monkeypatch, failed, status
+):
+    ran, rounds = vars(running)["run_and_tell"], [2] * failed
+
+    def run(request, *of, **how):
+        ran(request, *of, **how)
+        return rounds.pop() if request.mode.name.endswith("-tilings") and rounds else 0
+
+    monkeypatch.setattr(running, "run_and_tell", run)
+    words = ["published", "run", "001", "--site", "local", "--stack", "mpich", "--budget", "0s"]
+    assert main(words) == status
+    told = "no launch of HplCheck (published-001-tilings, launches=1) proved itself"
+    assert (told in capsys.readouterr().out) == (status == 2)
+
+
+@pytest.mark.parametrize("status", [1, 2])
+def test_nothing_is_compared_until_hpl_passes(asked, capsys, monkeypatch, status):
     """Paper 001 compares MPI libraries on a cluster whose HPL is as it should be."""
-    statuses = [1]
+    statuses = [status]
     ran = vars(running)["run_and_tell"]
     monkeypatch.setattr(
         running, "run_and_tell", lambda *of, **how: ran(*of, **how) or (statuses or [0]).pop()

@@ -134,6 +134,7 @@ def test_a_captured_virtual_machine(virtual_machine):
     assert state["hardware"] == {
         "architecture": "x86_64",
         "processor": "AMD EPYC",
+        "processor_model": "family 25, model 17, stepping 1",
         "virtual_machine": True,
         "sockets": 1,
         "cores": 2,
@@ -412,7 +413,7 @@ def flat(state):
     [
         (
             "proc/cpuinfo",
-            "hardware.processor hardware.microcode hardware.vector_instructions "
+            "hardware.processor hardware.processor_model hardware.microcode hardware.vector_instructions "
             "hardware.virtual_machine",
         ),
         ("proc/meminfo", "hardware.memory_total_gib"),

@@ -15,6 +15,7 @@ from clustergate.history.node_states import (
     NODES,
     changed_meanwhile,
     changed_since_the_last_good_run,
+    digest_of,
     keep_states,
     read_states,
     typical_state,
@@ -52,15 +53,15 @@ def run_of(run_id: str, tmp_path: Path, verdict: str = "pass", **releases: str) 
 def test_equal_states_are_kept_once_and_raw_ones_not_at_all(tmp_path: Path) -> None:
     run, said = store.run_folder(RUNS[0]), say(tmp_path / "said", n1="6.1", n2="6.1", n3="6.2")
     (said / ".n4.77").write_text("kernel.release\t6.1\n")
-    digests = keep_states(said, run)
-    assert digests["n1"] == digests["n2"] != digests["n3"]
+    states = keep_states(said, run)
+    assert digest_of(states["n1"]) == digest_of(states["n2"]) != digest_of(states["n3"])
     assert [path.name for path in said.iterdir()] == [".n4.77"]
     text = (run / NODES).read_text()
     assert text.count("6.1") == text.count("6.2") == 1
     assert "hush" not in text
     # The same again in the next job of the run is no news.
     assert keep_states(say(said, n1="6.1", n2="6.1"), run) == {
-        node: digests[node] for node in ("n1", "n2")
+        node: states[node] for node in ("n1", "n2")
     }
     assert (run / NODES).read_text() == text
     assert typical_state(run)["kernel"]["release"] == "6.1"

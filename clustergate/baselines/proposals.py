@@ -190,10 +190,14 @@ def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
 
 
 def _alike(of_case: Sequence[Series]) -> list[Point]:
-    """Return a point of each run that had the build and the nodes of the newest, in their order."""
+    """Return a point of each run with the build, nodes and processors of the newest, in order."""
     points = {point.run_id: point for figure in of_case for point in figure.points}
     ordered = sorted(points.values(), key=lambda point: order_of_run(point.run_id, point.started))
-    return [p for p in ordered if (p.build, p.nodes) == (ordered[-1].build, ordered[-1].nodes)]
+    return [p for p in ordered if _identity(p) == _identity(ordered[-1])]
+
+
+def _identity(point: Point) -> tuple[object, ...]:
+    return point.build, point.nodes, point.processors
 
 
 def _near(points: Sequence[Point]) -> list[Point]:
@@ -221,7 +225,7 @@ def _too_few(
     usable = {run_id for figure in of_case for run_id in _ids(figure)}
     others = [
         (len(every - usable), "did not count"),
-        (len(usable) - len(_alike(of_case)), "had another build or other nodes"),
+        (len(usable) - len(_alike(of_case)), "had another build, other nodes or other processors"),
         (
             len(_alike(of_case)) - len(_near(_alike(of_case))),
             "had a longer core-to-core latency, as the hypervisor moved the cores",
@@ -469,6 +473,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             rule=_rule_text(points),
             build=points[-1].build,
             nodes=points[-1].nodes,
+            processors=points[-1].processors,
             matrix_order=points[-1].matrix_order,
             usual_percent={c.series.name: _percent(c.scatter.usual) for c in some},
             spread_percent={c.series.name: _percent(c.scatter.spread) for c in some},

@@ -57,6 +57,7 @@ class Measured:
     slow_percent: Mapping[str, float] = field(default_factory=dict)
     core_distance_ns: float | None = None
     remark: str = ""
+    processors: Sequence[str] = ()
     matrix_order: int | None = None
     blessed: str = ""
 
@@ -161,6 +162,8 @@ def _origin(batch: Measured) -> CommentedMap:
         build=_text(batch.build),
         nodes=_flow([_text(node) for node in batch.nodes]),
     )
+    if batch.processors:
+        entry["processors"] = _flow([_text(processor) for processor in batch.processors])
     if batch.matrix_order:
         entry["n"] = batch.matrix_order
     if batch.remark:

@@ -28,9 +28,17 @@ SOFTWARE = "software.json"
 
 
 def run_and_tell(
-    request: Request, run_id: str, started: datetime.datetime, *, resumes: bool = False
+    request: Request,
+    run_id: str,
+    started: datetime.datetime,
+    *,
+    resumes: bool = False,
+    again: str = "",
 ) -> int:
-    """Run, print the verdict table and return its exit status."""
+    """Run, print the verdict table and return its exit status.
+
+    ``again`` is the command that goes on with what was interrupted, `check --resume` if empty.
+    """
     try:
         with Progress() as say:
             if not resumes:
@@ -40,7 +48,8 @@ def run_and_tell(
             of_software, notes = _against_golden(request, run_id, say)
     except KeyboardInterrupt:
         if (store.run_folder(run_id) / listing.ASKED).is_file():
-            print(f"resume with: {_own_name()} check --resume {run_id}", file=sys.stderr)
+            on = again or f"check --resume {run_id}"
+            print(f"resume with: {_own_name()} {on}", file=sys.stderr)
         raise
     wraps = sys.stdout.isatty()
     print(terminal.render(run, width=console.width(), wraps=wraps), end="")

@@ -39,18 +39,18 @@ _LOOKED_AT = 200
 # --- what is stored ---------------------------------------------------------------------------
 
 
-def keep_states(said: Path, run: Path) -> dict[str, str]:
+def keep_states(said: Path, run: Path) -> dict[str, Fingerprint]:
     """Keep with a run what nodes said of themselves in the folder of a job.
 
-    Return a digest of each node's state, by which the run knows it. What they said is removed, for
-    it is not yet hidden what identifies them. Raises OSError when it cannot be kept.
+    Return the state of each node. What they said is removed, for it is not yet hidden what
+    identifies them. Raises OSError when it cannot be kept.
     """
     states = {}
     for path in sorted(said.glob("[!.]*")):
         if state := parse_state(path.read_text(encoding="utf-8", errors="replace")):
             states[path.name] = state
         path.unlink()
-    digests = {node: _digest(state) for node, state in states.items()}
+    digests = {node: digest_of(state) for node, state in states.items()}
     lines = _lines(run)
     last = {node: line["digest"] for line in lines for node in line["nodes"]}
     known = {line["digest"] for line in lines}
@@ -63,7 +63,7 @@ def keep_states(said: Path, run: Path) -> dict[str, str]:
         store.make_folder(run)
         with (run / NODES).open("a", encoding="utf-8") as file:
             file.write("".join(json.dumps(line) + "\n" for line in new.values()))
-    return digests
+    return states
 
 
 def read_states(run: Path) -> dict[str, Fingerprint]:
@@ -92,7 +92,8 @@ def recorded_runs() -> list[str]:
     return [folder.name for _, folder in in_order(NODE_STATE)]
 
 
-def _digest(state: Fingerprint) -> str:
+def digest_of(state: Fingerprint) -> str:
+    """Return the digest by which a run knows the state of a node."""
     text = json.dumps(state, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 

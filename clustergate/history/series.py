@@ -58,7 +58,8 @@ class Point:
 
     ``launches`` are the values of its undisturbed launches in their order, ``build`` is the key
     of the stack's build, ``nodes`` are sorted. ``nearest_ns`` is the shortest round trip between
-    two cores during its case, None where none was measured, ``matrix_order`` of the case.
+    two cores during its case, None where none was measured, ``matrix_order`` of the case, and
+    ``processors`` those of its nodes, as far as they told.
     """
 
     run_id: str
@@ -69,6 +70,7 @@ class Point:
     nodes: tuple[str, ...]
     nearest_ns: float | None = None
     matrix_order: int | None = None
+    processors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ class _Case:
                     nodes=hosts,
                     nearest_ns=nearest,
                     matrix_order=order,
+                    processors=record.processors,
                 )
                 self.points.setdefault(name, []).append(point)
 

@@ -34,6 +34,7 @@ LIKELIEST_FIRST = (
     "kernel.cpufreq_driver",
     "kernel.tuned_profile",
     "kernel.smt",
+    "hardware.processor",
     "hardware.microcode",
     "hardware.bios_",
     "kernel.clocksource",

@@ -105,6 +105,12 @@ def _typed(name: str, value: str | None) -> Value:
     return int(value) if value is not None and is_number else value
 
 
+def processor_of(fingerprint: Fingerprint) -> str:
+    """Return the name of a node's processor with its model, empty where the node does not tell."""
+    hardware = fingerprint.get("hardware", {})
+    return ", ".join(str(hardware[k]) for k in ("processor", "processor_model") if hardware.get(k))
+
+
 def to_record(fingerprint: Fingerprint) -> dict[str, Any]:
     """Return what is stored of a machine, to be written as JSON."""
     return {"schema": SCHEMA, "fingerprint": fingerprint}

@@ -287,6 +287,10 @@ links() {
     processor = cpuinfo["model name"] cpuinfo["Model Name"]
     say("hardware.architecture", architecture == "" ? machine : architecture)
     say("hardware.processor", processor == "" ? cpuinfo["cpu"] : processor)
+    # Virtual machines call processors of several generations by one name.
+    say("hardware.processor_model", "cpu family" in cpuinfo ? "family " cpuinfo["cpu family"] \
+      ", model " cpuinfo["model"] ", stepping " cpuinfo["stepping"] : "CPU part" in cpuinfo ? \
+      "implementer " cpuinfo["CPU implementer"] ", part " cpuinfo["CPU part"] : "")
     say("hardware.virtual_machine", !index(flags, " fpu ") ? "" : \
       index(flags, " hypervisor ") ? "true" : "false")
     say("hardware.sockets", sockets)

@@ -117,8 +117,9 @@ class References:
             return None
         path = (*entries[0], name_of(sample))
         where = f"{self.source}:{self.document.line(path)}"
-        reference = dataclasses.replace(self.at(path), where=where)
         speaking = closest(self._provenance(), path) or ""
+        processors = tuple(self._provenance()[speaking].get("processors", ()))
+        reference = dataclasses.replace(self.at(path), where=where, processors=processors)
         entry = self.document.data.get(STATISTICS, {}).get(speaking)
         if not entry or path[-1] not in entry["spread_percent"]:
             return reference
@@ -128,8 +129,7 @@ class References:
             days = len(set(self._provenance()[speaking]["dates"]))
             self._scatters[speaking, mode] = scatters(Statistics(**entry), check, of, days)
         single, group = self._scatters[speaking, mode][path[-1]]
-        nearest_ns = entry.get("core_distance_ns")
-        return dataclasses.replace(reference, scatter=single, group=group, nearest_ns=nearest_ns)
+        return dataclasses.replace(reference, scatter=single, group=group)
 
     def nearest_ns(
         self, check: str, partition: str, stack: str, conditions: Conditions

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import figures, store
-from clustergate.history.node_states import keep_states
+from clustergate.history.node_states import digest_of, keep_states
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import hostfiles
 from clustergate.launching import plan as planning
@@ -23,6 +23,7 @@ from clustergate.launching.node_failures import ended_by_scheduler, first_node_f
 from clustergate.launching.reading import lines_of
 from clustergate.machine import power
 from clustergate.machine.configuration import described
+from clustergate.machine.fingerprint import Fingerprint, processor_of
 from clustergate.machine.traffic import beside_the_fabric
 from clustergate.model import ClustergateError, Launch, Metric, Row, Sample
 from clustergate.proof import ranks as proof
@@ -120,14 +121,14 @@ class Job:
 
 @dataclass
 class Reading:
-    """What was read of a job; ``node_states`` are digests by node, ``hosts`` as in the log."""
+    """What was read of a job; ``node_states`` are by node, ``hosts`` as in the log."""
 
     complaints: list[Reason] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     peaks: list[Row] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
-    node_states: dict[str, str] = field(default_factory=dict)
+    node_states: dict[str, Fingerprint] = field(default_factory=dict)
     log: planning.JobLog | None = None
 
     @property
@@ -183,7 +184,11 @@ def read_job(
 
 def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
     """Return what the ranks of the first launch said of themselves, and what the peaks cost."""
-    record: dict[str, Any] = {"node_states": read.node_states}
+    states = read.node_states
+    record: dict[str, Any] = {
+        "node_states": {node: digest_of(state) for node, state in states.items()},
+        "processors": sorted({name for state in states.values() if (name := processor_of(state))}),
+    }
     with contextlib.suppress(ClustergateError):
         record["proof"] = proof.summary(proof.read_proofs(planning.proof_folder(job.stage, 0)))
     if log := read.log:

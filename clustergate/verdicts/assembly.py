@@ -301,11 +301,28 @@ def beyond_limits(record: CaseRecord) -> list[Reason]:
 def references_for(
     record: CaseRecord, sampled: Sequence[Sampled], reference_of: ReferenceOf
 ) -> list[Reference | None]:
-    """Return what to expect of each figure of a case."""
-    return [
-        reference_of(record.check, record.partition, record.stack, record.conditions, one.sample)
-        for one in sampled
-    ]
+    """Return what to expect of each figure of a case, doubted where it is of other processors."""
+    where = (record.check, record.partition, record.stack, record.conditions)
+    return [_doubted(reference_of(*where, one.sample), record.processors) for one in sampled]
+
+
+def _doubted(reference: Reference | None, processors: Sequence[str]) -> Reference | None:
+    # A faster processor would hide as much of a slow-down as it is faster.
+    if reference is None or not reference.processors or set(reference.processors) == {*processors}:
+        return reference
+    there, here = "; ".join(reference.processors), "; ".join(processors)
+    code = "reference.other-processor" if processors else "reference.unknown-processor"
+    doubt = reason(code, there=there, here=here, where=reference.where or "it")
+    return dataclasses.replace(reference, doubt=doubt)
+
+
+def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
+    """Let a reference that is in doubt accuse, with the doubt, and let nothing pass by it."""
+    if doubt is None or judgement.verdict not in COMPARED:
+        return judgement
+    if judgement.verdict is Verdict.REGRESSION:
+        return Judgement(judgement.verdict, (*judgement.reasons, doubt))
+    return Judgement(Verdict.INCONCLUSIVE, (doubt, *judgement.reasons))
 
 
 def judged_groups(
@@ -379,13 +396,15 @@ def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) ->
     launches = min(one.estimate.samples for one, _ in members)
     by_name = {name_of(one.sample): (one, reference) for one, reference in members}
     whole = set(group.weights) <= set(worse_by)
-    return judge_group(
+    judged = judge_group(
         group,
         worse_by,
         launches,
         _excuse_of_group(group, by_name) if whole else None,
         means=_means_of_launches(group.weights, by_name) if whole else (),
     )
+    judgement = _with_doubt(judged.judgement, members[0][1].doubt)
+    return dataclasses.replace(judged, judgement=judgement)
 
 
 def _excuse_of_group(
@@ -413,6 +432,7 @@ def _figure(
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
     reasons = [doubt]
     if judgement.verdict is Verdict.INCONCLUSIVE and reference is not None:
+        reasons.append(reference.doubt)
         slow = slow_share(list(sampled.launches.values()), sample.better, reference)
         reasons.append(slow.reason if slow else None)
     if sampled.excuse is not None:
@@ -432,7 +452,9 @@ def _figure(
 
 
 def _judgement(sampled: Sampled, reference: Reference | None, limits: Sequence[Limit]) -> Judgement:
-    return _impossible(sampled, limits) or judge(
+    if impossible := _impossible(sampled, limits):
+        return impossible
+    judgement = judge(
         sampled.estimate,
         sampled.sample.better,
         sampled.sample.unit,
@@ -441,6 +463,7 @@ def _judgement(sampled: Sampled, reference: Reference | None, limits: Sequence[L
         launches=list(sampled.launches.values()),
         excuse=sampled.excuse,
     )
+    return _with_doubt(judgement, reference.doubt if reference else None)
 
 
 def _impossible(sampled: Sampled, limits: Sequence[Limit]) -> Judgement | None:

@@ -47,6 +47,15 @@ WORDS = {
         "the reference itself exceeds the physical limit of {limit:number} ({why})",
         *(_OTHER_UNIT, "see {where}"),
     ),
+    "reference.other-processor": (
+        "the reference was measured on another processor",
+        "{there} then, {here} now; a faster one would hide a slow-down",
+        "take a baseline on this processor, or judge it as a system of its own; see {where}",
+    ),
+    "reference.unknown-processor": (
+        "the reference was measured on {there}, and the nodes did not tell their processors",
+        *("", "see why the job's node states are missing; see {where}"),
+    ),
     "reference.doubtful": (
         "this far off, suspect the reference too",
         *(_OTHER_UNIT, "see {where}"),
