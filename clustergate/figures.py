@@ -153,10 +153,13 @@ def same_measurement(name: str) -> list[str]:
     return [f"{stem}.{other}" for other in _MEASURED_BY.get(metric, ())]
 
 
-def refuse_shared_names(samples: Sequence[Sample]) -> None:
-    """Raise OutputError for two figures of a launch that references could not tell apart."""
+def refuse_shared_names(samples: Sequence[Sample], matrix: str = "") -> None:
+    """Raise OutputError for two figures of a launch that references could not tell apart.
+
+    Of the benchmark ``matrix``, which may solve many tilings in a launch, the best one counts.
+    """
     seen: dict[str, Conditions] = {}
-    for sample in reported(samples):
+    for sample in (one for one in reported(samples) if one.benchmark != matrix):
         name = name_of(sample)
         other = seen.setdefault(name, sample.conditions)
         if other != sample.conditions:

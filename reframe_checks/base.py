@@ -32,7 +32,7 @@ from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed
 from clustergate.machine.environment import read_removed
-from clustergate.model import METRICS, CaseRecord, Conditions, Launch, Row, Sample
+from clustergate.model import CaseRecord, Conditions, Launch, Row, Sample
 from clustergate.paths import state_dir
 from clustergate.references import lookup
 from clustergate.session import resuming
@@ -313,9 +313,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         def baseline_ns() -> float | None:
             return self.references().nearest_ns(*at, self.conditions())
 
-        metrics = {**METRICS, **self.descriptor.metrics}
         near = baseline_ns if self.needs_near_cores else None
-        read = self.read = read_job(job, self.prove_launch, metrics, self.derived_samples, near)
+        prove, derive = self.prove_launch, self.derived_samples
+        read = self.read = read_job(job, prove, self.descriptor, derive, near)
         needed = undisturbed_needed(self.plan.budget, self.effort.budget)
         self.sampled = sampled_figures(read.samples, read.launches, needed, check)
         self.kept = self.keep(

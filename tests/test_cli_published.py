@@ -236,7 +236,8 @@ def asked(monkeypatch, home):
     found = []
 
     def run(request, run_id, started, *, resumes=False, again=""):
-        assert again.startswith("published run ") and again.endswith(" --resume")
+        assert again.startswith("published run ")
+        assert again.endswith(" --resume")
         found.append((run_id, request, resumes))
         if found[0] is None:
             raise KeyboardInterrupt

@@ -40,6 +40,13 @@ def test_figures_of_a_launch_that_references_cannot_tell_apart_are_refused():
         refuse_shared_names(samples_of(rows))
 
 
+def test_of_many_tilings_of_a_matrix_the_best_counts():
+    rows = [Row("X", "HPL", {"n": 99, "nb": nb}, {"performance_gflops": 1.0}) for nb in (5, 6)]
+    refuse_shared_names(samples_of(rows), matrix="HPL")
+    with pytest.raises(OutputError, match=r"HPL.performance_gflops: nb is"):
+        refuse_shared_names(samples_of(rows))
+
+
 def test_names_tell_figures_apart():
     assert name_of(samples_of([PINGPONG])[0]) == "PingPong.2p.8B.latency_us"
     groups = Row("IMB-MPI1", "Bcast", {"processes": 2, "groups": 2, "bytes": 0}, {"t_avg_us": 1.0})

@@ -413,8 +413,8 @@ def flat(state):
     [
         (
             "proc/cpuinfo",
-            "hardware.processor hardware.processor_model hardware.microcode hardware.vector_instructions "
-            "hardware.virtual_machine",
+            "hardware.processor hardware.processor_model hardware.microcode "
+            "hardware.vector_instructions hardware.virtual_machine",
         ),
         ("proc/meminfo", "hardware.memory_total_gib"),
         ("proc/cmdline", "kernel.command_line"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import figures, store
+from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.history.node_states import digest_of, keep_states
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import hostfiles
@@ -25,7 +26,7 @@ from clustergate.machine import power
 from clustergate.machine.configuration import described
 from clustergate.machine.fingerprint import Fingerprint, processor_of
 from clustergate.machine.traffic import beside_the_fabric
-from clustergate.model import ClustergateError, Launch, Metric, Row, Sample
+from clustergate.model import METRICS, ClustergateError, Launch, Row, Sample
 from clustergate.proof import ranks as proof
 from clustergate.schedulers import SLURM, slurm_energy
 from clustergate.sites.description import Partition
@@ -140,12 +141,13 @@ class Reading:
 def read_job(
     job: Job,
     prove: Prove,
-    metrics: Mapping[str, Metric],
+    known: Benchmark,
     derive: Callable[[Sequence[Sample], Sequence[Row]], Sequence[Sample]],
     nearest_ns: Callable[[], float | None] | None,
 ) -> Reading:
     """Read a job; whatever cannot be read is a complaint.
 
+    ``known`` is what is known of its figures.
     ``derive`` makes figures of samples and peaks; ``nearest_ns`` returns the core-to-core round
     trip of the baseline, None where moved cores do no harm.
     """
@@ -168,8 +170,8 @@ def read_job(
         read.complaints += proof.by_launch({k: against for k, (against, _) in by_order.items()})
         for order, (_, rows) in by_order.items():
             read.rows += rows
-            made = figures.samples_of(rows, metrics, order)
-            figures.refuse_shared_names(made)
+            made = figures.samples_of(rows, {**METRICS, **known.metrics}, order)
+            figures.refuse_shared_names(made, known.matrix)
             read.samples += made
         read.samples += derive(read.samples, read.peaks)
     except ClustergateError as error:
