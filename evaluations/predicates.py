@@ -15,11 +15,10 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.hpl.sizing import process_grid
 from clustergate.model import Better
 from clustergate.wording.notation import counted
-from evaluations.derived import DerivedError, comparisons, curves, scaling
+from evaluations.derived import DerivedError, comparisons, curves, ratios, scaling
 from evaluations.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Shape, Subject
 from evaluations.facts import Paper, Predicate
 from evaluations.inference import NOT_AGAINST, Claim, Clause, Outcome, findings
@@ -199,7 +198,7 @@ def _refuse_disturbed(subject: Subject, of: Settings, **limits: Any) -> None:
 def _refuse_mixed(subjects: Sequence[Subject]) -> None:
     """Raise :class:`NotCheckable` where the RandomAccess of some is another benchmark."""
     versions = {one.name: one.version_of.get(HPCC_CHECK, "") for one in subjects}
-    if len({balance.random_access_of(version) for version in versions.values()}) > 1:
+    if len({ratios.random_access_of(version) for version in versions.values()}) > 1:
         told = ", ".join(f"{name} ({version})" for name, version in versions.items())
         raise NotCheckable(f"RandomAccess is not the same benchmark in these runs: {told}")
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.hpl import sizing
 from clustergate.machine.power import Power
-from evaluations.derived import comparisons, links, power, scaling
+from evaluations.derived import comparisons, links, power, ratios, scaling
 from evaluations.facts import Paper, PrintedValue, load_papers
 
 _ABOUT = 0.15
@@ -112,7 +111,7 @@ def _000(paper: Paper) -> _Steps:
         -scaling.relative_change_percent(1.07, 0.84),
         "1 - 0.84/1.07, the ends of the range of STREAM over HPL",
     )
-    ring = balance.balance_b_per_flop(_number(paper, "r009"), 1.0)
+    ring = ratios.balance_b_per_flop(_number(paper, "r009"), 1.0)
     yield "r024", ring, "93.81 B/kFlop of NUMALINK3 in B/F"
 
 

@@ -13,7 +13,7 @@ from clustergate.benchmarks.registry import every_metric
 from clustergate.machine.power import PER_WATT
 from clustergate.wording.notation import number
 from evaluations import quantities, relative
-from evaluations.derived import DerivedError, scaling
+from evaluations.derived import DerivedError, ratios, scaling
 from evaluations.evidence import HPCC_CHECK, Measured, Subject
 from evaluations.facts import (
     STANDS,
@@ -176,17 +176,17 @@ def _cautions(value: PrintedValue, found: Measured) -> list[str]:
     if value.suite and value.suite.layout not in ("", found.layout):
         told.append(OTHER_LAUNCH)
     nodes = int(found.conditions.get("nodes", 1))
-    if found.metric == _RING and not balance.is_of_the_network(nodes):
+    if found.metric == _RING and not ratios.is_of_the_network(nodes):
         told.append("a ring on fewer than 8 nodes says little of the network")
     return told
 
 
 def _is_same_random_access(subject: Subject) -> bool:
     try:
-        measured = balance.random_access_of(subject.version_of.get(HPCC_CHECK, ""))
+        measured = ratios.random_access_of(subject.version_of.get(HPCC_CHECK, ""))
     except DerivedError:
         return False
-    return measured == balance.random_access_of(_PRINTED_RANDOM_ACCESS)
+    return measured == ratios.random_access_of(_PRINTED_RANDOM_ACCESS)
 
 
 @dataclass(frozen=True)
@@ -451,7 +451,7 @@ def _kiviat(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
         told = f"{next(iter(rows))} alone is the best of every column; it takes two or more"
         return Drawing(figure, why_not=told)
     try:
-        table = balance.ratio_table(rows, versions, threshold_tflops=0.0)
+        table = ratios.ratio_table(rows, versions, threshold_tflops=0.0)
     except DerivedError as error:
         return Drawing(figure, why_not=str(error))
     parts = {name: _labelled(row) for name, row in table.parts.items()}

@@ -6,7 +6,7 @@ import reframe as rfm
 from reframe.core.builtins import fixture
 
 from clustergate.benchmarks.hpccg import BENCHMARK as HPCCG
-from clustergate.benchmarks.hpccg.input import HPCCG_EDGE, hpccg_arguments
+from clustergate.benchmarks.hpccg import HPCCG_EDGE, hpccg_arguments
 from clustergate.benchmarks.hpccg.output import HpccgExpectation
 from reframe_checks.application import Application
 from reframe_checks.build import build_with

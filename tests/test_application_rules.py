@@ -3,7 +3,7 @@ import math
 import pytest
 
 from clustergate.benchmarks.descriptor import CannotRun
-from clustergate.benchmarks.hpccg.input import hpccg_arguments
+from clustergate.benchmarks.hpccg import hpccg_arguments
 from clustergate.benchmarks.lammps import problem
 from clustergate.benchmarks.npb import rules
 

@@ -5,7 +5,7 @@ import pytest
 from clustergate.benchmarks.hpcc import balance
 from clustergate.machine.power import Power
 from clustergate.model import Better, Sample
-from evaluations.derived import DerivedError, comparisons, curves, links, power, scaling
+from evaluations.derived import DerivedError, comparisons, curves, links, power, ratios, scaling
 
 # A run of HPCC on two processes, in round numbers.
 SUMMARY = {
@@ -49,7 +49,7 @@ class TestBalance:
     def test_balance_is_told_per_flop(self):
         ring = balance.accumulated_gb_s(0.1, 512)
         assert ring == pytest.approx(51.2)
-        assert balance.balance_b_per_flop(ring, 2.0) == pytest.approx(0.0256)
+        assert ratios.balance_b_per_flop(ring, 2.0) == pytest.approx(0.0256)
 
     def test_the_best_of_each_column_is_one_and_small_systems_are_left_out(self):
         rows = {
@@ -57,19 +57,19 @@ class TestBalance:
             "b": {"HPL_Tflops": 4.0, "ptrans_balance_b_per_flop": 0.25},
             "small": {"HPL_Tflops": 1.0, "ptrans_balance_b_per_flop": 9.0},
         }
-        table = balance.ratio_table(rows)
+        table = ratios.ratio_table(rows)
         assert table.left_out == ["small"]
         assert table.maxima == {"HPL_Tflops": 4.0, "ptrans_balance_b_per_flop": 0.5}
         assert table.parts["b"] == {"HPL_Tflops": 1.0, "ptrans_balance_b_per_flop": 0.5}
-        assert "small" in balance.ratio_table(rows, threshold_tflops=0.5).parts
+        assert "small" in ratios.ratio_table(rows, threshold_tflops=0.5).parts
 
     def test_versions_whose_random_access_differs_are_never_mixed(self):
         rows = {"a": {"HPL_Tflops": 2.0}, "b": {"HPL_Tflops": 4.0}}
-        balance.ratio_table(rows, {"a": "1.0", "b": "1.5.0"})
+        ratios.ratio_table(rows, {"a": "1.0", "b": "1.5.0"})
         with pytest.raises(DerivedError, match=r"a \(0\.8\), b \(1\.0\)"):
-            balance.ratio_table(rows, {"a": "0.8", "b": "1.0"})
+            ratios.ratio_table(rows, {"a": "0.8", "b": "1.0"})
         with pytest.raises(DerivedError, match="no version"):
-            balance.random_access_of("new")
+            ratios.random_access_of("new")
 
     def test_each_launch_of_hpcc_has_its_ratios(self):
         samples = [
@@ -85,8 +85,8 @@ class TestBalance:
         assert balance.balance_samples(samples[1:2], processes=2) == ()
 
     def test_a_ring_on_few_nodes_is_not_of_the_network(self):
-        assert balance.is_of_the_network(8)
-        assert not balance.is_of_the_network(7)
+        assert ratios.is_of_the_network(8)
+        assert not ratios.is_of_the_network(7)
 
 
 class TestLinks:

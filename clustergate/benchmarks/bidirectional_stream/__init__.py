@@ -1,9 +1,19 @@
 """A stream of messages both ways, by a kernel of the suite."""
 
-from clustergate.benchmarks.bidirectional_stream.limits import limits
 from clustergate.benchmarks.bidirectional_stream.output import parse_bidirectional_stream
 from clustergate.benchmarks.descriptor import Check, Headline, Sweep
+from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
 from clustergate.benchmarks.mpi_kernel import kernel_benchmark
+from clustergate.model import Limit
+
+_BOTH_DIRECTIONS = Messages(2, 2, 2, pairs=True)
+
+
+def limits(one: Measurement) -> tuple[Limit, ...]:
+    """Limit a figure."""
+    counted = one.sample.metric == "bandwidth_mb_s"
+    return limits_of_any(one, message_limits(one, _BOTH_DIRECTIONS) if counted else ())
+
 
 BENCHMARK = kernel_benchmark(
     "bidirectional_stream",

@@ -1,8 +1,9 @@
-"""HPCCG."""
+"""HPCCG, run as by Martin et al. (SiCortex SC072, section 7)."""
 
 from clustergate.benchmarks.descriptor import (
     Benchmark,
     Budget,
+    CannotRun,
     Check,
     Effort,
     Format,
@@ -12,6 +13,16 @@ from clustergate.benchmarks.descriptor import (
 from clustergate.benchmarks.hpccg.build import BUILD
 from clustergate.benchmarks.hpccg.output import TITLE, parse_hpccg
 from clustergate.benchmarks.limits import rate_limits
+
+HPCCG_EDGE = 64
+
+
+def hpccg_arguments(edge: int = HPCCG_EDGE) -> list[str]:
+    """Return the arguments of HPCCG: the block of each process, so that it always scales weakly."""
+    if edge < 2:
+        raise CannotRun("input.too-small", name="the edge of a block", least=2, value=edge)
+    return [str(edge)] * 3
+
 
 BENCHMARK = Benchmark(
     "hpccg",
