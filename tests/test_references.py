@@ -135,6 +135,21 @@ def test_keys_match_as_they_do_in_reframe(load):
     assert found("mpich", "smoke", 1024) is None
 
 
+def test_each_of_several_keys_in_one_is_the_whole_key(load):
+    references = load(
+        swap("        smoke:\n          HPL", "        smoke|maintenance:\n          HPL")
+    )
+
+    def found(**conditions):
+        of = {**CONDITIONS, **conditions}
+        return references.find("HplCheck", "alpha:node", "mpich", of, hpl())
+
+    assert found()
+    assert found(mode="maintenance")
+    # ReFrame would take the reference of a problem for that of a smaller one.
+    assert found(settings="n=1000") is None
+
+
 def test_the_same_key_wins_over_a_pattern_that_stands_before_it(load):
     text = swap("        smoke:\n          Ping", "        later:\n          Ping")
     text = text.replace("        .*:\n", "        smoke:\n").replace(

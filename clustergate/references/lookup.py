@@ -198,7 +198,6 @@ class References:
     def _entries(
         self, check: str, partition: str, stack: str, conditions: Conditions
     ) -> tuple[tuple[str, ...], Mapping[str, Any]] | None:
-        """Return the keys that lead to the figures of a case, and those figures."""
         keys = (partition, stack, layout_key(conditions), effort_key(conditions))
         path = self.chosen(check, *keys)
         return (path, self._at(path)) if len(path) > len(keys) else None
@@ -422,4 +421,5 @@ def _chosen(keys: Iterable[str], wanted: str) -> str | None:
 
 def matches(key: str, wanted: str) -> bool:
     """Tell whether ReFrame would take a key for what is wanted, where no other one is closer."""
-    return key == wanted or re.match(f"^{key}$", wanted) is not None
+    # As a whole: of ``a|b`` ReFrame's ``^a|b$`` takes all that begins with a.
+    return key == wanted or re.fullmatch(key, wanted) is not None

@@ -96,7 +96,7 @@ def mode_of(effort: str) -> str:
 
 def takes(effort: str, mode: str) -> bool:
     """Tell whether an effort as a file has it, which may be a pattern, is one of a mode."""
-    return mode_of(effort) == mode or re.match(f"^{effort}$", mode) is not None
+    return mode_of(effort) == mode or re.fullmatch(effort, mode) is not None
 
 
 Scatters = Mapping[str, tuple[Scatter, GroupScatter | None]]
@@ -337,7 +337,7 @@ def _key_complaint(path: Sequence[str], system: str) -> Reason | None:
     key, level = path[-1], len(path) - 1
     try:
         pattern = re.compile(f"^{key}$")
-        is_of_this_system = level != 1 or re.match(f"^{key.partition(':')[0]}$", system)
+        is_of_this_system = level != 1 or re.fullmatch(key.partition(":")[0], system)
     except re.error as error:
         return reason("references.pattern", key=key, why=error)
     if not is_of_this_system:
