@@ -411,6 +411,18 @@ def test_a_figure_that_became_worse_keeps_its_reference():
     assert drift.worse_by == pytest.approx(math.log(110 / 100.4))
 
 
+def test_runs_that_were_regressions_do_not_make_a_reference_that_tolerates_them():
+    good = [record(hpl(value)) for value in STEADY]
+    known = known_by(*baseline(series_of(good, hours=24)).measured)
+    slower = [record(hpl(value / 1.5)) for value in STEADY]
+    later = series_of([*good, *slower], hours=24)
+    assert "8 of its 16 runs are worse than the reference" in refusal(baseline(later, known))
+    accepted = baseline(later, known, accepts=lambda name: True, because="another limit of power")
+    assert not accepted.refusals
+    # One of them may be a false alarm.
+    assert not baseline(series_of([*good, slower[0]], hours=24), known).refusals
+
+
 def test_worse_is_accepted_with_its_reason_alone():
     reason = "the kernel update of November, which nobody will undo"
     made = baseline(series_of_hpl(), hpl_before(110.0), accepts=lambda n: True, because=reason)

@@ -345,7 +345,6 @@ def _days(points: Iterable[Point]) -> list[datetime.date]:
 
 
 def _by_day(points: Sequence[Point], levels: Sequence[float]) -> list[list[float]]:
-    """Return the levels of runs, those of a day together."""
     days: dict[datetime.date, list[float]] = {}
     for point, level in zip(points, levels, strict=True):
         days.setdefault(point.started.date(), []).append(level)
@@ -436,10 +435,18 @@ def _without_worse(
 
 
 def _worse(c: _Candidate, before: Reference, moved: float) -> str:
+    tolerated, was = _tolerated(before, c.series.better), f"{before.value:g} {before.unit}"
     # Two bests differ by little, whatever the runs above them scatter by.
-    if moved <= min(_tolerated(before, c.series.better), gate.TOLERATED):
+    if moved > min(tolerated, gate.TOLERATED):
+        return f"{percent(moved)} worse than the reference {was}"
+    # Made of runs that were regressions, it would tolerate the next ones. One may be a false alarm.
+    slower = [by for by in _levels(c.series, c.points, before.value) if by > tolerated]
+    if len(slower) < 2 or not before.origin.startswith("measured"):
         return ""
-    return f"{percent(moved)} worse than the reference {before.value:g} {before.unit}"
+    return (
+        f"{len(slower)} of its {len(c.points)} runs are worse than the reference {was} tolerates, "
+        f"by up to {percent(max(slower))}"
+    )
 
 
 def _tolerated(before: Reference, better: Better) -> float:

@@ -32,7 +32,8 @@ Make references from stored runs and write references/SYSTEM.yaml, to be reviewe
 change. For each case the newest runs of the same build on the same nodes count. The reference of a
 figure is the best that they reached; the tolerance on the worse side is how far above it unchanged
 runs are, 5 % at least. A figure keeps its old reference when its runs are too few or differ too
-much, or when its best is more than 5 % worse than that; each is listed with what to do.
+much, when its best is more than 5 % worse than that, or when two of its runs are worse than that
+tolerates; each is listed with what to do.
 
 Exit status 0: every figure of the runs has a new reference; 1: at least one has not."""
 _REFUSALS_SHOWN = 12
@@ -218,6 +219,5 @@ def _signed(drift: Drift) -> str:
 
 
 def _changes(runs: Sequence[str]) -> Iterable[str]:
-    """Say what changed on the node between the first of the runs and the last."""
     changed = changed_between(runs[0], runs[-1]) if runs else []
     return [f"since the run {runs[0]}: {', '.join(changed)}"] if changed else []
