@@ -105,6 +105,13 @@ def test_a_layout_that_was_planned_and_never_run_is_not_foreseen_in_vain() -> No
     assert "8-ranks-packed" in lost.reason
 
 
+def test_what_is_foreseen_and_needs_more_nodes_than_a_job_may_have_is_a_finding() -> None:
+    why = (in_words("Slurm allows 1 node"),)
+    case = Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE, why, LAUNCH, partition="alpha:node")
+    (lost,), _ = judged(case)
+    assert "it did not run, as it is not available here (Slurm allows 1 node)" in lost.reason
+
+
 @pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING])
 def test_what_failed_before_it_was_laid_out_is_told_once(state: CaseState) -> None:
     assert judged(Case("HplCheck", "mpich", state, partition="alpha:node")) == ([], [])

@@ -213,13 +213,12 @@ def _case(
         code = "case.failed-in-phase" if outcome.phase else "case.failed"
         failed_in = reason(code, why=why, phase=outcome.phase)
         return Case(state=CaseState.FAILED, reasons=(failed_in, *full), **shared)
-    if not (record.samples or record.unmeasured):
+    if not figures:
         return Case(state=CaseState.FAILED, reasons=(NO_FIGURES,), **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
 
 
 def _library(record: CaseRecord) -> str:
-    """Return what the MPI library of a case said of itself, in a line."""
     proof: Any = record.details.get("proof") or {}
     return library_title(str(proof.get("library_version", ""))).replace(" Version:", "")
 
@@ -227,7 +226,6 @@ def _library(record: CaseRecord) -> str:
 def _judged(
     record: CaseRecord, reference_of: ReferenceOf, nodes: Nodes
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
-    """Return the figures of a case, judged, with what its peaks say, and its groups."""
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.registry import benchmark_of, every_check, known_of
 from clustergate.figures import matrix_order, name_of
-from clustergate.model import Case, CaseId, CaseState, Figure, Verdict
+from clustergate.model import Case, CaseId, CaseState, Conditions, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode, effort_of, judged_figures, scaling_counts, used_shape
@@ -67,7 +67,7 @@ def not_as_foreseen(
             # That is told by itself, and nobody knows how it would have been laid out.
             continue
         # Of a case that never ran its layout may be known all the same.
-        ran = [case.conditions for case in mine if {"ranks", "mode"} <= case.conditions.keys()]
+        ran = [conditions for conditions in _laid_out(mine) if "mode" in conditions]
         layouts = known.unmet_layouts(check, partition, stack, ran, mode.name)
         shape = by_name[partition].shape
         used = used_shape(mode.name, check, shape)
@@ -229,8 +229,13 @@ def _is_broken(case: Case) -> bool:
     return case.state.broken and "placement" not in case.conditions
 
 
+def _laid_out(cases: Sequence[Case]) -> list[Conditions]:
+    here = (case for case in cases if case.state is not CaseState.NOT_AVAILABLE)
+    return [case.conditions for case in here if "ranks" in case.conditions]
+
+
 def _what_ran(cases: Sequence[Case]) -> str:
-    ran = dict.fromkeys(layout_key(case.conditions) for case in cases if "ranks" in case.conditions)
+    ran = dict.fromkeys(map(layout_key, _laid_out(cases)))
     absent = dict.fromkeys(c.reason for c in cases if c.state is CaseState.NOT_AVAILABLE)
     parts = [f"it ran with {listed(list(ran))}"] if ran else ["it did not run"]
     return ", ".join([*parts, *(f"as it is not available here ({reason})" for reason in absent)])
@@ -244,7 +249,6 @@ def _size(partition: str, shape: Shape, because: str) -> str:
 
 
 def _counts(check: str, shape: Shape, shapes: Sequence[Shape]) -> list[int]:
-    """Return the process counts that a check sweeps over by itself."""
     sweeps = every_check()[check].sweep in (Sweep.LAYOUTS, Sweep.PROCESS_COUNTS)
     return scaling_counts(shape, shapes, "") if sweeps else []
 
@@ -257,7 +261,6 @@ def _size_of(layout: str) -> tuple[int, int]:
 
 
 def _holds(shape: Shape, layout: str) -> bool:
-    """Tell whether a layout fits, by its key."""
     match = _LAYOUT.fullmatch(layout)
     return match is not None and shape.holds(int(match[1]), match[2], int(match[3] or 1))
 
@@ -364,7 +367,6 @@ def reasons(items: Iterable[Item]) -> list[Reason]:
 
 
 def _by_stacks(by_stack: Mapping[str, Iterable[str]]) -> str:
-    """Return checks with their stacks, those stacks together that have the same checks."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for stack, checks in by_stack.items():
         alike.setdefault(tuple(checks), []).append(stack)

@@ -234,7 +234,6 @@ def worse_than(reference: Reference, estimate: Estimate, better: Better) -> floa
 
 
 def _unexcused(excuse: Excuse, by: float) -> Reason:
-    """Return that disturbances do not explain what is ``by`` times worse."""
     cause = str(excuse.cause)
     return reason("launches.unexcused", cause=cause, explained=excuse.factor, times=by)
 
