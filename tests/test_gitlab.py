@@ -287,6 +287,15 @@ def test_smoke_of_a_merge_request_measures_what_it_may_change(project, changed, 
     assert measures or "no check depends on what the merge request changes" in ended.stdout
 
 
+def test_smoke_measures_where_a_file_was_moved_out_of_the_way(project):
+    base = git(project, "rev-parse", "HEAD")
+    (project / "docs").mkdir(exist_ok=True)
+    git(project, "mv", "site_configs/local.py", "docs/local.txt")
+    commit(project, "change")
+    ended = run_script(project, "job", "smoke", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    assert "called: check --strict" in ended.stdout
+
+
 def test_smoke_runs_every_check_when_nobody_knows_what_changed(project):
     ended = run_script(project, "job", "smoke", CI_MERGE_REQUEST_DIFF_BASE_SHA="1" * 40)
     assert "what the merge request changes cannot be told: every check runs" in ended.stdout
