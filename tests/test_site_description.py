@@ -237,6 +237,21 @@ def test_what_is_none_is_not_stated_and_lists_may_be_tuples():
     assert found["extras"] == {**needed, "process_counts": (2, 4)}
 
 
+def test_a_second_system_would_be_judged_as_the_first_and_is_refused(path: Path):
+    needed = {"cores_per_node": 2, "memory_bytes_per_node": 2e9, "nominal_gflops_per_core": 1}
+    partition = {"name": "p", "scheduler": "local", "launcher": "clustergate", "extras": needed}
+    alpha, beta = (
+        {"name": name, "hostnames": [name], "partitions": [partition]} for name in ("alpha", "beta")
+    )
+    path.write_text(
+        "from clustergate.sites import configuration, stack\n"
+        f"site_configuration = configuration([{alpha},\n{beta}], [stack('mpich')])\n"
+    )
+    assert sites.choose(None, "beta").path == path
+    with pytest.raises(sites.SiteError, match=r"alpha\.py:3: beta stands beside alpha, as"):
+        sites.load(path)
+
+
 def test_both_forms_say_the_same():
     waived = {"HpccCheck": "no build"}
     typed = Stack("openmpi", pmi="pmix", waived=waived, reframe={"env_vars": [["A", "1"]]})

@@ -427,7 +427,6 @@ def site_schema() -> dict[str, Any]:
 
 
 def _violations(said: Mapping[str, Any]) -> Iterator[ValidationError]:
-    """Yield what the schema refuses."""
     # Slow to load, and most commands read no site config.
     from jsonschema import Draft7Validator
     from jsonschema.validators import extend
@@ -484,6 +483,9 @@ def require_valid(said: Mapping[str, Any], source: Source) -> None:
     for error in wrong:
         raise _error_for(error, said, source)
     _require_known_extras(said, source)
+    if others := [system["name"] for system in said["systems"][1:]]:
+        facts = {"names": others, "name": said["systems"][0]["name"]}
+        raise SiteError("site.several-systems", at=source.at("name", others[0]), **facts)
     for system in said["systems"]:
         _require_once("partition", system["partitions"], source, system["name"])
         for partition in system["partitions"]:
@@ -579,7 +581,6 @@ def _require_known_extras(said: Mapping[str, Any], source: Source) -> None:
 
 
 def _near(word: str, known: Iterable[str], cutoff: float = ALMOST) -> str:
-    """Return the known word that was meant, empty where none is near."""
     return next(iter(difflib.get_close_matches(word, sorted(known), 1, cutoff)), "")
 
 
@@ -591,7 +592,6 @@ def suggestion_for(error: str) -> str:
 
 
 def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) -> SiteError:
-    """Return the error for one violation of the schema."""
     path, schema, instance = list(error.absolute_path), _mapping(error.schema), error.instance
     whose, name = _owner(path, said)
     known, stated = schema.get("properties", {}), _mapping(instance)
@@ -661,7 +661,6 @@ _KINDS = {
 
 
 def _wanted(schema: Mapping[str, Any], error: ValidationError) -> str:
-    """Return what a value must be, in words."""
     if "description" not in schema and error.validator != "type":
         return str(error.message)[:200]
     kinds = schema.get("type", ())

@@ -67,6 +67,10 @@ WORDS = {
         _EXTRA + " is an extra that the suite does not read",
         f"if it is of other tests, {_APART}",
     ),
+    "site.several-systems": (
+        "{names:names} stands beside {name}, as which it would be measured and judged",
+        "describe each system in a file of its own",
+    ),
     "site.name-twice": ("{times} {kind}s{of} are named {name}", "give each its own name"),
     "site.little-memory": (
         "{key!r} of the partition {partition} is {value:,}, {mib_per_core:.3g} MiB for each of "
