@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from clustergate.model import (
 from clustergate.session import resuming
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, ended_cases
+from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import in_words
 
@@ -110,6 +112,26 @@ def test_what_was_left_out_counts_as_it_ended_before() -> None:
     skipped = Outcome("a", "HplCheck", "mpich", "skip", key=HPL)
     ran = Outcome("b", "HpccCheck", "mpich", "fail", key=HPCC)
     assert resuming.merge_outcomes(before, [skipped, ran]) == [before[HPL], ran]
+
+
+@pytest.mark.parametrize(
+    ("details", "kept"),
+    [
+        ({"build_key": "b2", "proof": {"hosts": [os.uname().nodename]}}, {HPL, HPCC}),
+        ({"build_key": "b1"}, {HPCC}),
+        ({"proof": {"hosts": ["another"]}}, {HPCC}),
+    ],
+)
+def test_what_another_build_or_another_node_measured_runs_again(
+    state: Path, details: dict[str, object], kept: set[str]
+) -> None:
+    write_manifest(state, Manifest("mpich", "wheels", build_key="b2"))
+    before = record("HplCheck", "be2cd3ab")
+    store.write_case(RUN, dataclasses.replace(before, details={**before.details, **details}))
+    call = Call(RUN, [], {}, store.run_folder(RUN) / "reframe.json")
+    call.log.write_text(PRINTED)
+    assert set(resuming.restart(RUN, call, ["local:node"])) == kept
+    assert len(store.read_cases(RUN)) == (HPL in kept)
 
 
 def test_what_nobody_judged_is_put_away(state: Path) -> None:

@@ -102,7 +102,7 @@ def prepare(
         write_request(request, run_id)
         store.write_json(call.report.with_name(NODE_STATE), fingerprint)
     else:
-        earlier = resuming.restart(run_id, call)
+        earlier = resuming.restart(run_id, call, sites.partitions_here(site))
         noun = "case was" if len(earlier) == 1 else "cases were"
         notes.append(f"resumed: {len(earlier)} {noun} completed before")
         measures = not resuming.is_all_kept(read_log(call.log), earlier, run_with)

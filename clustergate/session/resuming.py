@@ -8,8 +8,10 @@ good or bad, and only the others run again.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from clustergate import store
 from clustergate.files.shared import Timeout, locked, mount_of
@@ -26,6 +28,7 @@ from clustergate.session.reframe import (
     read_log,
     step_of,
 )
+from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.verdicts.assembly import Outcome, verdicts
 
 DONE = "done.json"
@@ -96,7 +99,7 @@ def is_all_kept(
 def write_ended(run: Run) -> None:
     """Keep that a run came to its end, how, and how many of its cases are still to be run."""
     left = sum(case.state is CaseState.MISSING for case in run.cases)
-    verdict = worst(verdicts(run.cases)).value
+    verdict = worst([*verdicts(run.cases), *(one.verdict for one in run.evidence)]).value
     content = {"missing_cases": left, "verdict": verdict, "system": run.system}
     store.write_json(store.run_folder(run.run_id) / ENDED, content)
 
@@ -171,16 +174,18 @@ def end_processes_of(run_id: str) -> None:
     end_processes_with(store.RUN_ID, run_id, beside={HOME: str(state_dir())})
 
 
-def restart(run_id: str, call: Call) -> dict[str, Outcome]:
+def restart(run_id: str, call: Call, here: Collection[str] = ()) -> dict[str, Outcome]:
     """Return the outcomes that a run has already, and let its checks skip those cases.
 
-    What is left of its processes is ended, and its reports are put aside.
+    What another build measured than there is now is not kept, nor, of partitions that are this node
+    (``here``), what another node did. What is left of its processes is ended, and its reports are
+    put aside.
     """
     set_reports_aside(run_id)
     ended = ended_cases(read_log(call.log))
     end_processes_of(run_id)
     records = store.read_cases(run_id)
-    earlier = earlier_outcomes(ended, records)
+    earlier = earlier_outcomes(ended, [one for one in records if _is_of_now(one, here)])
     # Nobody judged what lies there of the others, and it must not pass for what they leave now.
     kept = {outcome.name for outcome in earlier.values()}
     for record in records:
@@ -189,6 +194,17 @@ def restart(run_id: str, call: Call) -> dict[str, Outcome]:
     call.report.unlink(missing_ok=True)
     store.write_json(store.run_folder(run_id) / DONE, sorted(earlier))
     return earlier
+
+
+def _is_of_now(record: CaseRecord, here: Collection[str]) -> bool:
+    proof: Any = record.details.get("proof") or {}
+    this = [os.uname().nodename]
+    if record.partition in here and proof.get("hosts", this) != this:
+        return False
+    key = ""
+    with contextlib.suppress(ManifestError):
+        key = read_manifest(state_dir(), record.stack).build_key
+    return record.details.get("build_key", key) == key
 
 
 def completed(run_id: str) -> frozenset[str]:

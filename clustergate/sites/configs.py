@@ -28,6 +28,7 @@ from clustergate.launching.hostfiles import (
     Hostfile,
     HostNode,
     expand,
+    fold,
     hostfile_path,
     read_hostfile,
     slurm_options,
@@ -225,6 +226,20 @@ def hostfile_of(system: str) -> Hostfile | None:
     hostfile = read_hostfile(path)
     now = dict.fromkeys(left_out(), Exclusion(datetime.date.today(), "left out of this run"))
     return replace(hostfile, excluded={**now, **hostfile.excluded})
+
+
+def nodes_out(system: str) -> tuple[list[str], list[str]]:
+    """Return the nodes that are left out by hand, and a line for each reason of the hostfile.
+
+    Raises as :func:`hostfile_of` does.
+    """
+    path = hostfile_path(system)
+    excluded = read_hostfile(path).excluded if path.is_file() else {}
+    by_reason: dict[str, list[str]] = {}
+    for name, why in excluded.items():
+        by_reason.setdefault(str(why), []).append(name)
+    lines = [f"not judged, excluded {why}: {fold(names)}" for why, names in by_reason.items()]
+    return [name for name in left_out() if name not in excluded], lines
 
 
 def left_out() -> list[str]:
@@ -535,5 +550,10 @@ def partitions_with_own_nodes(site: Site) -> list[Partition]:
 
 def restriction_of(site: Site) -> str:
     """Return what keeps this process from cores or memory of this node, where jobs run here."""
-    ways = [(partition.scheduler, partition.launcher) for partition in site.partitions]
-    return read_node().restriction() if ("local", "clustergate") in ways else ""
+    return read_node().restriction() if partitions_here(site) else ""
+
+
+def partitions_here(site: Site) -> list[str]:
+    """Return the partitions whose jobs run on this node, by their full names."""
+    here = ("local", "clustergate")
+    return [one.fullname for one in site.partitions if (one.scheduler, one.launcher) == here]

@@ -237,7 +237,6 @@ def expected_cases(
 def _parameters(
     name: str, shape: Shape, shapes: Sequence[Shape], named: str
 ) -> Iterator[list[tuple[str, str]]]:
-    """Yield the parameters of each case of a check in a partition."""
     check = every_check().get(name, Check(name, ""))
     swept: list[list[tuple[str, str]]] = [[]]
     if check.sweep is Sweep.LAYOUTS:
