@@ -121,7 +121,6 @@ def dips(speeds: Sequence[Speed]) -> list[Dip]:
 
 
 def _valleys(ordered: Sequence[Speed]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last place of each valley."""
     place = 1
     while place < len(ordered):
         before = ordered[place - 1]

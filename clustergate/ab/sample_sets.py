@@ -142,7 +142,6 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
 def _nothing(
     run_id: str, stack: str, records: Sequence[CaseRecord], *, disturbed: bool
 ) -> BadRequest:
-    """Return why a run has nothing to compare."""
     facts = {"run": run_id, "of": f" of {stack}" if stack else ""}
     if disturbed:
         return BadRequest("compare.disturbed", **facts)

@@ -127,7 +127,6 @@ def _range(curve: Curve, lead: Lead) -> str:
 
 
 def _named(curves: Iterable[Curve], result: Result) -> str:
-    """Return the benchmarks, by the name of their kind where that says it."""
     here = list(dict.fromkeys(curve.benchmark for curve in curves))
     everywhere = {curve.benchmark for curve in result.curves if curve.leads}
     checks = (one.ab for one in every_benchmark().values() if one.ab)

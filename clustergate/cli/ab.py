@@ -162,7 +162,6 @@ def _write(
 
 
 def _checks() -> dict[str, AbCheck]:
-    """Return the checks by the names of what they measure, as they can be chosen."""
     benchmarks = every_benchmark().values()
     return {name: one.ab for one in benchmarks if one.ab for name in (one.ab.parts or (one.title,))}
 

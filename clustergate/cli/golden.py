@@ -62,7 +62,6 @@ def _pin(arguments: argparse.Namespace) -> int:
 
 
 def _pinned() -> list[str]:
-    """Return the stacks with a golden build; where there is none, say so."""
     stacks = builds.pinned_stacks(state_dir())
     if not stacks:
         print("nothing is pinned; `clustergate golden pin STACK` does")
@@ -116,7 +115,6 @@ def _each(stacks: list[str], do: Callable[[str], str]) -> int:
 
 
 def _line_of(golden: builds.Golden) -> str:
-    """Return one line of what is known of a golden build."""
     pinned = datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
     days = (datetime.datetime.now(datetime.timezone.utc) - pinned).days
     ago = f"{counted(days, 'day')} ago" if days else "today"

@@ -169,7 +169,6 @@ def _filled_up(line: bytes, columns: int) -> bytes:
 
 
 def _print(lines: Iterator[bytes], columns: list[str]) -> None:
-    """Print lines, those of a table below its head."""
     try:
         if columns:
             csv.writer(sys.stdout, lineterminator="\n").writerow(columns)

@@ -62,7 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _removed(one: Kept) -> Kept:
-    """Remove a run; return it, with the reason where it stays all the same."""
     try:
         listing.remove(one.run.run)
     except OSError as error:

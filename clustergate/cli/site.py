@@ -91,7 +91,6 @@ def print_schema(arguments: argparse.Namespace) -> int:
 
 
 def _read(file: Path | None, command: list[str]) -> str:
-    """Return the output of a command, or of a file that holds it."""
     if file is not None:
         try:
             return file.read_text(encoding="utf-8", errors="replace")
@@ -113,7 +112,6 @@ def _read(file: Path | None, command: list[str]) -> str:
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Write a new file, whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:

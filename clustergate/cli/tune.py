@@ -139,7 +139,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _manifests(site: Site, only: str | None) -> list[Manifest]:
-    """Return the manifests of the stacks to tune that are available here."""
     stacks = site.stacks_named([] if only is None else [only])
     manifests = [read_manifest(state_dir(), stack.name) for stack in stacks]
     available = [manifest for manifest in manifests if not manifest.unavailable]
@@ -150,7 +149,6 @@ def _manifests(site: Site, only: str | None) -> list[Manifest]:
 
 
 def _cores(node: Node, site: Site) -> int:
-    """Return the cores of this node, which must be one of the site's nodes."""
     cores = node.usable_cores
     if cores is None:
         raise ClustergateError("tune.no-cores")

@@ -210,7 +210,6 @@ def _undisturbed(record: CaseRecord) -> dict[str, list[float]]:
 
 
 def _why_not(figure: Figure) -> str:
-    """Return why a figure does not count, empty when it does."""
     if figure.judgement.verdict is Verdict.NO_REFERENCE and figure.estimate is not None:
         return ""
     return figure.judgement.sentence

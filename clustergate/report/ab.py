@@ -248,7 +248,6 @@ def _ratio(curve: Curve) -> Sketch:
 
 
 def _line(figure: Compared) -> dict[str, Any]:
-    """Return a figure as a row of the table of all."""
     c = figure.comparison
     more = f"{c.further_launches} more rounds" if c.further_launches else ""
     ends = () if c.low is None or c.high is None else (c.low, c.high, 100 * c.confidence)

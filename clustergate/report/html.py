@@ -441,7 +441,6 @@ def part_of(value: float, longest: float) -> float:
 
 
 def _case_view(anchor: str, case: Case) -> dict[str, Any]:
-    """Return a case with everything that the page says of it."""
     shared = _shared(case.figures)
     told = Counter(one for figure in case.figures for one in _sentences(figure))
     repeated = {sentence: n for sentence, n in told.items() if n >= _SHARED_FROM}
@@ -475,7 +474,6 @@ def _group_row(group: Group) -> tuple[str, str, str, Judgement]:
 
 
 def _shared(figures: Sequence[Figure]) -> Conditions:
-    """Return the conditions that all figures of a case have in common."""
     if not figures:
         return {}
     first = figures[0].conditions
@@ -487,7 +485,6 @@ def _shared(figures: Sequence[Figure]) -> Conditions:
 
 
 def _row(figure: Figure, shared: Conditions, repeated: Collection[str]) -> dict[str, Any]:
-    """Return a figure as a row: ``conditions`` are those that its neighbours do not share."""
     own = {key: value for key, value in figure.conditions.items() if key not in shared}
     size = str(own.pop("bytes", ""))
     reference, estimate = _fact(figure, "reference"), figure.estimate
@@ -508,7 +505,6 @@ def _row(figure: Figure, shared: Conditions, repeated: Collection[str]) -> dict[
 
 
 def _fact(figure: Figure, name: str) -> object:
-    """Return a fact of the first reason of a figure's verdict that has it."""
     facts = (reason.facts.get(name) for reason in figure.judgement.reasons)
     return next((fact for fact in facts if fact is not None), None)
 

@@ -327,7 +327,6 @@ def _showable(points: Sequence[Point], logarithmic: bool) -> list[Point]:
 
 
 def _places(sizes: Sequence[float]) -> dict[float, float]:
-    """Return where each size stands on the axis."""
     places = {size: math.log2(size) for size in sizes if size > 0}
     if sizes and sizes[0] == 0:
         smallest, largest = min(places.values(), default=0), max(places.values(), default=0)

@@ -177,7 +177,6 @@ class Campaign:
         return is_wanted and of_a_node < _FEWEST_OF_A_NODE
 
     def _further(self, screening: Screening, turn: int) -> list[Batch]:
-        """Return what is measured again because it is in doubt."""
         located = worth_settling(screening.located, len(self._names))
         random = np.random.default_rng([self._plan.seed, turn])
         batches: list[Batch] = []

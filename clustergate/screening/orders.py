@@ -140,7 +140,6 @@ def _program(manifest: Manifest, name: str) -> str:
 def _launcher(
     manifest: Manifest, layout: Layout, exports: Mapping[str, str] | None, pmi: str | None
 ) -> list[str]:
-    """Return the words that start ranks, on this node where there is nothing to export."""
     if exports is None:
         return [manifest.launcher, *launch_options(manifest.dialect, layout, HERE)]
     if pmi is not None:

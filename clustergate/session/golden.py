@@ -51,7 +51,6 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
 
 
 def _at(place: str, loaded: str) -> list[str]:
-    """Return the files below a place that the loader names."""
     words = (line.strip().partition(" => ") for line in loaded.splitlines() if line[:1].isspace())
     files = ((path or name).partition(" (0x")[0] for name, _, path in words)
     return [file for file in files if file.startswith(place)]
