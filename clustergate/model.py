@@ -511,13 +511,34 @@ class CaseRecord:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """One thing that was found: in which ``part`` of a run, its verdict, why, and ``of`` what."""
+
+    part: str
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    of: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Return of what it is, and why."""
+        return (f"{self.of}: " if self.of else "") + sentence_of(self.reasons)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        record = {"part": self.part, "verdict": self.verdict.value, "of": self.of}
+        return {**record, "reasons": list(map(plain, self.reasons))}
+
+
+@dataclass(frozen=True)
 class Run:
     """One run of the suite: ``started`` is ISO 8601 with its zone.
 
     ``fallback`` tells that no site config claims the machine, and that none was named; ``unjudged``
     are the references that are there and did not hold for what ran, ``beside`` one on who
     else worked on this node meanwhile, ``changes`` on what is otherwise on it since the run before.
-    ``strict``: a case that was too disturbed to be judged fails the run.
+    ``strict``: a case that was too disturbed to be judged fails the run. ``evidence`` is what was
+    found beside its cases, which fails it as it would keep a gate from opening.
     """
 
     run_id: str
@@ -533,6 +554,7 @@ class Run:
     beside: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     strict: bool = False
+    evidence: tuple[Evidence, ...] = ()
 
 
 # The time in a run's name is for people. The number orders runs, since clocks are set.

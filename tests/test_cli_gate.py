@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -15,7 +16,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
 from clustergate.gate.contract import contract_of
-from clustergate.gate.decision import Evidence, decide, of_cases
+from clustergate.gate.decision import decide, of_cases
 from clustergate.history.durations import seconds_last_time, seconds_taken
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
@@ -25,6 +26,7 @@ from clustergate.model import (
     CaseRecord,
     CaseState,
     ClustergateError,
+    Evidence,
     Figure,
     Judgement,
     Launch,
@@ -80,10 +82,12 @@ def kept(run_id: str, **what: Any) -> str:
     return run_id
 
 
-def keep_screening(run_id: str, system: str = "local", ended: bool = True) -> None:
+def keep_screening(
+    run_id: str, system: str = "local", ended: bool = True, by: str = "node with intel-mpi"
+) -> None:
     where = store.run_folder(run_id) / "screening"
     store.make_folder(where)
-    write_plan(where, Plan("abc", [], Budget(), 1, system=system, nodes=NAMES))
+    write_plan(where, Plan("abc", [], Budget(), 1, system=system, by=by, nodes=NAMES))
     values = {"pingpong_latency_us": 2.0}
     made = Launched("pingpong", 0, 0, Launch(0, 0.0, 1.0), nodes=("n1", "n2"), values=values)
     lines = [{"names": NAMES}, dataclasses.asdict(made), *([{"ended": True}] if ended else [])]
@@ -117,17 +121,19 @@ def test_what_a_check_took_is_its_launches_with_their_start_and_the_peaks_beside
 
 
 def test_the_last_screening_is_the_newest_finished_one_of_this_system() -> None:
-    assert last_screening("local", "node", "x") is None
+    by = "node with intel-mpi"
+    assert last_screening("local", by, "node", "x") is None
     keep_screening("20261101T000000Z-1")
     keep_screening("20261102T000000Z-1", system="other")
     keep_screening("20261103T000000Z-1", ended=False)
     keep_screening("20261104T000000Z-1")
-    found = last_screening("local", "node", without="20261104T000000Z-1")
+    keep_screening("20261105T000000Z-1", by="node with mpich")
+    found = last_screening("local", by, "node", without="20261104T000000Z-1")
     assert found is not None
     assert found[0].parent.name == "20261101T000000Z-1"
-    assert last_screening("local", "core", "x") is None
+    assert last_screening("local", by, "core", "x") is None
     (store.run_folder("20261101T000000Z-1") / "screening" / "plan.json").write_text("{")
-    assert last_screening("local", "node", without="20261104T000000Z-1") is None
+    assert last_screening("local", by, "node", without="20261104T000000Z-1") is None
 
 
 def screened(*args: object) -> tuple[Log, Screening]:
@@ -243,6 +249,50 @@ def test_it_does_not_open_when_something_was_left_out(
     assert "the gate will not open, whatever the results: " in said.err
     (page,) = state.glob("results/runs/*/gate.html")
     assert "left out" in page.read_text()
+
+
+def test_ci_is_told_why_it_did_not_open(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
+) -> None:
+    assert run_gate(monkeypatch, 100.0, "--stack", "mpich") == 2
+    (junit,) = state.glob("results/runs/*/junit.xml")
+    root = ElementTree.fromstring(junit.read_text())
+    wrong = [test.get("name") for test in root.iter("testcase") if test.find("error") is not None]
+    assert wrong == ["what must be judged"]
+    assert "left out by --stack" in str(root.findtext(".//error"))
+    assert run_gate(monkeypatch, 100.0) == 0
+    newest = max(state.glob("results/runs/*/junit.xml"), key=lambda path: path.parent.name)
+    root = ElementTree.fromstring(newest.read_text())
+    assert (root.get("failures"), root.get("errors")) == ("0", "0")
+
+
+def test_it_does_not_open_on_some_of_the_nodes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(sites.WITHOUT_NODES, "n[3-4]")
+    assert run_gate(monkeypatch, 100.0) == 2
+    said = capsys.readouterr()
+    told = (
+        "n[3-4] left out by --nodes or --exclude; run `clustergate gate` on all nodes, or exclude"
+    )
+    assert told in said.out
+    assert told in said.err
+
+
+def test_it_names_the_nodes_that_the_hostfile_excludes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
+) -> None:
+    hostfile = state / "local.txt"
+    hostfile.write_text("n[1-4] slots=2\nexclude n[2-3] 2026-11-22 slow in screening\n")
+    monkeypatch.setattr(sites, "hostfile_path", lambda system: hostfile)
+    # Who excludes it in the hostfile may leave it out as well.
+    monkeypatch.setenv(sites.WITHOUT_NODES, "n2")
+    assert run_gate(monkeypatch, 100.0) == 0
+    told = "not judged, excluded since 2026-11-22: slow in screening: n[2-3]"
+    assert told in capsys.readouterr().out.splitlines()
+    (page,) = state.glob("results/runs/*/gate.html")
+    assert "n[2-3]" in page.read_text()
+    assert json.loads((page.parent / "gate.json").read_text())["excluded"] == [told]
 
 
 def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
@@ -511,6 +561,9 @@ def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> No
     log, found = screened()
     assert wording.exit_status(log, found) == 0
     assert wording.exit_status(Log(NAMES, log.results, ended=False), found) == 2
+    alone = analyse(NAMES[:2], [result for result in log.results if result.nodes[0] in NAMES[:2]])
+    assert wording.exit_status(log, alone) == 2
+    assert wording.word_for(2, alone) == "NOTHING TO COMPARE"
     slow = tuple(
         Result((name,), "hpl", k, {"hpl_gflops": 50.0 if name == "n1" else 100.0})
         for k in range(9)

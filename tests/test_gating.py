@@ -11,7 +11,6 @@ from clustergate.gate.decision import (
     OPEN,
     UNJUDGED,
     Changed,
-    Evidence,
     against_run,
     against_screening,
     allot,
@@ -26,6 +25,7 @@ from clustergate.model import (
     Case,
     CaseState,
     Estimate,
+    Evidence,
     Figure,
     Judgement,
     Verdict,
@@ -137,6 +137,21 @@ def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() ->
     assert "on 1 May: 100 % worse on all nodes alike" in found.sentence or "99 %" in found.sentence
     better = against_screening(screening(bandwidth=24000.0), screening(), "1 May")
     assert {e.verdict for e in better} == {Verdict.PASS}
+
+
+def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
+    draw = np.random.default_rng(5)
+
+    def of_two(slower: float) -> Screening:
+        results = [
+            Result((NAMES[0], NAMES[1]), "pingpong", turn, {"pingpong_latency_us": one})
+            for turn, one in enumerate(2.0 * slower * draw.lognormal(0.0, 0.4, 6))
+        ]
+        return analyse(NAMES[:2], results)
+
+    for slower, worst in ((1.0, {Verdict.PASS}), (5.0, {Verdict.INCONCLUSIVE, Verdict.REGRESSION})):
+        (found,) = against_screening(of_two(slower), of_two(1.0), "1 May")
+        assert found.verdict in worst
 
 
 def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:

@@ -5,6 +5,7 @@ import datetime
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,29 @@ from clustergate.ab.contenders import parse_contender
 from clustergate.ab.gathering import Job
 from clustergate.ab.wholes import Cost, costs, faults
 from clustergate.benchmarks.registry import every_benchmark
+from clustergate.cli import running
 from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, decide
 from clustergate.gate.software import of_contest, same_build
 from clustergate.golden import builds
-from clustergate.model import BadRequest, Better, ClustergateError, Sample, Verdict
+from clustergate.model import (
+    BadRequest,
+    Better,
+    Case,
+    CaseState,
+    ClustergateError,
+    Evidence,
+    Figure,
+    Judgement,
+    Run,
+    Sample,
+    Verdict,
+)
+from clustergate.session import run as session_run
 from clustergate.session import software
 from clustergate.session.contest import Contest
+from clustergate.session.request import Request
 from clustergate.sites import configs as sites
+from clustergate.sites.modes import mode_named
 from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.wording.reasons import in_words, plain
 
@@ -249,6 +266,44 @@ def test_launches_that_fail_are_no_pass(monkeypatch) -> None:
     found = software.launched_in_turn(contest, Path("s.py"), "r", print)
     assert {one.verdict for one in found} == {Verdict.INVALID}
     assert "rank 1 ran another library" in [one.sentence for one in found]
+
+
+def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    request = Request(mode_named("maintenance"), sites.find("local"))
+    folder = store.run_folder("20261104T000000Z-r1")
+    figure = Figure("HPL", "rate", "", Better.HIGHER, {}, None, Judgement(Verdict.PASS, ()))
+    case = Case("HplCheck", "mpich", CaseState.RAN, figures=(figure,))
+    measured = Run(folder.name, "local", "maintenance", "2026-11-04T00:00:00+00:00", 1.0, (case,))
+    prepared = SimpleNamespace(
+        site=sites.load(request.site),
+        partitions=[],
+        measures=False,
+        earlier={},
+        expected=[],
+        taken_s={},
+        not_set_up={},
+        call=SimpleNamespace(report=folder / "reframe.json"),
+    )
+    slower = Evidence("software: mpich", Verdict.REGRESSION, (in_words("PingPong takes 1.2 x"),))
+    monkeypatch.setattr(session_run, "prepare", lambda *_, **__: prepared)
+    monkeypatch.setattr(session_run, "execute", lambda *_: 0)
+    monkeypatch.setattr(session_run, "collect", lambda *_: SimpleNamespace(records=[]))
+    monkeypatch.setattr(session_run, "judge", lambda *_: measured)
+    monkeypatch.setattr(software, "against_golden", lambda *_: ([slower], ["no golden openmpi"]))
+    now = datetime.datetime.now().astimezone()
+    assert running.run_and_tell(request, folder.name, now, resumes=True) == 1
+    said = capsys.readouterr().out
+    assert (folder / "summary.txt").read_text().startswith("\nREGRESSION: ")
+    for text in (said, (folder / "report.html").read_text()):
+        assert "PingPong takes 1.2 x" in text
+    assert "no golden openmpi" in said
+    assert "exit status 1: something is worse than its reference or its golden build" in said
+    assert json.loads((folder / "verdicts.json").read_text())["exit_status"] == 1
+    assert json.loads((folder / "ended.json").read_text())["verdict"] == "regression"
+    assert 'failures="1"' in (folder / "junit.xml").read_text()
 
 
 # --- with real ranks --------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 
 from clustergate import store
 from clustergate.cli import main
-from clustergate.gate.decision import Evidence, decide
-from clustergate.model import Verdict
+from clustergate.gate.decision import decide
+from clustergate.model import Evidence, Verdict
 from clustergate.report import ab
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.html import render_html

@@ -8,14 +8,15 @@ from clustergate.model import (
     Case,
     CaseState,
     Estimate,
+    Evidence,
     Figure,
     Judgement,
     Run,
     Verdict,
 )
 from clustergate.report.junit import render_junit
-from clustergate.verdicts.assembly import verdicts
-from clustergate.verdicts.judging import exit_status
+from clustergate.report.summary import status_of
+from clustergate.report.verdicts import as_json
 from clustergate.wording.reasons import in_words, reason
 
 # Attributes and order of children as in the schemas of Jenkins' xUnit plugin and of Ant.
@@ -188,14 +189,48 @@ def test_cases_of_one_name_are_told_apart():
         (case(state=CaseState.NOT_AVAILABLE, reasons=(in_words("no source"),)),),
         (case(figures=()),),
         (case(figures=(figure(),)),),
+        (case(figures=(figure(Verdict.INCONCLUSIVE),)),),
         (case(figures=(figure(Verdict.REGRESSION),)),),
         (case(figures=(figure(Verdict.IMPOSSIBLE),)), case(stack="openmpi", figures=(figure(),))),
     ],
 )
-def test_ci_and_the_exit_status_agree(cases):
-    root = rendered(*cases)
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {},
+        {"strict": True},
+        *({"evidence": (Evidence("software: mpich", v, (in_words("x"),)),)} for v in Verdict),
+    ],
+)
+def test_ci_and_the_exit_status_agree(cases, beside):
+    root = rendered(*cases, **beside)
     wrong = int(root.get("failures")) + int(root.get("errors"))
-    assert (wrong > 0) == (exit_status(verdicts(cases)) > 0)
+    status = status_of(run(*cases, **beside))
+    assert (wrong > 0) == (status > 0) == (as_json(run(*cases, **beside))["exit_status"] > 0)
+
+
+def test_what_a_strict_run_cannot_judge_is_an_error_that_says_why():
+    doubt = reason("node.shared", host="n1", lost_cores=0.9, stolen_cores=0.0, cores=2)
+    noisy = case(figures=(figure(Verdict.INCONCLUSIVE, "maybe slower", doubt=doubt),))
+    (test,) = rendered(noisy, strict=True).iter("testcase")
+    error = test.find("error")
+    assert error.get("type") == "inconclusive"
+    assert error.get("message").startswith("cannot be judged: 1 of 1 figures")
+    assert next(rendered(noisy).iter("testcase")).find("error") is None
+
+
+def test_what_was_found_beside_the_cases_is_a_suite_with_a_test_for_each_part():
+    found = [
+        Evidence("software: mpich", Verdict.PASS, (in_words("the same build"),)),
+        Evidence("software: openmpi", Verdict.INCONCLUSIVE, (in_words("too noisy"),)),
+        Evidence("software: openmpi", Verdict.REGRESSION, (in_words("PingPong is slower"),)),
+    ]
+    root = rendered(case(figures=(figure(),)), evidence=tuple(found))
+    same, slower = root[1]
+    assert [child.tag for child in same] == ["system-out"]
+    assert slower.get("name") == "software: openmpi"
+    assert slower.find("failure").get("message") == "PingPong is slower (and 1 more)"
+    assert slower.findtext("system-out").splitlines()[0] == "inconclusive: too noisy"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import datetime
 
 from clustergate import store
@@ -13,8 +12,9 @@ from clustergate.gate import decision as gating
 from clustergate.gate.before import last_run
 from clustergate.gate.contract import MODE, contract_of
 from clustergate.history.durations import seconds_last_time
-from clustergate.history.listing import GATE, SUMMARY
-from clustergate.model import ClustergateError, Verdict
+from clustergate.history.listing import GATE, JUNIT, SUMMARY
+from clustergate.launching.hostfiles import fold
+from clustergate.model import ClustergateError, Run, Verdict
 from clustergate.references.lookup import references_of
 from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
 from clustergate.session.placing import keep_out
@@ -67,10 +67,12 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     # SciPy takes longer to import than all other commands need.
     from clustergate.report import console
     from clustergate.report.gate import first_screen, render_gate
+    from clustergate.report.junit import render_junit
     from clustergate.session.software import against_golden
 
     chosen = taken(arguments.site)
     site = chosen.path
+    wishes = wished(arguments, site)
     described = sites.load(site)
     system = described.name
     before = arguments.before or last_run(system)
@@ -79,11 +81,14 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     # Whether it opened or not: only how long it took counts here.
     took_before = seconds_last_time(system, MODE)
     contract = contract_of(described, arguments.stack, arguments.budget, took_before)
+    by_hand, excluded = sites.nodes_out(system)
     if chosen.fallback:
         guessed = (f"the site config is a guess: {chosen.why}", "name it with `--site NAME`")
-        pairs = {(key.check, key.stack) for key in contract.required}
-        contract = dataclasses.replace(contract, left_out=dict.fromkeys(pairs, guessed))
-    wishes = wished(arguments, site)
+        contract = contract.with_nothing_judged(*guessed)
+    elif by_hand:
+        left = f"{fold(by_hand)} left out by --nodes or --exclude"
+        again = "run `clustergate gate` on all nodes, or exclude them in the hostfile"
+        contract = contract.with_nothing_judged(left, again)
     with Progress() as say:
         say_in_the_way(say, site, contract.stacks, software=True)
         now = datetime.datetime.now()
@@ -110,8 +115,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         results, cases = run_benchmarks(request, run_id, started, say)
         left_s = None
         if arguments.budget:
-            spent = datetime.datetime.now().astimezone() - started
-            left_s = parse_duration(arguments.budget) - spent.total_seconds()
+            left_s = parse_duration(arguments.budget) - _since_s(started)
         of_software, unpinned = against_golden(
             site, run_id, described, contract.stacks, left_s, kept_out, say
         )
@@ -131,11 +135,18 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
                 for one in items
             ],
             "waived": contract.notes,
+            "excluded": excluded,
             "site": str(chosen),
         },
     )
-    notes = [str(chosen), *contract.notes, *unpinned]
+    notes = [str(chosen), *contract.notes, *excluded, *unpinned]
     page = store.run_folder(run_id) / PAGE
+    judged = Run(
+        *(run_id, system, MODE, started.isoformat(timespec="seconds")),
+        *(_since_s(started), tuple(cases)),
+        evidence=tuple(evidence),
+    )
+    store.write_text(page.parent / JUNIT, render_junit(judged))
     first = first_screen(decision, run_id, cases)
     text = render_gate(first, evidence, system, started, page.parent, notes, items)
     store.write_text(page, text)
@@ -149,3 +160,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     ended = f"clustergate gate: exit status {decision.status}: {decision.sentence}"
     console.print_lines(["", *answer, f"page: {page}", ended])
     return decision.status
+
+
+def _since_s(started: datetime.datetime) -> float:
+    return (datetime.datetime.now().astimezone() - started).total_seconds()

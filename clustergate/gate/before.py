@@ -31,12 +31,13 @@ def last_run(system: str) -> str | None:
 
 
 def last_screening(
-    system: str, what: str, without: str, before: str | None = None, below: str = ""
+    system: str, by: str, what: str, without: str, before: str | None = None, below: str = ""
 ) -> tuple[Path, Screening] | None:
     """Return the newest finished screening of a system's nodes (or cores) but the one named.
 
-    Those of a gate that did not open are passed over; ``before`` names the only run to look at,
-    ``below`` where in the runs' folders the screening of a further partition lies.
+    It is ``by`` the same partition and stack. Those of a gate that did not open are passed over;
+    ``before`` names the only run to look at, ``below`` where in the runs' folders the screening of
+    a further partition lies.
     """
     for run_id in [before] if before else _runs():
         where = folder.screening_folder(run_id + below)
@@ -47,7 +48,7 @@ def last_screening(
         except PlanError:
             # It is another version's, or damaged: an older one will do.
             continue
-        if plan.system == system and log.ended and screening.what == what:
+        if (plan.system, plan.by, screening.what) == (system, by, what) and log.ended:
             return where, screening
     return None
 

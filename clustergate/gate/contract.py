@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,11 @@ class Contract:
     def judged_by(self, cases: Sequence[Case]) -> list[coverage.Item]:
         """Return what became of all that must be judged."""
         return coverage.items(modes.mode_named(MODE), self.required, cases, self.left_out)
+
+    def with_nothing_judged(self, why: str, remedy: str) -> Contract:
+        """Return a contract that finds faults, but by which the gate does not open, and why."""
+        pairs = {(key.check, key.stack) for key in self.required}
+        return dataclasses.replace(self, left_out=dict.fromkeys(pairs, (why, remedy)))
 
 
 _NOT_NAMED = ("left out by --stack", "run `clustergate gate` without --stack")

@@ -10,15 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from clustergate.model import Case, Verdict
+from clustergate.model import Case, Evidence, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.coverage import Item
-from clustergate.wording.reasons import Reason, plain, reason, sentence_of
+from clustergate.wording.reasons import Reason, reason
 from clustergate.wording.texts import DOUBT, doubts
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
@@ -34,30 +33,12 @@ _COUNTED = {
     Verdict.NO_REFERENCE: "gate.no-reference",
 }
 _NAMED = 12
+# By so much messages of unchanged machines differ from one hour to another (docs/verdicts.md).
+_HOURS_APART = math.log(2.0)
 # The least that screening and the benchmarks are given of a budget.
 _SCREENING_SHARE = 0.4
 _LONGEST_SCREENING_S = 1200.0
 _ALONE_S = 60.0
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One thing that was found: in which part of the gate, its verdict, why, and ``of`` what."""
-
-    part: str
-    verdict: Verdict
-    reasons: tuple[Reason, ...]
-    of: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """Return of what it is, and why."""
-        return (f"{self.of}: " if self.of else "") + sentence_of(self.reasons)
-
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        record = {"part": self.part, "verdict": self.verdict.value, "of": self.of}
-        return {**record, "reasons": list(map(plain, self.reasons))}
 
 
 @dataclass(frozen=True)
@@ -138,7 +119,8 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
     """Return where what is usual became worse since an earlier screening of ``when``.
 
     A slow-down that all nodes share is to be seen only so. A measure must be worse by more than
-    sound nodes may differ, and by more than its noise in either screening.
+    sound nodes may differ, and by more than its noise in either screening; one that is far worse
+    within that noise cannot be told.
     """
     evidence = []
     for key, measure in MEASURES.items():
@@ -147,10 +129,13 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
             continue
         worse_by = measure.level(new) - measure.level(old)
         noise = max(s.located[key].scale for s in (now, before))
-        beyond = worse_by > max(math.log(measure.tolerated), 4 * noise)
-        verdict = Verdict.REGRESSION if beyond else Verdict.PASS
+        verdict = Verdict.PASS
+        if worse_by > max(math.log(measure.tolerated), 4 * noise):
+            verdict = Verdict.REGRESSION
+        elif worse_by > _HOURS_APART:
+            verdict = Verdict.INCONCLUSIVE
         change = reason(
-            "screening.worse-than-last" if beyond else "screening.as-last",
+            "screening.as-last" if verdict is Verdict.PASS else "screening.worse-than-last",
             measure=measure.title,
             unit=measure.unit,
             now=new,
@@ -201,7 +186,6 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
 
 
 def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
-    """Return how many figures of each check with a stack have a verdict."""
     counts: Counter[str] = Counter()
     for case in cases:
         judgements = [*(f.judgement for f in case.figures), *(g.judgement for g in case.groups)]

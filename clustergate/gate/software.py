@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clustergate.ab.wholes import SIZE_RULED_OUT, TOLERATED, WHOLE_RULED_OUT, Cost, Fault
-from clustergate.gate.decision import Evidence, worse_ones
-from clustergate.model import Verdict
+from clustergate.gate.decision import worse_ones
+from clustergate.model import Evidence, Verdict
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST, RATHER_SLOWER, SLOW_LAUNCHES
 from clustergate.wording.reasons import Reason, reason

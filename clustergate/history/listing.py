@@ -22,7 +22,7 @@ from clustergate.wording.reasons import Reason, reason
 ASKED, ENDED, LOCK = "asked.json", "ended.json", "lock"
 MADE = "made.json"
 """What ``keep_made`` noted of a run that is not one of a mode."""
-VERDICTS, GATE, SUMMARY = "verdicts.json", "gate.json", "summary.txt"
+VERDICTS, GATE, SUMMARY, JUNIT = "verdicts.json", "gate.json", "summary.txt", "junit.xml"
 _PAGES = ("gate.html", "report.html", "ab.html", "screening.html")
 """What a browser shows of a run, the page with the answer first."""
 # Also of runs made before they noted it themselves.

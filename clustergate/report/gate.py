@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate.gate.contract import MODE
-from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision, Evidence
-from clustergate.model import Case, Verdict
+from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision
+from clustergate.model import Case, Evidence, Verdict
 from clustergate.report import page, summary
-from clustergate.report.summary import Cause, FirstScreen
+from clustergate.report.summary import FirstScreen
 from clustergate.verdicts.coverage import Item
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
@@ -30,17 +30,10 @@ def first_screen(decision: Decision, run_id: str, cases: Sequence[Case] = ()) ->
         _LOOKS[decision.status],
         decision.word,
         MEANINGS[decision.status],
-        list(map(_cause, decision.evidence)),
+        list(map(summary.cause_of, decision.evidence)),
         [step],
         [("clustergate gate", decision.status, decision.word.lower())],
     )
-
-
-def _cause(one: Evidence) -> Cause:
-    short = "; ".join(why.without_remedy for why in one.reasons)
-    where = ": ".join(filter(None, [one.part, one.of]))
-    told = "; ".join(map(str, one.reasons))
-    return Cause(one.verdict.name.lower(), one.verdict.value, where, told, short)
 
 
 def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
@@ -95,7 +88,6 @@ def render_gate(
 
 
 def _links(folder: Path) -> list[tuple[str, str]]:
-    """Return titles and files of the pages in the folder of a run."""
     pages = [("the screening, with its heat map", folder / "screening" / "screening.html")]
     pages += [
         (f"the screening of {path.parents[1].name}", path)

@@ -2,8 +2,9 @@
 
 A regression is a failure. What did not run, did not prove itself or cannot be is an error: the
 measurement is at fault there and not what was measured. No reference and "inconclusive" are told in
-the output of a test case that passes, as ``clustergate check`` counts them. The text of a
-failure ends with the codes and facts of its reasons, a line each.
+the output of a test case that passes, as ``clustergate check`` counts them; of a strict run a case
+that cannot be judged is an error. What was found beside the cases is a suite, in which fails what
+fails a gate. The text of a failure ends with the codes and facts of its reasons, a line each.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
-from clustergate.model import Case, CaseState, Figure, Group, Run, Verdict
-from clustergate.verdicts.assembly import verdicts, wrong_in
+from clustergate.model import Case, CaseState, Evidence, Figure, Group, Run, Verdict
+from clustergate.verdicts.assembly import is_undecided, wrong_in
 from clustergate.verdicts.judging import exit_status
 from clustergate.wording.notation import number, printable
-from clustergate.wording.reasons import reason
-from clustergate.wording.texts import DOUBTFUL, doubt_lines, figure_name, group_name, shape
+from clustergate.wording.reasons import Reason, reason, sentence_of
+from clustergate.wording.texts import (
+    DOUBTFUL,
+    doubt_lines,
+    doubts,
+    figure_name,
+    group_name,
+    shape,
+)
 
 
 def render_junit(run: Run) -> str:
@@ -29,11 +37,14 @@ def render_junit(run: Run) -> str:
     """
     root = ElementTree.Element("testsuites", name=printable(f"clustergate {run.mode}"))
     suites = [
-        _suite(run, stack, [case for case in run.cases if case.stack == stack])
+        _suite_of(run, stack, [case for case in run.cases if case.stack == stack])
         for stack in sorted({case.stack for case in run.cases})
     ]
-    if not any(suite.get("failures") != "0" or suite.get("errors") != "0" for suite in suites):
-        suites += _suite_of_the_run(run)
+    evidence = list(run.evidence)
+    if not any(case.figures or case.groups or case.state.broken for case in run.cases):
+        evidence.append(Evidence("run", Verdict.INVALID, (reason("run.empty"),)))
+    if evidence:
+        suites.append(_suite(run, "run", list(_tests_of(evidence))))
     root.extend(suites)
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
@@ -43,15 +54,7 @@ def render_junit(run: Run) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suite_of_the_run(run: Run) -> list[ElementTree.Element]:
-    """Return what is wrong with a run in which no case is wrong: nothing was measured at all."""
-    if exit_status(verdicts(run.cases)) == 0:
-        return []
-    case = Case("clustergate", run.system, CaseState.MISSING, (reason("run.empty"),))
-    return [_suite(run, "run", [case])]
-
-
-def _suite(run: Run, stack: str, cases: Sequence[Case]) -> ElementTree.Element:
+def _suite_of(run: Run, stack: str, cases: Sequence[Case]) -> ElementTree.Element:
     taken: Counter[tuple[str, str]] = Counter()
     tests = []
     for case in cases:
@@ -59,17 +62,35 @@ def _suite(run: Run, stack: str, cases: Sequence[Case]) -> ElementTree.Element:
         taken[case.check, name] += 1
         # Readers take test cases of one name for one.
         place = taken[case.check, name]
-        tests.append(_test(case, name if place == 1 else f"{name} ({place})"))
+        told = name if place == 1 else f"{name} ({place})"
+        tests.append(_test(case, told, strict=run.strict))
+    return _suite(run, stack, tests, sum(case.duration_s for case in cases))
+
+
+def _tests_of(evidence: Sequence[Evidence]) -> Iterator[ElementTree.Element]:
+    for part in dict.fromkeys(one.part for one in evidence):
+        of_part, name = [one for one in evidence if one.part == part], printable(part)
+        test = ElementTree.Element("testcase", classname=name, name=name, time="0.000")
+        against = [one for one in of_part if exit_status([one.verdict], "gate")]
+        _add_outcome(test, [(one.verdict, one.sentence, one.reasons) for one in against])
+        lines = [f"{one.verdict.value}: {one.sentence}" for one in of_part]
+        ElementTree.SubElement(test, "system-out").text = printable("\n".join(lines))
+        yield test
+
+
+def _suite(
+    run: Run, name: str, tests: Sequence[ElementTree.Element], seconds: float = 0.0
+) -> ElementTree.Element:
     suite = ElementTree.Element(
         "testsuite",
-        name=printable(stack),
+        name=printable(name),
         hostname=printable(run.system),
         timestamp=_timestamp(run.started),
         tests=str(len(tests)),
         failures=_count(tests, "failure"),
         errors=_count(tests, "error"),
         skipped=_count(tests, "skipped"),
-        time=f"{sum(case.duration_s for case in cases):.3f}",
+        time=f"{seconds:.3f}",
     )
     suite.extend(tests)
     return suite
@@ -85,7 +106,7 @@ def _count(tests: Sequence[ElementTree.Element], outcome: str) -> str:
     return str(sum(test.find(outcome) is not None for test in tests))
 
 
-def _test(case: Case, name: str) -> ElementTree.Element:
+def _test(case: Case, name: str, *, strict: bool) -> ElementTree.Element:
     test = ElementTree.Element(
         "testcase",
         classname=printable(case.check),
@@ -95,7 +116,7 @@ def _test(case: Case, name: str) -> ElementTree.Element:
     if case.state is CaseState.NOT_AVAILABLE:
         ElementTree.SubElement(test, "skipped", message=printable(case.reason))
     else:
-        _add_outcome(test, case)
+        _add_outcome(test, _complaints(case, strict=strict))
     output = [*doubt_lines([case]), *(_group_line(group) for group in case.groups)]
     output += [_line(figure) for figure in case.figures] + list(case.notes)
     output += [f"by hand: {case.command}"] if case.command else []
@@ -104,14 +125,24 @@ def _test(case: Case, name: str) -> ElementTree.Element:
     return test
 
 
-def _add_outcome(test: ElementTree.Element, case: Case) -> None:
-    """Add what is wrong with a case as one element: readers want no more of them in a test case."""
-    complaints = [
+_Complaint = tuple[Verdict, str, Sequence[Reason]]
+
+
+def _complaints(case: Case, *, strict: bool) -> list[_Complaint]:
+    complaints: list[_Complaint] = [
         (judgement.verdict, f"{called}: {judgement.sentence}", judgement.reasons)
         for called, judgement in wrong_in(case)
     ]
     if case.state.broken:
         complaints.append((Verdict.INVALID, f"{case.state.value}: {case.reason}", case.reasons))
+    if strict and not complaints and is_undecided(case):
+        why = doubts([case]) or case.figures[0].judgement.reasons
+        complaints.append((Verdict.INCONCLUSIVE, f"cannot be judged: {sentence_of(why)}", why))
+    return complaints
+
+
+def _add_outcome(test: ElementTree.Element, complaints: list[_Complaint]) -> None:
+    """Add what is wrong as one element: readers want no more of them in a test case."""
     if not complaints:
         return
     complaints.sort(key=lambda complaint: -complaint[0].severity)

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
-from clustergate.model import Better, Case, CaseState, Figure, Judgement, Run, Verdict, worst
+from clustergate.model import (
+    Better,
+    Case,
+    CaseState,
+    Evidence,
+    Figure,
+    Judgement,
+    Run,
+    Verdict,
+    worst,
+)
 from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
 from clustergate.verdicts.judging import exit_status
 from clustergate.wording.notation import counted, number
@@ -25,9 +35,9 @@ from clustergate.wording.texts import (
 
 EXIT_MEANINGS = {
     0: "no fault found",
-    1: "a figure is worse than its reference",
-    2: "a case did not run, was not proven or, with --strict, was disturbed, or a figure exceeds a "
-    "physical limit",
+    1: "something is worse than its reference or its golden build",
+    2: "a case did not run, was not proven or, with --strict, was disturbed, a figure exceeds a "
+    "physical limit, or software was not held against its golden build",
 }
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
 CAUSES_SHOWN = 5
@@ -92,8 +102,8 @@ class FirstScreen:
 def first_screen(run: Run) -> FirstScreen:
     """Return what is said first of a run; of ``gate`` only where it would say something else."""
     judged = verdicts(run.cases)
-    verdict = worst(judged)
-    check, gate = status_of(run), exit_status(judged, "gate")
+    both = [*judged, *(one.verdict for one in run.evidence)]
+    verdict, check, gate = worst(both), status_of(run), exit_status(both, "gate")
     exits = [("clustergate check", check, EXIT_MEANINGS[check])]
     exits += [("clustergate gate", gate, _GATE_MEANING)] if gate != check else []
     counts = Counter(judged)
@@ -114,9 +124,11 @@ def first_screen(run: Run) -> FirstScreen:
 
 
 def status_of(run: Run) -> int:
-    """Return the exit status of a run; a strict one fails where a whole case was disturbed."""
-    status = exit_status(verdicts(run.cases))
-    return 2 if run.strict and not status and any(map(is_undecided, run.cases)) else status
+    """Return the exit status of a run: the worst of its cases and of what was found beside them."""
+    undecided = run.strict and any(map(is_undecided, run.cases))
+    beside = exit_status([one.verdict for one in run.evidence], "gate")
+    statuses = {2 * undecided, exit_status(verdicts(run.cases)), beside}
+    return 1 if 1 in statuses else max(statuses)
 
 
 def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:
@@ -194,6 +206,7 @@ def causes(run: Run) -> list[Cause]:
     """Return why the verdict is what it is, the worst first; no cause is told twice."""
     return [
         *map(_of_trouble, troubles(run.cases)),
+        *(cause_of(one) for one in run.evidence if one.verdict is not Verdict.PASS),
         *_unsure_groups(run.cases),
         *map(_not_judged, run.unjudged),
         *_doubts(run),
@@ -205,6 +218,13 @@ def _cause(
     verdict: Verdict, where: str, sentence: str, short: str, case: Case | None = None
 ) -> Cause:
     return Cause(verdict.name.lower(), verdict.value, where, sentence, short, case)
+
+
+def cause_of(one: Evidence) -> Cause:
+    """Return a piece of evidence as the cause of a verdict."""
+    short = "; ".join(why.without_remedy for why in one.reasons)
+    where = ": ".join(filter(None, [one.part, one.of]))
+    return _cause(one.verdict, where, "; ".join(map(str, one.reasons)), short)
 
 
 def _not_judged(why: Reason) -> Cause:

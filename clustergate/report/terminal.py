@@ -17,6 +17,7 @@ from clustergate.report.summary import (
     EXIT_MEANINGS,
     WHY_ABOVE_PEAK,
     HeadlineRow,
+    cause_of,
     first_screen,
     headlines,
     status_of,
@@ -46,6 +47,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
         *_detectable(run.cases),
         *run.changes,
         *run.notes,
+        *(str(cause_of(one)) for one in run.evidence),
         _last_line(run.cases, status_of(run)),
     ]
     write_lines(out, below, wraps=wraps)

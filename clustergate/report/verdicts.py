@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from clustergate.model import Case, Figure, Group, Judgement, Run
+from clustergate.report.summary import status_of
 from clustergate.wording.reasons import Reason, plain
 from clustergate.wording.texts import figure_name, group_name
 
@@ -23,6 +24,8 @@ def as_json(run: Run) -> dict[str, Any]:
         "started": run.started,
         "cases": list(map(_case, run.cases)),
         "unjudged": _reasons(run.unjudged),
+        "evidence": [one.plain() for one in run.evidence],
+        "exit_status": status_of(run),
     }
     return {key: _finite(value) for key, value in document.items()}
 

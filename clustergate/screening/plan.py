@@ -34,8 +34,9 @@ AT_ONCE = 256
 class Plan(JobPlan):
     """All that the job of a screening does.
 
-    ``system`` is screened. ``nodes`` are names; of a ``scheduled`` job only those that were given
-    to it, all of them where none are named. ``foreseen`` is how many nodes there should be.
+    ``system`` is screened, ``by`` which partition and stack. ``nodes`` are names; of a
+    ``scheduled`` job only those that were given to it, all of them where none are named.
+    ``foreseen`` is how many nodes there should be.
     ``switches`` are the switch of each node as far as it is known, ``excluded`` why others take no
     part. ``what`` says what is screened: nodes, or the cores of one. The contenders' names say how
     their output is read: ``peaks``, ``hpl`` or ``pingpong``. ``rounds`` None stands for all pairs.
@@ -44,6 +45,7 @@ class Plan(JobPlan):
     """
 
     system: str = ""
+    by: str = ""
     nodes: Sequence[str] = ()
     what: str = "node"
     scheduled: bool = False

@@ -67,6 +67,7 @@ def plan_screening(
     return Plan(
         nonce=nonce,
         system=partition.system,
+        by=f"{partition.name} with {manifest.stack}",
         nodes=usable,
         ranks_per_node=partition.cores_per_node,
         contenders=contenders,

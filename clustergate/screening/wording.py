@@ -15,15 +15,14 @@ _VERDICTS = {0: "NO FAULTS FOUND", 1: "FAULTS FOUND", 2: "INCONCLUSIVE"}
 
 def word_for(status: int, screening: Screening) -> str:
     """Return the screening in a word or two."""
-    if status == 0 and len(screening.names) < FEWEST:
-        return "NOTHING TO COMPARE"
-    return _VERDICTS[status]
+    few = status == 2 and len(screening.names) < FEWEST and not screening.doubts
+    return "NOTHING TO COMPARE" if few else _VERDICTS[status]
 
 
 MEANINGS = {
     0: "no faults found",
     1: "faults found",
-    2: "not everything was measured, or a doubt is left",
+    2: "not everything was measured or can be compared, or a doubt is left",
 }
 
 
@@ -32,7 +31,8 @@ def exit_status(log: Log, screening: Screening) -> int:
     if screening.findings:
         return 1
     unmeasured = any(located.unmeasured for located in screening.located.values())
-    return 2 if screening.doubts or unmeasured or not log.ended else 0
+    few = len(screening.names) < FEWEST
+    return 2 if few or screening.doubts or unmeasured or not log.ended else 0
 
 
 def found_in(where: Path) -> str:

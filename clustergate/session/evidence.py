@@ -11,9 +11,9 @@ from clustergate.ab.sample_sets import compare_sets, from_run
 from clustergate.gate import decision as gating
 from clustergate.gate.before import last_screening
 from clustergate.gate.contract import Contract
-from clustergate.gate.decision import Changed, Evidence
+from clustergate.gate.decision import Changed
 from clustergate.history.trends import day_and_time
-from clustergate.model import Case, ClustergateError, Verdict
+from clustergate.model import Case, ClustergateError, Evidence, Verdict
 from clustergate.screening import folder, planning
 from clustergate.session.prepare import Say
 from clustergate.session.request import Request
@@ -62,7 +62,8 @@ def screen_partitions(
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
             continue
         items = gating.of_screening(screening, ended=log.ended)
-        if earlier := last_screening(site.name, screening.what, run_id, before, below):
+        by = f"{partition.name} with {stack}"
+        if earlier := last_screening(site.name, by, screening.what, run_id, before, below):
             when = day_and_time(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
             items += gating.against_screening(screening, earlier[1], when)
         evidence += [

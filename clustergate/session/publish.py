@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate import store
-from clustergate.history.listing import SUMMARY
+from clustergate.history.listing import GATE, JUNIT, SUMMARY
 from clustergate.model import Run
 from clustergate.session import resuming
 
@@ -37,7 +37,9 @@ def with_reports(finished: Run, folder: Path, history: History) -> Run:
 
     try:
         store.write_text(folder / "report.html", render_html(finished, history))
-        store.write_text(folder / "junit.xml", render_junit(finished))
+        # A gate writes it with its answer: one that is killed before has none.
+        if not (folder / GATE).exists():
+            store.write_text(folder / JUNIT, render_junit(finished))
         summary = terminal.render(finished, width=console.WIDTH_WHEN_PIPED)
         store.write_text(folder / SUMMARY, summary)
         store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))

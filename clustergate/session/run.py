@@ -1,4 +1,4 @@
-"""A run from end to end: prepare, execute, collect, judge, publish."""
+"""A run from end to end: prepare, execute, collect, judge, compare with golden builds, publish."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import os
 
+from clustergate.gate.contract import MODE
 from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.model import Run
 from clustergate.session.collect import collect
@@ -53,4 +54,18 @@ def run_session(
         told = here and prepared.measures
         who = tuple(watch.sentences(more_than_cores=lost)) if told else ()
         judged = dataclasses.replace(judge(prepared, collected), beside=who)
-        return publish(judged, prepared.call.report.parent)
+    if is_against_golden(request):
+        # SciPy takes longer to import than all other commands need.
+        from clustergate.session.software import against_golden
+
+        site, options = prepared.site, request.options
+        stacks = [stack.name for stack in site.stacks_named(request.stacks)]
+        found, notes = against_golden(request.site, run_id, site, stacks, None, options, say)
+        notes = (*judged.notes, *notes)
+        judged = dataclasses.replace(judged, evidence=tuple(found), notes=notes)
+    return publish(judged, prepared.call.report.parent)
+
+
+def is_against_golden(request: Request) -> bool:
+    """Tell whether golden builds are launched behind the cases: where all of maintenance is run."""
+    return request.mode.name == MODE and not request.checks

@@ -14,9 +14,8 @@ from clustergate.ab.results import absences
 from clustergate.ab.wholes import costs, faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.gate import software
-from clustergate.gate.decision import Evidence
 from clustergate.golden import builds as golden
-from clustergate.model import ClustergateError, Verdict
+from clustergate.model import ClustergateError, Evidence, Verdict
 from clustergate.paths import state_dir
 from clustergate.session.contest import Contest, measure_contest, number_of_jobs
 from clustergate.session.prepare import Say
