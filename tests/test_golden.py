@@ -181,6 +181,16 @@ def test_what_others_installed_is_held_in_place(tmp_path):
         builds.require_unchanged(state, "mpich")
 
 
+def test_programs_that_were_compiled_anew_with_a_library_in_place_are_another_build(tmp_path):
+    build(tmp_path, provider="modules")
+    pinned(tmp_path)
+    again = build(tmp_path, "ba9876543210", provider="modules")
+    assert builds.differences(tmp_path, "mpich") == []
+    replace(Path(again.programs["xhpl"].path), "of another compiler")
+    (changed,) = builds.differences(tmp_path, "mpich")
+    assert changed.endswith("/bin/xhpl")
+
+
 def test_a_stack_that_does_not_prove_itself_is_not_pinned(tmp_path):
     build(tmp_path)
 

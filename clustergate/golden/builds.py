@@ -218,8 +218,13 @@ def differences(state: Path, stack: str) -> list[str]:
     hashes = contents.hashes(contents.tree(state, roots), known)
     now = {str(Path(name).relative_to(state)): sha256 for name, sha256 in hashes.items()}
     moved = contents.relocated(today, state, str(home.relative_to(state))) if roots else today
+    then_files = golden.tree
+    if not golden.roots:
+        # What stays in place is otherwise where its programs were compiled anew.
+        then_files = {name: golden.held.get(name, "") for name in contents.files_of(then)}
+        now = contents.hashes(map(Path, contents.files_of(today)))
     pairs = (
-        (contents.without_keys(golden.tree), contents.without_keys(now)),
+        (contents.without_keys(then_files), contents.without_keys(now)),
         (contents.settings_of(then), contents.settings_of(moved)),
     )
     return [name for before, after in pairs for name in contents.changes(before, after)]
