@@ -325,6 +325,17 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     )
 
 
+def test_it_does_not_open_a_machine_that_another_site_config_claims(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "as named, although beta claims this machine, b1"
+    monkeypatch.setattr(
+        gate, "taken", lambda name: sites.Choice(sites.find("local"), why, disputed=True)
+    )
+    assert run_gate(monkeypatch, 100.0) == 2
+    assert f"the site config is {why}; run `clustergate gate` on" in capsys.readouterr().out
+
+
 def site_with(waived: Any, *partitions: dict[str, Any]) -> Site:
     stacks = [sites.stack("mpich"), sites.stack("openmpi", waived=waived)]
     node = {"name": "a", "scheduler": "local", "launcher": "clustergate"}

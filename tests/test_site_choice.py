@@ -175,7 +175,13 @@ def test_the_published_systems_claim_no_machine(desk):
 def test_what_is_named_is_taken_and_what_speaks_against_it_is_said(folder, named, host, told):
     add(folder, "alpha", "node1")
     (folder / "site_configs" / "broken.py").write_text("(")
-    assert sites.choose(named, host, {"SLURM_JOB_ID": "1"}).why == told
+    chosen = sites.choose(named, host, {"SLURM_JOB_ID": "1"})
+    assert (chosen.why, chosen.disputed) == (told, False)
+    add(folder, "beta", "node2")
+    assert sites.choose("alpha", "node2", {}).disputed
+    # On a machine of both somebody has to say which.
+    add(folder, "gamma", "node[12]")
+    assert not sites.choose("gamma", "node2", {}).disputed
 
 
 COMMANDS = [

@@ -85,6 +85,9 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     if chosen.fallback:
         guessed = (f"the site config is a guess: {chosen.why}", "name it with `--site NAME`")
         contract = contract.with_nothing_judged(*guessed)
+    elif chosen.disputed:
+        elsewhere = f"run `clustergate gate` on a machine that the hostnames of {system} match"
+        contract = contract.with_nothing_judged(f"the site config is {chosen.why}", elsewhere)
     elif by_hand:
         left = f"{fold(by_hand)} left out by --nodes or --exclude"
         again = "run `clustergate gate` on all nodes, or exclude them in the hostfile"

@@ -421,12 +421,14 @@ def whole_name(pattern: str) -> str:
 class Choice:
     """A site config, and why it was taken.
 
-    ``fallback`` tells that nothing speaks for it but that no other one claims the machine.
+    ``fallback`` tells that nothing speaks for it but that no other one claims the machine,
+    ``disputed`` that another one does, and it does not.
     """
 
     path: Path
     why: str
     fallback: bool = False
+    disputed: bool = False
 
     def __str__(self) -> str:
         return f"site {self.path.stem}, {self.why} ({self.path})"
@@ -450,7 +452,8 @@ def choose(
         path = files.get(name) or Path(name).resolve()
         if name not in files and not path.is_file():
             raise SiteError("input.unknown-name", kind="site config", name=name, known=[*files])
-        return Choice(path, f"as named{_mismatch(path, files, hostname)}")
+        mismatch, disputed = _mismatch(path, files, hostname)
+        return Choice(path, f"as named{mismatch}", disputed=disputed)
     claims = {
         path: pattern
         for stem, path in files.items()
@@ -497,8 +500,8 @@ def _of_a_paper(path: Path) -> bool:
     )
 
 
-def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> str:
-    """Return how the hostnames contradict the choice of a named site config, if they do."""
+def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> tuple[str, bool]:
+    """Return how hostnames contradict the choice of a named site config, and whether all do."""
 
     def claimed(by: Path) -> bool | None:
         # One that is damaged must not stand in the way of another that is named.
@@ -509,8 +512,10 @@ def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> str:
 
     others = [stem for stem, by in files.items() if stem != FALLBACK and by != path and claimed(by)]
     if others:
-        return f", although {', '.join(others)} claims this machine, {hostname}"
-    return f", although its hostnames do not match {hostname}" if claimed(path) is False else ""
+        told = f", although {', '.join(others)} claims this machine, {hostname}"
+        return told, claimed(path) is False
+    unmatched = claimed(path) is False
+    return f", although its hostnames do not match {hostname}" * unmatched, False
 
 
 def find(name: str | None = None, hostname: str | None = None) -> Path:
