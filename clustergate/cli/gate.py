@@ -82,16 +82,15 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     took_before = seconds_last_time(system, MODE)
     contract = contract_of(described, arguments.stack, arguments.budget, took_before)
     by_hand, excluded = sites.nodes_out(system)
+    why, remedy = "", "run `clustergate gate` on all nodes, or exclude them in the hostfile"
     if chosen.fallback:
-        guessed = (f"the site config is a guess: {chosen.why}", "name it with `--site NAME`")
-        contract = contract.with_nothing_judged(*guessed)
+        why, remedy = f"the site config is a guess: {chosen.why}", "name it with `--site NAME`"
     elif chosen.disputed:
-        elsewhere = f"run `clustergate gate` on a machine that the hostnames of {system} match"
-        contract = contract.with_nothing_judged(f"the site config is {chosen.why}", elsewhere)
+        why, remedy = f"the site config is {chosen.why}", "run `clustergate gate` on its machines"
     elif by_hand:
-        left = f"{fold(by_hand)} left out by --nodes or --exclude"
-        again = "run `clustergate gate` on all nodes, or exclude them in the hostfile"
-        contract = contract.with_nothing_judged(left, again)
+        why = f"{fold(by_hand)} left out by --nodes or --exclude"
+    if why:
+        contract = contract.with_nothing_judged(why, remedy)
     with Progress() as say:
         say_in_the_way(say, site, contract.stacks, software=True)
         now = datetime.datetime.now()

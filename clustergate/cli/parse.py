@@ -161,7 +161,6 @@ def _as_csv(source: str, rows: Iterable[Row], columns: dict[str, None]) -> str:
 
 
 def _filled_up(line: bytes, columns: int) -> bytes:
-    """Return a line of a table with empty cells for the columns that were found later."""
     if not line.endswith(b"\0\n"):
         return line
     cells, _, known = line[:-2].rpartition(b",")

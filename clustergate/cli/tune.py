@@ -348,7 +348,6 @@ def _worth_row(worth: Worth) -> tuple[str, ...]:
 
 
 def _kernel_rows(kernels: runs.Kernels | None, chosen: str) -> Iterator[tuple[str, ...]]:
-    """Yield the gain over kernels too slow for a run of HPL."""
     if kernels is None:
         return
     name = chosen or kernels.own

@@ -54,7 +54,6 @@ def last_screening(
 
 
 def _runs() -> Iterator[str]:
-    """Yield the stored runs, the newest first, without those of a gate that did not open."""
     for _, path in reversed(in_order()):
         if not _shut(path):
             yield path.name

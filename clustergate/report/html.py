@@ -115,7 +115,6 @@ def _value_before(history: History) -> ValueBefore:
 
 
 def _machine(state: Mapping[str, Any]) -> str:
-    """Return in one line what the node is, as far as it tells."""
     groups: Mapping[str, Any] = state.get("fingerprint") or {}
     hardware, software = (groups.get(name) or {} for name in ("hardware", "software"))
     kernel = (groups.get("kernel") or {}).get("release")
@@ -330,7 +329,6 @@ def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
 
 
 def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequence[str]]]]]:
-    """Return the trends of each case as (name, line, numbers)."""
     by_case: dict[str, list[tuple[str, Markup, Sequence[str]]]] = {}
     for trend in history.trends[:TRENDS_AT_MOST]:
         started = [moment.started for moment in trend.moments]
@@ -510,7 +508,6 @@ def _fact(figure: Figure, name: str) -> object:
 
 
 def _sentences(figure: Figure) -> list[str]:
-    """Return what a figure's row has to say beside its columns."""
     reasons = figure.judgement.reasons
     told = (one.remedy if one.code in _IN_COLUMNS else str(one) for one in reasons)
     return [sentence for sentence in told if sentence]
@@ -521,7 +518,6 @@ def _how_many(count: int, figures: int) -> str:
 
 
 def _conditions(conditions: Conditions) -> str:
-    """Return conditions in one line; an empty one says nothing."""
     words = {True: "yes", False: "no"}
     return ", ".join(
         f"{key} {words[value] if isinstance(value, bool) else value}"

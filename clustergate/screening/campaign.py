@@ -152,7 +152,6 @@ class Campaign:
                 yield self._pair, self._named(members)
 
     def _of_the_noisy(self, screening: Screening, repeats: Iterator[Batch]) -> list[Batch]:
-        """Return the next of what is measured again because too little could be seen."""
         if len(self._names) < FEWEST:
             return []
         accused = bool(screening.findings)

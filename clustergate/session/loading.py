@@ -74,7 +74,6 @@ def _while_loading(error: BaseException | None) -> bool:
 
 
 def _sentence(error: BaseException | None, message: str) -> str:
-    """Return why a test was left out: the error with its line, or what ReFrame says."""
     if isinstance(error, ClustergateError):
         # A setting that a check asks for when it loads, such as the process counts.
         return str(error)

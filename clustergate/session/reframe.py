@@ -307,7 +307,6 @@ def _build_failure(case: dict[str, Any]) -> str:
 
 
 def _full_disk(folder: str | None) -> str:
-    """Return a job's folder where its disk is full: the job may not have said so."""
     try:
         free = shutil.disk_usage(folder or "").free
     except OSError:

@@ -171,7 +171,6 @@ def _described(
     stacks: Sequence[Stack | Mapping[str, Any]],
     source: Source,
 ) -> dict[str, Any]:
-    """Return what a site config says in ReFrame's form, once it is seen to be right."""
     own = [stack for system in systems if isinstance(system, Site) for stack in system.stacks]
     said = {
         "systems": [to_reframe(system) for system in systems],
@@ -514,8 +513,7 @@ def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> tuple[str
     if others:
         told = f", although {', '.join(others)} claims this machine, {hostname}"
         return told, claimed(path) is False
-    unmatched = claimed(path) is False
-    return f", although its hostnames do not match {hostname}" * unmatched, False
+    return f", although its hostnames do not match {hostname}" * (claimed(path) is False), False
 
 
 def find(name: str | None = None, hostname: str | None = None) -> Path:

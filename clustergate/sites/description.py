@@ -628,7 +628,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _meant(key: str, known: Mapping[str, Any], owner: str) -> Reason:
-    """Return that there is no such key, and what was meant by it."""
     # Extras are easily written one level too high.
     below = _mapping(known.get("extras")).get("properties", {})
     if key in below:
@@ -639,7 +638,6 @@ def _meant(key: str, known: Mapping[str, Any], owner: str) -> Reason:
 
 
 def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a path of the schema lies in, in words, and its name."""
     owner, name, value = "the site config", "", said
     kinds = {"systems": "the system", "partitions": "the partition", "environments": "the stack"}
     for before, step in zip([None, *path], path, strict=False):
