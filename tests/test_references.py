@@ -365,6 +365,12 @@ def test_a_run_that_asked_for_everything_leaves_nothing_unused(load):
     assert load().unused([record()]) == []
 
 
+def test_what_a_run_of_one_stack_did_not_use_is_not_to_be_removed(load):
+    other = record(stack="mpich5")
+    assert len(load().unused([other])) == 1
+    assert load().unused([other], whole=False) == []
+
+
 @pytest.mark.parametrize(
     ("changed", "words", "reason"),
     [

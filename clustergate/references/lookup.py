@@ -282,14 +282,15 @@ class References:
         """Return file and line of what the file has for a check and some keys below it."""
         return f"{self.source}:{self.document.line(self.chosen(*keys))}"
 
-    def unused(self, records: Iterable[CaseRecord]) -> list[str]:
+    def unused(self, records: Iterable[CaseRecord], *, whole: bool = True) -> list[str]:
         """Return a sentence for each part of the file that a run should have used and did not.
 
         A check that did not run says nothing, nor does a case that left no figures, nor an effort
         that the run did not make; :meth:`unmet_layouts` speaks of layouts. What remains is a
-        partition or a stack that no case of its check has, and a figure that a case of the very
-        effort did not yield; under a pattern of efforts, which may hold the figures of several
-        modes, it must be that no figure of this benchmark and metric was measured at all.
+        partition or a stack that no case of its check has, where the ``whole`` site config ran, and
+        a figure that a case of the very effort did not yield; under a pattern of efforts, which may
+        hold the figures of several modes, it must be that no figure of this benchmark and metric
+        was measured at all.
         """
         by_check: dict[str, list[CaseRecord]] = {}
         for record in records:
@@ -298,7 +299,7 @@ class References:
             f"{self.source}:{self.document.line(path)}: {'/'.join(path)} was not used by this run: "
             f"{why}; rename or remove it"
             for check, own in by_check.items()
-            for path, why in self._unused(check, own)
+            for path, why in (self._unused if whole else self._unmeasured)(check, own)
         ]
 
     def _unused(self, check: str, own: Sequence[CaseRecord]) -> Iterator[tuple[Keys, str]]:

@@ -49,7 +49,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *assembly.wide_limits(records),
         *assembly.modes_seen(cases),
         *known.notes,
-        *known.unused(records),
+        *known.unused(records, whole=not (request.stacks or prepared.not_set_up)),
         *notes_on_failure((one.scheduler for one in prepared.site.partitions), cases),
     ]
     return Run(
