@@ -82,15 +82,15 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     took_before = seconds_last_time(system, MODE)
     contract = contract_of(described, arguments.stack, arguments.budget, took_before)
     by_hand, excluded = sites.nodes_out(system)
-    why, remedy = "", "run `clustergate gate` on all nodes, or exclude them in the hostfile"
+    unfit, remedy = "", "run `clustergate gate` on all nodes, or exclude them in the hostfile"
     if chosen.fallback:
-        why, remedy = f"the site config is a guess: {chosen.why}", "name it with `--site NAME`"
+        unfit, remedy = f"the site config is a guess: {chosen.why}", "name it with `--site NAME`"
     elif chosen.disputed:
-        why, remedy = f"the site config is {chosen.why}", "run `clustergate gate` on its machines"
+        unfit, remedy = f"the site config is {chosen.why}", "run `clustergate gate` on its machines"
     elif by_hand:
-        why = f"{fold(by_hand)} left out by --nodes or --exclude"
-    if why:
-        contract = contract.with_nothing_judged(why, remedy)
+        unfit = f"{fold(by_hand)} left out by --nodes or --exclude"
+    if unfit:
+        contract = contract.with_nothing_judged(unfit, remedy)
     with Progress() as say:
         say_in_the_way(say, site, contract.stacks, software=True)
         now = datetime.datetime.now()

@@ -60,8 +60,8 @@ def run_session(
 
         site, options = prepared.site, request.options
         stacks = [stack.name for stack in site.stacks_named(request.stacks)]
-        found, notes = against_golden(request.site, run_id, site, stacks, None, options, say)
-        notes = (*judged.notes, *notes)
+        found, more = against_golden(request.site, run_id, site, stacks, None, options, say)
+        notes = (*judged.notes, *more)
         judged = dataclasses.replace(judged, evidence=tuple(found), notes=notes)
     return publish(judged, prepared.call.report.parent)
 
