@@ -352,30 +352,15 @@ class TestRendering:
         assert [line.split()[0] for line in lines[25:31]] == ["1", "60", "1", "1", "0", "4"]
 
     def test_hpccinf_ends_with_the_lines_for_ptrans(self):
-        text = render_hpccinf(replace(WESTMERE, n_values=(1000,)), (500, 800), (40,))
-        lines = text.splitlines()
+        lines = render_hpccinf(replace(WESTMERE, n_values=(1000,))).splitlines()
         assert lines[:31] == render_hpl_dat(replace(WESTMERE, n_values=(1000,))).splitlines()
         assert len(lines) == 36
         assert [line.split()[:2] for line in lines[32:]] == [
-            ["2", "Number"],
-            ["500", "800"],
-            ["1", "number"],
-            ["40", "values"],
+            ["0", "Number"],
+            ["values", "of"],
+            ["0", "number"],
+            ["values", "of"],
         ]
-
-    def test_hpccinf_without_additions(self):
-        lines = render_hpccinf(WESTMERE).splitlines()
-        assert lines[32].split()[0] == lines[34].split()[0] == "0"
-
-    def test_a_ptrans_size_that_hpcc_would_drop(self):
-        small = replace(WESTMERE, n_values=(1000,))
-        assert "475 " in render_hpccinf(small, (475,))
-        with pytest.raises(SizingError, match=r"ignores the PTRANS size 474.*at least 475"):
-            render_hpccinf(small, (474,))
-
-    def test_too_many_ptrans_blocks(self):
-        with pytest.raises(SizingError, match="0 to 20 additional PTRANS blocks, not 21"):
-            render_hpccinf(WESTMERE, (), range(1, 22))
 
     def test_lines_stay_as_short_as_the_programs_read_them(self):
         # 20 numbers of 7 digits: 159 characters. HPL reads them; for HPCC's second look at the

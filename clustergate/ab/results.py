@@ -86,19 +86,11 @@ class Result:
         return sum(figure.comparison.verdict is verdict for figure in self.figures)
 
 
-def judge_jobs(
-    a: str,
-    b: str,
-    jobs: Sequence[Job],
-    *,
-    margin: float = MARGIN,
-    family_error: float = FAMILY_ERROR,
-) -> Result:
+def judge_jobs(a: str, b: str, jobs: Sequence[Job], *, margin: float = MARGIN) -> Result:
     """Compare all jobs as one family; ``a`` and ``b`` are what the contenders are called."""
     per_job = compare_rounds(
         [Rounds(job.a, job.b, [figure.better for figure in job.figures]) for job in jobs],
         margin=margin,
-        family_error=family_error,
     )
     curves = [
         curve
@@ -109,7 +101,7 @@ def judge_jobs(
         a=a,
         b=b,
         margin=margin,
-        family_error=family_error,
+        family_error=FAMILY_ERROR,
         curves=curves,
         rounds=[len(job.a) for job in jobs],
         disturbed=[job.disturbed for job in jobs],

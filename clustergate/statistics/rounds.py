@@ -125,9 +125,7 @@ class Question:
     slower: float | None = None
 
 
-def compare_rounds(
-    jobs: Sequence[Rounds], *, margin: float = MARGIN, family_error: float = FAMILY_ERROR
-) -> list[list[Comparison]]:
+def compare_rounds(jobs: Sequence[Rounds], *, margin: float = MARGIN) -> list[list[Comparison]]:
     """Compare each figure of each job; all that are handed in together are one family.
 
     A round counts for a figure that any of both measured; a launch without a value is slower than
@@ -135,11 +133,11 @@ def compare_rounds(
     where it was not; ``further_launches`` the further rounds that would probably decide. What is
     better and equivalent at the same look is equivalent, with a remark. The same data yield the
     same answer. Raises :class:`BadRequest` for tables that do not fit, values that are
-    infinite, and a margin or an error that is not between 0 and 1.
+    infinite, and a margin that is not between 0 and 1.
     """
-    if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
+    if not 0.0 < margin < 1.0:
         raise BadRequest("compare.chances")
-    asked = Question(margin, family_error / max(len(jobs), 1))
+    asked = Question(margin, FAMILY_ERROR / max(len(jobs), 1))
     return [answers(job, asked) for job in jobs]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from clustergate.machine.peaks import Peak
 from clustergate.model import METRICS, Estimate, Figure, Limit, Verdict
@@ -12,28 +12,27 @@ from clustergate.verdicts.judging import judge
 # Kernels for vectors half as wide as the processor's reach half of its FMA peak at most; those
 # that fit it reach 0.7 to 0.95.
 _DGEMM_SHARE = 0.5
-# Cores of one kind differ by up to a tenth in their turbo clocks, and in bandwidth by a little more
-# with the place of their memory; a throttled core is at half.
+# The cores of a node differ by up to a tenth in their turbo clocks, and in bandwidth by a little
+# more with the place of their memory; a throttled core is at half.
 _SHARE_OF_THE_FASTEST_CORE = {"fma_peak": 0.8, "triad": 0.7}
 
 
-def relations(peaks: Sequence[Peak], core_kinds: Mapping[int, str]) -> tuple[Figure, ...]:
+def relations(peaks: Sequence[Peak]) -> tuple[Figure, ...]:
     """Return the peaks that contradict each other, judged; none of a sound node.
 
     DGEMM is at most the FMA peak of the same cores and at least half of it; no core is slower than
-    0.8 (FMA peak) or 0.7 (triad) of the fastest of its kind. Each is a contradiction only when
-    the intervals of both leave no doubt; kinds of which some are not steady are not compared. An
-    FMA peak beyond its ceiling tells of the clock that timed it. ``core_kinds`` names the kind of
-    cores by CPU number; cores that it does not name are of one kind.
+    0.8 (FMA peak) or 0.7 (triad) of the fastest. Each is a contradiction only when the intervals of
+    both leave no doubt; kinds of peaks of which some are not steady are not compared. An FMA peak
+    beyond its ceiling tells of the clock that timed it.
     """
     unsteady = {peak.kind for peak in peaks if not peak.steady}
     beyond = [peak for peak in peaks if peak.low > peak.ceiling]
     peaks = [peak for peak in peaks if peak.kind not in unsteady or peak in beyond]
-    judged = [_judged(peak, _limits(peak, peaks, core_kinds)) for peak in peaks]
+    judged = [_judged(peak, _limits(peak, peaks)) for peak in peaks]
     return tuple(f for f in judged if f.judgement.verdict is not Verdict.NO_REFERENCE)
 
 
-def _limits(peak: Peak, peaks: Sequence[Peak], core_kinds: Mapping[int, str]) -> list[Limit]:
+def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
     limits = []
     if peak.ceiling < math.inf:
         reason = (
@@ -46,16 +45,11 @@ def _limits(peak: Peak, peaks: Sequence[Peak], core_kinds: Mapping[int, str]) ->
             if other.kind == "fma_peak" and other.cores == peak.cores:
                 limits += _limits_of_dgemm(other)
     elif len(peak.cores) == 1:
-        kind = core_kinds.get(peak.cores[0])
-        alike = [
-            p
-            for p in peaks
-            if p.kind == peak.kind and len(p.cores) == 1 and core_kinds.get(p.cores[0]) == kind
-        ]
-        fastest = max(alike, key=lambda p: p.median)
+        alone = [p for p in peaks if p.kind == peak.kind and len(p.cores) == 1]
+        fastest = max(alone, key=lambda p: p.median)
         share = _SHARE_OF_THE_FASTEST_CORE[peak.kind]
         reason = (
-            f"cores of one kind are as fast as each other, and this one is below {share:.0%} of "
+            f"the cores of a node are as fast as each other, and this one is below {share:.0%} of "
             f"{fastest}; see whether core {peak.cores[0]} is throttled or something else runs on it"
         )
         limits.append(Limit(None, share * fastest.low, reason))

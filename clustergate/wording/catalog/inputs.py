@@ -38,11 +38,6 @@ WORDS = {
         "line {number} of the input has {characters} characters, and {program} reads {most}",
         "give fewer values",
     ),
-    "input.unread": (
-        "{program} ignores the {what} {value}",
-        "beside N={n} it must be at least {least}",
-        "",
-    ),
     "sizing.too-short": (
         "{seconds:g} s at {gflops:g} Gflop/s are too short for N={n}, the smallest problem",
         "allow more time",
