@@ -1,16 +1,20 @@
 import dataclasses
 import datetime
+import json
 import math
 import random
 import statistics
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from reframe.utility.sanity import reference_bounds
 
 from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.baselines.writer import updated
+from clustergate.benchmarks.mpi_trials.output import parse_mpi_trials
+from clustergate.figures import samples_of
 from clustergate.history.series import collect
 from clustergate.history.stored_runs import PastRun
 from clustergate.launching.estimation import sampled_figures
@@ -589,3 +593,78 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
         fails = fails or not low <= value <= high
     assert fails == (verdict is Verdict.REGRESSION)
     assert references.nearest_ns("ImbMpi1Check", "alpha:node", "mpich", CASE) == 50.0
+
+
+CALLS = 50
+
+
+def trials_run(seed, slow_share=0.0, every_tenth=False, launches=10):
+    """Return a case of bcast whose calls now and then take ten times as long, as calls do."""
+    lot = np.random.default_rng(seed)
+    samples: list[Sample] = []
+    for order in range(launches):
+        times = 10.0 * np.exp(lot.normal(0.0, 0.02, CALLS + 1))
+        times[lot.random(CALLS + 1) < 0.01] *= 10.0
+        times[lot.random(CALLS + 1) < slow_share] *= 5.0
+        times[10 :: 10 if every_tenth else CALLS + 1] *= 5.0 if every_tenth else 1.0
+        measured = {"measurement": "trials", "test": "bcast", "bytes": 8, "flush_bytes": 0}
+        measured |= {"first_flushed": 0.0, "times_us": times.tolist()}
+        begin = {"measurement": "begin", "program": "mpi_trials", "processes": 2}
+        text = [json.dumps(x) for x in (begin, measured, {"measurement": "end", "count": 1})]
+        samples += samples_of(parse_mpi_trials(text), order=order)
+    return record(
+        *samples,
+        check="MpiTrialsCheck",
+        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
+        launches_needed=3,
+    )
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+def test_a_call_that_is_slow_once_in_ten_never_passes_and_unchanged_ones_do(hours):
+    made = baseline(series_of([trials_run(seed) for seed in range(20)], hours=hours))
+    text = updated("", made.measured)
+    references = parse_references(text, PATH, ("MpiTrialsCheck",))
+    ended = Outcome("case", "MpiTrialsCheck", "mpich", "pass")
+
+    def told(**changes):
+        runs = (trials_run(seed, **changes) for seed in range(1000, 1100))
+        cases = [assemble({}, [ended], [run], references.find)[0] for run in runs]
+        return [{f.metric: f.judgement.verdict for f in case.figures} for case in cases]
+
+    unchanged = told()
+    assert not any(Verdict.REGRESSION in one.values() for one in unchanged)
+    passed = sum(set(one.values()) == {Verdict.PASS} for one in unchanged)
+    assert passed >= 95
+    for slow in ({"slow_share": 0.1}, {"every_tenth": True}):
+        assert {one["p95_time_us"] for one in told(**slow)} == {Verdict.REGRESSION}
+    # Three launches, as in smoke, say less, and still do not pass.
+    few = {one["p95_time_us"] for one in told(slow_share=0.1, launches=3)}
+    assert not few & {Verdict.PASS, Verdict.IMPROVEMENT}
+
+
+def test_a_size_does_not_pass_by_a_reference_that_its_neighbours_beat():
+    """The baseline is of a slow hour: a size that became 10 % slower is as good as in it."""
+    sizes = (8, 64, 512, 4096, 32768)
+    slow_hour = [record(*(ping(1.06 * size, size) for size in sizes)) for _ in range(20)]
+    made = baseline(series_of(slow_hour))
+    references = parse_references(updated("", made.measured), PATH, CHECKS)
+
+    def judged(factor):
+        kept = record(*(ping(size * (factor if size == 512 else 1.0), size) for size in sizes))
+        ended = Outcome("case", "HpccCheck", "mpich", "pass")
+        (case,) = assemble({}, [ended], [kept], references.find)
+        return {f.conditions["bytes"]: f.judgement for f in case.figures}
+
+    slower = judged(1.10)
+    assert slower[512].verdict is Verdict.INCONCLUSIVE
+    assert slower[512].reasons[0].code == "figure.outdone"
+    assert slower[512].reasons[0].facts["outdone"] == pytest.approx(0.06, rel=1e-3)
+    assert {slower[size].verdict for size in sizes if size != 512} == {Verdict.PASS}
+    assert {one.verdict for one in judged(1.0).values()} == {Verdict.PASS}
+    # Neighbours that improved by more than hours differ show nothing of the hour.
+    improved = [record(*(ping(1.3 * size, size) for size in sizes)) for _ in range(20)]
+    references = parse_references(updated("", baseline(series_of(improved)).measured), PATH, CHECKS)
+    verdicts = {size: one.verdict for size, one in judged(1.28).items()}
+    assert verdicts.pop(512) is Verdict.PASS
+    assert set(verdicts.values()) == {Verdict.IMPROVEMENT}

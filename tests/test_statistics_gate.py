@@ -210,3 +210,11 @@ def test_worse_is_positive_whichever_way_is_better() -> None:
     assert gate.worse_by(1.1, 1.0, higher_is_better=True) == pytest.approx(-math.log(1.1))
     with pytest.raises(ValueError, match="no ratio"):
         gate.worse_by(0.0, 1.0, higher_is_better=True)
+
+
+def test_neighbours_show_how_far_a_baseline_was_from_the_best() -> None:
+    assert gate.outdone_by([]) == gate.outdone_by([0.01, 0.3]) == 0.0
+    assert gate.outdone_by([-0.04, 0.0, 0.02]) == 0.04
+    # Of ten one may be better by chance, and what is better by 11 % is an improvement of its own.
+    assert gate.outdone_by([-0.09, -0.03, *[0.0] * 8]) == 0.03
+    assert gate.outdone_by([-math.log(1.11), -0.02]) == 0.02

@@ -203,6 +203,17 @@ def passes_below(known: Scatter) -> float:
     return WANTED - (_DOUBT_OF_FEW if few else _DOUBT)
 
 
+def outdone_by(neighbours: Sequence[float]) -> float:
+    """Return by how much a run's hour is better than its baseline's, as neighbours show it.
+
+    ``neighbours`` are the logarithms by which the other figures of a benchmark are worse than
+    their references. A tenth of them may be better by chance, and what is better by more than
+    hours differ is an improvement of its own.
+    """
+    leads = sorted((-x for x in neighbours if x >= -WANTED), reverse=True)
+    return max(leads[len(leads) // 10], 0.0) if leads else 0.0
+
+
 def detectable(known: Scatter, margin: float, power: float) -> float:
     """Return the slow-down that a run as the baseline's shows with such a probability.
 

@@ -229,15 +229,11 @@ def _judged(
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)
+    doubt, limits = known_of(record.check).doubt, limits_for(record, sampled, nodes)
     judged = [
-        _figure(
-            one,
-            reference,
-            limits,
-            known_of(record.check).doubt(one.sample, one.estimate.value),
-        )
-        for one, reference, limits in zip(
-            sampled, expected, limits_for(record, sampled, nodes), strict=True
+        _figure(one, reference, own, doubt(one.sample, one.estimate.value), outdone)
+        for one, reference, own, outdone in zip(
+            sampled, expected, limits, _outdone(sampled, expected), strict=True
         )
     ]
     # Once, though several launches may say it.
@@ -245,7 +241,7 @@ def _judged(
     return (
         *_measured_once(judged),
         *map(_unmeasured, words.values()),
-        *relations(peaks_of(record.peaks), {}),
+        *relations(peaks_of(record.peaks)),
     ), groups
 
 
@@ -321,6 +317,18 @@ def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
     if judgement.verdict is Verdict.REGRESSION:
         return Judgement(judgement.verdict, (*judgement.reasons, doubt))
     return Judgement(Verdict.INCONCLUSIVE, (doubt, *judgement.reasons))
+
+
+def _outdone(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> Iterator[float]:
+    """Yield by how much what each benchmark has beside a figure beats its references from runs."""
+    worse_by: dict[tuple[str, str], dict[int, float]] = {}
+    for place, (one, reference) in enumerate(zip(sampled, expected, strict=True)):
+        alike = worse_by.setdefault((one.sample.benchmark, one.sample.metric), {})
+        if reference and reference.scatter and min(reference.value, one.estimate.value) > 0:
+            alike[place] = worse_than(reference, one.estimate, one.sample.better)
+    for place, one in enumerate(sampled):
+        beside = worse_by[one.sample.benchmark, one.sample.metric].items()
+        yield gate.outdone_by([by for other, by in beside if other != place])
 
 
 def judged_groups(
@@ -422,17 +430,18 @@ def _figure(
     sampled: Sampled,
     reference: Reference | None,
     limits: Sequence[Limit],
-    doubt: Reason | None = None,
+    doubt: Reason | None,
+    outdone: float,
 ) -> Figure:
     sample = sampled.sample
-    judgement = _judgement(sampled, reference, limits)
+    judgement = _judgement(sampled, reference, limits, outdone)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
     reasons = [doubt]
     if judgement.verdict is Verdict.INCONCLUSIVE and reference is not None:
         reasons.append(reference.doubt)
         slow = slow_share(list(sampled.launches.values()), sample.better, reference)
-        reasons.append(slow.reason if slow else None)
+        reasons += slow.reasons if slow else ()
     if sampled.excuse is not None:
         reasons.append(sampled.excuse.doubt)
     open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
@@ -449,7 +458,12 @@ def _figure(
     )
 
 
-def _judgement(sampled: Sampled, reference: Reference | None, limits: Sequence[Limit]) -> Judgement:
+def _judgement(
+    sampled: Sampled,
+    reference: Reference | None,
+    limits: Sequence[Limit],
+    outdone: float = 0.0,
+) -> Judgement:
     if impossible := _impossible(sampled, limits):
         return impossible
     judgement = judge(
@@ -460,6 +474,7 @@ def _judgement(sampled: Sampled, reference: Reference | None, limits: Sequence[L
         limits,
         launches=list(sampled.launches.values()),
         excuse=sampled.excuse,
+        outdone=outdone,
     )
     return _with_doubt(judgement, reference.doubt if reference else None)
 

@@ -80,13 +80,15 @@ def judge(
     *,
     launches: Sequence[float] = (),
     excuse: Excuse | None = None,
+    outdone: float = 0.0,
 ) -> Judgement:
     """Judge one figure.
 
     Where the estimate has an interval, a limit or a bound is crossed only when the whole interval
     lies beyond it; a bound inside the interval is "inconclusive". A single sample is compared as
     it is. Where it is known how the reference scattered, the best launch is compared with what
-    unchanged runs do, and a figure in which a slow-down of 10 % could hide does not pass. Of the
+    unchanged runs do, and a figure in which a slow-down of 10 % could hide does not pass: neither
+    where neighbours have ``outdone`` their references by more (:func:`gate.outdone_by`). Of the
     undisturbed ``launches`` more than chance explains may not be far worse. With an ``excuse`` a
     figure is a regression only when the disturbances cannot explain it.
     """
@@ -108,20 +110,26 @@ def judge(
         times = math.exp(abs(math.log(value / reference.value)))
         return _judged(Verdict.INVALID, reason("reference.far-off", **facts, times=times))
     slow = slow_share(launches, better, reference, excuse)
-    if slow is not None and slow.certain:
-        return _judged(Verdict.REGRESSION, slow.reason)
-    judgement = _compared(estimate, better, unit, reference, limits, low, high)
+    if slow is not None and slow.verdict is Verdict.REGRESSION:
+        return slow
+    scatter = reference.scatter
+    if scatter is None or better is Better.NEITHER or min(value, reference.value) <= 0:
+        judgement = _against(reference, better, unit, value, low, high)
+    else:
+        judgement = _against_runs(estimate, better, unit, reference, scatter, outdone)
+    doubtful = tuple(_doubtful_reference(reference, better, value, limits))
+    if judgement.verdict is Verdict.REGRESSION:
+        judgement = _judged(judgement.verdict, *judgement.reasons, *doubtful)
     if judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
         if slow is None:
             return judgement
-        return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, slow.reason)
+        return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, *slow.reasons)
     if excuse is None or judgement.verdict not in COMPARED:
         return judgement
     excused = reason("figure.excused", **facts)
     excusing = holding_for(reference, better, estimate.samples, excuse)
     if _against(excusing, better, unit, value, low, high).verdict is Verdict.REGRESSION:
         by = math.exp(worse_than(reference, estimate, better))
-        doubtful = _doubtful_reference(reference, better, value, limits)
         return _judged(Verdict.REGRESSION, excused, _unexcused(excuse, by), *doubtful)
     return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
 
@@ -130,29 +138,13 @@ def _judged(verdict: Verdict, *reasons: Reason) -> Judgement:
     return Judgement(verdict, reasons)
 
 
-def _compared(
+def _against_runs(
     estimate: Estimate,
     better: Better,
     unit: str,
     reference: Reference,
-    limits: Sequence[Limit],
-    low: float,
-    high: float,
-) -> Judgement:
-    """Judge a figure against its reference as if nothing had disturbed it."""
-    scatter = reference.scatter
-    if scatter is None or better is Better.NEITHER or min(estimate.value, reference.value) <= 0:
-        judgement = _against(reference, better, unit, estimate.value, low, high)
-    else:
-        judgement = _against_runs(estimate, better, unit, reference, scatter)
-    if judgement.verdict is Verdict.REGRESSION:
-        doubtful = _doubtful_reference(reference, better, estimate.value, limits)
-        judgement = _judged(judgement.verdict, *judgement.reasons, *doubtful)
-    return judgement
-
-
-def _against_runs(
-    estimate: Estimate, better: Better, unit: str, reference: Reference, scatter: Scatter
+    scatter: Scatter,
+    outdone: float,
 ) -> Judgement:
     """Judge the best launch by what unchanged runs do."""
     facts = _facts(reference, unit, estimate.value)
@@ -174,6 +166,9 @@ def _against_runs(
     if worse_by < -gate.WANTED:
         improved = reason("figure.improvement", **facts)
         return _judged(Verdict.IMPROVEMENT, improved, *_provisional(scatter))
+    if worse_by + outdone > gate.passes_below(scatter):
+        told = reason("figure.outdone", **facts, outdone=math.expm1(outdone))
+        return _judged(Verdict.INCONCLUSIVE, told, *open_reasons)
     return _judged(Verdict.PASS, reason("figure.as-expected", **facts), *_provisional(scatter))
 
 
@@ -238,25 +233,17 @@ def _unexcused(excuse: Excuse, by: float) -> Reason:
     return reason("launches.unexcused", cause=cause, explained=excuse.factor, times=by)
 
 
-@dataclasses.dataclass(frozen=True)
-class SlowShare:
-    """More launches are far worse than the reference than chance explains, maybe ``certain``."""
-
-    reason: Reason
-    certain: bool
-
-
 def slow_share(
     launches: Sequence[float],
     better: Better,
     reference: Reference,
     excuse: Excuse | None = None,
-) -> SlowShare | None:
-    """Return that so many launches are far worse than the reference, None where that is usual.
+) -> Judgement | None:
+    """Judge how many launches are far worse than the reference; None where as many as usual are.
 
     The best of them tells what the node can do, and not what it does. ``launches`` are the values
     of the undisturbed ones. Where those are too few for a verdict (``excuse``), what disturbed the
-    others may have met them as well, and nothing is certain.
+    others may have met them as well, and the answer is "inconclusive" at most.
     """
     if reference.value <= 0 or min(launches, default=0.0) <= 0:
         return None
@@ -267,7 +254,7 @@ def slow_share(
 
 def _slow_share(
     worse_by: Sequence[float], scatter: Scatter | None, excuse: Excuse | None
-) -> SlowShare | None:
+) -> Judgement | None:
     slow = gate.slow_launches(worse_by)
     if not slow or not gate.is_doubtful_share(len(slow), len(worse_by), scatter):
         return None
@@ -280,7 +267,7 @@ def _slow_share(
     )
     of_runs = scatter is not None and gate.is_slow_share(len(slow), len(worse_by), scatter)
     certain = of_runs and excuse is None
-    return SlowShare(told, certain)
+    return _judged(Verdict.REGRESSION if certain else Verdict.INCONCLUSIVE, told)
 
 
 def holding_for(
@@ -347,11 +334,11 @@ def judge_group(
 
 
 def _group_judgement(
-    scatter: Scatter, worse_by: float, launches: int, slow: SlowShare | None
+    scatter: Scatter, worse_by: float, launches: int, slow: Judgement | None
 ) -> Judgement:
     facts: dict[str, Fact] = {"ratio": math.exp(worse_by), "runs": scatter.runs}
-    if slow is not None and slow.certain:
-        return _judged(Verdict.REGRESSION, reason("group.slow-launches", **facts), slow.reason)
+    if slow is not None and slow.verdict is Verdict.REGRESSION:
+        return _judged(slow.verdict, reason("group.slow-launches", **facts), *slow.reasons)
     margin, seen = gate.margin(scatter, launches), _open(scatter, launches)
     if worse_by > margin:
         regression = reason("group.regression", **facts, usual=math.exp(margin))
@@ -359,7 +346,7 @@ def _group_judgement(
     if math.isinf(margin) or worse_by > gate.passes_below(scatter):
         return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), *seen)
     if slow is not None:
-        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), slow.reason)
+        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), *slow.reasons)
     if worse_by < -gate.WANTED:
         improved = reason("group.improvement", **facts)
         return _judged(Verdict.IMPROVEMENT, improved, *_provisional(scatter))

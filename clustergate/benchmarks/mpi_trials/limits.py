@@ -25,5 +25,5 @@ def _crossing(one: Measurement) -> Iterator[Limit]:
     """
     peer, size = int(one.sample.conditions["peer"]), int(one.sample.conditions["bytes"])
     link_mb_s = one.node.link_mb_s
-    if one.sample.metric == "time_us" and peer >= one.ranks and link_mb_s is not None:
+    if peer >= one.ranks and link_mb_s is not None:
         yield Limit(None, size / link_mb_s, link_reason(link_mb_s))

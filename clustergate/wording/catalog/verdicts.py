@@ -71,6 +71,11 @@ WORDS = {
         _AGAINST + ": worse than the pass threshold, but within the scatter of unchanged runs",
         *("", ""),
     ),
+    "figure.outdone": (
+        _AGAINST + ", while neighbouring figures of the benchmark beat theirs by {outdone:percent}",
+        "the runs of the baseline were slower than the machine is",
+        "take a new baseline, with runs of this hour too",
+    ),
     "figure.same-measurement": ("the same measurement as {other}, which is compared", "", ""),
     "figure.too-few-launches": (_AGAINST, "", ""),
     "figure.excused": (_AGAINST, "", ""),
