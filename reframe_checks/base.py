@@ -32,7 +32,7 @@ from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed
 from clustergate.machine.environment import read_removed
-from clustergate.model import CaseRecord, Conditions, Launch, Row, Sample
+from clustergate.model import CaseRecord, Conditions, Launch, Row, Sample, rows_of
 from clustergate.paths import state_dir
 from clustergate.references import lookup
 from clustergate.session import resuming
@@ -246,7 +246,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read what the program printed; raises OutputError for what cannot be trusted."""
-        return self.descriptor.format.parse(lines, source=source, expect=self.expectation())
+        parse, asked = self.descriptor.format.parse, self.expectation()
+        return rows_of(parse(lines, source=source, expect=asked))
 
     def conditions(self) -> Conditions:
         """Return what all figures of this case share."""

@@ -72,6 +72,26 @@ def test_the_table_has_the_columns_of_all_rows(run: Any) -> None:
     assert (figure["ranks"], figure["nb"]) == ("2", "")
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_what_is_printed_is_what_the_rows_hold(run: Any, tmp_path: Path, form: str) -> None:
+    odd = tmp_path / '50%r, "%d" \\u0000 %(x)s.out'
+    odd.write_bytes(Path(IMB).read_bytes())
+    status, out, _ = run("--format", form, str(odd))
+    rows = list(parse(odd.read_text().splitlines(keepends=True), source="x"))
+    assert (status, len(rows)) == (0, 798)
+    if form == "jsonl":
+        names = ("suite", "benchmark", "status", "line", "conditions", "values")
+        held = [{"file": str(odd), **{name: getattr(row, name) for name in names}} for row in rows]
+        assert [json.loads(line) for line in out.splitlines()] == held
+        return
+    for read, row in zip(csv.DictReader(io.StringIO(out)), rows, strict=True):
+        cells = {**row.conditions, **row.values, "line": row.line, "file": str(odd)}
+        cells |= {"suite": row.suite, "benchmark": row.benchmark, "status": row.status}
+        assert {name: text for name, text in read.items() if text} == {
+            name: str(value) for name, value in cells.items()
+        }
+
+
 def test_rows_before_a_new_column_have_an_empty_cell_for_it(run: Any, tmp_path: Path) -> None:
     odd = tmp_path / "two\nlines.out"
     odd.write_bytes(Path(HPL).read_bytes())

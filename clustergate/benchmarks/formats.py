@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from clustergate.benchmarks.descriptor import Format
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.model import OutputError, Row
+from clustergate.model import OutputError, Part, Row, rows_of
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
 LINES_TO_RECOGNISE = 100_000
@@ -25,7 +25,12 @@ def titles() -> str:
 
 
 def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a text of any format, recognised by its title.
+    """Yield the rows of a text of any format: those of :func:`read`, one by one."""
+    return rows_of(read(lines, source=source, suite=suite))
+
+
+def read(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iterator[Part]:
+    """Yield the rows of a text of any format, recognised by its title, as its parser gives them.
 
     ``suite`` is a key of :func:`formats` and spares the recognition. Raises
     :class:`OutputError` for a text that is empty, of no known format, or as its parser does: rows

@@ -11,6 +11,7 @@ takes, unless the expectation names it.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,31 +89,35 @@ def kernel_benchmark(name: str, parse: Parser, title: str = "", **known: Any) ->
     )
 
 
-def parse_kernel(
-    program: str,
-    rows: Rows,
-    lines: Iterable[str],
-    source: str,
-    expect: KernelExpectation | None,
-) -> Iterator[Row]:
-    """Yield the rows of one program's output; its conditions are ``processes`` and what lines hold.
+def kernel_parser(program: str) -> Callable[[Rows], Callable[..., Iterator[Row]]]:
+    """Make the parser of a program's output of what turns its lines of measurement into rows.
 
-    Raises :class:`OutputError`, with the line where there is one, for an output that is cut off,
-    damaged or not that of the run expected.
+    Their conditions are ``processes`` and what lines hold. The parser raises :class:`OutputError`,
+    with the line where there is one, for an output that is cut off, damaged or not that of the run
+    expected.
     """
-    expect = expect or KernelExpectation()
-    begun, measured = read_kernel(program, lines, source)
-    _compare(expect, begun, source)
-    present: set[tuple[str, int]] = set()
-    for row in rows(measured, begun["processes"], expect):
-        held = row.conditions
-        name = str(held.get("call", held.get("kernel", row.benchmark)))
-        present.add((name, int(held.get("bytes", 0))))
-        yield row
-    missing = sorted(expect.measured - present)
-    if missing:
-        named = ", ".join(f"{name} of {size} bytes" for name, size in missing)
-        raise OutputError("output.lacks", source=source, missing=named)
+
+    def parser_of(rows: Rows) -> Callable[..., Iterator[Row]]:
+        @functools.wraps(rows)
+        def parse(
+            lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
+        ) -> Iterator[Row]:
+            expect = expect or KernelExpectation()
+            begun, measured = read_kernel(program, lines, source)
+            _compare(expect, begun, source)
+            present: set[tuple[str, int]] = set()
+            for row in rows(measured, begun["processes"], expect):
+                held = row.conditions
+                name = str(held.get("call", held.get("kernel", row.benchmark)))
+                present.add((name, int(held.get("bytes", 0))))
+                yield row
+            if missing := sorted(expect.measured - present):
+                named = ", ".join(f"{name} of {size} bytes" for name, size in missing)
+                raise OutputError("output.lacks", source=source, missing=named)
+
+        return parse
+
+    return parser_of
 
 
 def doubling_bytes(largest_bytes: int) -> tuple[int, ...]:

@@ -34,6 +34,9 @@ class NumberedText:
         self._ahead: list[str] = []
         self._stripped: list[str] = []
         self._at = 0
+        # Where each of the lines ahead begins when they are joined.
+        self._begins: list[int] = []
+        self._joined = ""
 
     def __iter__(self) -> Iterator[str]:
         idle, end = self.idle, self.end
@@ -65,28 +68,32 @@ class NumberedText:
         self._at -= 1
         self.number -= 1
 
-    def take(self, lines: re.Pattern[str]) -> str:
+    def take(self, lines: re.Pattern[str]) -> re.Match[str] | None:
         """Read what a pattern of whole lines, each with its end, matches from here on.
 
         Of what stands beyond the lines that were read ahead nothing is matched. Lines that were
         given without their ends never match.
         """
         if self._at == len(self._ahead) and not self._read_ahead():
-            return ""
-        if not lines.match(self._ahead[self._at]):
-            return ""
-        match = lines.match("".join(self._ahead[self._at :]))
-        taken = match.group() if match else ""
-        end = self._at + taken.count("\n")
-        if sum(map(len, self._ahead[self._at : end])) != len(taken):
-            return ""
+            return None
+        if not self._begins:
+            self._begins = [0, *itertools.accumulate(map(len, self._ahead))]
+            self._joined = "".join(self._ahead)
+        match = lines.match(self._joined, self._begins[self._at])
+        if match is None:
+            return None
+        end = self._at + match.group().count("\n")
+        if match.end() not in self._begins[end : end + 1]:
+            return None
         self.number += end - self._at
         self._at = end
-        return taken
+        self.line = self._stripped[end - 1]
+        return match
 
     def _read_ahead(self) -> bool:
         self._ahead, self._at = list(itertools.islice(self._lines, _AHEAD)), 0
         self._stripped = list(map(str.rstrip, self._ahead))
+        self._begins = []
         return bool(self._ahead)
 
     def error(self, code: str | Reason, **facts: Given) -> OutputError:

@@ -6,17 +6,16 @@ import argparse
 import contextlib
 import csv
 import io
-import itertools
 import json
 import operator
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
-from clustergate.benchmarks.formats import formats, parse
-from clustergate.model import ClustergateError, OutputError, Row
+from clustergate.benchmarks.formats import formats, read
+from clustergate.model import ClustergateError, OutputError, Part, Row, Table
 
 DESCRIPTION = """\
 Print the figures of benchmark outputs, one JSON object per line or a CSV table. The program is
@@ -28,10 +27,11 @@ STANDARD_INPUT = "-"
 # No benchmark prints longer lines: what has them is not text, and would fill the memory.
 LONGEST_LINE = 65536
 IN_MEMORY = 1 << 20
-ROWS_AT_ONCE = 500
 # How compressed files begin.
 COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
+# What stands for a number in the line that all rows of a table have in common.
+_CELL = "%r"
 _FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
 
 
@@ -64,9 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
             source = "standard input" if name == STANDARD_INPUT else printable
             start, known = kept.tell(), dict(columns)
             try:
-                rows = parse(read_lines(name, source), source=source, suite=arguments.suite)
-                while batch := list(itertools.islice(rows, ROWS_AT_ONCE)):
-                    kept.write(written(source, batch, columns).encode())
+                for part in read(read_lines(name, source), source=source, suite=arguments.suite):
+                    kept.write(written(source, part, columns).encode())
             except OutputError as error:
                 kept.seek(start)
                 kept.truncate()
@@ -75,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
                 status = error.exit_status
         table = arguments.format == "csv" and kept.tell() > 0
         kept.seek(0)
-        _print(iter(kept), list(columns) if table else [])
+        _print(kept, list(columns) if table else [])
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -134,30 +133,37 @@ def _refuse_no_text(lines: bytes, number: int, source: str) -> None:
     raise OutputError(code, line=number + 1, source=source, most=LONGEST_LINE)
 
 
-def _as_json(source: str, rows: Iterable[Row], columns: dict[str, None]) -> str:
+def _as_json(source: str, part: Part, columns: dict[str, None]) -> str:
+    form = part.form(_CELL) if isinstance(part, Table) else part
+    record = (source, *_FIELDS(form), form.conditions, form.values)
     names = (*FIRST_COLUMNS, "conditions", "values")
-    records = [
-        dict(zip(names, (source, *_FIELDS(row), row.conditions, row.values), strict=True))
-        for row in rows
-    ]
-    # Encoded at once, in a third of the time; in a text of JSON there is no such quote.
-    return json.dumps(records)[1:-1].replace('}, {"file": ', '}\n{"file": ') + "\n"
+    text = json.dumps(dict(zip(names, record, strict=True))) + "\n"
+    if isinstance(part, Row):
+        return text
+    # Nothing else in a text of JSON has such quotes.
+    text = text.replace("%", "%%").replace(f'"%{_CELL}"', _CELL)
+    return "".join(map(text.__mod__, zip(*part.columns().values(), strict=True)))
 
 
-def _as_csv(source: str, rows: Iterable[Row], columns: dict[str, None]) -> str:
+def _as_csv(source: str, part: Part, columns: dict[str, None]) -> str:
     """Return lines of the columns known so far, their number last; a zero byte ends each.
 
     Columns that are new are added to them.
     """
-    records = []
-    for row in rows:
-        named = {**row.conditions, **row.values}
-        columns.update(dict.fromkeys(named))
-        cells = map(named.get, itertools.islice(columns, len(FIRST_COLUMNS), None))
-        records.append((source, *_FIELDS(row), *cells, len(columns)))
+    form = part.form(_CELL) if isinstance(part, Table) else part
+    if isinstance(part, Table):
+        source = source.replace("%", "%%")
+    named = {**form.conditions, **form.values}
+    columns.update(dict.fromkeys(named))
+    named |= dict(zip(FIRST_COLUMNS, (source, *_FIELDS(form)), strict=True))
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\0\n").writerows(records)
-    return text.getvalue()
+    line = [*map(named.get, columns), len(columns)]
+    csv.writer(text, lineterminator="\0\n").writerow(line)
+    if isinstance(part, Row):
+        return text.getvalue()
+    numbers = part.columns()
+    cells = (numbers[name] for name in columns if name in numbers)
+    return "".join(map(text.getvalue().__mod__, zip(*cells, strict=True)))
 
 
 def _filled_up(line: bytes, columns: int) -> bytes:
@@ -167,11 +173,11 @@ def _filled_up(line: bytes, columns: int) -> bytes:
     return cells + b"," * (columns - int(known)) + b"\n"
 
 
-def _print(lines: Iterator[bytes], columns: list[str]) -> None:
+def _print(lines: IO[bytes], columns: list[str]) -> None:
     try:
         if columns:
             csv.writer(sys.stdout, lineterminator="\n").writerow(columns)
-        while block := list(itertools.islice(lines, ROWS_AT_ONCE)):
+        while block := lines.readlines(LONGEST_LINE):
             if columns:
                 block = [_filled_up(line, len(columns)) for line in block]
             sys.stdout.write(b"".join(block).decode())

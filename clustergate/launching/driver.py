@@ -35,7 +35,7 @@ from clustergate.launching.plan import (
 )
 from clustergate.launching.stopping import is_enough
 from clustergate.machine.configuration import site_files
-from clustergate.model import ClustergateError, Launch, Sample
+from clustergate.model import ClustergateError, Launch, Sample, rows_of
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
 
@@ -177,7 +177,7 @@ class Driver:
             output = self._plan.contenders[0].output or OUTPUT
             path = launch_folder(self._job, order) / output
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-            self._samples[order] = samples_of(reader(lines), every_metric(), order)
+            self._samples[order] = samples_of(rows_of(reader(lines)), every_metric(), order)
         return self._samples[order]
 
     def _launch(self, contender: Contender, turn: int) -> None:

@@ -5,23 +5,18 @@ There is a row for each size; ``bandwidth_mb_s`` counts what all processes sent,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from clustergate.benchmarks.mpi_kernel import KernelExpectation, parse_kernel, require_kind
+from clustergate.benchmarks.mpi_kernel import KernelExpectation, kernel_parser, require_kind
 from clustergate.kernels.records import Line
 from clustergate.model import Row
 
 
+@kernel_parser("bidirectional_stream")
 def parse_bidirectional_stream(
-    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
-) -> Iterator[Row]:
-    """Yield the rows of bidirectional_stream; raises as :func:`parse_kernel` does."""
-    return parse_kernel("bidirectional_stream", _bidirectional, lines, source, expect)
-
-
-def _bidirectional(
     lines: Sequence[Line], processes: int, expect: KernelExpectation
 ) -> Iterator[Row]:
+    """Yield the rows of bidirectional_stream."""
     for line in lines:
         require_kind(line, "bidirectional_stream")
         size, messages = line.integer("bytes", least=1), line.integer("messages", least=1)

@@ -8,11 +8,11 @@ Suite), and of ``transfer_us``, their base.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from clustergate.benchmarks.mpi_kernel import (
     KernelExpectation,
-    parse_kernel,
+    kernel_parser,
     require_kind,
 )
 from clustergate.kernels.records import Line
@@ -21,16 +21,11 @@ from clustergate.model import Row
 CALLS = ("isend", "irecv")
 
 
+@kernel_parser("host_overhead")
 def parse_host_overhead(
-    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
-) -> Iterator[Row]:
-    """Yield the rows of host_overhead; raises as :func:`parse_kernel` does."""
-    return parse_kernel("host_overhead", _host_overhead, lines, source, expect)
-
-
-def _host_overhead(
     lines: Sequence[Line], processes: int, expect: KernelExpectation
 ) -> Iterator[Row]:
+    """Yield the rows of host_overhead."""
     trials: dict[tuple[str, int], list[Line]] = {}
     for line in lines:
         require_kind(line, "host_overhead")

@@ -27,6 +27,7 @@ What cannot be noticed:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -284,8 +285,12 @@ def _as_it_ran(conditions: Mapping[str, str | int], variant: str) -> dict[str, s
 def half_unit(token: str) -> float:
     """Return half a unit of the last digit that C's ``%f`` or ``%e`` printed in ``token``."""
     mantissa, _, exponent = token.partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    return 0.5 * float(f"1e{int(exponent or 0) - decimals}")
+    return _half_of_ten_to(int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+@functools.lru_cache(maxsize=64)
+def _half_of_ten_to(exponent: int) -> float:
+    return 0.5 * float(f"1e{exponent}")
 
 
 def hpl_flops(n: int) -> float:
@@ -328,11 +333,8 @@ class Text(NumberedText):
         """Raise if the line is one of HPL's figures, a complaint of HPL's or the title of another
         output, which no line that may be skipped is.
         """
-        line = self.line
-        for words in self.suspicious:
-            if words in line:
-                self._refuse()
-                return
+        if any(map(self.line.__contains__, self.suspicious)):
+            self._refuse()
 
     def _refuse(self) -> None:
         line = self.line

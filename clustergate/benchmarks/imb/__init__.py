@@ -16,7 +16,7 @@ from clustergate.benchmarks.imb.build import BUILD
 from clustergate.benchmarks.imb.command import COUNTED, MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.imb.header import TITLE
 from clustergate.benchmarks.imb.limits import limits
-from clustergate.benchmarks.imb.output import parse_imb
+from clustergate.benchmarks.imb.output import read_imb
 
 _MPI1 = "ImbMpi1Check"
 _MORE = frozenset({"imb-more"})
@@ -24,7 +24,7 @@ _MORE = frozenset({"imb-more"})
 BENCHMARK = Benchmark(
     "imb",
     "IMB",
-    Format(TITLE, parse_imb),
+    Format(TITLE, read_imb),
     checks=(
         Check(
             _MPI1,

@@ -1,4 +1,7 @@
-"""Whether the figures in the rows of the Intel MPI Benchmarks contradict each other.
+"""The figures in rows of the Intel MPI Benchmarks, in columns, and whether they are right.
+
+A table has few rows, so those of many tables with the same columns and the same rules are turned
+into numbers, and checked, at once.
 
 IMB prints two decimals of each figure, so what follows from another is compared by the intervals
 that both were rounded from. The formulas are those of IMB_output.c, of the files in P2P and of
@@ -7,27 +10,39 @@ MT_benchmark.h. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+import bisect
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.benchmarks.imb.columns import (
+    LATENCY,
+    MT_RATE,
+    NO_SIZE,
+    OVERLAP,
+    P2P,
+    RANGE,
+    RANGE_BANDWIDTH,
+    RATE,
+    WIDTH,
+    Columns,
+    Head,
+)
 from clustergate.benchmarks.imb.header import RunInformation
+from clustergate.benchmarks.imb.output import Block, Problem
+from clustergate.model import OutputError, Part, Row, Table
 from clustergate.wording.reasons import Reason, reason
 
-# What a table can have besides its sizes and repetitions, in the order of its columns.
-LATENCY = ("latency_us", "bandwidth_mb_s")
-RATE = ("bandwidth_mb_s", "message_rate_per_s")
-RANGE = ("t_min_us", "t_max_us", "t_avg_us")
-RANGE_BANDWIDTH = (*RANGE, "bandwidth_mb_s")
-OVERLAP = ("t_overlapped_us", "t_pure_us", "t_cpu_us", "overlap_percent")
-PASSIVE = ("t_pure_us", "t_overlapped_us")
-P2P = ("latency_us", "bandwidth_mb_s", "message_rate_per_s")
-MT_RATE = ("t_avg_us", "bandwidth_mb_s", "message_rate_per_s")
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
-Problem = tuple[int, Reason]
-"""Which of several rows is the first bad one, from 0, and what is wrong with it."""
-_Column = Sequence[float]
-
+_BLANK, _ZERO = ord(" "), ord("0")
+# Enough to make the cost of an array's call small, few enough to be nothing in memory.
+_AT_ONCE = 1000
 # Half of the last printed digit; the rest is for the rounding of this arithmetic.
 _HALF = 0.005 + 1e-9
 _MESSAGES = {"sendrecv": 2.0, "sendrecvmt": 2.0, "exchange": 4.0, "exchangemt": 4.0}
@@ -35,167 +50,284 @@ _RATE_PROBLEM = "{{{1}:.0f}} messages/s of {{0}} bytes|{{{0}:.2f}} MB/s"
 _TO_ALL_OTHERS = ("one_put_all", "one_get_all", "put_all_local", "get_all_local")
 
 
-@dataclass
-class Rule:
+def checked(parts: Iterable[Row | Block | None], source: str) -> Iterator[Part]:
+    """Yield rows and tables in the order of their parts; at a None, all before it is checked.
+
+    Raises :class:`OutputError` for the first line that is wrong.
+    """
+    waiting: list[Row | Block] = []
+    rows = 0
+    try:
+        for part in parts:
+            if isinstance(part, Block):
+                rows += part.count
+                if not (waiting and part.joins(waiting[-1])):
+                    waiting.append(part)
+            elif part:
+                waiting.append(part)
+            if part is None or rows >= _AT_ONCE:
+                rows = 0
+                yield from _checked(waiting, source)
+    except OutputError:
+        # What is wrong above the line of the complaint comes first.
+        list(_checked(waiting, source))
+        raise
+    yield from _checked(waiting, source)
+
+
+def _checked(waiting: list[Row | Block], source: str) -> Iterator[Part]:
+    """Yield what waits, after which nothing does."""
+    parts = waiting.copy()
+    waiting.clear()
+    alike: dict[object, list[Block]] = {}
+    for part in parts:
+        if isinstance(part, Block):
+            reader = part.reader
+            rules = reader.rules = reader.rules or rules_of(reader.information, reader.head)
+            # Which factor fits is found anew in every table.
+            own = any(len(rule.factors) > 1 for rule in rules)
+            alike.setdefault((reader.columns, *rules, own and reader), []).append(part)
+    if problems := [problem for blocks in alike.values() for problem in _problems(blocks)]:
+        line, said = min(problems, key=lambda problem: problem[0])
+        raise OutputError(said, line=line, source=source)
+    for part in parts:
+        yield part.table if isinstance(part, Block) else part
+
+
+def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
+    """Make the tables of blocks with the same columns and rules, and yield lines that are wrong."""
+    first, columns = blocks[0].reader, blocks[0].reader.columns
+    starts = [0, *itertools.accumulate(block.count for block in blocks)]
+    numbers = _numbers(columns, "".join(block.text for block in blocks), starts[-1])
+    names = columns.conditions
+    integers, figures = numbers[: len(names)].astype(np.int64), numbers[len(names) :]
+    groups = integers[0].tolist() if columns.grouped else []
+    bytes_ = integers[-2] if columns.sized else np.full(starts[-1], NO_SIZE)
+    sizes, repetitions = bytes_.tolist(), integers[-1]
+    most = np.empty_like(repetitions)
+    most[1:] = repetitions[:-1]
+    problems: list[Problem] = []
+    for block, start, end in zip(blocks, starts, starts[1:], strict=False):
+        reader = block.reader
+        block.table = Table(
+            reader.information.suite,
+            reader.head.benchmark,
+            reader.head.conditions,
+            names,
+            columns.metrics,
+            integers[:, start:end],
+            figures[: len(columns.metrics), start:end],
+            block.line,
+        )
+        placed = reader.misplaced(block.start, groups[start:end], sizes[start:end])
+        problems += ((start + row, said) for row, said in placed)
+        most[start] = reader.most_repetitions or repetitions[start]
+        reader.most_repetitions = repetitions[end - 1]
+    # They do not grow with the sizes, unless these are the user's own.
+    bound = most if first.lengths.declared else repetitions
+    problems += first_wrong(
+        (repetitions > 0) & (repetitions <= bound),
+        lambda row: reason(
+            "output.contradiction",
+            one=f"{repetitions[row]} repetitions",
+            other=f"the {bound[row]} before",
+        ),
+    )
+    asked = first.asked_repetitions
+    if asked is not None:
+        problems += first_wrong(
+            repetitions == asked,
+            lambda row: reason(
+                "output.other-run", what="repetitions", actual=int(repetitions[row]), wanted=asked
+            ),
+        )
+    if columns.checked:
+        problems += first_wrong(
+            figures[-1] == 0.0,
+            lambda row: reason(
+                "output.wrong-result", what="'defects'", value=float(figures[-1, row]), wanted="0"
+            ),
+        )
+    for k, rule in enumerate(first.rules):
+        first.rules[k], wrong = rule.narrowed(bytes_, *figures[: len(columns.metrics)])
+        problems += wrong
+    for row, said in problems:
+        at = bisect.bisect_right(starts, row) - 1
+        yield blocks[at].line + row - starts[at], said
+
+
+def _numbers(columns: Columns, text: str, rows: int) -> Floats:
+    """Return the numbers in lines that have the form of rows, one array for each column.
+
+    Those that stand in their places are made of their digits: every integer below 2**53 is exact,
+    and its hundredth the nearest there is, as of ``float``.
+    """
+    weights, units = _weights(columns)
+    width = WIDTH * len(units)
+    if columns.aligned and len(text) == rows * (width + 1):
+        characters = np.frombuffer(text.encode(), np.uint8).reshape(rows, width + 1)
+        cells = characters[:, :width].reshape(rows, len(units), WIDTH)
+        if (cells[:, :, 0] == _BLANK).all() and (cells[:, :, -1] != _BLANK).all():
+            # Blanks and points are below the digits, and count nothing.
+            digits = np.maximum(cells, _ZERO) - _ZERO
+            exact: Floats = np.einsum("rcw,cw->cr", digits.astype(float), weights) / units
+            return exact
+    split: Floats = np.array(list(map(float, text.split()))).reshape(rows, len(units)).T
+    return split
+
+
+@functools.lru_cache(maxsize=64)
+def _weights(columns: Columns) -> tuple[Floats, Floats]:
+    """Return what each character of a row counts, and what the sums are to be divided by."""
+    tens = 10.0 ** np.arange(WIDTH)[::-1]
+    # The point of a figure stands before its last two digits.
+    hundredths = np.array([*tens[1:-2], 0.0, *tens[-2:]])
+    whole = [True] * len(columns.conditions)
+    whole += [name == "message_rate_per_s" for name in columns.metrics]
+    whole += [False] * columns.checked
+    weights = [tens if is_whole else hundredths for is_whole in whole]
+    units = [1.0 if is_whole else 100.0 for is_whole in whole]
+    return np.array(weights), np.array(units)[:, None]
+
+
+class Rule(NamedTuple):
     """What must hold for every row of a table with one and the same of the ``factors``.
 
-    ``right`` says of each row whether it holds, by a factor, the column of sizes in bytes and those
-    of the figures; ``problem`` writes two parts of these that contradict each other, with ``|``
-    between them. ``factors`` keeps those that fit all rows.
+    ``right`` says of each row whether it holds, by what is known of the table, a factor, the column
+    of sizes in bytes and those of the figures; ``problem`` writes two parts of these that
+    contradict each other, with ``|`` between them.
     """
 
-    right: Callable[..., list[bool]]
+    right: Callable[..., Bools]
+    known: tuple[Any, ...]
     problem: str
-    factors: list[float] = field(default_factory=lambda: [1.0])
+    factors: tuple[float, ...] = (1.0,)
 
-    def first_wrong(self, *columns: _Column) -> Iterator[Problem]:
-        """Yield the first row that no factor fits which fitted all rows before it."""
-        misfits = {factor: self.right(factor, *columns) for factor in self.factors}
-        self.factors = [factor for factor, right in misfits.items() if False not in right]
-        if not self.factors:
-            row = max(right.index(False) for right in misfits.values())
-            cells = [column[row] for column in columns]
-            one, _, other = self.problem.format(*cells).partition("|")
-            yield row, reason("output.contradiction", one=one, other=other)
+    def narrowed(self, *columns: Floats) -> tuple[Rule, list[Problem]]:
+        """Return the rule with the factors that fit all rows, and the first row that none fits."""
+        right = {factor: self.right(*self.known, factor, *columns) for factor in self.factors}
+        fitting = tuple(factor for factor, rows in right.items() if rows.all())
+        if fitting:
+            return self._replace(factors=fitting), []
+        row = max(int(rows.argmin()) for rows in right.values())
+        cells = [column[row] for column in columns]
+        one, _, other = self.problem.format(*cells).partition("|")
+        return self, [(row, reason("output.contradiction", one=one, other=other))]
 
 
-def first_wrong(right: Sequence[bool], problem: Callable[[int], Reason]) -> Iterator[Problem]:
+def first_wrong(right: Bools, problem: Callable[[int], Reason]) -> Iterator[Problem]:
     """Yield the first row that is not right, if there is one, with its problem."""
-    if False in right:
-        row = right.index(False)
+    if not right.all():
+        row = int(right.argmin())
         yield row, problem(row)
 
 
-def rules_of(
-    information: RunInformation,
-    benchmark: str,
-    processes: int,
-    threads: int,
-    metrics: Sequence[str],
-) -> list[Rule]:
-    """Return the rules of a table's rows; which factor fits is found anew in every table."""
-    name, in_order = benchmark.lower(), []
+def rules_of(information: RunInformation, head: Head) -> list[Rule]:
+    """Return what must hold for the rows of a table."""
+    name, metrics, in_order = head.benchmark.lower(), head.columns.metrics, []
+    processes, threads = head.processes, head.threads or 1
     if metrics[:3] == RANGE:
-        in_order = [Rule(_in_order, "t_avg of {3:.2f} us|t_min to t_max of {1:.2f} to {2:.2f} us")]
+        said = "t_avg of {3:.2f} us|t_min to t_max of {1:.2f} to {2:.2f} us"
+        in_order = [Rule(_in_order, (), said)]
     if metrics == OVERLAP:
-        whole_of = min if information.program == "IMB-IO" else max
+        whole_of = np.minimum if information.program == "IMB-IO" else np.maximum
         said = "{1:.2f}, {2:.2f} and {3:.2f} us|an overlap of {4:.2f} %"
-        return [Rule(partial(_overlap_fits, whole_of), said)]
+        return [Rule(_overlap_fits, (whole_of,), said)]
     if metrics in (LATENCY, RANGE_BANDWIDTH):
         messages = [_MESSAGES.get(name, 1.0)]
         if name in _TO_ALL_OTHERS:
             # Up to 2018 IMB counts the messages to all other processes, later one of them.
             messages = [1.0, float(max(1, processes - 1))]
-        factors = [count * unit for count in messages for unit in _megabytes(information)]
+        factors = tuple(count * unit for count in messages for unit in _megabytes(information))
         said = "{0} bytes in {1:.2f} us|{2:.2f} MB/s"
         if in_order:
             said = "{0} bytes in {2:.2f} us|{4:.2f} MB/s"
-        return [*in_order, Rule(_bandwidth_fits, said, factors)]
+        return [*in_order, Rule(_bandwidth_fits, (), said, factors)]
     if metrics == MT_RATE:
+        pairs = processes * threads // 2
         return [
-            Rule(
-                partial(_mean_time_fits, processes * threads // 2),
-                "{1:.2f} us|{3:.0f} messages/s",
-            ),
-            Rule(partial(_bandwidth_of_threads_fits, threads), _RATE_PROBLEM.format(2, 3)),
+            Rule(_mean_time_fits, (pairs,), "{1:.2f} us|{3:.0f} messages/s"),
+            Rule(_bandwidth_of_threads_fits, (threads,), _RATE_PROBLEM.format(2, 3)),
         ]
     if metrics == RATE:
-        return [Rule(_rate_fits, _RATE_PROBLEM.format(1, 2), _megabytes(information))]
+        return [Rule(_rate_fits, (), _RATE_PROBLEM.format(1, 2), _megabytes(information))]
     if metrics == P2P:
         said = f"{{1:.2f}} us|{{3:.0f}} messages/s of {processes} processes"
-        bounds = partial(_time_fits, 2.0 if name == "pingpong" else 1.0, processes)
-        return [Rule(_rate_fits, _RATE_PROBLEM.format(2, 3)), Rule(bounds, said)]
+        bounds = (2.0 if name == "pingpong" else 1.0, processes)
+        return [
+            Rule(_rate_fits, (), _RATE_PROBLEM.format(2, 3)),
+            Rule(_time_fits, bounds, said),
+        ]
     return in_order
 
 
-def _megabytes(information: RunInformation) -> list[float]:
+def _megabytes(information: RunInformation) -> tuple[float, ...]:
     """Return what turns bytes per us into MB/s: 2**20 bytes up to 2017, 10**6 from 2018 on.
 
     The sources of 2017 and 2018 say so; those of the updates of 2017 are not public.
     """
     binary = 1e6 / 2**20
     if information.year >= 2018:
-        return [1.0]
-    return [binary, 1.0] if information.imb_version.startswith("2017 Update") else [binary]
+        return (1.0,)
+    return (binary, 1.0) if information.imb_version.startswith("2017 Update") else (binary,)
 
 
-def _bandwidth_fits(factor: float, sizes: _Column, *columns: _Column) -> list[bool]:
+def _bandwidth_fits(factor: float, sizes: Floats, *columns: Floats) -> Bools:
     """Tell whether sizes and times (the longest where there are several) give the MB/s."""
+    time, rate = columns[len(columns) > 2], columns[-1]
     # As products, so that a time printed as 0.00 bounds the MB/s from below only.
-    return [
-        (rate - _HALF) * (time - _HALF) * (time > _HALF)
-        <= factor * size
-        <= (rate + _HALF) * (time + _HALF)
-        if size and (rate or time)
-        else rate == 0.0
-        for size, time, rate in zip(sizes, columns[len(columns) > 2], columns[-1], strict=True)
-    ]
+    least = (rate - _HALF) * (time - _HALF) * (time > _HALF)
+    fits = (least <= factor * sizes) & (factor * sizes <= (rate + _HALF) * (time + _HALF))
+    return np.where((sizes > 0) & ((rate > 0.0) | (time > 0.0)), fits, rate == 0.0)
 
 
-def _in_order(_: float, sizes: _Column, *columns: _Column) -> list[bool]:
-    return [low <= mean <= high for low, high, mean in zip(*columns[:3], strict=True)]
+def _in_order(_: float, sizes: Floats, *columns: Floats) -> Bools:
+    low, high, mean = columns[:3]
+    return (low <= mean) & (mean <= high)
 
 
-def _rate_fits(factor: float, sizes: _Column, *columns: _Column) -> list[bool]:
+def _rate_fits(factor: float, sizes: Floats, *columns: Floats) -> Bools:
     """Tell whether sizes and messages/s give the MB/s."""
-    return [
-        factor * size * (rate - 0.5) <= (bandwidth + _HALF) * 1e6
-        and factor * size * (rate + 0.5) >= (bandwidth - _HALF) * 1e6
-        for size, bandwidth, rate in zip(sizes, *columns[-2:], strict=True)
-    ]
+    bandwidth, rate = columns[-2:]
+    lowest, highest = factor * sizes * (rate - 0.5), factor * sizes * (rate + 0.5)
+    return (lowest <= (bandwidth + _HALF) * 1e6) & (highest >= (bandwidth - _HALF) * 1e6)
 
 
-def _overlap_fits(
-    whole_of: Callable[[float, float], float], _: float, sizes: _Column, *columns: _Column
-) -> list[bool]:
+def _overlap_fits(whole_of: np.ufunc, _: float, sizes: Floats, *columns: Floats) -> Bools:
     """Tell whether an overlap is the part of a time that the other one hid.
 
     IMB-NBC relates it to the longer of communication and computation, IMB-IO to the shorter.
     """
-
-    def right(overlapped: float, pure: float, computing: float, overlap: float) -> bool:
-        hidden, whole = pure + computing - overlapped, whole_of(pure, computing)
-        lowest = _percent(hidden - 3 * _HALF, whole + _HALF)
-        highest = _percent(hidden + 3 * _HALF, whole - _HALF)
-        return lowest - _HALF <= overlap <= highest + _HALF
-
-    return list(map(right, *columns))
+    overlapped, pure, computing, overlap = columns
+    hidden, whole = pure + computing - overlapped, whole_of(pure, computing)
+    lowest = _percent(hidden - 3 * _HALF, whole + _HALF)
+    highest = _percent(hidden + 3 * _HALF, whole - _HALF)
+    return (lowest - _HALF <= overlap) & (overlap <= highest + _HALF)
 
 
-def _percent(part: float, whole: float) -> float:
-    if part <= 0.0:
-        return 0.0
-    return 100.0 if part >= whole else 100.0 * part / whole
+def _percent(part: Floats, whole: Floats) -> Floats:
+    return np.where(part <= 0.0, 0.0, np.where(part >= whole, 100.0, 100.0 * part / whole))
 
 
-def _time_fits(
-    ways: float, processes: int, _: float, sizes: _Column, *columns: _Column
-) -> list[bool]:
+def _time_fits(ways: float, processes: int, _: float, sizes: Floats, *columns: Floats) -> Bools:
     """Tell whether IMB-P2P's times lie within the bounds that its rates set.
 
     The time is a mean over all processes and the rate is of the slowest one, so their product lies
     between one process and all of them. PingPong's time is of one way, its rate of both.
     """
-    return [
-        (time + _HALF) * (rate + 0.5) * ways / 1e6 >= 1.0
-        and (time - _HALF) * (rate - 0.5) * ways / 1e6 <= processes
-        for time, _, rate in zip(*columns, strict=True)
-    ]
+    time, _bandwidth, rate = columns
+    longest, shortest = (time + _HALF) * (rate + 0.5), (time - _HALF) * (rate - 0.5)
+    return (longest * ways / 1e6 >= 1.0) & (shortest * ways / 1e6 <= processes)
 
 
-def _mean_time_fits(pairs: int, _: float, sizes: _Column, *columns: _Column) -> list[bool]:
+def _mean_time_fits(pairs: int, _: float, sizes: Floats, *columns: Floats) -> Bools:
     """Tell whether IMB-MT's rates are those of t_avg; it cuts them to integers."""
-    return [
-        (rate - 1.0) * (time - _HALF) <= pairs * 1e6 <= (rate + 1.0) * (time + _HALF)
-        for time, _, rate in zip(*columns, strict=True)
-    ]
+    time, _bandwidth, rate = columns
+    lowest, highest = (rate - 1.0) * (time - _HALF), (rate + 1.0) * (time + _HALF)
+    return (lowest <= pairs * 1e6) & (pairs * 1e6 <= highest)
 
 
-def _bandwidth_of_threads_fits(
-    threads: int, _: float, sizes: _Column, *columns: _Column
-) -> list[bool]:
+def _bandwidth_of_threads_fits(threads: int, _: float, sizes: Floats, *columns: Floats) -> Bools:
     """Tell whether IMB-MT's MB/s, which are of a t_max that is not printed, are not too high."""
-    return [
-        bandwidth - _HALF <= (rate + 1.0) * size / threads / 1e6
-        for size, bandwidth, rate in zip(sizes, *columns[-2:], strict=True)
-    ]
+    bandwidth, rate = columns[-2:]
+    return bandwidth - _HALF <= (rate + 1.0) * sizes / threads / 1e6

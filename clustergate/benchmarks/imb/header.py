@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Mapping
@@ -62,7 +63,7 @@ _DATATYPE_BYTES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunInformation:
     """What the header says of a run; empty where it says nothing.
 
@@ -82,7 +83,7 @@ class RunInformation:
     datatype_bytes: int = 1
     reduction_datatype_bytes: int = 4
 
-    @property
+    @functools.cached_property
     def program(self) -> str:
         """The suite without ``-GPU``, which has the same benchmarks."""
         return self.suite.removesuffix("-GPU")

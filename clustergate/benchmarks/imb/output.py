@@ -61,21 +61,10 @@ import itertools
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from clustergate.benchmarks.imb.figures import (
-    LATENCY,
-    MT_RATE,
-    OVERLAP,
-    P2P,
-    PASSIVE,
-    RANGE,
-    RANGE_BANDWIDTH,
-    RATE,
-    Problem,
-    first_wrong,
-    rules_of,
-)
+from clustergate.benchmarks.imb.columns import MT_RATE, NO_SIZE, WIDTH, Head, columns_of
 from clustergate.benchmarks.imb.header import (
     CLOSING_LINE,
     NOT_VALID,
@@ -86,8 +75,14 @@ from clustergate.benchmarks.imb.header import (
     read_header,
 )
 from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
-from clustergate.model import ConditionValue, OutputError, Row
+from clustergate.model import ConditionValue, OutputError, Part, Row, Table, rows_of
 from clustergate.wording.reasons import Reason, reason
+
+if TYPE_CHECKING:
+    from clustergate.benchmarks.imb.figures import Rule
+
+Problem = tuple[int, Reason]
+"""Which of several rows is the first bad one, from 0, and what is wrong with it."""
 
 _BENCHMARK = re.compile(r"# Benchmarking (Multi-)?(\w+)(?: \((?:\d+ x )+\d+\))?")
 _PROCESSES = re.compile(
@@ -99,30 +94,10 @@ _WINDOW = re.compile(r"# window_size = (\d{1,9})")
 _RANKS = re.compile(r"#(?: Group +\d+:)?[ \d.]*")
 _MODE = re.compile(r"# +MODE: (AGGREGATE|NON-AGGREGATE)")
 
-_METRIC_OF_COLUMN = {
-    "t[usec]": "latency_us",
-    "t_min[usec]": "t_min_us",
-    "t_max[usec]": "t_max_us",
-    "t_avg[usec]": "t_avg_us",
-    "t_ovrl[usec]": "t_overlapped_us",
-    "t_pure[usec]": "t_pure_us",
-    "t_CPU[usec]": "t_cpu_us",
-    "overlap[%]": "overlap_percent",
-    "Mbytes/sec": "bandwidth_mb_s",
-    "Msg/sec": "message_rate_per_s",
-}
-_WITH_SIZES = {LATENCY, RATE, RANGE, RANGE_BANDWIDTH, OVERLAP, PASSIVE, P2P, MT_RATE}
-_WITHOUT_SIZES = {RANGE, OVERLAP}
-# All columns are right-justified in so many characters.
-_WIDTH = 13
-_INTEGER = r"\d{1,12}"
-_FIGURE = r"\d{1,12}\.\d\d"
-_STATUS = r"(out-of-mem|int-overflow|time-out)[.;].*"
 _STATUS_WORDS = re.compile(r"out-of-mem|int-overflow|time-out")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\d,\d\d(?:\s|$)", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_NO_SIZE = -1
 
 
 def parse_imb(
@@ -130,23 +105,41 @@ def parse_imb(
 ) -> Iterator[Row]:
     """Yield one row per line of figures: times in us, MB/s and messages/s as IMB counts them.
 
+    It is :func:`read_imb`, row by row.
+    """
+    return rows_of(read_imb(lines, source=source, expect=expect))
+
+
+def read_imb(
+    lines: Iterable[str], *, source: str = "output", expect: ImbExpectation | None = None
+) -> Iterator[Part]:
+    """Yield the rows with figures as tables, those without as rows, in the order of the text.
+
     The lines are read once and not kept. Raises :class:`OutputError` as soon as the text is
     incomplete, inconsistent, failed or not the run expected: rows that came before do not count
     then.
     """
-    text = Text(lines, source)
+    # NumPy is for those who have a table to read.
+    from clustergate.benchmarks.imb.figures import checked
+
+    yield from checked(_parts(Text(lines, source), expect or ImbExpectation()), source)
+
+
+def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:
+    """Yield what the text consists of; None where all before it must be checked first."""
     information = read_header(text)
-    expect = expect or ImbExpectation()
     plan = Plan(information, expect, text)
     lengths = Lengths(information, expect)
     # The line that ended the header or a table may be the first of what follows.
     text.back()
     while text.next():
+        if not text.line:
+            continue
         if RULE.fullmatch(text.line):
             head = _read_head(text)
             plan.table(head.benchmark, head.mode, head.processes, head.groups, head.idle)
-            table = _Table(text, information, lengths, head, expect)
-            yield from table.rows()
+            table = TableReader(text, information, lengths, head, expect)
+            yield from table.parts()
             if table.may_give_up:
                 plan.may_give_up()
         elif text.line == CLOSING_LINE and information.program != "IMB-MT":
@@ -156,7 +149,7 @@ def parse_imb(
             return
         elif match := NOT_VALID.fullmatch(text.line):
             yield plan.not_valid(match.group(1), int(match.group(2)))
-        elif text.line:
+        else:
             text.refuse_figures("outside a table")
             if text.line.startswith("#") and not PROCESSOR_NOTE.fullmatch(text.line):
                 raise text.error("output.stray", what=f'"{text.line}"')
@@ -165,95 +158,31 @@ def parse_imb(
     plan.finish()
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of a table: ``grouped`` and ``checked`` tell of "Group" and "defects"."""
-
-    grouped: bool
-    sized: bool
-    metrics: tuple[str, ...]
-    checked: bool
-    aligned: bool
-    rows: re.Pattern[str]
-    words: re.Pattern[str]
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """What the columns of integers hold."""
-        return (*("group",) * self.grouped, *("bytes",) * self.sized, "repetitions")
-
-
-@functools.lru_cache(maxsize=64)
-def _columns(line: str) -> _Columns | None:
-    """Return the columns of which a line has the names, None if it does not.
-
-    Whoever changed the blanks of the text changed them here too: only where the names stand in
-    their places must the figures.
-    """
-    words = line.split()
-    grouped, checked = words[:1] == ["Group"], words[-1:] == ["defects"]
-    names = words[grouped : len(words) - checked]
-    sized = names[:1] == ["#bytes"]
-    metrics = tuple(_METRIC_OF_COLUMN.get(name, "") for name in names[sized + 1 :])
-    if names[sized : sized + 1] != ["#repetitions"] or metrics not in (
-        _WITH_SIZES if sized else _WITHOUT_SIZES
-    ):
-        return None
-    ends = [match.end() for match in re.finditer(r"\S+", line)]
-    aligned = ends == [_WIDTH * column for column in range(1, len(words) + 1)]
-    forms = [_INTEGER] * (grouped + sized + 1)
-    forms += [_INTEGER if name == "message_rate_per_s" else _FIGURE for name in metrics]
-    row = " *" + " +".join([*forms, *[_FIGURE] * checked]) + r"[ \r]*\n"
-    group = rf"({_INTEGER}) +" if grouped else "()"
-    if aligned:
-        row = rf"(?=.{{{ends[-1] - 1}}}\d[ \r]*\n){row}"
-    return _Columns(
-        grouped,
-        sized,
-        metrics,
-        checked,
-        aligned,
-        rows=re.compile(f"(?:{row})+", re.ASCII),
-        words=re.compile(f" *{group}({_INTEGER}) {_STATUS}", re.ASCII),
-    )
-
-
-@dataclass(frozen=True)
-class _Head:
-    """What stands above the rows of a table; ``conditions`` are what all of them have in common."""
-
-    benchmark: str
-    processes: int
-    groups: int
-    idle: int
-    threads: int | None
-    mode: str
-    columns: _Columns
-    conditions: dict[str, ConditionValue]
-
-
-def _read_head(text: Text) -> _Head:
+def _read_head(text: Text) -> Head:
     """Read from below a table's first rule to the names of its columns."""
-    rule = text.line
-    benchmark = _required(text, _BENCHMARK, "the name of a benchmark")
-    processes, groups, threads = _read_processes(text)
-    if bool(benchmark.group(1)) != (groups > 1):
-        raise _damaged_head(text, "the number of groups")
-    idle, window_size = 0, None
-    while _following(text, "the rule below the processes") != rule:
-        if match := _IDLE.fullmatch(text.line):
-            idle = int(match.group(1))
-        elif match := _WINDOW.fullmatch(text.line):
-            window_size = int(match.group(1))
-        elif not _RANKS.fullmatch(text.line):
-            raise _damaged_head(text, "the rule below the processes")
-    mode = ""
-    if _following(text, "the names of the columns") == "#":
-        mode = _required(text, _MODE, "the mode").group(1)
-        if _following(text, "the line below the mode") != "#":
-            raise _damaged_head(text, "the line below the mode")
-        _following(text, "the names of the columns")
-    columns = _columns(text.line)
+    rule, groups, idle = text.line, 1, 0
+    threads, mode, window_size = None, "", None
+    if usual := text.take(_usual_head(rule)):
+        name, processes, idle = usual[1], int(usual[2]), int(usual[3] or 0)
+    else:
+        benchmark = _required(text, _BENCHMARK, "the name of a benchmark")
+        name = benchmark.group(2)
+        processes, groups, threads = _read_processes(text)
+        if bool(benchmark.group(1)) != (groups > 1):
+            raise _damaged_head(text, "the number of groups")
+        while _following(text, "the rule below the processes") != rule:
+            if match := _IDLE.fullmatch(text.line):
+                idle = int(match.group(1))
+            elif match := _WINDOW.fullmatch(text.line):
+                window_size = int(match.group(1))
+            elif not _RANKS.fullmatch(text.line):
+                raise _damaged_head(text, "the rule below the processes")
+        if _following(text, "the names of the columns") == "#":
+            mode = _required(text, _MODE, "the mode").group(1)
+            if _following(text, "the line below the mode") != "#":
+                raise _damaged_head(text, "the line below the mode")
+            _following(text, "the names of the columns")
+    columns = columns_of(text.line)
     if columns is None:
         raise _damaged_head(text, "the names of the columns")
     if columns.metrics == MT_RATE and window_size is None:
@@ -261,11 +190,18 @@ def _read_head(text: Text) -> _Head:
     if window_size is not None and "message_rate_per_s" not in columns.metrics:
         raise text.error("output.misplaced", what="a window size", due="a head without one")
     conditions: dict[str, ConditionValue] = {"processes": processes, "groups": groups}
-    for name, value in (("mode", mode or None), ("threads", threads), ("window_size", window_size)):
+    for key, value in (("mode", mode or None), ("threads", threads), ("window_size", window_size)):
         if value is not None:
-            conditions[name] = value
-    name = benchmark.group(2)
-    return _Head(name, processes, groups, idle, threads, mode, columns, conditions)
+            conditions[key] = value
+    return Head(name, processes, groups, idle, threads, mode, columns, conditions)
+
+
+@functools.lru_cache(maxsize=8)
+def _usual_head(rule: str) -> re.Pattern[str]:
+    """Return the pattern of a head as most tables have it, below its first rule."""
+    processes, names = r"# #processes = ([1-9]\d{0,8})", r" .*#(?:bytes|repetitions) .*"
+    lines = (r"# Benchmarking (\w+)", processes, rf"(?:{_IDLE.pattern} *\n)?{rule}", names)
+    return re.compile("".join(rf"{line} *\n" for line in lines))
 
 
 def _read_processes(text: Text) -> tuple[int, int, int | None]:
@@ -307,41 +243,68 @@ def _damaged_head(text: Text, what: str) -> OutputError:
     )
 
 
-class _Table:
-    """Reads the rows of one table, as many at once as stand together."""
+@dataclass(eq=False)
+class Block:
+    """Lines of a table that have the form of its rows and stand together.
+
+    ``line`` numbers the first of them, ``start`` counts the table's rows before it. ``table`` is
+    what they say, once it has been checked.
+    """
+
+    reader: TableReader
+    text: str
+    line: int
+    start: int
+    count: int
+    table: Table = field(init=False)
+
+    def joins(self, before: Row | Block) -> bool:
+        """Become part of a block if this one begins at its end."""
+        if not isinstance(before, Block) or before.reader is not self.reader:
+            return False
+        if before.line + before.count != self.line:
+            return False
+        before.text += self.text
+        before.count += self.count
+        return True
+
+
+class TableReader:
+    """Reads the rows of one table, as many at once as stand together.
+
+    Raises :class:`OutputError` for other lengths or threads than those asked for.
+    """
 
     def __init__(
         self,
         text: Text,
         information: RunInformation,
         lengths: Lengths,
-        head: _Head,
+        head: Head,
         expect: ImbExpectation,
     ) -> None:
         threads = head.threads or 1
         if expect.threads not in (None, threads):
             raise text.error("output.threads", actual=threads, wanted=expect.threads)
-        self._asked_repetitions = expect.repetitions
-        self._text = text
-        self._information = information
-        self._lengths = lengths
-        self._head = head
-        self._columns = columns = head.columns
-        self._common = head.conditions
-        self._rules = rules_of(
-            information, head.benchmark, head.processes, threads, columns.metrics
-        )
+        self.information = information
+        self.head = head
+        self.columns = columns = head.columns
+        self.lengths = lengths
+        self.asked_repetitions = expect.repetitions
         # The rows of one size, one for each group.
-        self._of_a_size = head.groups if columns.grouped else 1
-        self._expected: list[int] | None = [_NO_SIZE]
+        self.of_a_size = head.groups if columns.grouped else 1
+        self.due: list[int] | None = [NO_SIZE]
         if columns.sized:
-            self._expected = lengths.expected(head.benchmark, text)
-        if self._expected and columns.grouped:
-            self._expected = [size for size in self._expected for _ in range(head.groups)]
+            self.due = lengths.expected(head.benchmark, text)
+        if self.due and columns.grouped:
+            self.due = [size for size in self.due for _ in range(head.groups)]
+        # What must hold for the figures, once there are some to be checked.
+        self.rules: list[Rule] = []
+        self.hash = hashlib.blake2b(digest_size=16)
+        self.most_repetitions = 0
+        self._last_size = NO_SIZE
+        self._text = text
         self._count = 0
-        self._last_size = _NO_SIZE
-        self._most_repetitions: int | None = None
-        self._hash = hashlib.blake2b(digest_size=16)
         self._status = ""
         # The last empty line that came while rows were missing, 0 once a row has followed it.
         self._gap = 0
@@ -349,112 +312,111 @@ class _Table:
     @property
     def may_give_up(self) -> bool:
         """Whether IMB may give up the whole benchmark after this table, as it does since 2019."""
-        return bool(self._status) and self._information.year >= 2019
+        return bool(self._status) and self.information.year >= 2019
 
-    def rows(self) -> Iterator[Row]:
+    def parts(self) -> Iterator[Row | Block | None]:
         """Yield the rows up to the line that ends the table.
 
         That is an empty line or, with groups, which empty lines part, the next line of IMB: it is
         left to be read again.
         """
-        text, pattern, blanks = self._text, self._columns.rows, False
+        text, pattern, blanks = self._text, self.columns.rows, False
         while True:
-            first = text.number + 1
-            if block := text.take(pattern):
-                yield from self._rows_of(block, first)
+            line = text.number + 1
+            if rows := text.take(pattern):
+                yield self._block(rows.group(), line)
             elif not text.next():
                 if not (self._gap or blanks):
-                    raise text.cut_off(f"the end of the table of {self._head.benchmark}")
+                    raise text.cut_off(f"the end of the table of {self.head.benchmark}")
                 break
             elif not text.line and text.raw.rstrip("\r\n"):
                 # Blanks alone are of someone else: IMB ends a table by an empty line. Unless
                 # an editor or a log put blanks at the end of every line.
                 blanks = text.raw.endswith("\n")
-            elif pattern.fullmatch(f"{text.line}\n"):
-                yield from self._rows_of(text.line, text.number)
+            elif text.line and pattern.fullmatch(f"{text.line}\n"):
+                yield self._block(f"{text.line}\n", line)
             elif self._ends_here() or (blanks and text.line.startswith(("#", "!"))):
-                self._finish()
+                yield from self._finished()
                 text.back()
                 return
-            elif text.line and (row := self._row_of_words()):
-                yield row
-        self._finish()
+            elif text.line:
+                yield None
+                if row := self._row_of_words():
+                    yield row
+        yield from self._finished()
 
-    def _rows_of(self, block: str, first: int) -> Iterator[Row]:
-        """Return the rows of lines that have the form of rows; ``first`` numbers them."""
-        columns, words, names = self._columns, block.split(), self._columns.conditions
-        width = len(names) + len(columns.metrics) + columns.checked
-        split = [words[column::width] for column in range(width)]
-        integers = [list(map(int, column)) for column in split[: len(names)]]
-        figures = [list(map(float, column)) for column in split[len(names) :]]
-        defects = figures.pop() if columns.checked else []
-        sizes = integers[-2] if columns.sized else [_NO_SIZE] * len(integers[-1])
-        problems = [
-            *self._misplaced(integers[0] if columns.grouped else [], sizes),
-            *self._wrong_repetitions(integers[-1]),
-            *first_wrong(
-                [found == 0.0 for found in defects],
-                lambda row: reason(
-                    "output.wrong-result", what="'defects'", value=defects[row], wanted="0"
-                ),
-            ),
-        ]
-        for rule in self._rules:
-            problems += rule.first_wrong(sizes, *figures)
-        if problems:
-            row, said = min(problems, key=lambda problem: problem[0])
-            self._text.number = first + row
-            raise self._text.error(said)
+    def _block(self, rows: str, line: int) -> Block:
+        """Count lines that have the form of rows."""
+        block = Block(self, rows, line, self._count, rows.count("\n"))
+        self._count += block.count
         self._gap = 0
-        # By columns to the end: a loop over the rows would take twice as long.
-        common, repeat = self._common, itertools.repeat
-        conditions = zip(*map(repeat, common.values()), *integers, strict=False)
-        return map(
-            Row,
-            repeat(self._information.suite),
-            repeat(self._head.benchmark),
-            map(dict, map(zip, repeat((*common, *names)), conditions)),
-            map(dict, map(zip, repeat(columns.metrics), zip(*figures, strict=True))),
-            repeat("ok"),
-            itertools.count(first),
-        )
+        return block
 
     def _ends_here(self) -> bool:
         """Say whether the line, which is no row of figures, ends the table."""
         line = self._text.line
-        if not self._columns.grouped:
+        if not self.columns.grouped:
             if not line and self._missing() and not self._gives_up:
                 self._gap = self._gap or self._text.number
                 return False
             return not line or (self._gap > 0 and line[0] in "#!")
-        if self._count % self._of_a_size and (not line or line[0] in "#!"):
+        if self._count % self.of_a_size and (not line or line[0] in "#!"):
             raise self._text.error("output.lacks", missing="a row of one of the groups")
         return line.startswith(("#", "!"))
 
     def _row_of_words(self) -> Row | None:
         """Return a row with words for figures, None for a foreign line that may be passed over."""
-        text, columns = self._text, self._columns
+        text, head, columns = self._text, self.head, self.columns
         match = columns.words.fullmatch(text.line)
         if match is None:
             if self._is_foreign():
                 return None
             raise self._broken_row()
-        if columns.aligned and match.end(2) != _WIDTH * (1 + columns.grouped):
+        if columns.aligned and match.end(2) != WIDTH * (1 + columns.grouped):
             raise self._broken_row()
         group, size, self._status = match.groups()
-        conditions = dict(self._common)
+        conditions = dict(head.conditions)
         if columns.grouped:
             conditions["group"] = int(group)
         # In a table without sizes IMB prints the largest one here, not the repetitions.
         if columns.sized:
             conditions["bytes"] = int(size)
-        for _, problem in self._misplaced(
-            [int(group)] if columns.grouped else [], [int(size) if columns.sized else _NO_SIZE]
-        ):
+        groups = [int(group)] if columns.grouped else []
+        sizes = [int(size)] if columns.sized else [NO_SIZE]
+        for _, problem in self.misplaced(self._count, groups, sizes):
             raise text.error(problem)
-        return Row(
-            self._information.suite, self._head.benchmark, conditions, {}, self._status, text.number
-        )
+        self._count += 1
+        suite = self.information.suite
+        return Row(suite, head.benchmark, conditions, {}, self._status, text.number)
+
+    def misplaced(
+        self, start: int, groups: Sequence[int], sizes: Sequence[int]
+    ) -> Iterator[Problem]:
+        """Yield what rows, of which so many came before, are not those that come next."""
+        each = self.of_a_size
+        for row, group in enumerate(groups):
+            if group != (start + row) % each:
+                due = f"one of group {(start + row) % each}"
+                yield row, reason("output.misplaced", what=f"a row of group {group}", due=due)
+                break
+        if self.due is not None:
+            wanted = self.due[start : start + len(sizes)]
+        else:
+            firsts = sizes[-start % each :: each]
+            self.hash.update(array("q", firsts))
+            begun = [self._last_size] * min(-start % each, len(sizes))
+            wanted = [*begun, *(size for size in firsts for _ in range(each))][: len(sizes)]
+            self._last_size = wanted[-1]
+        if sizes != wanted:
+            pairs = itertools.zip_longest(sizes, wanted)
+            row = next(row for row, (size, due) in enumerate(pairs) if size != due)
+            yield row, self._wrong_size(sizes[row], wanted[row:], (start + row) % each > 0)
+
+    def _wrong_size(self, size: int, wanted: Sequence[int], among: bool) -> Reason:
+        if wanted and not among and size < wanted[0] and not self.lengths.declared:
+            return reason("output.sizes-cut", bytes=size, wanted=wanted[0])
+        due = f"one of {wanted[0]} bytes" if wanted else "the end of the table"
+        return reason("output.misplaced", what=f"a row of {size} bytes", due=due)
 
     def _is_foreign(self) -> bool:
         """Say whether this is a whole line of something else, and cannot be a damaged row."""
@@ -475,7 +437,7 @@ class _Table:
         )
 
     def _broken_row(self) -> OutputError:
-        text, benchmark = self._text, self._head.benchmark
+        text, benchmark = self._text, self.head.benchmark
         if text.line.startswith("#"):
             due = f"the end of the table of {benchmark}"
             return text.error("output.misplaced", what=f'"{text.line}"', due=due)
@@ -484,61 +446,6 @@ class _Table:
         # Also where figures are so large that they run into each other.
         return text.damaged(f"a row of {benchmark}")
 
-    def _misplaced(self, groups: Sequence[int], sizes: Sequence[int]) -> Iterator[Problem]:
-        """Yield what rows are not those that come next; count them."""
-        each, start = self._of_a_size, self._count
-        self._count += len(sizes)
-        yield from first_wrong(
-            [group == row % each for row, group in enumerate(groups, start)],
-            lambda row: reason(
-                "output.misplaced",
-                what=f"a row of group {groups[row]}",
-                due=f"one of group {(start + row) % each}",
-            ),
-        )
-        if self._expected is not None:
-            wanted = self._expected[start : self._count]
-        else:
-            firsts = sizes[-start % each :: each]
-            self._hash.update(array("q", firsts))
-            begun = [self._last_size] * min(-start % each, len(sizes))
-            wanted = [*begun, *(size for size in firsts for _ in range(each))][: len(sizes)]
-            self._last_size = wanted[-1]
-        if sizes != wanted:
-            pairs = itertools.zip_longest(sizes, wanted)
-            row = next(row for row, (size, due) in enumerate(pairs) if size != due)
-            yield row, self._wrong_size(sizes[row], wanted[row:], (start + row) % each > 0)
-
-    def _wrong_size(self, size: int, wanted: Sequence[int], among: bool) -> Reason:
-        if wanted and not among and size < wanted[0] and not self._lengths.declared:
-            return reason("output.sizes-cut", bytes=size, wanted=wanted[0])
-        due = f"one of {wanted[0]} bytes" if wanted else "the end of the table"
-        return reason("output.misplaced", what=f"a row of {size} bytes", due=due)
-
-    def _wrong_repetitions(self, repetitions: Sequence[int]) -> Iterator[Problem]:
-        """Yield where repetitions cannot be so many, or are not those that were asked for.
-
-        They do not grow with the sizes, unless these are the user's own.
-        """
-        most, asked = repetitions, self._asked_repetitions
-        if self._lengths.declared:
-            most = [self._most_repetitions or repetitions[0], *repetitions[:-1]]
-            self._most_repetitions = repetitions[-1]
-        yield from first_wrong(
-            [0 < count <= bound for count, bound in zip(repetitions, most, strict=True)],
-            lambda row: reason(
-                "output.contradiction",
-                one=f"{repetitions[row]} repetitions",
-                other=f"the {most[row]} before",
-            ),
-        )
-        yield from first_wrong(
-            [count == asked for count in repetitions if asked is not None],
-            lambda row: reason(
-                "output.other-run", what="repetitions", actual=repetitions[row], wanted=asked
-            ),
-        )
-
     @property
     def _gives_up(self) -> bool:
         """Whether IMB leaves out the sizes that follow: at first only after a time-out."""
@@ -546,21 +453,21 @@ class _Table:
 
     def _missing(self) -> Sequence[int]:
         """Return the sizes that must still come, as far as they are known."""
-        return (self._expected or [])[self._count :]
+        return (self.due or [])[self._count :]
 
-    def _finish(self) -> None:
+    def _finished(self) -> Iterator[None]:
         """Raise if the table ended before its last row."""
-        text, head = self._text, self._head
+        text, name = self._text, self.head.benchmark
         if self._gives_up:
             return
-        if self._expected is None:
+        if self.due is None:
             if self._count == 0:
-                raise text.error("output.rows-lost", table=head.benchmark, missing="any row")
-            self._lengths.compare(
-                head.benchmark, self._count // self._of_a_size, self._hash.digest(), text
-            )
+                raise text.error("output.rows-lost", table=name, missing="any row")
+            yield None
+            count = self._count // self.of_a_size
+            self.lengths.compare(name, count, self.hash.digest(), text)
         elif missing := self._missing():
-            row = f"its row of {missing[0]} bytes" if self._columns.sized else "its only row"
-            facts = {"table": head.benchmark, "missing": row}
+            row = f"its row of {missing[0]} bytes" if self.columns.sized else "its only row"
             line = self._gap or text.number
+            facts = {"table": name, "missing": row}
             raise OutputError("output.rows-lost", line=line, source=text.source, **facts)

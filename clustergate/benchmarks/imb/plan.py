@@ -336,6 +336,7 @@ def _described(benchmark: str, processes: int, mode: str) -> str:
     return f"{benchmark} with {processes} processes" + (f", {mode}" if mode else "")
 
 
+@functools.lru_cache(maxsize=64)
 def _process_counts(information: RunInformation, benchmark: str, total: int) -> list[int]:
     """Return the process counts of a benchmark's tables: NPmin, doubled up to all."""
     if information.program == "IMB-P2P":

@@ -14,7 +14,7 @@ from typing import Any
 
 from clustergate.benchmarks.mpi_kernel import (
     KernelExpectation,
-    parse_kernel,
+    kernel_parser,
     read_kernel,
     require_kind,
     times_of,
@@ -41,13 +41,6 @@ TEST_BYTES: Mapping[str, tuple[int, ...]] = {
 _FLUSH_STEP = 0.1
 
 
-def parse_mpi_trials(
-    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
-) -> Iterator[Row]:
-    """Yield the rows of mpi_trials; raises as :func:`parse_kernel` does."""
-    return parse_kernel("mpi_trials", _trials, lines, source, expect)
-
-
 def single_trials(
     lines: Iterable[str], test: str, *, source: str = "output"
 ) -> list[dict[str, Any]]:
@@ -66,7 +59,11 @@ def single_trials(
     ]
 
 
-def _trials(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
+@kernel_parser("mpi_trials")
+def parse_mpi_trials(
+    lines: Sequence[Line], processes: int, expect: KernelExpectation
+) -> Iterator[Row]:
+    """Yield the rows of mpi_trials."""
     peers: dict[tuple[str, int], list[int]] = {}
     for line in lines:
         require_kind(line, "trials", expect.settings)

@@ -6,12 +6,12 @@ fastest trial but the first, as STREAM counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from clustergate.benchmarks.mpi_kernel import (
     DOUBLE_BYTES,
     KernelExpectation,
-    parse_kernel,
+    kernel_parser,
     require_kind,
     times_of,
 )
@@ -23,14 +23,9 @@ STREAM_KERNELS = ("copy", "scale", "add", "triad")
 _ARRAYS_TOUCHED: Mapping[str, int] = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 
 
-def parse_stream(
-    lines: Iterable[str], *, source: str = "output", expect: KernelExpectation | None = None
-) -> Iterator[Row]:
-    """Yield the rows of stream; raises as :func:`parse_kernel` does."""
-    return parse_kernel("stream", _stream, lines, source, expect)
-
-
-def _stream(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
+@kernel_parser("stream")
+def parse_stream(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
+    """Yield the rows of stream."""
     for line in lines:
         require_kind(line, "stream", expect.settings)
         kernel = line.word("kernel", STREAM_KERNELS)
