@@ -327,11 +327,15 @@ class Reference:
 
 @dataclass(frozen=True)
 class Limit:
-    """A physical bound of a metric: ``at_most`` or ``at_least``, with the reason in words."""
+    """A physical bound of a metric: ``at_most`` or ``at_least``, with the reason in words.
+
+    It is ``loose`` where it is what no processor does, whatever this node was measured to do.
+    """
 
     at_most: float | None
     at_least: float | None
     reason: str
+    loose: bool = False
 
 
 @dataclass(frozen=True)
@@ -423,7 +427,8 @@ class Figure:
     """One judged figure of a case: what was measured and what is said of it.
 
     ``remark`` is what else its launches show, such as two modes; ``doubt`` is why the value is not
-    to be trusted, where the judgement rests on nothing better.
+    to be trusted, where the judgement rests on nothing better. ``loosely_limited`` is a rate that
+    may be anything below what no processor does.
     """
 
     benchmark: str
@@ -435,6 +440,7 @@ class Figure:
     judgement: Judgement
     remark: str = ""
     doubt: Reason | None = None
+    loosely_limited: bool = False
 
 
 @dataclass(frozen=True)

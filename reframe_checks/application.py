@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from reframe.core.builtins import variable
-
 from clustergate.machine import power
 from clustergate.model import Row, Sample
 from reframe_checks.base import MpiBenchmark
@@ -13,11 +11,6 @@ class Application(MpiBenchmark):
     """Base of the applications' checks."""
 
     needs_near_cores = False
-    settings_that_matter = ("replicated", "problem_class")
-    #: LAMMPS: replicas of 32000 atoms along each edge at a fixed size; 0 takes the evaluation's.
-    replicated = variable(int, value=0, loggable=True)
-    #: NPB: the problem's size, S to C; Pase ran C.
-    problem_class = variable(str, value="C", loggable=True)
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]

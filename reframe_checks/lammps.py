@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import reframe as rfm
-from reframe.core.builtins import fixture, parameter, run_after
+from reframe.core.builtins import fixture, parameter, run_after, variable
 
 from clustergate.benchmarks.lammps import BENCHMARK as LAMMPS
 from clustergate.benchmarks.lammps import problem
@@ -31,6 +31,9 @@ class LammpsCheck(LammpsProblems, OverProcessCounts, Application):
     program = "lmp"
     descriptor = LAMMPS
     build = fixture(build_with("lammps"), scope="environment")
+    settings_that_matter = ("replicated",)
+    #: Replicas of 32000 atoms along each edge at a fixed size; 0 takes the evaluation's.
+    replicated = variable(int, value=0, loggable=True)
 
     @run_after("init")
     def take_problem(self) -> None:

@@ -1,7 +1,7 @@
 """The NAS Parallel Benchmarks, each on as many processes as its rules allow."""
 
 import reframe as rfm
-from reframe.core.builtins import fixture, parameter, run_after
+from reframe.core.builtins import fixture, parameter, run_after, variable
 
 from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.npb import BENCHMARK as NPB
@@ -19,6 +19,9 @@ class NpbCheck(Application):
 
     descriptor = NPB
     build = fixture(build_with("npb"), scope="environment")
+    settings_that_matter = ("problem_class",)
+    #: The problem's size, S to C; Pase ran C.
+    problem_class = variable(str, value="C", loggable=True)
     benchmark = parameter(NPB.checks[0].parameters["benchmark"], loggable=True)
 
     @run_after("init")

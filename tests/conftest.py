@@ -27,6 +27,7 @@ from clustergate.stacks import StackRequest, wheels
 from clustergate.stacks.manifest import read_manifest, write_manifest
 from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
+from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, from_plain
 
 # pytest-xdist sets it in its workers, where nobody's terminal is narrow.
@@ -80,6 +81,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "cluster" in item.keywords and item.get_closest_marker("cluster"):
             item.add_marker(skipped)
+
+
+@pytest.fixture(autouse=True)
+def no_call_is_left() -> Iterator[None]:
+    """Forget the command line that a test gave: a process has one."""
+    yield
+    commands.begin([], "clustergate")
 
 
 _FAULTS_TOLD = pytest.StashKey[list[tuple[str, str, float]]]()

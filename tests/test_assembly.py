@@ -30,6 +30,7 @@ from clustergate.verdicts.assembly import (
     disturbances,
     judged_groups,
     limits_for,
+    loosely_limited,
     modes_seen,
     reframe_figures,
     unexpected,
@@ -324,6 +325,18 @@ def test_where_limits_are_wide_it_is_said():
     assert told.startswith("in 1 of 2 cases no peak of the node was measured")
     (told,) = wide_limits([record(peaks=noisy_peaks(virtual=1))])
     assert "does not tell its highest clock" in told
+
+
+def test_rates_that_no_peak_of_the_node_limits_are_told_in_one_line():
+    """Their memory would: but no partition is known here that says how large its caches are."""
+    peaks = noisy_peaks()
+    triad = Sample("STREAM", "bandwidth_gb_s", "GB/s", Better.HIGHER, {"elements": 10}, 9000.0)
+    stream = record(name="s", check="StreamCheck", samples=[triad], peaks=peaks)
+    ran = [outcome(), outcome(name="s", check="StreamCheck")]
+    cases = assemble({}, ran, [record(peaks=peaks), stream])
+    (told,) = loosely_limited(cases)
+    assert told.startswith("no peak of the node limits 1 rate (StreamCheck: STREAM), only what ")
+    assert loosely_limited(cases[:1]) == []
 
 
 def disturbed_launch(order):

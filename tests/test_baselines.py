@@ -265,8 +265,7 @@ def test_runs_whose_launches_were_all_disturbed_make_no_baseline():
         )
 
     told = refusal(baseline(series_of([run(True)] * 8)))
-    assert "0 of 8 runs have a value that counts, and a baseline needs 5; 8 had" in told
-    assert "8 had too many disturbed launches" in told
+    assert "it has no usable run; 8 had too few undisturbed launches" in told
     (batch,) = baseline(series_of([run(i < 3) for i in range(8)])).measured
     assert (batch.runs, batch.launches) == (5, 20)
 
@@ -334,6 +333,19 @@ def test_runs_that_do_not_count_are_told():
     assert "3 runs of build b1 on n1" in told
     assert "1 more did not count" in told
     assert "3 more had another build, other nodes or other processors" in told
+
+
+def test_runs_that_were_wholly_disturbed_are_no_runs_of_a_baseline():
+    told = in_words("others used a core")
+    launches = [Launch(k, 0.0, 9.0, disturbed=told) for k in range(3)]
+    busy = record(*(hpl(90.0, k) for k in range(3)), launches=launches)
+    said = refusal(baseline(series_of([record(hpl(100.0))] * 3 + [busy] * 2)))
+    assert "3 runs of build b1 on n1" in said
+    assert "; 2 more had too few undisturbed launches: " in said
+    assert "run `clustergate check --mode smoke` 2 more times" in said
+    said = refusal(baseline(series_of([busy] * 5)))
+    assert said.startswith("HplCheck")
+    assert "it has no usable run; 5 had too few undisturbed launches" in said
 
 
 def test_runs_of_one_moment_are_refused():

@@ -103,6 +103,21 @@ def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
     assert last_run("other") is None
 
 
+def test_a_finished_screening_is_shown_and_opened_and_not_resumed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    keep_screening("20261101T000000Z-1")
+    where = store.run_folder("20261101T000000Z-1") / "screening"
+    assert cli.main(["show", "last", "--json"]) == 0
+    (evidence,) = json.loads(capsys.readouterr().out)["evidence"]
+    (why,) = evidence["reasons"]
+    assert (evidence["verdict"], why["code"]) == ("invalid", "screening.unmeasured")
+    (where / "screening.html").write_text("<p>")
+    for command in ("show", "open"):
+        assert cli.main([command, "last"]) == 0
+        assert f"{where}/screening.html" in capsys.readouterr().out.splitlines()
+
+
 def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     closed = kept("20261102T000000Z-1")
     (store.run_folder(closed) / "gate.json").write_text('{"status": 1}')
@@ -224,11 +239,13 @@ def test_it_opens_when_all_is_as_before(
     [
         (
             ("--stack", "mpich"),
-            "with intel-mpi, openmpi: left out by --stack; run `clustergate gate` without --stack",
+            "with intel-mpi, openmpi: left out by --stack; "
+            "run `clustergate gate --site local` without --stack",
         ),
         (
             ("--budget", "400s"),
-            "with intel-mpi: left out, because the budget is 400s; a budget of 27m ",
+            "with intel-mpi: left out, because the budget is 400s; a budget of 27m covers "
+            "everything (`clustergate gate --budget 27m --site local`)",
         ),
         (("--budget", "400s", "--stack", "mpich"), "ImbMpi1Check with mpich: left out, because"),
     ],
@@ -273,7 +290,8 @@ def test_it_does_not_open_on_some_of_the_nodes(
     assert run_gate(monkeypatch, 100.0) == 2
     said = capsys.readouterr()
     told = (
-        "n[3-4] left out by --nodes or --exclude; run `clustergate gate` on all nodes, or exclude"
+        "n[3-4] left out by --nodes or --exclude; "
+        "run `clustergate gate --site local` on all nodes, or exclude"
     )
     assert told in said.out
     assert told in said.err
@@ -333,7 +351,7 @@ def test_it_does_not_open_a_machine_that_another_site_config_claims(
         gate, "taken", lambda name: sites.Choice(sites.find("local"), why, disputed=True)
     )
     assert run_gate(monkeypatch, 100.0) == 2
-    assert f"the site config is {why}; run `clustergate gate` on" in capsys.readouterr().out
+    assert f"{why}; run `clustergate gate --site local` on its" in capsys.readouterr().out
 
 
 def site_with(waived: Any, *partitions: dict[str, Any]) -> Site:
@@ -550,7 +568,7 @@ def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) 
         ),
         (
             Evidence("screening", Verdict.INVALID, (reason("screening.not-ended"),)),
-            "resume it with `clustergate screen --resume`",
+            "`clustergate gate` screens again",
         ),
         (Evidence("benchmarks", Verdict.INVALID, (in_words("full"),)), "`clustergate gate` judges"),
     ],

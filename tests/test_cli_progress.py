@@ -1,5 +1,6 @@
 """What a command tells while it works: on a terminal, and in a pipe."""
 
+import datetime
 import os
 import pty
 import re
@@ -7,10 +8,12 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from clustergate.cli import progress
+from clustergate.wording.texts import Foreseen, clock
 
 SCRIPT = """
 import sys, time
@@ -62,6 +65,27 @@ def test_a_sentence_that_tells_no_activity_is_not_said_to_go_on(
     assert say.going_on(time.monotonic()).startswith(f"{goes_on} (")
 
 
+def test_when_all_is_done_is_told_anew_once_a_case_is_late(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = datetime.datetime.now()
+    begun = now - datetime.timedelta(minutes=30)
+    what = "running HplCheck with mpich: 2 done, 1 queued"
+    foreseen = Foreseen(what, begun, own_s=600.0, all_s=1500.0)
+    by = clock(begun, 1500.0)
+    assert str(foreseen) == f"{what}, all done by about {by}"
+    assert foreseen.at(begun + datetime.timedelta(seconds=599)) == str(foreseen)
+    # Its case should have ended 20 minutes ago, and 15 minutes of others come after it.
+    late = f"running HplCheck with mpich, 20 min 0 s late, all done after {clock(now, 900.0)}"
+    assert foreseen.at(now) == late
+    say = progress.Progress()
+    say(foreseen)
+    assert capsys.readouterr().err.endswith(f"all done by about {by}\n")
+    going_on = say.going_on(time.monotonic())
+    assert "min 0 s late, all done after " in going_on
+    assert by not in going_on
+
+
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
 def test_on_a_terminal_a_line_lives_below_what_was_said(kind: str) -> None:
     master, slave = pty.openpty()
@@ -88,3 +112,18 @@ def test_on_a_terminal_a_line_lives_below_what_was_said(kind: str) -> None:
         assert len(lived) >= 2
         assert {len(line) for line in lived} == {40}
         assert screen.rstrip().endswith("\x1b[2K")
+
+
+def test_who_interrupts_is_told_by_which_command_it_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = tmp_path / "plan.json"
+    for there in (False, True):
+        if there:
+            begun.touch()
+        with (
+            pytest.raises(KeyboardInterrupt),
+            progress.saying_if_interrupted(begun, "`clustergate screen --resume r1` goes on"),
+        ):
+            raise KeyboardInterrupt
+        assert capsys.readouterr().err == "`clustergate screen --resume r1` goes on\n" * there

@@ -1,5 +1,6 @@
 """The whole way with real MPI: what a person sees who runs, breaks and interrupts the suite."""
 
+import contextlib
 import functools
 import json
 import os
@@ -195,6 +196,27 @@ def test_all_of_a_run_ends_with_it(suite, number):
         assert complaint.splitlines()[-1].startswith(last)
         assert "check --resume" in complaint
     assert wait_for(lambda: not suite.processes(), 40), suite.processes()
+
+
+def test_a_strict_run_beside_programs_on_all_cores_fails_and_names_them(suite, tmp_path):
+    hog = tmp_path / "hog"
+    hog.write_text("#!/bin/bash\nwhile :; do :; done\n")
+    hog.chmod(0o755)
+    with contextlib.ExitStack() as running:
+        for _ in os.sched_getaffinity(0):
+            busy = running.enter_context(subprocess.Popen([str(hog)]))
+            running.callback(busy.kill)
+        ended = suite.check(
+            *("-n", "HplCheck", "-p", "mpich", "-S", "n=6000"), selection=("--strict",)
+        )
+    assert ended.returncode == 2, ended.stdout
+    assert "1 case: too disturbed to be judged" in ended.stdout.splitlines()[-1]
+    (record,) = suite.records()
+    codes = {launch["disturbed"]["code"] for launch in record["launches"]}
+    assert codes <= {"node.shared", "node.stolen"}
+    told = re.search(r"disturbed: during this run others used .*: (.*)", ended.stdout)
+    assert told, ended.stdout
+    assert "hog of " in told[1]
 
 
 @pytest.mark.long

@@ -224,7 +224,8 @@ def test_only_what_differs_from_its_golden_build_is_launched(monkeypatch) -> Non
     assert list(contest.options) == ["-x"]
     assert [(one.part, one.verdict) for one in found] == [("software: openmpi", Verdict.PASS)]
     assert notes == [
-        "software: no golden build of intel-mpi to compare with; `clustergate golden pin` keeps one"
+        "software: no golden build of intel-mpi to compare with; "
+        "`clustergate golden pin intel-mpi` keeps today's, once it is accepted"
     ]
 
 

@@ -142,7 +142,7 @@ def test_prune_tells_before_it_removes_and_leaves_golden_builds(
     assert cli.main(options) == 0
     told = capsys.readouterr().out
     assert f"may go: {old[0]}, " in told
-    assert "2 runs, 0.0 MB may go; `clustergate prune --yes`" in told
+    assert "2 runs, 0.0 MB may go; `clustergate prune --yes --keep 1 --older-than 30d`" in told
     assert "kept: 1 run, 0.0 MB: among the newest 1 of their system and mode" in told
     assert f"not touched: {home / 'golden'}, 0.0 MB" in told
     assert all(store.run_folder(name).is_dir() for name in old)
@@ -239,6 +239,34 @@ def test_what_is_said_of_a_run_without_a_summary_can_be_done(
     said = capsys.readouterr().err
     assert f"`{next_step}" in said
     assert "check --resume" not in said
+
+
+def test_the_benchmarks_page_of_a_gate_without_an_answer_is_not_opened_as_its_own(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make("20261101T000000Z-r1", asked=asked(), gate={"status": None}, ended={})
+    assert cli.main(["open"]) == 1
+    store.write_text(folder / "report.html", "<p>")
+    assert cli.main(["open"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("has no answer: it was interrupted, or it failed; run `clustergate gate`") == 2
+    store.write_json(folder / listing.GATE, {"status": 0, "word": "OPEN"})
+    store.write_text(folder / "gate.html", "<p>")
+    assert listing.page_of(folder) == folder / "gate.html"
+
+
+@pytest.mark.parametrize("command", ["show", "open"])
+def test_who_asks_for_a_run_that_goes_on_is_told_to_wait(
+    home: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Nobody can resume it now."""
+    folder = make("20261101T000000Z-r1", asked=asked())
+    with FileLock(folder / listing.LOCK):
+        assert cli.main([command, "last"]) == 1
+    said = capsys.readouterr().err
+    assert "it is still running; wait until it has ended" in said
+    assert "--resume" not in said
 
 
 def test_a_page_is_opened_only_where_there_is_a_display(

@@ -4,10 +4,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clustergate.benchmarks import registry
 from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
 from clustergate.model import CaseId, ClustergateError
@@ -247,3 +249,26 @@ def test_a_benchmark_that_names_an_unknown_mode_is_refused(monkeypatch, misspelt
     told = "unknown mode of the benchmark ring 'maintenence'; known: smoke, maintenance"
     with pytest.raises(ClustergateError, match=told):
         every_mode.__wrapped__()
+
+
+def test_a_figure_to_be_judged_whose_metric_is_misspelt_is_refused(monkeypatch) -> None:
+    """The gate would wait for it in vain, and tell so after half an hour."""
+    check = Check("HplCheck", "", judged={"smoke": ("HPL", "HPL.performance_gflop")})
+    own = replace(every_benchmark()["hpl"], checks=(check,))
+    monkeypatch.setattr("clustergate.sites.modes.every_benchmark", lambda: {"hpl": own})
+    with pytest.raises(ClustergateError) as refused:
+        every_mode.__wrapped__()
+    file, line, said = str(refused.value).split(":", 2)
+    named = Path(file).read_text().splitlines()[int(line) - 1]
+    assert "HPL.performance_gflop" in named
+    assert "HplCheck wants 'HPL.performance_gflop' judged" in said
+    assert "did you mean 'performance_gflops'?" in said
+
+
+def test_tests_of_a_benchmark_that_are_not_there_are_named(monkeypatch, tmp_path) -> None:
+    own = replace(every_benchmark()["hpl"], name="ring", tests=str(tmp_path / "check.py"))
+    monkeypatch.setattr(registry, "every_benchmark", lambda: {"ring": own})
+    with pytest.raises(ClustergateError, match=f"ring has its ReFrame tests in {tmp_path}/check"):
+        registry.check_paths()
+    (tmp_path / "check.py").touch()
+    assert registry.check_paths()[1:] == [str(tmp_path / "check.py")]

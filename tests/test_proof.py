@@ -15,6 +15,7 @@ from clustergate.proof.ranks import (
     RankProof,
     clock_notes,
     read_proofs,
+    summary,
     waited_for,
 )
 from clustergate.wording.reasons import reason
@@ -393,6 +394,14 @@ def test_a_binding_that_was_lost_during_the_run(data: Path) -> None:
 def test_an_unknown_affinity_is_not_a_proof(data: Path) -> None:
     sentence = only(check_proofs(job_of(data, [{}]), asked("mpich-dgemm", ranks=1)))
     assert sentence.startswith("rank 0 on vm could not tell which cores it may use")
+
+
+def test_what_is_kept_of_the_ranks_names_one_file_of_each_library(data: Path) -> None:
+    """Two names of one file, as the loader and the file system have them, look like two ranks'."""
+    kept = summary(read_proofs(data / "proof" / "mpich-dgemm"))
+    assert kept["blas"]["library"].endswith("/libscipy_openblas.so")
+    assert isinstance(kept["mpi_library"], str)
+    assert summary(read_proofs(data / "proof" / "mpich-imb"))["blas"] is None
 
 
 def test_blas_library_and_kernels(data: Path) -> None:

@@ -49,6 +49,13 @@ def test_a_check_has_its_own_settings_and_those_it_inherits():
     assert "largest_bytes" not in found
 
 
+def test_an_application_has_no_setting_of_another():
+    """ReFrame's listings, and -S, would take one that does nothing."""
+    of = {name: {one.name for one in settings_of(name, CHECKS)} for name in every_check()}
+    own = {"LammpsCheck": {"replicated"}, "NpbCheck": {"problem_class"}, "HpccgCheck": set()}
+    assert {name: of[name] & {"replicated", "problem_class"} for name in own} == own
+
+
 def test_every_check_and_every_command_has_its_place():
     page = checks_page()
     assert [name for name in every_check() if f"| `{name}` |" not in page] == []

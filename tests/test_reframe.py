@@ -11,6 +11,7 @@ from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, command, listed_checks, step_of, with_stacks
 from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import SET_UP
+from clustergate.wording.texts import Foreseen
 from reframe_checks import build
 
 IMB = "ImbMpi1Check %process_count=2 %node_usage=packed"
@@ -54,6 +55,11 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
         "  not available here, or skipped after",
     ]
     assert call.log.read_text().splitlines() == printed
+    # What is foreseen of each goes on being told.
+    told.clear()
+    execute(call, told.append, {("HplCheck", "mpich"): [60.0, 60.0]})
+    assert isinstance(told[0], Foreseen)
+    assert ", all done by about " in told[0]
     # What a screening found is a result.
     told.clear()
     execute(call, told.append, failure=lambda: "faults found: node n2")

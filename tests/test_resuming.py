@@ -65,14 +65,14 @@ def ended_run(case: Case) -> Run:
 
 def test_what_reframe_printed_tells_what_came_to_its_end() -> None:
     hpl, hpcc = ended_cases(PRINTED.splitlines())
-    assert (hpl.key, hpl.passed, hpl.check) == (HPL, True, "HplCheck")
-    assert (hpcc.key, hpcc.passed, hpcc.phase) == (HPCC, False, "sanity")
+    assert (hpl.key, hpl.result, hpl.check) == (HPL, "pass", "HplCheck")
+    assert (hpcc.key, hpcc.result, hpcc.phase) == (HPCC, "fail", "sanity")
 
 
 def test_a_case_is_told_from_others_of_its_check() -> None:
     line = "[       OK ] (1/4) ImbMpi1Check %process_count=4 %node_usage=packed /1f @a:b+mpich"
     (ended,) = ended_cases([line])
-    (found,) = resuming.earlier_outcomes([dataclasses.replace(ended, passed=False)], []).values()
+    (found,) = resuming.earlier_outcomes([dataclasses.replace(ended, result="fail")], []).values()
     parameters = (("node_usage", "packed"), ("process_count", "4"))
     assert found.identity == CaseId("ImbMpi1Check", "a:b", "mpich", parameters)
 
@@ -93,7 +93,7 @@ def test_a_cut_line_is_no_end_of_a_case(cut: int) -> None:
 def test_a_case_that_ran_twice_counts_as_it_ended_last() -> None:
     again = PRINTED.replace("[     FAIL ] (3/4)", "[       OK ] (1/2)").split("==>")[0]
     _, hpcc = ended_cases([*PRINTED.splitlines(), *again.splitlines()])
-    assert (hpcc.passed, hpcc.phase) == (True, "")
+    assert (hpcc.result, hpcc.phase) == ("pass", "")
 
 
 def test_a_failed_case_stays_failed_and_a_passed_one_without_its_figures_runs_again() -> None:

@@ -11,6 +11,7 @@ from clustergate.ab.results import Curve, Result, gain_of
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
 
 _KIBI = 1024
@@ -178,13 +179,14 @@ def _where(dip: Dip) -> str:
 
 def next_steps(result: Result) -> list[str]:
     """Return the command by which the answers that are missing would be had, if there is one."""
-    again = f"`clustergate ab --a {shlex.quote(result.a)} --b {shlex.quote(result.b)}"
+    again = f"clustergate ab --a {shlex.quote(result.a)} --b {shlex.quote(result.b)}"
     fewest, open_ = min(result.rounds, default=0), result.count(Relation.INCONCLUSIVE)
     if fewest < FEWEST:
-        return [
-            f"{again}` with a larger --budget or --rounds, or fewer --benchmarks or --sizes: "
+        step = (
+            f"`{again}` with a larger --budget or --rounds, or fewer benchmarks or sizes: "
             f"{counted(fewest, 'round')} of the {FEWEST} that it takes to call anything better"
-        ]
+        )
+        return [completed(step)]
     further = [figure.comparison.further_launches for figure in result.figures]
     needs = [more for more in further if more is not None]
     if not needs:
@@ -194,5 +196,5 @@ def next_steps(result: Result) -> list[str]:
     which = f"{len(needs)} of the {open_} undecided figures"
     if len(needs) == open_:
         which = "the undecided figure" if open_ == 1 else f"all {open_} undecided figures"
-    command = f"{again} --rounds {needed} --budget {minutes}m` with the same other options"
-    return [f"{command} would probably decide {which}"]
+    command = f"`{again} --rounds {needed} --budget {minutes}m`"
+    return [completed(f"{command} would probably decide {which}")]

@@ -27,6 +27,7 @@ from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
 _DIGITS = 5
@@ -58,7 +59,7 @@ class Refusal:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.case}: {listed(self.names)}: {self.reason}"
+        return completed(f"{self.case}: {listed(self.names)}: {self.reason}")
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,11 @@ def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
 
 
 def _alike(of_case: Sequence[Series]) -> list[Point]:
-    """Return a point of each run with the build, nodes and processors of the newest, in order."""
-    points = {point.run_id: point for figure in of_case for point in figure.points}
+    """Return a point of each run with the build, nodes and processors of the newest, in order.
+
+    A run that was so disturbed that no figure of it counts is none of them.
+    """
+    points = {p.run_id: p for figure in of_case for p in figure.points if _counts(p)}
     ordered = sorted(points.values(), key=lambda point: order_of_run(point.run_id, point.started))
     return [p for p in ordered if _identity(p) == _identity(ordered[-1])]
 
@@ -223,15 +227,19 @@ def _too_few(
 ) -> str:
     every = {run_id for figure in of_case for run_id in (*figure.left_out, *_ids(figure))}
     usable = {run_id for figure in of_case for run_id in _ids(figure)}
+    quiet = {p.run_id for figure in of_case for p in figure.points if _counts(p)}
+    alike = _alike(of_case)
     others = [
         (len(every - usable), "did not count"),
-        (len(usable) - len(_alike(of_case)), "had another build, other nodes or other processors"),
+        (len(usable - quiet), "had too few undisturbed launches: free the node of other work"),
+        (len(quiet) - len(alike), "had another build, other nodes or other processors"),
         (
-            len(_alike(of_case)) - len(_near(_alike(of_case))),
+            len(alike) - len(_near(alike)),
             "had a longer core-to-core latency, as the hypervisor moved the cores",
         ),
     ]
-    excluded = "".join(f"; {number} more {why}" for number, why in others if number > 0)
+    more = " more" if runs else ""
+    excluded = "".join(f"; {number}{more} {why}" for number, why in others if number > 0)
     again = f"`clustergate check --mode {case.effort.partition('+')[0]}`"
     if not runs:
         return f"it has no usable run{excluded}; run {again} {rule.fewest_runs} times"

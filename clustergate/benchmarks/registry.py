@@ -12,6 +12,7 @@ import itertools
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from clustergate import benchmarks
@@ -76,8 +77,14 @@ def every_benchmark() -> Mapping[str, Benchmark]:
 
 
 def check_paths() -> list[str]:
-    """Return the folder and the files in which ReFrame finds the checks."""
-    added = [one.tests for one in every_benchmark().values() if one.tests]
+    """Return the folder and the files in which ReFrame finds the checks.
+
+    Raises :class:`ClustergateError` where a benchmark names a file that is not there.
+    """
+    added = {one.tests: one.name for one in every_benchmark().values() if one.tests}
+    for path, name in added.items():
+        if not Path(path).is_file():
+            raise ClustergateError("added.no-tests", benchmark=name, path=path)
     return [str(suite_folder("reframe_checks")), *added]
 
 

@@ -13,11 +13,15 @@ import errno
 import importlib
 import importlib.metadata
 import json
+import os
+import shlex
+import shutil
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -28,6 +32,7 @@ from clustergate.cli.streams import discard_output, printable_streams, survive_b
 from clustergate.files.whole import share_with_group
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
+from clustergate.wording import commands
 from clustergate.wording.reasons import plain
 
 # Packages beside this one add commands by entry points of this group: each names a module.
@@ -87,7 +92,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; errors of the user's or the machine's are one sentence on stderr."""
     with printable_streams():
         try:
+            program = "clustergate" if argv is not None else _own_name()
             argv = sys.argv[1:] if argv is None else argv
+            commands.begin([argv[:1]], program)
             share_with_group(state_dir())
             arguments = build_parser(argv).parse_args(argv)
             status = _run(arguments)
@@ -103,6 +110,16 @@ def main(argv: list[str] | None = None) -> int:
             )
             return _FAULT
     return status
+
+
+def _own_name() -> str:
+    """Return how to call this program here: `make check` runs it without it on PATH."""
+    own = Path(sys.executable).parent / "clustergate"
+    found = shutil.which("clustergate")
+    if (found and Path(found).resolve() == own.resolve()) or not own.exists():
+        return "clustergate"
+    near = os.path.relpath(own)
+    return shlex.quote(str(own) if near.startswith("..") else near)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -18,10 +18,12 @@ from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_run_options, named_run, taken, wished
 from clustergate.cli.streams import print_coloured
+from clustergate.history.listing import AB, SUMMARY, call_of
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.report import console
 from clustergate.session.contest import Contest, measure_contest
 from clustergate.session.readiness import say_in_the_way
+from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import Reason, plain
 
@@ -95,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         run_id = named_run(
             arguments.stored, [one.ab.name for one in every_benchmark().values() if one.ab]
         )
+        commands.begin(call_of(run_id))
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
     try:
@@ -138,7 +141,7 @@ def _write(
     folder = store.run_folder(run_id)
     figures, failures = results.records_of(result), list(map(str, failed))
     content = results.as_record(result, wording.paragraph(result), wording.next_steps(result))
-    store.write_json(folder / "ab.json", {**content, "failures": list(map(plain, failed))})
+    store.write_json(folder / AB, {**content, "failures": list(map(plain, failed))})
     notes = ab.notes_of(records)
     page = ab.render_html(
         result,
@@ -154,6 +157,8 @@ def _write(
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in figures))
         return
     notes.append(f"report: {folder / 'report.html'}")
+    text = ab.render(result, notes, failures, width=console.WIDTH_WHEN_PIPED)
+    store.write_text(folder / SUMMARY, text)
     colour = sys.stdout.isatty()
     print_coloured(ab.render(result, notes, failures, width=console.width(), colour=colour))
 

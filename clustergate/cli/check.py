@@ -22,6 +22,7 @@ from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.request import WAIT_S, Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
 
 DESCRIPTION = (
@@ -75,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise ClustergateError("resume.options")
         request = read_request(run_id)
         resuming.require_unfinished(run_id)
+        commands.begin(request.called)
         started = started_of(store.run_folder(run_id)).astimezone()
         print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
         return run_and_tell(request, run_id, started, resumes=True)
@@ -98,4 +100,5 @@ def _request(arguments: argparse.Namespace) -> Request:
         parse_duration(arguments.wait),
         arguments.strict,
         os.environ.get(sites.WITHOUT_NODES, ""),
+        tuple(commands.called),
     )

@@ -6,7 +6,7 @@ import argparse
 import datetime
 
 from clustergate import store
-from clustergate.cli.progress import Progress
+from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
 from clustergate.gate import decision as gating
 from clustergate.gate.before import last_run
@@ -56,8 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Screen, measure, compare, decide; print the answer and leave its page."""
     started = datetime.datetime.now().astimezone()
     run_id = store.new_run_id(started)
+    anew = "a gate is not resumed: `clustergate gate` measures anew"
     try:
-        return _gate(arguments, started, run_id)
+        with saying_if_interrupted(store.run_folder(run_id) / GATE, anew):
+            return _gate(arguments, started, run_id)
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)

@@ -14,6 +14,7 @@ from clustergate.golden import builds, contents
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
 DESCRIPTION = """\
@@ -64,7 +65,7 @@ def _pin(arguments: argparse.Namespace) -> int:
 def _pinned() -> list[str]:
     stacks = builds.pinned_stacks(state_dir())
     if not stacks:
-        print("nothing is pinned; `clustergate golden pin STACK` does")
+        print(completed("nothing is pinned; `clustergate golden pin` keeps every stack as it is"))
     return stacks
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
+from clustergate.wording import commands
 from clustergate.wording.notation import printable
 
 
@@ -32,9 +33,11 @@ class PassingOnParser(argparse.ArgumentParser):
         super().error(printable(message))
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Refuse an option that is empty, as an unset variable of a shell leaves it."""
+        """Note an option; refuse one that is empty, as an unset variable of a shell leaves it."""
         if action.option_strings and not all(map(str.strip, arg_strings)):
             raise argparse.ArgumentError(action, "its value is empty")
+        if action.option_strings:
+            commands.called.append([action.option_strings[-1], *arg_strings])
         return super()._get_values(action, arg_strings)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -48,4 +51,6 @@ class PassingOnParser(argparse.ArgumentParser):
             named = " ".join(namespace.reframe_options)
             self.error(f"unrecognized arguments: {named} (options for ReFrame stand behind --)")
         namespace.reframe_options = list(args[at + 1 :])
+        if namespace.reframe_options:
+            commands.called.append(args[at:])
         return namespace, unknown

@@ -5,15 +5,20 @@ On a terminal a last line lives on, below the sentences; in a pipe the last sent
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import printable
-from clustergate.wording.texts import duration, shortened
+from clustergate.wording.texts import Foreseen, duration, shortened
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -66,7 +71,10 @@ class Progress:
 
     def going_on(self, now: float) -> str:
         """Return what goes on, and since when, in a line."""
-        sentence = " ".join(self._sentence.split())
+        said = self._sentence
+        if isinstance(said, Foreseen):
+            said = said.at(datetime.datetime.now())
+        sentence = " ".join(said.split())
         what, _, _ = sentence.partition(": ")
         if len(sentence) > _REPEATED_LETTERS and _ACTIVITY.search(what):
             sentence = what
@@ -92,6 +100,20 @@ class Progress:
         else:
             # In one write, as several stacks print at once.
             print(f"{line}\n", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def saying_if_interrupted(begun: Path, sentence: str) -> Iterator[None]:
+    """Say a sentence, with the command that comes next, where something is interrupted.
+
+    Not before it has ``begun``: then there is a file.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if begun.is_file():
+            print(completed(sentence), file=sys.stderr)
+        raise
 
 
 def _live(of: Progress) -> Live | None:

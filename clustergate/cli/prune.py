@@ -12,6 +12,7 @@ from clustergate.history import listing
 from clustergate.history.listing import Kept
 from clustergate.history.stored_runs import point_in_time
 from clustergate.paths import state_dir
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import reason
 
@@ -98,7 +99,7 @@ def _tell(found: Sequence[Kept], *, removed: bool) -> None:
     if removed:
         print(f"{what}: removed")
     elif going:
-        print(f"{what} may go; `clustergate prune --yes` with the same options removes them")
+        print(completed(f"{what} may go; `clustergate prune --yes` removes them"))
     else:
         print("no run may go yet")
 

@@ -6,8 +6,10 @@ import argparse
 import datetime
 
 from clustergate import store
-from clustergate.cli.progress import Progress
+from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import add_site, add_wishes, taken, wished
+from clustergate.history.listing import SUMMARY
+from clustergate.launching.plan import PLAN
 from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
@@ -71,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         facts = {"run": arguments.resume, "folder": store.runs_folder()}
         raise ClustergateError("run.no-screening", **facts)
     wishes = wished(arguments, site)
-    with Progress() as say:
+    resumed = f"`clustergate screen --resume {run_id}` goes on with it"
+    with saying_if_interrupted(where / PLAN, resumed), Progress() as say:
         say_in_the_way(say, site, [*filter(None, [arguments.stack])])
         say(f"done by {clock(datetime.datetime.now(), asked.seconds)} ({duration(asked.seconds)})")
         result = screen(site, run_id, asked, arguments.stack, say, wishes)
@@ -79,4 +82,5 @@ def run(arguments: argparse.Namespace) -> int:
     console.print_lines(told)
     print("\n".join(copied))
     write_forms(*result, system, where)
+    store.write_text(where.parent / SUMMARY, "\n".join([*told, *copied, ""]))
     return wording.exit_status(*result)

@@ -12,6 +12,7 @@ from clustergate.files.whole import read_json
 from clustergate.history import listing
 from clustergate.model import BadRequest
 from clustergate.report.console import print_lines
+from clustergate.screening.plan import is_screening
 
 DESCRIPTION = (
     "Print the summary of a stored run, as it was when the run ended, and where its pages are."
@@ -27,14 +28,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what is stored of a run; raises :class:`BadRequest` where it never ended."""
     folder = named_folder(arguments.name)
-    gate, summary = folder / listing.GATE, folder / listing.SUMMARY
-    decided = _content(gate)
-    # The summary of its benchmarks is there before a gate has its answer, and is none.
-    if gate.is_file() and not decided.get("word"):
-        raise listing.lacking(folder, "answer")
+    decided, summary = _content(folder / listing.GATE), folder / listing.SUMMARY
     page = listing.page_of(folder)
     if arguments.json:
         shown = {**_content(folder / listing.VERDICTS), **({"gate": decided} if decided else {})}
+        shown = shown or _content(folder / listing.AB) or _screened(folder / "screening")
         if not shown:
             raise listing.lacking(folder, "verdicts")
         print(json.dumps(shown, indent=1))
@@ -45,6 +43,19 @@ def run(arguments: argparse.Namespace) -> int:
         raise listing.lacking(folder, "summary")
     print(*filter(None, [page, folder]), sep="\n")
     return 0
+
+
+def _screened(folder: Path) -> dict[str, Any]:
+    """Return what a screening that came to its end says for and against its nodes."""
+    if not is_screening(folder):
+        return {}
+    # NumPy takes longer to import than all other commands need.
+    from clustergate.gate.decision import of_screening
+    from clustergate.screening.folder import read_screening
+
+    _, log, screening = read_screening(folder)
+    evidence = of_screening(screening, ended=log.ended) if log.ended else []
+    return {"evidence": [one.plain() for one in evidence]} if evidence else {}
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from clustergate import store, version
 from clustergate.files.shared import locked
 from clustergate.files.whole import read_json, write_whole
 from clustergate.golden import contents
-from clustergate.model import BadRequest
+from clustergate.model import BadRequest, Say
 from clustergate.stacks.manifest import (
     Manifest,
     ManifestError,
@@ -32,7 +32,6 @@ from clustergate.stacks.manifest import (
 )
 from clustergate.wording.notation import listed
 
-Say = Callable[[str], None]
 Prove = Callable[[Manifest, Iterable[Path]], set[str]]
 """Launches two ranks of a stack and returns the files they had mapped; raises for a run that did
 not prove itself, and where a program of the stack needs a file of one of these folders."""
@@ -245,7 +244,7 @@ def unpin(state: Path, stack: str) -> None:
     """Remove a golden build, also one that was changed; raises BadRequest where there is none."""
     home = folder_of(state, stack)
     if not (home / _MANIFEST).exists():
-        raise BadRequest("golden.none", stack=stack)
+        raise BadRequest("golden.not-there", stack=stack)
     with locked(home.parent / f".{stack}.lock"):
         (home / _MANIFEST).unlink()
         _remove(home)

@@ -17,13 +17,15 @@ from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import in_order
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
+from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, reason
 
 ASKED, ENDED, LOCK = "asked.json", "ended.json", "lock"
 MADE = "made.json"
 """What ``keep_made`` noted of a run that is not one of a mode."""
-VERDICTS, GATE, SUMMARY, JUNIT = "verdicts.json", "gate.json", "summary.txt", "junit.xml"
-_PAGES = ("gate.html", "report.html", "ab.html", "screening.html")
+VERDICTS, GATE, AB = "verdicts.json", "gate.json", "ab.json"
+SUMMARY, JUNIT = "summary.txt", "junit.xml"
+_PAGES = ("gate.html", "report.html", "ab.html", "screening/screening.html")
 """What a browser shows of a run, the page with the answer first."""
 # Also of runs made before they noted it themselves.
 _KINDS = {GATE: "gate", ASKED: "check", "screening": "screen", "tuning": "tune"}
@@ -54,8 +56,14 @@ class StoredRun:
 
 def keep_made(run: str, kind: str, system: str) -> None:
     """Note which command makes a run, on which system, and who started it."""
-    made = {"kind": kind, "system": system, "by": store.user_name()}
+    made = {"kind": kind, "system": system, "by": store.user_name(), "called": commands.called}
     store.write_json(store.run_folder(run) / MADE, made)
+
+
+def call_of(run: str) -> Sequence[Sequence[str]]:
+    """Return the call that made such a run, nothing of one that did not note it."""
+    called: Sequence[Sequence[str]] = _content(store.run_folder(run) / MADE).get("called", ())
+    return called
 
 
 def listed_runs(state: Path | None = None) -> list[StoredRun]:
@@ -98,7 +106,10 @@ def _kind(folder: Path) -> str:
 def lacking(folder: Path, lacks: str) -> BadRequest:
     """Return what to raise of a run without a summary, a page or an answer: how to get one."""
     facts = {"run": folder.name, "lacks": lacks, "folder": str(folder)}
-    if (kind := _kind(folder)) in ("check", "screen", "gate"):
+    if is_running(folder):
+        return BadRequest("run.goes-on", **facts)
+    kind = _kind(folder)
+    if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         return BadRequest("run.unfinished", command=command, **facts)
     return BadRequest("run.no-summary", **facts)
@@ -113,7 +124,12 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def page_of(folder: Path) -> Path | None:
-    """Return the page of a run for a browser, None where there is none."""
+    """Return the page of a run for a browser, None where there is none.
+
+    Raises :class:`BadRequest` for a gate without an answer: what its benchmarks say is none.
+    """
+    if (folder / GATE).is_file() and not _content(folder / GATE).get("word"):
+        raise lacking(folder, "answer")
     return next((folder / name for name in _PAGES if (folder / name).is_file()), None)
 
 

@@ -633,11 +633,14 @@ def _title(proof: RankProof) -> str:
 def summary(proofs: Sequence[RankProof]) -> dict[str, Any]:
     """Return what is worth keeping of the ranks' records beside the figures of a case."""
     first = proofs[0] if proofs else None
+    blas: dict[str, Any] = {}
+    if first and first.blas:
+        blas = {**dataclasses.asdict(first.blas), "library": "".join(first.blas.library[-1:])}
     return {
         "hosts": sorted({proof.hostname for proof in proofs}),
         "library_version": first.library_version.strip() if first else "",
         "mpi_library": first.mpi_library[-1] if first and first.mpi_library else "",
-        "blas": dataclasses.asdict(first.blas) if first and first.blas else None,
+        "blas": blas or None,
         "ranks": [
             {
                 "rank": proof.rank,

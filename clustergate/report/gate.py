@@ -12,6 +12,7 @@ from clustergate.model import Case, Evidence, Verdict
 from clustergate.report import page, summary
 from clustergate.report.summary import FirstScreen
 from clustergate.verdicts.coverage import Item
+from clustergate.wording.commands import completed
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
 _AGAIN = "`clustergate gate` judges again, once that is mended"
@@ -31,7 +32,7 @@ def first_screen(decision: Decision, run_id: str, cases: Sequence[Case] = ()) ->
         decision.word,
         MEANINGS[decision.status],
         list(map(summary.cause_of, decision.evidence)),
-        [step],
+        [completed(step)],
         [("clustergate gate", decision.status, decision.word.lower())],
     )
 

@@ -24,6 +24,7 @@ from clustergate.screening.findings import (
 )
 from clustergate.screening.measures import PAIRS, Measure, Result
 from clustergate.screening.plan import Log
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, printable
 
 TICKET, SCONTROL, HOSTFILE, PAGE = "ticket.txt", "scontrol.sh", "hostfile.txt", "screening.html"
@@ -50,7 +51,7 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
         f"{counted(len(screening.names), screening.what)} alone, {counted(pairs, 'pair')}, "
         f"{counted(len(log.results), 'launch')}",
         causes,
-        _next_steps(log, screening, run_id),
+        list(map(completed, _next_steps(log, screening, run_id))),
         [("clustergate screen", status, wording.MEANINGS[status])],
     )
 

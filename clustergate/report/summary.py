@@ -21,6 +21,7 @@ from clustergate.model import (
 )
 from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
 from clustergate.verdicts.judging import exit_status
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, sentence_of
 from clustergate.wording.texts import (
@@ -118,7 +119,7 @@ def first_screen(run: Run) -> FirstScreen:
         f"{minutes} min {seconds} s, {f'{figures} figures' if figures else 'nothing'} measured: "
         f"{told}",
         causes(run),
-        next_steps(run.cases, run.run_id, run.mode),
+        [completed(step) for step in next_steps(run.cases, run.run_id, run.mode)],
         exits,
     )
 

@@ -13,10 +13,9 @@ from clustergate.benchmarks.descriptor import AbCheck, Sweep
 from clustergate.history.listing import keep_made
 from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.fingerprint import read_fingerprint, to_record
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.session.execute import measure
-from clustergate.session.prepare import Say
 from clustergate.session.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
 from clustergate.sites import modes

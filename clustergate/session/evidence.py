@@ -13,9 +13,8 @@ from clustergate.gate.before import last_screening
 from clustergate.gate.contract import Contract
 from clustergate.gate.decision import Changed
 from clustergate.history.trends import day_and_time
-from clustergate.model import Case, ClustergateError, Evidence, Verdict
+from clustergate.model import Case, ClustergateError, Evidence, Say, Verdict
 from clustergate.screening import folder, planning
-from clustergate.session.prepare import Say
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
 from clustergate.session.screening import screen

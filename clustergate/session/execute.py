@@ -19,7 +19,7 @@ from clustergate.session.reframe import Call, read_outcomes, step_of
 from clustergate.session.resuming import completed, end_processes_of, lock_run
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
-from clustergate.wording.texts import clock
+from clustergate.wording.texts import Foreseen
 
 GRACE_S = 30.0
 _RESULTS = {"OK": "ran", "SKIP": "not available here, or skipped"}
@@ -149,6 +149,8 @@ def _sentences(
             continue
         start = time.monotonic()
         queued = f": {done} done, {left - 1} queued" if left else ""
-        by = clock(datetime.datetime.now(), sum(map(sum, waiting.values())))
-        known = f", all done by about {by}" if pair in waiting else ""
-        yield f"running {step.name} with {step.stack}{queued}{known}"
+        running = f"running {step.name} with {step.stack}{queued}"
+        if seconds := waiting.get(pair):
+            all_s = sum(map(sum, waiting.values()))
+            running = Foreseen(running, datetime.datetime.now(), seconds[-1], all_s)
+        yield running

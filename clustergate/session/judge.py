@@ -47,6 +47,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *cost_of_the_peaks(records),
         *assembly.disturbances(records),
         *assembly.wide_limits(records),
+        *assembly.loosely_limited(cases),
         *assembly.modes_seen(cases),
         *known.notes,
         *known.unused(records, whole=not (request.stacks or prepared.not_set_up)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from clustergate import store
 from clustergate.history.durations import seconds_last_time
 from clustergate.history.node_states import NODE_STATE
 from clustergate.machine.fingerprint import read_fingerprint, to_record
-from clustergate.model import CaseId
+from clustergate.model import CaseId, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.session import resuming
@@ -27,9 +27,6 @@ from clustergate.stacks.manifest import manifest_path
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import Reason
-
-Say = Callable[[str], None]
-"""Tells of a step, in a sentence."""
 
 
 @dataclass(frozen=True)

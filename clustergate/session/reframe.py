@@ -163,47 +163,30 @@ def step_of(line: str) -> Step | None:
     return Step(word, int(total or 0) - int(done or 0), name, hash_, partition, stack)
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A case that came to its end, as ReFrame's output names it: its test's hash, where it ran."""
-
-    check: str
-    hash: str
-    partition: str
-    stack: str
-    passed: bool
-    phase: str = ""
-    parameters: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Return what names it among all cases of the run."""
-        return case_key(self.hash, self.partition, self.stack)
-
-
 def case_key(hash: str, partition: str, stack: str) -> str:
     """Return what names a case: the hash of its ReFrame test, the partition with its system."""
     return f"/{hash} @{partition}+{stack}"
 
 
-def ended_cases(lines: Iterable[str]) -> list[Ended]:
-    """Return the cases that ReFrame's output says came to their end, each as it ended last."""
-    cases: dict[str, Ended] = {}
+def ended_cases(lines: Iterable[str]) -> list[Outcome]:
+    """Return the cases that ReFrame's output says came to their end, each as it ended last.
+
+    They are named by their keys there, and why they failed it does not say.
+    """
+    cases: dict[str, Outcome] = {}
     last = ""
     for line in lines:
         if step := step_of(line):
             if step.word in ("OK", "FAIL") and not step.is_fixture:
-                ended = Ended(
-                    step.name.split()[0],
-                    step.hash,
-                    step.partition,
-                    step.stack,
-                    step.word == "OK",
+                last = step.key
+                cases[last] = Outcome(
+                    *(last, step.name.split()[0], step.stack),
+                    result="pass" if step.word == "OK" else "fail",
+                    key=last,
+                    partition=step.partition,
                     parameters=parameters_of(step.name),
                 )
-                cases[ended.key] = ended
-                last = ended.key
-        elif (match := _PHASE.match(line)) and last and not cases[last].passed:
+        elif (match := _PHASE.match(line)) and last and cases[last].result == "fail":
             cases[last] = dataclasses.replace(cases[last], phase=match[1])
             last = ""
     return list(cases.values())

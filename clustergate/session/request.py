@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class Request:
     ``fallback`` that no site config claims the machine and none was named. ``wait_s`` is for how
     many seconds at most it waits for this node to be quiet, ``strict`` that a case which was so
     disturbed that nothing of it can be judged fails the run. ``without_nodes`` are left out.
+    ``called`` is :data:`clustergate.wording.commands.called`.
     """
 
     mode: modes.Mode
@@ -37,6 +39,7 @@ class Request:
     wait_s: float = WAIT_S
     strict: bool = False
     without_nodes: str = ""
+    called: Sequence[Sequence[str]] = ()
 
 
 def write_request(request: Request, run_id: str) -> None:
@@ -65,6 +68,7 @@ def read_request(run_id: str) -> Request:
             float(asked.get("wait_s", WAIT_S)),
             bool(asked.get("strict")),
             str(asked.get("without_nodes", "")),
+            tuple(asked.get("called", ())),
         )
     except FileNotFoundError:
         raise ClustergateError("run.options-lost", run=run_id) from None

@@ -8,6 +8,7 @@ good or bad, and only the others run again.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,14 +21,7 @@ from clustergate.history.listing import ENDED, LOCK
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
 from clustergate.paths import HOME, state_dir
-from clustergate.session.reframe import (
-    Call,
-    Ended,
-    case_key,
-    ended_cases,
-    read_log,
-    step_of,
-)
+from clustergate.session.reframe import Call, case_key, ended_cases, read_log, step_of
 from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.verdicts.assembly import Outcome, verdicts
 
@@ -36,9 +30,10 @@ HASH = "reframe_hash"
 """Among the details of a record: the word by which ReFrame's output names its test."""
 SKIPPED = "it ran before the run was resumed"
 """The reason with which a check skips a completed case."""
+_FAILED_BEFORE = "it failed before the run was resumed; reframe.out in the run's folder says why"
 
 
-def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> dict[str, Outcome]:
+def earlier_outcomes(ended: Sequence[Outcome], records: Sequence[CaseRecord]) -> dict[str, Outcome]:
     """Return the outcomes of the cases that need not run again, by their keys.
 
     A case that passed and whose record is not there is not among them: its figures are lost.
@@ -49,23 +44,13 @@ def earlier_outcomes(ended: Sequence[Ended], records: Sequence[CaseRecord]) -> d
     }
     outcomes = {}
     for one in ended:
-        record = by_key.get(one.key)
-        if record is None and one.passed:
-            continue
-        outcomes[one.key] = Outcome(
-            name=record.name if record else one.key,
-            check=one.check,
-            stack=one.stack,
-            result="pass" if one.passed else "fail",
-            phase=one.phase,
-            reason=""
-            if one.passed
-            else "it failed before the run was resumed; reframe.out in the run's folder says why",
-            duration_s=sum(launch.seconds for launch in record.launches) if record else 0.0,
-            key=one.key,
-            partition=one.partition,
-            parameters=one.parameters,
-        )
+        if record := by_key.get(one.key):
+            seconds = sum(launch.seconds for launch in record.launches)
+            one = dataclasses.replace(one, name=record.name, duration_s=seconds)
+        if one.result == "fail":
+            outcomes[one.key] = dataclasses.replace(one, reason=_FAILED_BEFORE)
+        elif record:
+            outcomes[one.key] = one
     return outcomes
 
 

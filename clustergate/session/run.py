@@ -8,12 +8,12 @@ import os
 
 from clustergate.gate.contract import MODE
 from clustergate.machine.others import Watch, wait_for_quiet
-from clustergate.model import Run
+from clustergate.model import Run, Say
 from clustergate.session.collect import collect
 from clustergate.session.execute import execute
 from clustergate.session.forecast import waiting_s
 from clustergate.session.judge import judge
-from clustergate.session.prepare import Say, prepare
+from clustergate.session.prepare import prepare
 from clustergate.session.publish import publish
 from clustergate.session.request import Request
 from clustergate.session.resuming import lock_run

@@ -10,12 +10,11 @@ from clustergate.history.listing import ENDED, keep_made
 from clustergate.history.node_states import NODE_STATE, keep_states
 from clustergate.launching.plan import NODES
 from clustergate.machine.fingerprint import read_fingerprint, to_record
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Say
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Log, is_screening
 from clustergate.session.execute import measure
-from clustergate.session.prepare import Say
 from clustergate.session.reframe import call_for, with_settings, with_stacks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes

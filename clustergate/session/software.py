@@ -15,11 +15,11 @@ from clustergate.ab.wholes import costs, faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.gate import software
 from clustergate.golden import builds as golden
-from clustergate.model import ClustergateError, Evidence, Verdict
+from clustergate.model import ClustergateError, Evidence, Say, Verdict
 from clustergate.paths import state_dir
 from clustergate.session.contest import Contest, measure_contest, number_of_jobs
-from clustergate.session.prepare import Say
 from clustergate.sites.description import Site
+from clustergate.wording.commands import completed
 from clustergate.wording.reasons import reason
 
 # For the launches of both in each job, without a budget: they end as soon as it is decided. A
@@ -85,11 +85,11 @@ def against_golden(
         evidence += launched_in_turn(contest, path, where, say)
         left_s = None if left_s is None else left_s - (time.monotonic() - begun)
     without = [stack for stack in stacks if stack not in pinned]
-    names = ", ".join(without)
     note = (
-        f"software: no golden build of {names} to compare with; `clustergate golden pin` keeps one"
+        f"software: no golden build of {', '.join(without)} to compare with; `clustergate golden "
+        f"pin {' '.join(without)}` keeps today's, once it is accepted"
     )
-    return evidence, [note] if without else []
+    return evidence, [completed(note)] if without else []
 
 
 def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> list[Evidence]:

@@ -5,15 +5,18 @@ A mode is a ReFrame mode of the same name; what it spends on a benchmark says th
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
-from clustergate.model import CaseId, ClustergateError
+from clustergate.model import METRICS, CaseId, ClustergateError
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
 
@@ -113,7 +116,38 @@ def every_mode() -> Mapping[str, Mode]:
         # A misspelt one would leave a mode with the effort, or the judged figures, of another.
         for name in itertools.chain(one.efforts, *(check.judged for check in one.checks)):
             _must_be_known(f"mode of the benchmark {one.name}", name, modes)
+        for check in one.checks:
+            _require_metrics(one, check)
     return modes
+
+
+def _require_metrics(benchmark: Benchmark, check: Check) -> None:
+    """Raise :class:`ClustergateError` where a figure that is to be judged has an unknown metric."""
+    known = {*METRICS, *benchmark.metrics}
+    for name in itertools.chain(*check.judged.values()):
+        _, _, metric = name.partition(".")
+        if metric and metric not in known:
+            near = difflib.get_close_matches(metric, known, 1) or sorted(benchmark.metrics)
+            raise ClustergateError(
+                "added.no-metric",
+                at=_line_with(name, benchmark),
+                check=check.name,
+                name=name,
+                benchmark=benchmark.name,
+                meant=" or ".join(map(repr, near)) or "one of clustergate.model.METRICS",
+            )
+
+
+def _line_with(name: str, benchmark: Benchmark) -> str:
+    """Return the file and the line of a benchmark's folder that name something."""
+    folder = Path(inspect.getfile(benchmark.format.parse)).parent
+    lines = (
+        f"{path}:{number}"
+        for path in sorted(folder.glob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if name in line
+    )
+    return next(lines, str(folder))
 
 
 def _must_be_known(kind: str, name: str, known: Iterable[str]) -> None:

@@ -57,7 +57,7 @@ from clustergate.verdicts.judging import (
     worse_than,
 )
 from clustergate.verdicts.node_peaks import relations
-from clustergate.wording.notation import counted, number
+from clustergate.wording.notation import counted, listed, number
 from clustergate.wording.reasons import Reason, reason
 from clustergate.wording.texts import figure_name, group_name
 
@@ -455,6 +455,7 @@ def _figure(
         judgement=judgement,
         remark=_modes_remark(sampled.modes, sample.unit) if sampled.modes else "",
         doubt=next(filter(None, reasons), None) if open_question else None,
+        loosely_limited=any(limit.loose for limit in limits),
     )
 
 
@@ -531,6 +532,22 @@ def wide_limits(records: Sequence[CaseRecord]) -> list[str]:
             "a figure is impossible here beyond 1.25 times the FMA peak, or twice the triad's"
         )
     return lines
+
+
+def loosely_limited(cases: Sequence[Case]) -> list[str]:
+    """Return in one sentence which rates no peak of their node limits, though it has some."""
+    names: dict[str, list[str]] = {}
+    for case in cases:
+        for figure in case.figures if case.peaks else ():
+            if figure.loosely_limited:
+                names.setdefault(case.check, []).append(figure.benchmark)
+    if not names:
+        return []
+    which = "; ".join(f"{check}: {listed(sorted(set(of)), 3)}" for check, of in names.items())
+    return [
+        f"no peak of the node limits {counted(sum(map(len, names.values())), 'rate')} ({which}), "
+        "only what no processor does: their data may stay in its caches, or nothing else is known"
+    ]
 
 
 def _disturbed_peaks(records: Sequence[CaseRecord]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.wording.catalog import CATALOG, IN_WORDS
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import listed, number
 
 Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
@@ -56,7 +57,7 @@ class Reason:
         return "" if says == IN_WORDS[0] else self._written(remedy)
 
     def _written(self, template: str) -> str:
-        return _FORMATTER.vformat(template, (), self.facts)
+        return completed(_FORMATTER.vformat(template, (), self.facts))
 
     def of_launches(self, orders: Sequence[int], made: int) -> Reason:
         """Return it said of some of the launches that a case made, by their numbers from 0."""

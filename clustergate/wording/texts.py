@@ -43,6 +43,32 @@ def clock(now: datetime.datetime, in_s: float) -> str:
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%H:%M on} {then.day} {then:%B}"
 
 
+class Foreseen(str):
+    """What runs, with when all will be done, as :meth:`at` tells it later: it may be late.
+
+    It began at ``now`` and takes ``own_s``, all that is left with it ``all_s``, if nothing changed.
+    """
+
+    _what: str
+    _due: datetime.datetime
+    _after_s: float
+
+    def __new__(cls, what: str, now: datetime.datetime, own_s: float, all_s: float) -> Foreseen:
+        """Return the sentence as it is to be told first."""
+        one = super().__new__(cls, f"{what}, all done by about {clock(now, all_s)}")
+        one._what, one._due = what, now + datetime.timedelta(seconds=own_s)
+        one._after_s = all_s - own_s
+        return one
+
+    def at(self, now: datetime.datetime) -> str:
+        """Return the sentence as it is to be told now: from what runs, once that is overdue."""
+        late_s = (now - self._due).total_seconds()
+        if late_s <= 0:
+            return str(self)
+        what, _, _ = self._what.partition(": ")
+        return f"{what}, {duration(late_s)} late, all done after {clock(now, self._after_s)}"
+
+
 def layout(case: Case) -> Conditions:
     """Return how the ranks of a case lay and were set: what cases must share to be compared."""
     return {key: case.conditions[key] for key in _LAYOUT if key in case.conditions}

@@ -19,27 +19,27 @@ WORDS = {
         "the references foresee {foreseen:names}, and {partition} has {nodes:node|nodes} besides "
         "{excluded:excluded one|excluded ones}"
     ),
-    "coverage.no-figure": ("{where} foresees {foreseen}, and it yielded no such figure", "", ""),
-    "coverage.set-by-hand": (_EFFORT + ", as was asked for by -S", "", ""),
-    "coverage.other-effort": (_EFFORT, "", ""),
+    "coverage.no-figure": "{where} foresees {foreseen}, and it yielded no such figure",
+    "coverage.set-by-hand": _EFFORT + ", as was asked for by -S",
+    "coverage.other-effort": _EFFORT,
     "coverage.untuned": (
         _EFFORT,
         "its tuning is gone, or not of this build and node",
         f"put it back, run `clustergate tune hpl`, or {_BASELINE}",
     ),
     "coverage.tuned-since": (_EFFORT, f"{_BASELINE}, or run it untuned by -- -S tuned=no", ""),
-    "output.unreadable": ("the output {source} cannot be read: {why}", "", ""),
-    "job.exit-status": ("the job ended with exit status {status}", "", ""),
+    "output.unreadable": "the output {source} cannot be read: {why}",
+    "job.exit-status": "the job ended with exit status {status}",
     "job.ended": ("{sentence}", "the scheduler ended the job", "ask it why: sacct, qstat -x"),
-    "job.first-node": ("the first node it complains of: {why}", "", ""),
-    "job.last-words": ("its last line on standard error: {words}", "", ""),
+    "job.first-node": "the first node it complains of: {why}",
+    "job.last-words": "its last line on standard error: {words}",
     "job.few-launches": (
         "the job launched {launches} times instead of {expected} and reports no error",
-        *("", "look at its script and its output"),
+        "look at its script and its output",
     ),
     "job.excluded-node": (
         "the job was given {host}, which {source} excludes {why}",
-        *("", "keep it out by an option of the scheduler"),
+        "keep it out by an option of the scheduler",
     ),
     "job.beside-the-fabric": (
         "{sentence}",
@@ -48,28 +48,27 @@ WORDS = {
         "that fabric",
     ),
     "run.empty": (
-        *("nothing was measured", ""),
+        "nothing was measured",
         "see that checks and stacks are there and selected",
     ),
     "case.missing": (
         "it should have run on {where} and did not",
-        "",
         "see that the check files load, that the stack is in the site config, and that no option "
         "deselects it",
     ),
     "case.other-mode": (
         "it ran with the effort of the mode {ran}, and {asked} was asked for",
-        *("", "name the mode by --mode alone, not by -- -S mode=…"),
+        "name the mode by --mode alone, not by -- -S mode=…",
     ),
     "case.unavailable": "{why}",
     "case.failed": "{why}",
-    "case.failed-in-phase": ("{why} (in ReFrame's phase {phase})", "", ""),
+    "case.failed-in-phase": "{why} (in ReFrame's phase {phase})",
     "case.full-disk": (
         "No space left on device for {folder}",
         *("the job could not write its output or its proof", "free some space and run again"),
     ),
     "case.no-figures": (
         "it ran and left no figure",
-        *("", "look at its settings, its script and its output"),
+        "look at its settings, its script and its output",
     ),
 }

@@ -157,5 +157,13 @@ WORDS = {
         "the package {package} adds {value} ({group}), which does not load ({error}: {why})",
         "mend, update or uninstall {package}",
     ),
+    "added.no-tests": (
+        "the benchmark {benchmark} has its ReFrame tests in {path}, which is not there",
+        "correct `tests` of its descriptor, or install its package again with that file",
+    ),
+    "added.no-metric": (
+        "the check {check} wants {name!r} judged, and the benchmark {benchmark} has no such metric",
+        "did you mean {meant}? `metrics` of its descriptor names its own",
+    ),
     "added.name-twice": ("there are two of the {kind} {name}", "rename that of the added package"),
 }

@@ -26,7 +26,7 @@ WORDS = {
     "derived.no-figure": "there is no {name}, to which the others relate",
     "derived.other-definition": (
         "{name} is not the same benchmark in these runs: {runs}",
-        *("", "compare those of one version"),
+        "compare those of one version",
     ),
     "derived.no-version": "{version!r} is no version of {program}, such as 1.5.0",
     "derived.switch": "the stages of a switch of {ports} ports are not known, only of {known}",

@@ -12,54 +12,47 @@ WORDS = {
         *("{sentence}", "too noisy, or measured too seldom"),
         "give `clustergate gate` a larger --budget, with less running beside it",
     ),
-    "screening.incomplete": ("{sentence}", "", ""),
-    "screening.unmeasured": ("some {what}s were not measured: {names:list}", "", ""),
+    "screening.incomplete": "{sentence}",
+    "screening.unmeasured": "some {what}s were not measured: {names:list}",
     "screening.not-ended": (
-        *("it did not finish", ""),
-        "resume it with `clustergate screen --resume`",
+        "it did not finish",
+        "`clustergate gate` screens again; reframe.out in the run's folder says why it ended",
     ),
-    "screening.no-faults": ("{nodes} {what}s, no faults found", "", ""),
+    "screening.no-faults": "{nodes} {what}s, no faults found",
     "screening.too-few": (
-        "{nodes} {what}s are too few to tell which is slow; the benchmarks are what counts",
-        *("", ""),
+        "{nodes} {what}s are too few to tell which is slow; the benchmarks are what counts"
     ),
-    "screening.as-last": (_USUAL, "", ""),
-    "screening.worse-than-last": (
-        _USUAL + ": {worse_by:whole_percent} worse on all {what}s alike",
-        *("", ""),
-    ),
+    "screening.as-last": _USUAL,
+    "screening.worse-than-last": (_USUAL + ": {worse_by:whole_percent} worse on all {what}s alike"),
     "gate.inconclusive": (
         "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
-        *("", "give the gate more budget, for more launches, or free the nodes of other work"),
+        "give the gate more budget, for more launches, or free the nodes of other work",
     ),
     "gate.no-reference": (
         "{count} of {of} figures have nothing to compare with ({where})",
-        *("", "make references with `clustergate baseline`"),
+        "make references with `clustergate baseline`",
     ),
-    "gate.as-expected": ("{figures} figures are as expected", "", ""),
-    "gate.all-judged": ("all of its {cases} cases were", "", ""),
+    "gate.as-expected": "{figures} figures are as expected",
+    "gate.all-judged": "all of its {cases} cases were",
     "gate.left-out": ("{cases}", "{why}", "{remedy}"),
-    "gate.not-judged": ("{missing} of {cases} cases were not", "", ""),
+    "gate.not-judged": "{missing} of {cases} cases were not",
     "gate.worse-than-last": (
-        "{figure} is {worse_by:whole_percent} worse than one hour differs from another",
-        *("", ""),
+        "{figure} is {worse_by:whole_percent} worse than one hour differs from another"
     ),
-    "gate.more-worse": ("{figures} more figures are worse", "", ""),
-    "gate.none-in-both": ("no figure is in both; the references judge alone", "", ""),
+    "gate.more-worse": "{figures} more figures are worse",
+    "gate.none-in-both": "no figure is in both; the references judge alone",
     "gate.as-last": (
         "none of {figures} figures is worse by more than unchanged machines are from one hour "
-        "to another",
-        *("", ""),
+        "to another"
     ),
-    "gate.incomparable": ("it cannot be compared: {why}", "", ""),
+    "gate.incomparable": "it cannot be compared: {why}",
     "software.same": (
-        "the same build as the golden one (sha256 {sha256}), in every file and setting",
-        *("", ""),
+        "the same build as the golden one (sha256 {sha256}), in every file and setting"
     ),
     "software.system-changed": (
         "libraries of the operating system that its ranks map are not those of the golden build's "
         "day: {files:names}",
-        *("", "no golden build shows what that does; the references judge it"),
+        "no golden build shows what that does; the references judge it",
     ),
     "software.slower": (
         "{figure} takes {ratio:.2f} x as long as with the golden build ({confidence:percent} "
@@ -71,12 +64,12 @@ WORDS = {
     "software.somewhat-slower": (
         "{figure} is surely slower than with the golden build ({confidence:percent} interval: "
         "{low:.2f} to {high} x), probably by less than {margin:whole_percent}",
-        *("", "give the gate more budget, for more rounds"),
+        "give the gate more budget, for more rounds",
     ),
     "software.undecided": (
         "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build "
         "({confidence:percent} interval), so a slowdown by {margin:whole_percent} is not ruled out",
-        *("", "{needs} would probably decide: give the gate more budget"),
+        "{needs} would probably decide: give the gate more budget",
     ),
     "software.maybe-faults": (
         "{figure} mostly takes as long as with the golden build ({ratio:.2f} x), but that a third "
@@ -86,7 +79,7 @@ WORDS = {
     ),
     "software.more-undecided": (
         "of {figures:further figure|further figures} a slowdown is not ruled out either",
-        *("", "the same rounds would probably decide them"),
+        "the same rounds would probably decide them",
     ),
     "software.now-and-then": (
         "{name}: {slow_b} of {rounds} launches took more than 3.5 x as long as usual, and {slow_a} "
@@ -100,24 +93,23 @@ WORDS = {
     ),
     "software.nothing-compared": (
         "nothing of the golden build and today's could be compared",
-        *("", "see that both have a benchmark that `clustergate ab` knows"),
+        "see that both have a benchmark that `clustergate ab` knows",
     ),
     "software.no-time": (
         "today's build is not the golden one ({differing:names}), and {left_s:.0f} s of the budget "
         "are too little to launch both in turn",
-        *("", "give the gate {wanted_s:.0f} s more"),
+        "give the gate {wanted_s:.0f} s more",
     ),
     "software.as-golden": (
         "nothing was found slower than with the golden build in {rounds} rounds of both in turn "
         "({node_seconds:.0f} node-seconds): ruled out are slowdowns by {whole_ruled_out:"
         "whole_percent} of each of {wholes:benchmark|benchmarks}, and by {size_ruled_out:"
-        "whole_percent} of each of {sizes:single size|single sizes}{absent}",
-        *("", ""),
+        "whole_percent} of each of {sizes:single size|single sizes}{absent}"
     ),
     "contest.jobs-missing": (
         "{absent} of {jobs:job|jobs} did not run",
         "ReFrame's output is in {log}",
         "",
     ),
-    "gate.small-budget": ("the budget is too small for any of them", "", "give it more"),
+    "gate.small-budget": ("the budget is too small for any of them", "give it more"),
 }

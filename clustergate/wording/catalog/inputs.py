@@ -5,8 +5,13 @@ _HOME = "free some space, or name another folder in CLUSTERGATE_HOME, and run th
 WORDS = {
     "run.unfinished": (
         "the run {run} has no {lacks}",
-        "it is not finished, or it failed",
+        "it was interrupted, or it failed",
         "run `clustergate {command}`; its files are in {folder}",
+    ),
+    "run.goes-on": (
+        "the run {run} has no {lacks} yet",
+        "it is still running",
+        "wait until it has ended; {folder}/reframe.out tells how far it is",
     ),
     "run.no-summary": (
         "the run {run} has no {lacks}",

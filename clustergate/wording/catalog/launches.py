@@ -8,8 +8,8 @@ _QUIETER = (
 )
 
 WORDS = {
-    "node.shared": (_CORES, "", ""),
-    "node.stolen": (_CORES + ", {stolen_cores:.2f} of them stolen by the hypervisor", "", ""),
+    "node.shared": _CORES,
+    "node.stolen": _CORES + ", {stolen_cores:.2f} of them stolen by the hypervisor",
     "node.waiting": (
         "waiting up to {limit_s:.0f} s for this node to be idle",
         "others use {lost_cores:.2f} cores, {by}",
@@ -36,13 +36,11 @@ WORDS = {
     "launches.too-few-undisturbed": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
         "that {left:is|are} left where {needed:is|are} needed",
-        "",
         "take more launches (-- -S {setting}), " + _QUIETER,
     ),
     "launches.too-few-undisturbed-in-cases": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
         "that too few are left",
-        "",
         "take more launches (-- {settings}), " + _QUIETER,
     ),
 }

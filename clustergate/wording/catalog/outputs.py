@@ -18,12 +18,12 @@ WORDS = {
     ),
     "output.other-run": (
         "another run: {what} {actual}, but {wanted} was requested",
-        *("", "see whether the program is a wrapper that changes its options, input or folder"),
+        "see whether the program is a wrapper that changes its options, input or folder",
     ),
     "output.failure": "{program} reports a failure: {words}",
     "output.wrong-result": (
         "the result is wrong: {what} is {value} and must be {wanted}",
-        *("", "do not trust the figures, look for a faulty node, compiler or library"),
+        "do not trust the figures, look for a faulty node, compiler or library",
     ),
     "output.not-checked": (
         "the results were not checked, so none counts",
@@ -36,7 +36,7 @@ WORDS = {
         "the line is damaged, or mixed with another one",
         "",
     ),
-    "output.bad-value": ("{name!r} must be {wanted}, not {value}", "", ""),
+    "output.bad-value": "{name!r} must be {wanted}, not {value}",
     "output.contradiction": ("{one} contradicts {other}", _LOST, ""),
     "output.misplaced": ("{what} stands here instead of {due}", _LOST, ""),
     "output.stray": ("{what} stands where it does not belong", "lines before it are lost", ""),

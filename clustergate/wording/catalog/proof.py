@@ -6,16 +6,15 @@ _WRAPPER = "check whether the program is a wrapper that prints a stored file"
 _OTHER_OUTPUT = "this is the output of another launch"
 
 WORDS = {
-    "proof.stuck-in-init": ("no rank returned from MPI_Init", "", ""),
+    "proof.stuck-in-init": "no rank returned from MPI_Init",
     "proof.late-ranks": (
-        "it waited for ranks that never reached MPI_Init; those that did: {came:names}",
-        *("", ""),
+        "it waited for ranks that never reached MPI_Init; those that did: {came:names}"
     ),
     "proof.silent-ranks": (
         _WHO + " did not respond to the signal that ended the job, but the others did",
         *("stopped, or stuck in the kernel", ""),
     ),
-    "proof.hung-ranks": (_WHO + " never reached MPI_Finalize, but the others did", "", ""),
+    "proof.hung-ranks": _WHO + " never reached MPI_Finalize, but the others did",
     "proof.no-record": (
         "no process left a record of this run",
         "the program never reached MPI_Init, is linked statically, or was started without the "
@@ -47,7 +46,7 @@ WORDS = {
     ),
     "proof.other-size": (
         _PROCESSES + " belong to a job of {size:rank|ranks}, where {expected} were asked for",
-        *("", "compare the launcher's -n with the slots of the hostfile or the allocation"),
+        "compare the launcher's -n with the slots of the hostfile or the allocation",
     ),
     "proof.started-twice": (
         "{ranks:ranks} left more than one record",
@@ -83,7 +82,7 @@ WORDS = {
     ),
     "proof.audited": (
         _WHO + " ran under an audit library of the loader, which can intercept any function",
-        *("", "remove LD_AUDIT from what the shell of the node sets"),
+        "remove LD_AUDIT from what the shell of the node sets",
     ),
     "proof.wrong-clocks": (
         _WHO + ": clocks ran at another speed than the kernel's ({clocks} times "
@@ -94,7 +93,6 @@ WORDS = {
     "proof.clock-was-set": (
         _WHO + ": the clock of the node was set by {set_by_s:+.2g} s in {seconds:.1f} s while the "
         "program ran, and {clocks:and} followed, so no time counts",
-        "",
         "let the time service settle (chronyc tracking, timedatectl), then run again",
     ),
     "proof.clocks-apart": (
@@ -105,7 +103,7 @@ WORDS = {
     "proof.other-launcher": (
         _WHO + ": {version}, yet started by {launcher}, so that binding and fabric settings of the "
         "wrong launcher were in force",
-        *("", "use the stack's own launcher, with its bin first on PATH"),
+        "use the stack's own launcher, with its bin first on PATH",
     ),
     "proof.aborted": (
         _WHO + " called MPI_Abort",
@@ -143,7 +141,7 @@ WORDS = {
     "proof.unknown-cores": (
         _WHO + " could not tell which cores it may use (sched_getaffinity failed), so its binding "
         "is not proven",
-        *("", "a security profile of the node's containers may forbid it"),
+        "a security profile of the node's containers may forbid it",
     ),
     "proof.few-cores": (
         _WHO + " had {cores:core|cores} each, where {expected} were asked for",
@@ -156,7 +154,7 @@ WORDS = {
         "(two launches on one node do, each starting at its first core)",
         "",
     ),
-    "proof.other-cpus": ("it ran on the CPUs {ran}, not on {wanted}", "", ""),
+    "proof.other-cpus": "it ran on the CPUs {ran}, not on {wanted}",
     "proof.unbound": (
         _WHO + " may run on all {cores} cores of the node, not on {expected:core|cores} each",
         "the ranks are not bound",

@@ -100,6 +100,10 @@ WORDS = {
     "golden.no-room": "{stack} takes {size_mb:.0f} MB, and {folder} has {free_mb:.0f} MB",
     "golden.not-whole": ("{stack} is not whole, {path} is missing", "run `clustergate setup`"),
     "golden.none": ("{stack} has no golden build", "`clustergate golden pin {stack}` makes one"),
+    "golden.not-there": (
+        "{stack} has no golden build, so there is none to remove",
+        "`clustergate golden list` tells which there are",
+    ),
     "golden.other-version": ("{path}: another version wrote it", "{again}"),
     "golden.damaged": ("{path} is damaged ({why})", "{again}"),
     "golden.changed": ("the golden build of {stack} was changed", "{changes}", "{again}"),

@@ -17,7 +17,7 @@ WORDS = {
     ),
     "stack.not-set-up": ("the stack {stack} is not set up ({path} is missing)", _AGAIN),
     "stack.no-wheels": ("the stack {stack!r} has no wheels", "stacks with wheels: {known:list}"),
-    "stack.not-provided": ("{stack} could not be set up: {why}", "", ""),
+    "stack.not-provided": "{stack} could not be set up: {why}",
     "stack.failed": (
         "setting up {stack} failed",
         "{why} ({path})",

@@ -6,37 +6,36 @@ _OTHER_UNIT = "is it in another unit, Tflop/s for Gflop/s, or from another machi
 _GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
 
 WORDS = {
-    "figure.no-number": ("the value is {value}", "", "look at the output"),
-    "figure.unmeasured": ("the benchmark printed {word!r} instead of a result", "", ""),
+    "figure.no-number": ("the value is {value}", "look at the output"),
+    "figure.unmeasured": "the benchmark printed {word!r} instead of a result",
     "figure.out-of-memory": (
-        *("the benchmark printed {word!r} instead of a result", ""),
+        "the benchmark printed {word!r} instead of a result",
         "allow more with -- -S memory_gb=…, or leave the size out with -- -S largest_bytes=…",
     ),
     "figure.timed-out": (
-        *("the benchmark printed {word!r} instead of a result", ""),
+        "the benchmark printed {word!r} instead of a result",
         "give each size more time with -- -S time=…, or leave this one out with "
         "-- -S largest_bytes=…",
     ),
     "figure.integer-overflow": (
-        *("the benchmark printed {word!r} instead of a result", ""),
+        "the benchmark printed {word!r} instead of a result",
         "leave the size out with -- -S largest_bytes=…",
     ),
     "limit.exceeded": (
         "{value:number} {unit} exceeds the physical limit of {limit:number}; {why}",
-        *("", "do not trust this figure; check clocks, timers and what else ran on the node"),
+        "do not trust this figure; check clocks, timers and what else ran on the node",
     ),
     "limit.not-reached": (
-        "{value:number} {unit} is below the physical limit of {limit:number}; {why}",
-        *("", ""),
+        "{value:number} {unit} is below the physical limit of {limit:number}; {why}"
     ),
-    "reference.none": ("no reference; checked against physical limits only", "", ""),
+    "reference.none": "no reference; checked against physical limits only",
     "reference.unbounded": (
         _AGAINST + ", which sets no bound on the worse side",
-        *("", "add one"),
+        "add one",
     ),
     "reference.wrong-unit": (
         "the figure is in {unit!r} and its reference in {reference_unit!r} ({origin})",
-        *("", "correct the reference"),
+        "correct the reference",
     ),
     "reference.far-off": (
         "{value:number} {unit} is {times:number} times better than the reference "
@@ -60,60 +59,57 @@ WORDS = {
         "this far off, suspect the reference too",
         *(_OTHER_UNIT, "see {where}"),
     ),
-    "figure.as-expected": (_AGAINST, "", ""),
+    "figure.as-expected": _AGAINST,
     "figure.regression": (_AGAINST + ", beyond the tolerated {bound:number}", "", _FIND),
     "figure.improvement": (_AGAINST, "", "if it stays, take a new baseline"),
     "figure.inconclusive": (
         _AGAINST + ", with {bound:number} inside its interval",
-        *("", "take more launches"),
+        "take more launches",
     ),
     "figure.unclear": (
-        _AGAINST + ": worse than the pass threshold, but within the scatter of unchanged runs",
-        *("", ""),
+        _AGAINST + ": worse than the pass threshold, but within the scatter of unchanged runs"
     ),
     "figure.outdone": (
         _AGAINST + ", while neighbouring figures of the benchmark beat theirs by {outdone:percent}",
         "the runs of the baseline were slower than the machine is",
         "take a new baseline, with runs of this hour too",
     ),
-    "figure.same-measurement": ("the same measurement as {other}, which is compared", "", ""),
-    "figure.too-few-launches": (_AGAINST, "", ""),
-    "figure.excused": (_AGAINST, "", ""),
+    "figure.same-measurement": "the same measurement as {other}, which is compared",
+    "figure.too-few-launches": _AGAINST,
+    "figure.excused": _AGAINST,
     "figures.more-doubtful": "{figures} more",
     "figure.above-peak": (
         "{benchmark} was faster than the {peak} measured right before and after it",
         "other load slowed the peak's own measurement, or a clock is wrong",
         "rely on the Gflop/s, and check what else runs there",
     ),
-    "group.as-expected": (_GROUP, "", ""),
+    "group.as-expected": _GROUP,
     "group.regression": (_GROUP + ", and unchanged runs {usual:cost} at most", "", _FIND),
-    "group.slow-launches": (_GROUP, "", ""),
+    "group.slow-launches": _GROUP,
     "group.improvement": (_GROUP, "", "if it stays, take a new baseline"),
-    "group.excused": (_GROUP, "", ""),
-    "group.inconclusive": (_GROUP, "", ""),
+    "group.excused": _GROUP,
+    "group.inconclusive": _GROUP,
     "group.incomplete": (
         "{figure} is missing, which is part of its baseline",
-        *("", "see why that one was not measured"),
+        "see why that one was not measured",
     ),
     "change.detectable": (
         "{launches:launch|launches} detect a slowdown of {often:percent} with 80 % probability, of "
-        "{surely:percent} with 99 %",
-        *("", ""),
+        "{surely:percent} with 99 %"
     ),
     "change.undetectable": (
         "too few launches to detect a change ({launches:launch|launches})",
-        *("", "take {needed} or more"),
+        "take {needed} or more",
     ),
-    "baseline.days": ("provisional: its baseline spans {days:day|days}", "", ""),
+    "baseline.days": "provisional: its baseline spans {days:day|days}",
     "baseline.provisional": (
         "provisional: a baseline of {days:day|days} cannot show day-to-day variation",
-        "",
         "launch a golden build in turn with it (`clustergate golden pin`, `gate`), or run on "
         "{more:more day|more days} and take a new baseline",
     ),
     "baseline.unsteady": (
         "the {runs} runs of the baseline differ by {spread:percent}",
-        *("", "find what disturbs them, or launch a golden build in turn with it"),
+        "find what disturbs them, or launch a golden build in turn with it",
     ),
     "launches.slow-share": (
         "{slow} of {launches:launch|launches} {slow:~is|are} {times:.1f} x worse than the "
@@ -124,6 +120,6 @@ WORDS = {
     ),
     "launches.unexcused": (
         "{cause}, which explains at most {explained:.1f} x; this is {times:.1f} x",
-        *("", _FIND),
+        _FIND,
     ),
 }
