@@ -85,6 +85,13 @@ def test_a_reference_of_another_unit_fails_for_the_judge_and_for_reframe(disturb
     assert [figure.judgement.verdict for figure in case.figures] == [Verdict.INVALID]
 
 
+def test_what_is_recorded_and_never_judged_is_no_pass():
+    lasted = dataclasses.replace(SAMPLE, metric="time_s", unit="s", better=Better.LOWER)
+    (case,) = assemble(EXPECTED, [outcome()], [record(samples=[lasted])])
+    assert case.state is CaseState.FAILED
+    assert "nothing of what it measured is judged (time_s)" in case.reason
+
+
 def test_a_reference_is_judged():
     expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
     (case,) = assemble(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import time
 
 from clustergate import store
 from clustergate.cli.progress import Progress, saying_if_interrupted
@@ -72,7 +73,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     from clustergate.report.junit import render_junit
     from clustergate.session.software import against_golden
 
-    chosen = taken(arguments.site)
+    begun, chosen = time.monotonic(), taken(arguments.site)
     site = chosen.path
     wishes = wished(arguments, site)
     described = sites.load(site)
@@ -119,7 +120,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         results, cases = run_benchmarks(request, run_id, started, say)
         left_s = None
         if arguments.budget:
-            left_s = parse_duration(arguments.budget) - _since_s(started)
+            left_s = parse_duration(arguments.budget) - (time.monotonic() - begun)
         of_software, unpinned = against_golden(
             site, run_id, described, contract.stacks, left_s, kept_out, say
         )
@@ -147,7 +148,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     page = store.run_folder(run_id) / PAGE
     judged = Run(
         *(run_id, system, MODE, started.isoformat(timespec="seconds")),
-        *(_since_s(started), tuple(cases)),
+        *(time.monotonic() - begun, tuple(cases)),
         evidence=tuple(evidence),
     )
     store.write_text(page.parent / JUNIT, render_junit(judged))
@@ -164,7 +165,3 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     ended = f"clustergate gate: exit status {decision.status}: {decision.sentence}"
     console.print_lines(["", *answer, f"page: {page}", ended])
     return decision.status
-
-
-def _since_s(started: datetime.datetime) -> float:
-    return (datetime.datetime.now().astimezone() - started).total_seconds()

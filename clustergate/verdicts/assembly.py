@@ -214,7 +214,9 @@ def _case(
         failed_in = reason(code, why=why, phase=outcome.phase)
         return Case(state=CaseState.FAILED, reasons=(failed_in, *full), **shared)
     if not figures:
-        return Case(state=CaseState.FAILED, reasons=(NO_FIGURES,), **shared)
+        only = sorted({sample.metric for sample in record.samples})
+        nothing = reason("case.nothing-judged", names=only) if only else NO_FIGURES
+        return Case(state=CaseState.FAILED, reasons=(nothing,), **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
 
 

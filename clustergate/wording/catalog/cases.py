@@ -67,6 +67,10 @@ WORDS = {
         "No space left on device for {folder}",
         *("the job could not write its output or its proof", "free some space and run again"),
     ),
+    "case.nothing-judged": (
+        "nothing of what it measured is judged ({names:names})",
+        *("", "give its rows a rate or a time by another name, with a direction"),
+    ),
     "case.no-figures": (
         "it ran and left no figure",
         "look at its settings, its script and its output",
