@@ -849,6 +849,16 @@ def test_threads_cut_inside_a_table_are_an_error() -> None:
         error_of(text[:cut], ImbExpectation(benchmarks=names))
 
 
+def test_the_first_line_that_is_wrong_is_told_of_though_tables_are_checked_together() -> None:
+    lines = text_of("impi-2021.11-mpi1-default.txt").splitlines(keepends=True)
+    rows = (k for k, line in enumerate(lines) if line.split()[:1] == ["65536"])
+    first, second = itertools.islice(rows, 2)
+    for place in (second, first):
+        lines[place] = lines[place].replace("1", "2").replace("2", "8")
+        error = error_of("".join(lines[:400]))
+        assert (error.line, error.reason.code) == (place + 1, "output.contradiction")
+
+
 # Damage: what is returned stands in the text
 
 

@@ -35,7 +35,7 @@ from clustergate.benchmarks.imb.columns import (
 from clustergate.benchmarks.imb.header import RunInformation
 from clustergate.benchmarks.imb.output import Block, Problem
 from clustergate.model import OutputError, Part, Row, Table
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import reason
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -125,32 +125,22 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
         reader.most_repetitions = repetitions[end - 1]
     # They do not grow with the sizes, unless these are the user's own.
     bound = most if first.lengths.declared else repetitions
-    problems += first_wrong(
-        (repetitions > 0) & (repetitions <= bound),
-        lambda row: reason(
-            "output.contradiction",
-            one=f"{repetitions[row]} repetitions",
-            other=f"the {bound[row]} before",
-        ),
-    )
+    right = (repetitions > 0) & (repetitions <= bound)
+    problems += contradiction(right, "{0} repetitions|the {1} before", repetitions, bound)
     asked = first.asked_repetitions
     if asked is not None:
-        problems += first_wrong(
-            repetitions == asked,
-            lambda row: reason(
-                "output.other-run", what="repetitions", actual=int(repetitions[row]), wanted=asked
-            ),
-        )
+        for row in np.flatnonzero(repetitions != asked).tolist():
+            count = int(repetitions[row])
+            other = reason("output.other-run", what="repetitions", actual=count, wanted=asked)
+            problems.append((row, other))
     if columns.checked:
-        problems += first_wrong(
-            figures[-1] == 0.0,
-            lambda row: reason(
-                "output.wrong-result", what="'defects'", value=float(figures[-1, row]), wanted="0"
-            ),
-        )
+        for row in np.flatnonzero(figures[-1]).tolist():
+            found = float(figures[-1, row])
+            wrong = reason("output.wrong-result", what="'defects'", value=found, wanted="0")
+            problems.append((row, wrong))
     for k, rule in enumerate(first.rules):
-        first.rules[k], wrong = rule.narrowed(bytes_, *figures[: len(columns.metrics)])
-        problems += wrong
+        first.rules[k], misfits = rule.narrowed(bytes_, *figures[: len(columns.metrics)])
+        problems += misfits
     for row, said in problems:
         at = bisect.bisect_right(starts, row) - 1
         yield blocks[at].line + row - starts[at], said
@@ -209,17 +199,17 @@ class Rule(NamedTuple):
         fitting = tuple(factor for factor, rows in right.items() if rows.all())
         if fitting:
             return self._replace(factors=fitting), []
-        row = max(int(rows.argmin()) for rows in right.values())
-        cells = [column[row] for column in columns]
-        one, _, other = self.problem.format(*cells).partition("|")
-        return self, [(row, reason("output.contradiction", one=one, other=other))]
+        best = max(right.values(), key=lambda rows: int(rows.argmin()))
+        return self, contradiction(best, self.problem, *columns)
 
 
-def first_wrong(right: Bools, problem: Callable[[int], Reason]) -> Iterator[Problem]:
-    """Yield the first row that is not right, if there is one, with its problem."""
-    if not right.all():
-        row = int(right.argmin())
-        yield row, problem(row)
+def contradiction(right: Bools, problem: str, *columns: NDArray[Any]) -> list[Problem]:
+    """Return the first row that is not right, if there is one, with two parts of it."""
+    if right.all():
+        return []
+    row = int(right.argmin())
+    one, _, other = problem.format(*(column[row] for column in columns)).partition("|")
+    return [(row, reason("output.contradiction", one=one, other=other))]
 
 
 def rules_of(information: RunInformation, head: Head) -> list[Rule]:
