@@ -144,6 +144,19 @@ def test_point_to_point_is_named_as_a_kind_and_layouts_are_told_apart():
     assert "with 4 processes on 1 node" in told
 
 
+def test_partitions_are_told_apart():
+    one = records({"PingPong": [0.5] * 5})
+    other = [
+        dataclasses.replace(case, partition="local:ssh", name=case.name.replace("node", "ssh"))
+        for case in one
+    ]
+    result = judged(*one, *other)
+    assert [curve.layout for curve in result.curves] == [
+        f"2 processes on 1 node, local:{name}" for name in ("node", "ssh")
+    ]
+    assert "with 2 processes on 1 node, local:ssh" in wording.paragraph(result)
+
+
 def test_equals_are_not_told_apart_and_keep_their_letters():
     result = judged(*records({"Bcast": [1.0] * 5}), a="mpich", b="mpich")
     assert wording.paragraph(result) == (

@@ -92,10 +92,11 @@ def judge_jobs(a: str, b: str, jobs: Sequence[Job], *, margin: float = MARGIN) -
         [Rounds(job.a, job.b, [figure.better for figure in job.figures]) for job in jobs],
         margin=margin,
     )
+    several = len({job.partition for job in jobs}) > 1
     curves = [
         curve
         for job, comparisons in zip(jobs, per_job, strict=True)
-        for curve in _curves(job, comparisons)
+        for curve in _curves(job, comparisons, f", {job.partition}" if several else "")
     ]
     return Result(
         a=a,
@@ -155,7 +156,7 @@ def layout_of(job: Job) -> str:
     return f"{conditions.get('ranks')} processes {where}"
 
 
-def _curves(job: Job, comparisons: Sequence[Comparison]) -> list[Curve]:
+def _curves(job: Job, comparisons: Sequence[Comparison], partition: str) -> list[Curve]:
     groups: dict[object, list[Compared]] = {}
     for k, (sample, comparison) in enumerate(zip(job.figures, comparisons, strict=True)):
         size = sample.conditions.get("bytes")
@@ -170,7 +171,7 @@ def _curves(job: Job, comparisons: Sequence[Comparison]) -> list[Curve]:
         )
         others = tuple(sorted((n, v) for n, v in figure.conditions.items() if n != "bytes"))
         groups.setdefault((sample.metric, others), []).append(figure)
-    return [_curve(layout_of(job), figures) for figures in groups.values()]
+    return [_curve(layout_of(job) + partition, figures) for figures in groups.values()]
 
 
 def _conditions(job: Job, sample: Sample) -> dict[str, str]:

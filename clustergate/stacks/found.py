@@ -117,11 +117,8 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
 
     names = module_names(listed)
     found = of_modules(names, before)
-    remarks = [
-        f"Modules: {len(names)}, of MPI libraries {len(found)}."
-        if listed
-        else "Modules: none could be listed."
-    ]
+    number = f"{len(names)}, of MPI libraries {len(found)}" if listed else "none could be listed"
+    remarks = [f"Modules: {number}."]
     program = shutil.which("spack", path=environ.get("PATH"))
     root = environ.get("SPACK_ROOT") or (program and str(Path(program).resolve().parents[1]))
     if root:
