@@ -206,14 +206,11 @@ def test_a_strict_run_beside_programs_on_all_cores_fails_and_names_them(suite, t
         for _ in os.sched_getaffinity(0):
             busy = running.enter_context(subprocess.Popen([str(hog)]))
             running.callback(busy.kill)
-        ended = suite.check(
-            *("-n", "HplCheck", "-p", "mpich", "-S", "n=6000"), selection=("--strict",)
-        )
-    assert ended.returncode == 2, ended.stdout
+        one = ("--check", "HplCheck", "--stack", "mpich")
+        lenient = suite.check("-S", "n=4000", selection=one)
+        ended = suite.check("-S", "n=4000", selection=("--strict", *one))
+    assert (lenient.returncode, ended.returncode) == (0, 2), ended.stdout
     assert "1 case: too disturbed to be judged" in ended.stdout.splitlines()[-1]
-    (record,) = suite.records()
-    codes = {launch["disturbed"]["code"] for launch in record["launches"]}
-    assert codes <= {"node.shared", "node.stolen"}
     told = re.search(r"disturbed: during this run others used .*: (.*)", ended.stdout)
     assert told, ended.stdout
     assert "hog of " in told[1]

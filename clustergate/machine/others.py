@@ -151,16 +151,12 @@ class Watch:
             self._used[name] = self._used.get(name, 0.0) + seconds
         self._last = now
 
-    def sentences(self, more_than_cores: float = 0.0) -> list[str]:
-        """Return in a sentence who worked beside the run, on average; none where it was alone.
-
-        None either where that is not ``more_than_cores``: what the worst launch lost says more then
-        than an average over all of the run.
-        """
+    def sentences(self) -> list[str]:
+        """Return in a sentence who worked beside the run, on average; none where it was alone."""
         self._look()
         passed = max(time.monotonic() - self._begun, _LOOK_S)
         by_name = {name: cpu_s / passed for name, cpu_s in self._used.items()}
         seen = Busy(sum(by_name.values()), by_name)
-        if seen.cores <= max(DISTURBING_CORES / 2, more_than_cores):
+        if seen.cores <= DISTURBING_CORES / 2:
             return []
         return [str(reason("node.beside", **seen.facts))]

@@ -47,12 +47,7 @@ def run_session(
         }
         status = execute(prepared.call, watch.say, waiting)
         collected = collect(prepared, status)
-        lost = max(
-            (one.lost_cores or 0.0 for record in collected.records for one in record.launches),
-            default=0.0,
-        )
-        told = here and prepared.measures
-        who = tuple(watch.sentences(more_than_cores=lost)) if told else ()
+        who = tuple(watch.sentences()) if here and prepared.measures else ()
         judged = dataclasses.replace(judge(prepared, collected), beside=who)
     if is_against_golden(request):
         # SciPy takes longer to import than all other commands need.
