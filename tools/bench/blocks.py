@@ -33,13 +33,13 @@ from clustergate.statistics.rounds import FEWEST
 from clustergate.wording.reasons import sentence_of
 from tools.bench import pairs, record
 from tools.bench.launches import times_of
-from tools.bench.slowdowns import NOTHING, SIZE, Change
+from tools.bench.slowdowns import NOTHING, SIZE, STACK, Change
 from tools.bench.verdicts import table_of
 
 BLOCKS = 10
 KERNEL = "mpi_trials"
-# A launch is ended by its size alone, however busy the node is.
-_PATIENCE_S = 1.0
+# Those of the check that launches A and B in turn.
+SETTINGS = dataclasses.replace(record.SETTINGS, volume_mb=8, seconds=1.0)
 _CALLS = 200
 _SMALLEST_SPREAD = 0.002
 _AGAIN = 8
@@ -79,11 +79,10 @@ STATISTICS: Mapping[str, Statistic] = {
 def settings_of(blocks: int) -> ImbSettings:
     """Return what to ask of IMB for so many blocks of each size that are as long together."""
     return dataclasses.replace(
-        record.SETTINGS,
+        SETTINGS,
         sizes=record.SIZES_BYTES * blocks,
         repetitions=1000 // blocks,
-        volume_mb=40 // blocks,
-        seconds=_PATIENCE_S,
+        volume_mb=max(8 // blocks, 1),
     )
 
 
@@ -236,7 +235,8 @@ def rows_of(made: Mapping[str, Sequence[tuple[Blocks, float]]]) -> Iterator[list
                 continue
             values = levels(held, statistic)
             own = spreads(values)
-            put: list[Change | NDArray[np.float64]] = [NOTHING, Change(SIZE, 1.10)]
+            changes = (NOTHING, Change(SIZE, 1.10), Change(STACK, pairs.FIVE_TIMES, 3))
+            put: list[Change | NDArray[np.float64]] = [*changes]
             put += [] if single else [levels(faulty, statistic)]
             told = [decided(names, values, one) for one in put]
             yield [
@@ -269,6 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     columns = [
         *("", "s a launch", "scatter between launches", "to the mean's"),
         *("gate: nothing changed", "rounds", "gate: one size 10 %", "rounds"),
+        *("gate: 5 x in 1 launch of 3", "rounds"),
         *("gate: one size, 3 of 10 blocks 2 x", "rounds"),
     ]
     title = f"{asked.stack}, {asked.rounds} launches of each kind in turn"
