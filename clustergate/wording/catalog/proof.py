@@ -14,7 +14,10 @@ WORDS = {
         _WHO + " did not respond to the signal that ended the job, but the others did",
         *("stopped, or stuck in the kernel", ""),
     ),
-    "proof.hung-ranks": _WHO + " never reached MPI_Finalize, but the others did",
+    "proof.hung-ranks": (
+        _WHO + " never reached MPI_Finalize, but the others did",
+        "see the end of the job's output, and whether that node or its fabric hangs",
+    ),
     "proof.no-record": (
         "no process left a record of this run",
         "the program never reached MPI_Init, is linked statically, or was started without the "

@@ -18,7 +18,10 @@ WORDS = {
         "the run {run} is complete; its report is {report}",
         f"to measure again, {_NEW_RUN}",
     ),
-    "run.still-running": "the run {run} is still running",
+    "run.still-running": (
+        "the run {run} is still running",
+        "wait until it has ended; `clustergate show {run}` then sums it up",
+    ),
     "run.no-report": ("ReFrame {ended} and left no report", "{why}", "its output is in {log}"),
     "run.damaged-report": ("{path} is damaged", "{why}", ""),
     "run.full-disk": (
