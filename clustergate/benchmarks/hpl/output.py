@@ -333,8 +333,11 @@ class Text(NumberedText):
         """Raise if the line is one of HPL's figures, a complaint of HPL's or the title of another
         output, which no line that may be skipped is.
         """
-        if any(map(self.line.__contains__, self.suspicious)):
-            self._refuse()
+        line = self.line
+        for words in self.suspicious:
+            if words in line:
+                self._refuse()
+                return
 
     def _refuse(self) -> None:
         line = self.line
