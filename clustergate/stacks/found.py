@@ -90,7 +90,7 @@ def stack_lines(found: Sequence[Found]) -> list[str]:
     for one in sorted(ranked, key=lambda one: one.mpi.usual_name):
         name = one.mpi.usual_name
         mark = "" if name not in taken else "# "
-        full = f"{name}-{re.sub(r'[^A-Za-z0-9.]+', '-', one.version).strip('-')}" if mark else name
+        full = f"{name}-{re.sub(r'[^A-Za-z0-9]+', '-', one.version).strip('-')}" if mark else name
         taken.add(name)
         settings = json.dumps(one.settings)
         lines.append(f'{mark}stack("{full}", provider="modules", modules={settings}),')
