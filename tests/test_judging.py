@@ -451,6 +451,19 @@ def test_slow_launches_beyond_chance_are_a_regression_however_good_the_best(slow
         )
 
 
+@pytest.mark.parametrize(("times", "verdict"), [(1.9, Verdict.PASS), (2.5, Verdict.INCONCLUSIVE)])
+def test_one_good_launch_does_not_pass_for_all_the_others(times, verdict):
+    found = judge(
+        launched(100.0),
+        Better.LOWER,
+        "us",
+        known_reference(),
+        launches=[100.0] + 9 * [100.0 * times],
+    )
+    assert found.verdict is verdict
+    assert ("launches.slow-share" in {one.code for one in found.reasons}) == (times > 2)
+
+
 def test_slow_launches_of_a_group_are_a_regression_that_reframe_fails_too():
     means = [0.0] * 8 + [math.log(5)] * 4
     found = judge_group(GROUP, dict.fromkeys(GROUP.weights, 0.0), 12, means=means)

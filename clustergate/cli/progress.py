@@ -117,7 +117,6 @@ def saying_if_interrupted(begun: Path, sentence: str) -> Iterator[None]:
 
 
 def _live(of: Progress) -> Live | None:
-    """Return the line that lives on below, None on a terminal that cannot move its cursor."""
     # It takes longer to import than most commands need.
     from rich.console import Console
     from rich.live import Live

@@ -152,7 +152,6 @@ def changed_meanwhile(run_id: str, since: States) -> list[str]:
 
 
 def _first_last(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return lines of nodes so that the first of each node is read last."""
     known = [line for line in lines if "fingerprint" in line]
     return [*({**line, "nodes": []} for line in known), *reversed(lines)]
 

@@ -131,7 +131,6 @@ def _machine(state: Mapping[str, Any]) -> str:
 
 
 def _versions(cases: Sequence[Case]) -> list[tuple[str, str]]:
-    """Return each stack with the MPI libraries that its ranks were seen to load."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
         found.setdefault(case.stack, {}).update({case.library: None} if case.library else {})
@@ -366,7 +365,6 @@ class BarTable:
 
 
 def _bars(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[dict[str, Any]]:
-    """Return what benchmarks have that is not over message sizes as tables, by layout."""
     of_each: dict[str, dict[str, Any]] = {}
     for alike in _comparable(cases).values():
         benchmark = known_of(alike[0].check)

@@ -72,6 +72,7 @@ _SHIFT_APART = math.log(1.5)
 # groups; what a baseline has beyond that is taken twice.
 FAR_WORSE = math.log(3.0)
 _SLOW_SHARES = (0.03, 0.01)
+_TWICE = math.log(2.0)
 # Slow launches that are less likely than that do not pass.
 _DOUBTFUL = 0.1
 # A best launch stands for a level when another comes so near to it.
@@ -226,6 +227,12 @@ def detectable(known: Scatter, margin: float, power: float) -> float:
 def slow_launches(worse_by: Sequence[float]) -> list[float]:
     """Return those launches that are far worse than the reference."""
     return [value for value in worse_by if value > FAR_WORSE]
+
+
+def mostly_slow(worse_by: Sequence[float]) -> list[float]:
+    """Return the launches twice as slow as the reference, where they are most of three or more."""
+    slow = [value for value in worse_by if value > _TWICE]
+    return slow if 2 * len(slow) > len(worse_by) >= FEWEST_LAUNCHES else []
 
 
 def chance_of_slow(slow: int, launches: int, known: Scatter | None) -> float:

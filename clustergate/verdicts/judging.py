@@ -255,8 +255,10 @@ def slow_share(
 def _slow_share(
     worse_by: Sequence[float], scatter: Scatter | None, excuse: Excuse | None
 ) -> Judgement | None:
-    slow = gate.slow_launches(worse_by)
-    if not slow or not gate.is_doubtful_share(len(slow), len(worse_by), scatter):
+    far = gate.slow_launches(worse_by)
+    doubtful = bool(far) and gate.is_doubtful_share(len(far), len(worse_by), scatter)
+    slow = far if doubtful else gate.mostly_slow(worse_by)
+    if not slow:
         return None
     told = reason(
         "launches.slow-share",
@@ -265,8 +267,8 @@ def _slow_share(
         others=len(worse_by) - len(slow),
         times=math.exp(statistics.median(slow)),
     )
-    of_runs = scatter is not None and gate.is_slow_share(len(slow), len(worse_by), scatter)
-    certain = of_runs and excuse is None
+    of_runs = scatter is not None and gate.is_slow_share(len(far), len(worse_by), scatter)
+    certain = doubtful and of_runs and excuse is None
     return _judged(Verdict.REGRESSION if certain else Verdict.INCONCLUSIVE, told)
 
 
