@@ -327,7 +327,7 @@ def launched(home: Path, commands: dict[str, str]) -> None:
 
 def hold_against_the_pages(told: str, printed: str) -> None:
     # A next step names the program as it is found where the command was typed.
-    printed = printed.replace(f"`{CLUSTERGATE} ", "`clustergate ")
+    printed = re.sub(r"`\S*/clustergate ", "`clustergate ", printed)
     for page, command, sample in SHOWN:
         if command in (told, f"clustergate {told}") and "troubleshooting" not in page:
             found = unlike(sample.replace("`.venv/bin/clustergate ", "`clustergate "), printed)
