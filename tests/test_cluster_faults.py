@@ -255,7 +255,8 @@ FAULTS = [
         "drained node",
         ["drain", "n[2-4]", "broken fan"],
         checked(),
-        ["DRAINED", r"Slurm does not use n\[2-4\]: drained, broken fan"],
+        # A node that still ends what ran there is draining.
+        ["DRAINED", r"Slurm does not use n\S*: drain(ed|ing), broken fan"],
     ),
     Fault("vanishing node", ["crash", "n2"], in_the_middle, ["one of its nodes failed", NO_LINE]),
     Fault(
