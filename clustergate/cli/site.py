@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from clustergate.cli.selection import add_repeatable
+from clustergate.files.whole import write_whole
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
@@ -112,16 +113,10 @@ def _read(file: Path | None, command: list[str]) -> str:
 
 
 def _write_new(path: Path, text: str) -> None:
+    if path.exists():
+        raise ClustergateError("site-scan.exists", path=path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            try:
-                file.write(text)
-                file.flush()
-            except OSError:
-                path.unlink()
-                raise
-    except FileExistsError:
-        raise ClustergateError("site-scan.exists", path=path) from None
+        write_whole(path, text)
     except OSError as error:
         raise ClustergateError("file.unwritable", path=path, why=error) from None
