@@ -160,7 +160,7 @@ def test_the_checks_prove_their_launches_and_keep_their_figures(suite):
     assert ended.returncode == 0, ended.stdout
     kept = {record["check"]: record for record in suite.records()}
     assert {name: len(record["samples"]) for name, record in kept.items()} == {
-        "MpiTrialsCheck": 66,
+        "MpiTrialsCheck": 44,
         "HostOverheadCheck": 18,
         "BidirectionalStreamCheck": 3,
         "StreamCheck": 4,
