@@ -37,8 +37,8 @@ MOUNTS = r"""
 41 22 0:51 / /scratch rw,relatime - lustre 10.0.0.1@o2ib:/scratch rw,localflock
 42 22 0:52 / /old rw,relatime - nfs nas3:/old rw,vers=3,nolock,local_lock=all
 43 40 0:53 / /home/my\040group rw,relatime - gpfs gpfs0 rw
-44 22 0:54 / /work rw - autofs systemd-1 rw
-45 44 0:55 / /work rw - lustre 10.0.0.1@o2ib:/work rw,flock
+44 22 0:54 / /project rw - autofs systemd-1 rw
+45 44 0:55 / /project rw - lustre 10.0.0.1@o2ib:/project rw,flock
 """
 
 
@@ -51,7 +51,7 @@ MOUNTS = r"""
         ("/home/my group/state", "gpfs", True, False),
         ("/scratch/a", "lustre", True, True),
         ("/old", "nfs", True, True),
-        ("/work/a", "lustre", True, False),
+        ("/project/a", "lustre", True, False),
     ],
 )
 def test_a_mount_tells_whether_others_write_there_and_see_locks(path, kind, shared, local):
