@@ -25,6 +25,7 @@ from clustergate.session.request import Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
+from clustergate.verdicts.judging import worst_status
 from clustergate.wording.notation import counted
 from clustergate.wording.texts import duration
 from evaluations import derivation, plan, predicates, scope, sheet, study, tables
@@ -35,7 +36,7 @@ from evaluations.page import render_page
 from evaluations.text import Findings
 
 # What is launched in rounds is launched in random order.
-_LOTS = {True: ("--exec-order=random",), False: ()}
+_BY_LOT = "--exec-order=random"
 
 
 class PublishedError(ClustergateError):
@@ -106,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     for part, of_rounds in statuses.items():
         if min(of_rounds) == 2:
             print(f"no launch of {part} proved itself; the reports of its runs say why")
-    return 1 if 1 in of_parts else max(of_parts, default=0)
+    return worst_status(of_parts)
 
 
 def _tell_plan(
@@ -194,7 +195,7 @@ def _run_step(
         step.part.checks,
         (
             *with_settings(step.part.settings),
-            *_LOTS[step.part.is_round],
+            *([_BY_LOT] if step.part.is_round else []),
             *arguments.reframe_options,
         ),
         os.environ.get(PROCESS_COUNTS, ""),

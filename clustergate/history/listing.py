@@ -94,13 +94,13 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
 
 def verdict_of(folder: Path) -> str:
     """Return how a run ended: the word of a gate, else a verdict; empty where none is known."""
-    name, key = (GATE, "word") if _kind(folder) == "gate" else (ENDED, "verdict")
+    name, key = (GATE, "word") if (folder / GATE).exists() else (ENDED, "verdict")
     return str(_content(folder / name).get(key, ""))
 
 
 def _kind(folder: Path) -> str:
     kinds = (kind for name, kind in _KINDS.items() if (folder / name).exists())
-    return next(kinds, str(_content(folder / MADE).get("kind", "")))
+    return next(kinds, "") or str(_content(folder / MADE).get("kind", ""))
 
 
 def lacking(folder: Path, lacks: str) -> BadRequest:

@@ -20,7 +20,7 @@ from clustergate.model import (
     worst,
 )
 from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
-from clustergate.verdicts.judging import exit_status
+from clustergate.verdicts.judging import exit_status, worst_status
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, sentence_of
@@ -128,8 +128,7 @@ def status_of(run: Run) -> int:
     """Return the exit status of a run: the worst of its cases and of what was found beside them."""
     undecided = run.strict and any(map(is_undecided, run.cases))
     beside = exit_status([one.verdict for one in run.evidence], "gate")
-    statuses = {2 * undecided, exit_status(verdicts(run.cases)), beside}
-    return 1 if 1 in statuses else max(statuses)
+    return worst_status([2 * undecided, exit_status(verdicts(run.cases)), beside])
 
 
 def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:

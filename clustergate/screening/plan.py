@@ -30,11 +30,16 @@ AT_ONCE = 256
 """Launches at a time, where nobody says otherwise: each is a process of the job's first node."""
 
 
+def named_by(partition: str, stack: str) -> str:
+    """Return how a plan names who screens, so that later screenings find those of the same."""
+    return f"{partition} with {stack}"
+
+
 @dataclass(frozen=True)
 class Plan(JobPlan):
     """All that the job of a screening does.
 
-    ``system`` is screened, ``by`` which partition and stack. ``nodes`` are names; of a
+    ``system`` is screened, ``by`` whom says :func:`named_by`. ``nodes`` are names; of a
     ``scheduled`` job only those that were given to it, all of them where none are named.
     ``foreseen`` is how many nodes there should be.
     ``switches`` are the switch of each node as far as it is known, ``excluded`` why others take no

@@ -11,7 +11,7 @@ from clustergate.launching.hostfiles import Hostfile, expand
 from clustergate.model import ClustergateError
 from clustergate.screening import orders
 from clustergate.screening.driver import CORE
-from clustergate.screening.plan import AT_ONCE, Plan
+from clustergate.screening.plan import AT_ONCE, Plan, named_by
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
@@ -67,7 +67,7 @@ def plan_screening(
     return Plan(
         nonce=nonce,
         system=partition.system,
-        by=f"{partition.name} with {manifest.stack}",
+        by=named_by(partition.name, manifest.stack),
         nodes=usable,
         ranks_per_node=partition.cores_per_node,
         contenders=contenders,

@@ -168,9 +168,10 @@ def read_job(
         for launch in read.launches:
             by_order[launch.order][0].extend(job.complaints_of_network(launch))
         read.complaints += proof.by_launch({k: against for k, (against, _) in by_order.items()})
+        metrics = {**METRICS, **known.metrics}
         for order, (_, rows) in by_order.items():
             read.rows += rows
-            made = figures.samples_of(rows, {**METRICS, **known.metrics}, order)
+            made = figures.samples_of(rows, metrics, order)
             figures.refuse_shared_names(made, known.matrix)
             read.samples += made
         read.samples += derive(read.samples, read.peaks)

@@ -15,6 +15,7 @@ from clustergate.gate.decision import Changed
 from clustergate.history.trends import day_and_time
 from clustergate.model import Case, ClustergateError, Evidence, Say, Verdict
 from clustergate.screening import folder, planning
+from clustergate.screening.plan import named_by
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
 from clustergate.session.screening import screen
@@ -61,7 +62,7 @@ def screen_partitions(
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
             continue
         items = gating.of_screening(screening, ended=log.ended)
-        by = f"{partition.name} with {stack}"
+        by = named_by(partition.name, stack)
         if earlier := last_screening(site.name, by, screening.what, run_id, before, below):
             when = day_and_time(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
             items += gating.against_screening(screening, earlier[1], when)

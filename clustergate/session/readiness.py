@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -233,16 +233,12 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     for stack in site.stacks:
         look = partial(_look_at, stack, state, on_request)
         yield from _tried(_STACK + stack.name, look)
-    yield from _tried("references", lambda: [of_references(site.name, references_of(site.name))])
+    known = cache(partial(references_of, site.name))
+    yield from _tried("references", lambda: [of_references(site.name, known())])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
     if mode:
         asked = Request(mode, chosen.path)
-        yield from _tried("plan", lambda: [_planned(asked, site)])
-
-
-def _planned(asked: Request, site: Site) -> Finding:
-    _, _, plan = foresee(asked, site, references_of(site.name))
-    return Finding("plan", OK, plan)
+        yield from _tried("plan", lambda: [Finding("plan", OK, foresee(asked, site, known())[2])])
 
 
 def _look_at(stack: Stack, state: Path, on_request: Collection[str]) -> list[Finding]:

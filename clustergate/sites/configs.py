@@ -510,10 +510,11 @@ def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> tuple[str
         return None
 
     others = [stem for stem, by in files.items() if stem != FALLBACK and by != path and claimed(by)]
+    unmatched = claimed(path) is False
     if others:
-        told = f", although {', '.join(others)} claims this machine, {hostname}"
-        return told, claimed(path) is False
-    return f", although its hostnames do not match {hostname}" * (claimed(path) is False), False
+        return f", although {', '.join(others)} claims this machine, {hostname}", unmatched
+    told = f", although its hostnames do not match {hostname}" if unmatched else ""
+    return told, False
 
 
 def find(name: str | None = None, hostname: str | None = None) -> Path:

@@ -58,8 +58,13 @@ _EXIT_STATUS: Mapping[str, Mapping[Verdict, int]] = {
 
 def exit_status(verdicts: Iterable[Verdict], command: str = "check") -> int:
     """Return the exit status of ``check`` or ``gate``: the worst wins, 1 above 2 above 0."""
-    statuses = {_EXIT_STATUS[command].get(verdict, 0) for verdict in verdicts}
-    return 1 if 1 in statuses else max(statuses, default=0)
+    return worst_status(_EXIT_STATUS[command].get(verdict, 0) for verdict in verdicts)
+
+
+def worst_status(statuses: Iterable[int]) -> int:
+    """Return the worst of some exit statuses: 1 above 2 above 0."""
+    given = set(statuses)
+    return 1 if 1 in given else max(given, default=0)
 
 
 def tolerated_bound(reference: Reference, better: Better) -> float | None:
@@ -117,8 +122,9 @@ def judge(
         judgement = _against(reference, better, unit, value, low, high)
     else:
         judgement = _against_runs(estimate, better, unit, reference, scatter, outdone)
-    doubtful = tuple(_doubtful_reference(reference, better, value, limits))
+    doubted = (reference, better, value, limits)
     if judgement.verdict is Verdict.REGRESSION:
+        doubtful = _doubtful_reference(*doubted)
         judgement = _judged(judgement.verdict, *judgement.reasons, *doubtful)
     if judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
         if slow is None:
@@ -130,7 +136,8 @@ def judge(
     excusing = holding_for(reference, better, estimate.samples, excuse)
     if _against(excusing, better, unit, value, low, high).verdict is Verdict.REGRESSION:
         by = math.exp(worse_than(reference, estimate, better))
-        return _judged(Verdict.REGRESSION, excused, _unexcused(excuse, by), *doubtful)
+        unexcused = _unexcused(excuse, by)
+        return _judged(Verdict.REGRESSION, excused, unexcused, *_doubtful_reference(*doubted))
     return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
 
 
