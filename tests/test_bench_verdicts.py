@@ -5,6 +5,7 @@ import datetime
 import functools
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -511,6 +512,7 @@ class Recorded:
 
     def __init__(self, manifests: object, folder: Path) -> None:
         self.taken = 0
+        self.refused: list[str] = []
         second = len(launch_files.every_recording()) + 1
         self.window = dataclasses.replace(
             WINDOW,
@@ -578,6 +580,29 @@ def test_launches_that_were_left_out_are_counted(
     told = capsys.readouterr().out
     assert "\n9 launches are in " in told
     assert told.endswith("; 1 more ran out of time for a size and were left out\n")
+
+
+def test_a_launch_whose_output_is_refused_is_left_out_and_a_fourth_ends_the_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one(*arguments: object) -> Launch:
+        if arguments[3].turn % 2:  # type: ignore[attr-defined]
+            raise record.LaunchFailed(f"no row of turn {arguments[3].turn}")  # type: ignore[attr-defined]
+        return launches(1)[0]
+
+    ended = subprocess.CompletedProcess([], 0, "", "")
+    log = SimpleNamespace(launches=[SimpleNamespace(status=0, turn=turn) for turn in range(8)])
+    monkeypatch.setattr(record, "window_of", lambda manifests: WINDOW)
+    monkeypatch.setattr(record, "plan_of", lambda *plan: None)
+    monkeypatch.setattr(record, "launched", lambda job, plan: ended)
+    monkeypatch.setattr(record, "read_log", lambda job: log)
+    monkeypatch.setattr(record.Recorder, "_recorded", one)
+    recorder = record.Recorder([], tmp_path)
+    made = recorder.rounds(8)
+    assert len([next(made) for _ in range(4)]) == 4
+    assert recorder.refused == [f"no row of turn {turn}" for turn in (1, 3, 5)]
+    with pytest.raises(record.LaunchFailed, match="no row of turn 7"):
+        next(made)
 
 
 def test_the_table_of_recordings_is_what_their_first_lines_say() -> None:

@@ -77,6 +77,8 @@ _PATIENCE_S = 60.0
 ROUNDS = 10
 # Of the recordings each third waits, unread, until a design is final.
 _ASIDE_OF = 3
+# A benchmark may once print what no clock measured; a stack that does so again is not recorded.
+_MOST_REFUSED = 3
 _WORDS = {1: "one", 2: "two", 4: "four", 8: "eight"}
 _TABLE = ("<!-- recordings -->\n", "<!-- /recordings -->\n")
 _QUOTA_GROUP = Path("/sys/fs/cgroup/cpu/clustergate-bench")
@@ -155,6 +157,7 @@ class Recorder:
         self._manifests = {manifest.stack: manifest for manifest in manifests}
         self._folder = folder
         self.window = window_of(manifests)
+        self.refused: list[str] = []
         self._jobs = itertools.count()
         self._turns = 0
 
@@ -162,8 +165,9 @@ class Recorder:
         """Yield the launches of so many rounds of the stacks that the provocation works on.
 
         A launch in which the benchmark ran out of its time for a size lacks figures: see
-        :func:`is_whole`. Raises :class:`LaunchFailed` when a launch ends badly, or was not the one
-        asked for; those before it are yielded first.
+        :func:`is_whole`. One whose output is refused is left out, and why is in ``refused``.
+        Raises :class:`LaunchFailed` when a launch ends badly, or more than ``_MOST_REFUSED`` were
+        refused; those before it are yielded first.
         """
         job = self._folder / f"job-{next(self._jobs)}"
         job.mkdir()
@@ -173,8 +177,14 @@ class Recorder:
             plan = plan_of(wanted, count, provocation, wrapper)
             ended = launched(job, plan)
         for made in read_log(job).launches:
-            if made.status == 0:
+            if made.status:
+                continue
+            try:
                 yield self._recorded(job, plan, made, provocation)
+            except LaunchFailed as error:
+                self.refused.append(str(error))
+                if len(self.refused) > _MOST_REFUSED:
+                    raise
         if ended.returncode:
             last = (ended.stderr.strip() or ended.stdout.strip())[-200:]
             raise LaunchFailed(f"a launch ended badly: {last}")
@@ -328,10 +338,13 @@ def name_of_recording(window: Window, *, virtual: bool, recordings: int) -> str:
     return f"{machine}-{began:%Y-%m-%d-%H%M%S}{aside}.jsonl.gz"
 
 
-def recorded(minutes: float, manifests: Sequence[Manifest], folder: Path) -> tuple[Path, int, int]:
-    """Record launches for so long; return the new recording, its launches, those left out.
+def recorded(
+    minutes: float, manifests: Sequence[Manifest], folder: Path
+) -> tuple[Path, int, int, list[str]]:
+    """Record launches for so long; return the recording, its launches, those left out, complaints.
 
-    Left out are launches that ran out of their time for a size.
+    Left out are launches that ran out of their time for a size; the complaints are of the launches
+    whose output was refused.
 
     Raises :class:`LaunchFailed` when a launch ends badly; those before it are kept.
     """
@@ -351,7 +364,7 @@ def recorded(minutes: float, manifests: Sequence[Manifest], folder: Path) -> tup
             finally:
                 if taken:
                     write_launches(path, taken)
-    return path, len(taken), made - len(taken)
+    return path, len(taken), made - len(taken), recorder.refused
 
 
 def with_table(page: str, files: Sequence[Path]) -> str:
@@ -418,11 +431,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     try:
         Progress()(f"recording for {asked.minutes:g} minutes")
-        path, launches, lacking = recorded(asked.minutes, manifests_of(asked.stacks), RECORDED)
+        path, launches, lacking, refused = recorded(
+            asked.minutes, manifests_of(asked.stacks), RECORDED
+        )
         left_out = (
             f"; {lacking} more ran out of time for a size and were left out" if lacking else ""
         )
         print(f"{launches} launches are in {path}{left_out}")
+        for complaint in refused:
+            print(f"left out: {complaint}", file=sys.stderr)
     except ClustergateError as error:
         print(error, file=sys.stderr)
         status = 2
