@@ -484,6 +484,43 @@ def test_a_reference_that_tolerates_much_does_not_let_the_best_get_worse():
     assert baseline(series_of(sizes(1.03)), known).refusals == []
 
 
+def test_baselines_made_one_after_another_cannot_creep():
+    """Each is 3 % slower than the one before, which one alone may be."""
+    first = baseline(series_of(sizes(1.0)))
+    second = baseline(series_of(sizes(1.03)), known_by(*first.measured))
+    assert not second.refusals
+    assert {batch.remark for batch in second.measured} == {
+        "value of an earlier baseline, not reached by these runs"
+    }
+    aims = [
+        {name: entry[0] for b in made.measured for name, entry in b.entries.items()}
+        for made in (first, second)
+    ]
+    assert aims[0] == aims[1]
+    # What the runs lack is known of them, so that they are no regressions.
+    usual = [value for batch in second.measured for value in batch.usual_percent.values()]
+    assert min(usual) > 2.5
+    third = baseline(series_of(sizes(1.06)), known_by(*second.measured))
+    assert third.measured == []
+    accepted = baseline(
+        series_of(sizes(1.06)),
+        known_by(*second.measured),
+        accepts=lambda name: True,
+        because="the new firmware",
+    )
+    (batch,) = accepted.measured
+    assert min(entry[0] for entry in batch.entries.values()) > 1.03
+
+
+@pytest.mark.parametrize(("processor", "kept"), [("A", True), ("B", False)])
+def test_another_processor_gets_a_level_of_its_own(processor, kept):
+    first = baseline(series_of([imb_run(seed) for seed in range(6)], hours=24))
+    slower = [imb_run(seed, factor=1.03, processors=[processor]) for seed in range(6)]
+    second = baseline(series_of(slower, hours=24), known_by(*first.measured))
+    assert not second.refusals
+    assert all(batch.remark.startswith("value of an earlier") is kept for batch in second.measured)
+
+
 # --------------------------------------------------------------------- what becomes of the file
 
 

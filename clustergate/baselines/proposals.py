@@ -94,11 +94,12 @@ class Baseline:
 
 @dataclass
 class _Candidate:
-    """A figure on its way to a reference."""
+    """A figure on its way to a reference: ``reached`` is the best level of its runs."""
 
     series: Series
     points: Sequence[Point]
     value: float
+    reached: float
     scatter: Scatter
     tolerance: float
     remark: str = ""
@@ -136,7 +137,8 @@ def make_baseline(
     used: dict[str, datetime.datetime] = {}
     for case, of_case in by_case:
         of = comparisons[mode_of(case.effort)]
-        candidates = list(_candidates(case, list(of_case), known, rule, of.figures, outcome))
+        best = _best_so_far(case, known, acceptance)
+        candidates = list(_candidates(case, list(of_case), known, rule, of.figures, best, outcome))
         accepted = _without_worse(case, candidates, known, acceptance, outcome)
         outcome.measured += _batches(case, accepted)
         used.update((p.run_id, p.started) for c in accepted for p in c.points)
@@ -159,6 +161,7 @@ def _candidates(
     known: References,
     rule: Rule,
     comparisons: int,
+    best: Mapping[str, Reference],
     outcome: Baseline,
 ) -> Iterator[_Candidate]:
     names = tuple(s.name for s in of_case)
@@ -175,7 +178,7 @@ def _candidates(
         elif reason := _too_few_values(figure, points, runs, rule):
             refused.setdefault(reason, []).append(figure.name)
         else:
-            candidates.append(_candidate(figure, points, comparisons))
+            candidates.append(_candidate(figure, points, comparisons, best.get(figure.name)))
     for candidate in _with_tolerances(candidates):
         if candidate.tolerance < PERCENT:
             yield candidate
@@ -314,9 +317,24 @@ def _too_few_values(
 # --- values -----------------------------------------------------------------------------------
 
 
-def _candidate(figure: Series, points: Sequence[Point], comparisons: int) -> _Candidate:
+def _best_so_far(case: CaseKey, known: References, acceptance: Acceptance) -> dict[str, Reference]:
+    """Return the measured references that stay the aim: else each baseline could be a bit worse."""
+    here = {path[-1] for path in known.paths() if tuple(path[:-1]) == case.parts}
+    before = {name: known.at((*case.parts, name)) for name in here if not acceptance.accepts(name)}
+    return {name: one for name, one in before.items() if one.origin.startswith("measured")}
+
+
+def _candidate(
+    figure: Series, points: Sequence[Point], comparisons: int, best: Reference | None
+) -> _Candidate:
     launches = [value for point in points for value in point.launches]
-    value = gate.best_level(launches, higher_is_better=figure.better is Better.HIGHER)
+    higher = figure.better is Better.HIGHER
+    reached = value = gate.best_level(launches, higher_is_better=higher)
+    remark = ""
+    if best and not {*best.processors} <= {*points[-1].processors}:
+        best = None
+    if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
+        value, remark = best.value, "value of an earlier baseline, not reached by these runs"
     step = _step(figure, [point.estimate.value for point in points]) / value
     levels = _levels(figure, points, value)
     scatter = Scatter(
@@ -331,7 +349,7 @@ def _candidate(figure: Series, points: Sequence[Point], comparisons: int) -> _Ca
         repeated=benchmark_of(figure.case.check).repeated,
         apart=figure.benchmark in known_of(figure.case.check).apart,
     )
-    return _Candidate(figure, points, value, scatter, 1.5 * step)
+    return _Candidate(figure, points, value, reached, scatter, 1.5 * step, remark)
 
 
 def _with_tolerances(candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
@@ -385,10 +403,14 @@ def _step(figure: Series, values: Sequence[float]) -> float:
 
 
 def _entry(figure: Series, value: float, tolerance: float) -> Entry:
-    value = float(f"{value:.{_DIGITS}g}")
+    value = _rounded(value)
     if figure.better is Better.HIGHER:
         return (value, -_up(1 - 1 / (1 + tolerance)), None, figure.unit)
     return (value, None, _up(tolerance), figure.unit)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
 
 
 def _up(fraction: float) -> float:
@@ -425,7 +447,7 @@ def _without_worse(
             accepted.append(c)
             continue
         before = known.at((*case.parts, name))
-        (moved,) = _worse_by(c.series, [c.value], before.value)
+        (moved,) = _worse_by(c.series, [c.reached], before.value)
         reason = _worse(c, before, moved)
         if reason and acceptance.accepts(name):
             c.remark = f"accepted as {reason}: {acceptance.because}"

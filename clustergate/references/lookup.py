@@ -118,8 +118,7 @@ class References:
         path = (*entries[0], name_of(sample))
         where = f"{self.source}:{self.document.line(path)}"
         speaking = closest(self._provenance(), path) or ""
-        processors = tuple(self._provenance()[speaking].get("processors", ()))
-        reference = dataclasses.replace(self.at(path), where=where, processors=processors)
+        reference = dataclasses.replace(self.at(path), where=where)
         entry = self.document.data.get(STATISTICS, {}).get(speaking)
         if not entry or path[-1] not in entry["spread_percent"]:
             return reference
@@ -179,7 +178,9 @@ class References:
 
     def at(self, path: Sequence[str]) -> Reference:
         """Return the reference that stands at the end of these keys; raises KeyError for none."""
-        return reference(self._at(path), origin_of(self._provenance(), path))
+        told = self._provenance().get(closest(self._provenance(), path) or "", {})
+        found = reference(self._at(path), origin_of(self._provenance(), path))
+        return dataclasses.replace(found, processors=tuple(told.get("processors", ())))
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
         """Return the check and the keys of the file that ReFrame takes for these, level by level.
