@@ -659,10 +659,14 @@ def test_a_test_that_knows_the_size_is_faster_than_one_that_does_not() -> None:
     assert needed[0] <= needed[1]
 
 
-def test_more_rounds_than_were_recorded_are_refused() -> None:
+def test_behind_its_last_round_a_recording_goes_on_with_its_first() -> None:
     pair = pairs.recorded_rounds(launches(8), "mpich")
-    with pytest.raises(ValueError, match="4 rounds were recorded"):
-        pairs.drawn(pair, 5, np.random.default_rng(1))
+    a, b = pairs.drawn(pair, 9, np.random.default_rng(1))
+    both = np.sort(np.stack([a, b], axis=1), axis=1)
+    assert (both[:5] == both[4:]).all()
+    assert {tuple(one) for one in both[:4, 0]} == {tuple(one) for one in pair.min(axis=1)}
+    # With lots of its own.
+    assert (a[:5] != a[4:]).any()
 
 
 @pytest.mark.mpi

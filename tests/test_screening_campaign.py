@@ -161,9 +161,20 @@ def test_a_plain_fault_under_load_is_named_and_ends_the_screening(seed: int) -> 
     assert finding.sentence.startswith("node n3: bandwidth at 4 MiB ")
     assert "about 12" in finding.sentence
     assert "with 3 of 3 partners" in finding.sentence
-    assert rounds_of(machine) <= 10
+    assert rounds_of(machine) == 9
     # What these very launches took, two pairs at a time.
     assert machine.launching_s < 75.0
+
+
+def test_a_plain_fault_is_named_before_nodes_alone_are_measured_again() -> None:
+    machine, names = Machine(Cluster(4, bad_nodes={2: 40.0}), alone={"n0": 1.3}), NAMES[:4]
+    campaign = Campaign(
+        plan_of(["peaks", "pingpong"], nodes=names), names, [], machine.run, print, lambda: 0.0
+    )
+    assert [finding.suspect for finding in campaign.run().findings] == ["node n2"]
+    kinds = [batch[0].contender.name for batch in machine.batches]
+    # Nine rounds are the fewest that ranks can accuse one of four nodes by.
+    assert kinds == ["peaks", *["pingpong"] * 9]
 
 
 def test_a_node_that_is_slow_at_times_is_launched_until_it_is_named() -> None:

@@ -32,6 +32,9 @@ from clustergate.screening.plan import EACH, Plan
 _FOR_DOUBTS = 0.2
 # Of seven launches that are slow one time in three, one is with 94 %.
 _FEWEST_OF_A_NODE = 7
+# Nodes alone are measured again beside pairs that are in doubt each third time only: whom pairs
+# accuse by then needs no more of it.
+_NODES_TOO = 3
 # In such a part of a repetition it is looked whether it was enough.
 _LOOKS = 4
 
@@ -127,12 +130,14 @@ class Campaign:
         seen, and while there may be another bad node: fewer than half are.
         """
         turn = max((r.turn for r in self.results), default=0) + 1
-        looks_left = self._plan.most_further
+        looks = 0
         repeats = itertools.chain.from_iterable(self._all() for _ in itertools.count())
         while True:
             screening = self._analyse()
-            share, batches = 1.0, self._further(screening, turn) if looks_left else []
-            looks_left -= bool(batches)
+            share, batches = 1.0, []
+            if looks < self._plan.most_further:
+                batches = self._further(screening, turn, pairs_first=(looks + 1) % _NODES_TOO != 0)
+                looks += 1
             if not batches:
                 share, batches = 1 - _FOR_DOUBTS, self._of_the_noisy(screening, repeats)
             if not batches:
@@ -144,6 +149,12 @@ class Campaign:
                     return self._analyse()
                 self._run_missing(turn, contender, nodes)
                 turn += 1
+                if share == 1.0 and contender is self._pair and not self._pairs_in_doubt(turn):
+                    break
+
+    def _pairs_in_doubt(self, turn: int) -> bool:
+        wanted = self._further(self._analyse(), turn, pairs_first=True)
+        return any(contender is self._pair for contender, _ in wanted)
 
     def _all(self) -> Iterator[Batch]:
         yield from ((contender, self._each_alone) for contender in self._each)
@@ -175,15 +186,11 @@ class Campaign:
         is_wanted = MEASURES[key] in PAIRS and self._plan.rounds is None and not accused
         return is_wanted and of_a_node < _FEWEST_OF_A_NODE
 
-    def _further(self, screening: Screening, turn: int) -> list[Batch]:
+    def _further(self, screening: Screening, turn: int, *, pairs_first: bool) -> list[Batch]:
+        """Return what settles the doubts; nodes alone may wait until no pair is in doubt."""
         located = worth_settling(screening.located, len(self._names))
         random = np.random.default_rng([self._plan.seed, turn])
         batches: list[Batch] = []
-        for contender in self._each:
-            alone = [located[m.key] for m in ALONE if m.key in located and m.kind == contender.name]
-            again = further_nodes(alone, len(self._names), random)
-            if again:
-                batches.append((contender, [(self._names[n],) for n in again]))
         if self._pair is not None:
             paired = [located[m.key] for m in PAIRS if m.key in located]
             measured = [
@@ -191,6 +198,11 @@ class Campaign:
             ]
             for members in further_rounds(len(self._names), measured, paired, random):
                 batches.append((self._pair, self._named(members)))
+        for contender in self._each if not (batches and pairs_first) else ():
+            alone = [located[m.key] for m in ALONE if m.key in located and m.kind == contender.name]
+            again = further_nodes(alone, len(self._names), random)
+            if again:
+                batches.append((contender, [(self._names[n],) for n in again]))
         return batches
 
     def _named(self, members: pairing.Pairs) -> list[tuple[str, ...]]:

@@ -1,9 +1,9 @@
 """A stack against itself, on recorded launches: what is decided, in how many rounds, how wrongly?
 
 Two launches of a stack that follow each other make a round, and a lot decides which of them is A's.
-A comparison takes rounds that follow each other, from a place chosen by lot, and into B's launches
-a change is put. It is looked at as ``clustergate ab`` and the gate look at theirs, and stops when
-it is decided. Pure.
+A comparison takes rounds that follow each other, from a place chosen by lot and round the recording
+as often as it takes, and into B's launches a change is put. It is looked at as ``clustergate ab``
+and the gate look at theirs, and stops when it is decided. Pure.
 """
 
 from __future__ import annotations
@@ -78,16 +78,10 @@ def drawn(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return A's and B's launches of a comparison, of the shape (rounds, figures).
 
-    Raises ValueError when fewer rounds than that were recorded.
+    Behind its last round a recording goes on with its first, and with lots of its own.
     """
-    if len(held) < rounds:
-        raise ValueError(f"{len(held)} rounds were recorded, and {rounds} are asked for")
-    start = int(lot.integers(0, len(held) - rounds + 1))
-    part, first, places = (
-        held[start : start + rounds],
-        lot.integers(0, 2, rounds),
-        np.arange(rounds),
-    )
+    places = np.arange(rounds)
+    part, first = held[(lot.integers(len(held)) + places) % len(held)], lot.integers(0, 2, rounds)
     return part[places, first], part[places, 1 - first]
 
 
@@ -279,10 +273,7 @@ class Comparison:
 def comparisons(
     recorded: Mapping[str, Sequence[Launch]], most: int, times: int
 ) -> Iterator[Comparison]:
-    """Yield so many comparisons of each stack, recording and change.
-
-    Each has ``most`` rounds, or as many as there are.
-    """
+    """Yield so many comparisons of each stack, recording and change, of ``most`` rounds each."""
     for number, (name, launches) in enumerate(recorded.items()):
         names = sorted(launches[0].microseconds)
         for stack in sorted({launch.stack for launch in launches}):
@@ -295,7 +286,7 @@ def comparisons(
             for place, change in enumerate(CHANGES):
                 lot = np.random.default_rng([number, len(stack), place])
                 for _ in range(times):
-                    a, plain = drawn(held, min(most, len(held)), lot)
+                    a, plain = drawn(held, most, lot)
                     b, places = changed(plain, names, change, lot)
                     each_s = 2 * float(np.mean(seconds))
                     yield Comparison(name, names, change, places, noise, differences, a, b, each_s)
