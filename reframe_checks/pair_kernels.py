@@ -6,7 +6,7 @@ import reframe as rfm
 from reframe.core.builtins import variable
 
 from clustergate.benchmarks import bidirectional_stream, host_overhead
-from clustergate.benchmarks.host_overhead.output import CALLS
+from clustergate.benchmarks.host_overhead import CALLS
 from clustergate.benchmarks.mpi_kernel import KernelExpectation, arguments, doubling_bytes
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.sweeps import OverPlacements

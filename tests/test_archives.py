@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.model import ClustergateError
-from clustergate.stacks.archives import unpack
+from clustergate.stacks.builder import unpack
 
 
 def archive_of(path: Path, *names: str) -> Path:

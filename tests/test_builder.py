@@ -24,9 +24,9 @@ from clustergate.model import ClustergateError
 from clustergate.stacks import builder as building
 from clustergate.stacks import compilation, prefixes, sources, wheels
 from clustergate.stacks.builder import Builder, Toolchain
+from clustergate.stacks.compilation import Objects
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Blas, Manifest, Program
-from clustergate.stacks.objects import Objects
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import provider as spack
 

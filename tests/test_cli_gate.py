@@ -17,7 +17,7 @@ from clustergate.cli import gate
 from clustergate.gate.before import last_run, last_screening
 from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
-from clustergate.history.durations import seconds_last_time, seconds_taken
+from clustergate.history.stored_runs import seconds_last_time, seconds_taken
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
     Better,

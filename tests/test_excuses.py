@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from clustergate.benchmarks.hpcc.apart import APART
+from clustergate.benchmarks.hpcc import APART
 from clustergate.launching import excuses
 from clustergate.launching.disturbance import NodeLoad, kept_off
 from clustergate.launching.excuses import times_of

@@ -10,8 +10,8 @@ from reframe.core.backends import getlauncher
 from reframe.core.runtime import runtime, temp_runtime
 from reframe.core.schedulers import Job
 
+from clustergate.cli.dry_run import complaints
 from clustergate.launching.dialects import Layout, LayoutError, srun_options
-from clustergate.launching.job_scripts import complaints
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.shape import Shape
 from tests.described_partitions import described

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.machine.energy import energy_between, longest_s, read_energy
+from clustergate.machine.power import energy_between, longest_s, read_energy
 
 RANGE_UJ = 65_532_610_987
 

@@ -7,10 +7,10 @@ import pytest
 
 from clustergate.kernels import SOURCES
 from clustergate.model import ClustergateError
-from clustergate.stacks import compilation, objects
+from clustergate.stacks import compilation
 from clustergate.stacks.builder import Toolchain, _compiler_environment
+from clustergate.stacks.compilation import Objects
 from clustergate.stacks.manifest import read_manifest
-from clustergate.stacks.objects import Objects
 
 HEADER = """
 /* {name} */
@@ -42,7 +42,7 @@ def compiled(tmp_path, monkeypatch):
             called.append(Path(words[words.index("-c") + 1]).stem)
         real(words, environment, log)
 
-    monkeypatch.setattr(objects, "run_compiler", run)
+    monkeypatch.setattr(compilation, "run_compiler", run)
 
     def compile_with(name, abi, *options, version=3, only=("calls", "version", "pure")):
         prefix = tmp_path / name

@@ -7,8 +7,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from clustergate.report.heat_map import CELLS_AT_MOST, classes, heat_map
-from clustergate.report.screening import first_screen, render_screening
+from clustergate.report.screening import (
+    CELLS_AT_MOST,
+    classes,
+    first_screen,
+    heat_map,
+    render_screening,
+)
 from clustergate.screening.findings import analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Log

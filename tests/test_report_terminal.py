@@ -22,7 +22,7 @@ from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
 from clustergate.report.summary import CAUSES_SHOWN, status_of
 from clustergate.report.terminal import render
-from clustergate.session.publish import with_reports
+from clustergate.session.run import with_reports
 from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.reasons import from_plain, in_words, plain, reason
 from clustergate.wording.texts import doubts

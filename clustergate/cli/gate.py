@@ -12,8 +12,8 @@ from clustergate.cli.selection import add_repeatable, add_run_options, taken, wi
 from clustergate.gate import decision as gating
 from clustergate.gate.before import last_run
 from clustergate.gate.contract import MODE, contract_of
-from clustergate.history.durations import seconds_last_time
 from clustergate.history.listing import GATE, JUNIT, SUMMARY
+from clustergate.history.stored_runs import seconds_last_time
 from clustergate.launching.hostfiles import fold
 from clustergate.model import ClustergateError, Run, Verdict
 from clustergate.references.lookup import references_of

@@ -40,9 +40,9 @@ from clustergate.launching.plan import (
     proof_folder,
 )
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
-from clustergate.machine.energy import energy_between, longest_s, read_energy
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.node import node_record, saying
+from clustergate.machine.power import energy_between, longest_s, read_energy
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, read_proofs

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate import store
-from clustergate.history.durations import seconds_last_time
 from clustergate.history.node_states import NODE_STATE
+from clustergate.history.stored_runs import seconds_last_time
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseId, Say
 from clustergate.paths import state_dir

@@ -6,10 +6,12 @@ import dataclasses
 import os
 import platform
 import shutil
+import tarfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from clustergate.benchmarks.build import (
     BlasLinkage,
@@ -22,12 +24,11 @@ from clustergate.benchmarks.build import (
 )
 from clustergate.files.whole import scratch_beside, write_whole
 from clustergate.machine.environment import clean_environment
-from clustergate.model import Say
+from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation, prefixes, sources
-from clustergate.stacks.archives import unpack
+from clustergate.stacks.compilation import Objects
 from clustergate.stacks.lacking import LackError, missing_tools, sentence_of
 from clustergate.stacks.manifest import Program
-from clustergate.stacks.objects import Objects
 from clustergate.stacks.sources import SourceUnavailable
 
 
@@ -268,3 +269,22 @@ def _compiler_environment(toolchain: Toolchain) -> dict[str, str]:
     folders = [str(toolchain.wrappers), str(toolchain.prefix / "bin")]
     path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
     return {**clean, "PATH": path, "I_MPI_ROOT": str(toolchain.prefix), **named}
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpack a source archive into ``folder``, which is empty, and return its only top folder.
+
+    Its SHA-256 is pinned and was compared, so it holds what upstream packed; where Python has a
+    filter for members that lead elsewhere, that is used besides. Raises :class:`ClustergateError`.
+    """
+    filtered: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, **filtered)
+    except (tarfile.TarError, EOFError) as error:
+        raise ClustergateError("archive.damaged", path=archive, why=error) from None
+    tops = sorted(folder.iterdir())
+    if len(tops) != 1 or not tops[0].is_dir():
+        named = ", ".join(path.name for path in tops[:3]) or "none"
+        raise ClustergateError("archive.tops", path=archive, named=named)
+    return tops[0]

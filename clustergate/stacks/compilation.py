@@ -1,14 +1,27 @@
-"""Compile the benchmarks and the suite's own kernels with a stack's compiler wrapper."""
+"""Compile the benchmarks and the suite's own kernels with a stack's compiler wrapper.
+
+An object is compiled once for all programs and stacks to which it is the same. Equal are those that
+one compiler makes with the same options of the same preprocessed text. Of the text, the MPI
+library's own headers do not count between libraries of one ABI: that fixes their types and
+prototypes, and constants stand in the text as their values.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
+import tempfile
+import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate.machine.processes import capture
@@ -74,3 +87,93 @@ def _complaint(log: Path) -> str:
         if "error:" in line or "cannot find" in line or "not found" in line:
             return f"compiling failed: {line.strip()}"
     return "compiling failed"
+
+
+# --- objects that several programs and stacks share -------------------------------------------
+
+
+# On a login node others work, too.
+AT_ONCE = min(8, len(os.sched_getaffinity(0)))
+_MARKER = re.compile(rb'# \d+ "(.*?)"')
+# What has had its effect once a source is preprocessed.
+_PREPROCESSED = ("-I", "-D")
+
+_in_hand: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+_slots = threading.BoundedSemaphore(AT_ONCE)
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Compiles for one stack into the folder ``cache``, which other stacks share.
+
+    ``wrapper`` is the compiler wrapper, run in ``environment``; ``abi`` names that of the MPI
+    library, or the library where it shares none. What compilers print goes to ``log``.
+    """
+
+    wrapper: Path
+    environment: Mapping[str, str]
+    abi: str
+    cache: Path
+    log: Path
+
+    def of(self, sources: Sequence[str], options: Sequence[str]) -> list[str]:
+        """Return the object files of sources, in their order, compiled if they are not there."""
+        self.cache.mkdir(parents=True, exist_ok=True)
+        compiler, *own = self._shown()
+        kept = [word for word in options if not word.startswith(_PREPROCESSED)]
+        built_in = capture([compiler, *kept, "-dM", "-E", "-x", "c", os.devnull]).stdout
+        headers = tuple(os.fsencode(word[2:]) for word in own if word.startswith("-I"))
+        # The compiler's version and the processor's instructions are among its own macros.
+        ingredients = json.dumps([compiler, *kept, built_in]).encode()
+
+        def compiled(source: str) -> str:
+            name = Path(source)
+            with tempfile.TemporaryDirectory(dir=self.cache) as folder:
+                scratch = Path(folder)
+                text = scratch / (f"{name.stem}.i" if name.suffix == ".c" else f"{name.stem}.ii")
+                self._run(compiler, *options, *own, "-E", source, "-o", str(text))
+                proper, has_mpi = without_headers(text.read_bytes(), headers)
+                abi = self.abi.encode() if has_mpi else b""
+                key = hashlib.sha256(b"\0".join([ingredients, abi, proper])).hexdigest()[:24]
+                finished = self.cache / f"{key}.o"
+                with _in_hand[finished]:
+                    if not finished.is_file():
+                        made = scratch / finished.name
+                        self._run(compiler, *kept, "-c", str(text), "-o", str(made))
+                        os.replace(made, finished)
+                return str(finished)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(compiled, sources))
+
+    def _run(self, *words: str) -> None:
+        with _slots:
+            run_compiler(words, self.environment, self.log)
+
+    def _shown(self) -> list[str]:
+        """Return the compiler that the wrapper calls, and what it adds to compile."""
+        ended = capture([str(self.wrapper), "-show"], env=self.environment)
+        words = shlex.split(ended.stdout)
+        if ended.returncode or not words:
+            raise ClustergateError("compiler.no-show", wrapper=self.wrapper)
+        if not all(Path(word[2:]).is_dir() for word in words if word.startswith("-I")):
+            # Open MPI's wrapper quotes no space of its prefix.
+            words = re.split(r"\s+(?=-)", ended.stdout.strip())
+        own = (word for word in words[1:] if word.startswith(("-I", "-D", "-f", "-m", "-pthread")))
+        return [words[0], *own]
+
+
+def without_headers(text: bytes, folders: tuple[bytes, ...]) -> tuple[bytes, bool]:
+    """Return a preprocessed text without what comes from folders, and whether anything does.
+
+    The compiler's remarks on where lines come from are left out, too.
+    """
+    lines = []
+    is_header = any_header = False
+    for line in text.splitlines():
+        if marker := _MARKER.match(line):
+            is_header = marker[1].startswith(folders)
+            any_header = any_header or is_header
+        elif not is_header and line:
+            lines.append(line)
+    return b"\n".join(lines), any_header

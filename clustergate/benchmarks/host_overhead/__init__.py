@@ -1,10 +1,62 @@
 """The overhead of messages for the processor, by a kernel of the suite."""
 
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
 from clustergate.benchmarks.descriptor import Check, Headline, Sweep
-from clustergate.benchmarks.host_overhead.output import parse_host_overhead
 from clustergate.benchmarks.limits import Measurement
-from clustergate.benchmarks.mpi_kernel import kernel_benchmark
-from clustergate.model import Limit
+from clustergate.benchmarks.mpi_kernel import (
+    KernelExpectation,
+    kernel_benchmark,
+    kernel_parser,
+    require_kind,
+)
+from clustergate.kernels.records import Line
+from clustergate.model import Limit, Row
+
+CALLS = ("isend", "irecv")
+
+
+@kernel_parser("host_overhead")
+def parse_host_overhead(
+    lines: Sequence[Line], processes: int, expect: KernelExpectation
+) -> Iterator[Row]:
+    """Yield the rows of host_overhead."""
+    trials: dict[tuple[str, int], list[Line]] = {}
+    for line in lines:
+        require_kind(line, "host_overhead")
+        call, size = line.word("call", CALLS), line.integer("bytes", least=1)
+        known = trials.setdefault((call, size), [])
+        if line.integer("trial", least=0) != len(known):
+            missing = f"trial {len(known)} of {call} of {size} bytes"
+            raise line.wrong("output.lacks", missing=missing)
+        known.append(line)
+    for (call, size), group in trials.items():
+        if expect.trials is not None and len(group) != expect.trials:
+            facts = {"actual": len(group), "wanted": expect.trials}
+            raise group[-1].wrong("output.other-run", what=f"trials of {call}", **facts)
+        overheads, availabilities, bases = [], [], []
+        for line in group:
+            line.integer("iterations", least=1)
+            base = line.value("base_us", least=1e-4)
+            overhead = line.value("iteration_us") - line.value("work_us")
+            bases.append(base)
+            overheads.append(overhead)
+            availabilities.append(100 * (1 - overhead / base))
+        yield Row(
+            "host_overhead",
+            "host_overhead",
+            {"processes": processes, "call": call, "bytes": size, "trials": len(group)},
+            {
+                "overhead_us": statistics.median(overheads),
+                "availability_percent": statistics.median(availabilities),
+                "transfer_us": statistics.median(bases),
+            },
+            line=group[-1].number,
+        )
+
 
 # It is the difference of two times, each with its noise.
 _AVAILABILITY = Limit(

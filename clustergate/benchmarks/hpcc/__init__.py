@@ -1,14 +1,123 @@
 """The HPC Challenge."""
 
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Clocks, Format, Headline, Share
 from clustergate.benchmarks.hpcc import balance
-from clustergate.benchmarks.hpcc.apart import APART
 from clustergate.benchmarks.hpcc.build import BUILD
-from clustergate.benchmarks.hpcc.limits import limits
 from clustergate.benchmarks.hpcc.output import METRICS, TITLE, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
+from clustergate.benchmarks.hpl.limits import of_solving
+from clustergate.benchmarks.hpl.output import hpl_flops
+from clustergate.benchmarks.limits import (
+    DOUBLE_BYTES,
+    LOOK,
+    Measurement,
+    compute_limits,
+    compute_limits_of_all_cores,
+    limits_of_any,
+    shared_by,
+    stream_limits,
+)
+from clustergate.model import Limit, Sample
+
+# STREAM goes through its arrays that often at least.
+_STREAM_TRIALS = 10
+
+
+def _dgemm_s(sample: Sample) -> float:
+    return 2.0 * float(sample.conditions["n"]) ** 3 / (sample.value * 1e9)
+
+
+def _fft_s(sample: Sample) -> float:
+    n = float(sample.conditions["n"])
+    return 5.0 * n * math.log2(n) / (sample.value * 1e9)
+
+
+def _stream_s(sample: Sample) -> float:
+    arrays = 2 if sample.benchmark.endswith(("Copy", "Scale")) else 3
+    moved = 8.0 * arrays * float(sample.conditions["vector_size"])
+    return _STREAM_TRIALS * moved / (sample.value * 1e9)
+
+
+def _hpl_s(sample: Sample) -> float:
+    return 2.0 / 3.0 * float(sample.conditions["n"]) ** 3 / (sample.value * 1e12)
+
+
+APART: Mapping[str, Callable[[Sample], float] | None] = {
+    "HPL": None,
+    "HPL_Tflops": _hpl_s,
+    "HPL_time": lambda sample: sample.value,
+    **{f"{who}DGEMM_Gflops": _dgemm_s for who in ("Star", "Single")},
+    **{f"{who}FFT_Gflops": _fft_s for who in ("Star", "Single")},
+    **{
+        f"{who}STREAM_{kernel}": _stream_s
+        for who in ("Star", "Single")
+        for kernel in ("Copy", "Scale", "Add", "Triad")
+    },
+}
+
+
+# FFT counts 5 n log2 n, and the best algorithms do without a third of them.
+_FFT_COUNTED = 2.0
+# Times of which HPCC prints the rate as well, in what and for which work of an order n.
+_RATE_OF_TIME: Mapping[str, tuple[str, str, Callable[[int], float]]] = {
+    "HPL_time": ("HPL_Tflops", "Tflop/s", lambda n: 1e-12 * hpl_flops(n)),
+    "PTRANS_time": ("PTRANS_GBs", "GB/s", lambda n: 1e-9 * DOUBLE_BYTES * n * n),
+}
+
+
+def limits(one: Measurement) -> tuple[Limit, ...]:
+    """Return the limits of a figure of HPCC."""
+    metric = one.sample.metric
+    if metric in _RATE_OF_TIME:
+        name, unit, work = _RATE_OF_TIME[metric]
+        rate = dataclasses.replace(one.sample, metric=name, unit=unit)
+        amount = work(int(one.sample.conditions["n"]))
+        return tuple(
+            Limit(None, amount / limit.at_most, f"{limit.reason}; {LOOK}")
+            for limit in limits(dataclasses.replace(one, sample=rate))
+            if limit.at_most
+        )
+    return limits_of_any(
+        one,
+        _measured(one),
+        cores=one.cores_of_a_rank if metric.startswith(("Star", "Single")) else None,
+        answered="PingPongLatency" in metric,
+    )
+
+
+def _measured(one: Measurement) -> tuple[Limit, ...]:
+    """Limit a figure by the peaks of the node."""
+    metric, ranks, peaks = one.sample.metric, one.ranks, one.peaks
+    if metric == "performance_gflops":
+        return of_solving(one)
+    if metric == "HPL_Tflops":
+        return of_solving(one, unit=1e-3)
+    if metric == "MPIFFT_Gflops":
+        return compute_limits_of_all_cores(one, _FFT_COUNTED)
+    if metric == "StarFFT_Gflops":
+        return compute_limits(peaks, "fma_peak", one.cores, _FFT_COUNTED / ranks, shared_by(ranks))
+    if metric == "SingleFFT_Gflops":
+        return compute_limits(peaks, "fma_peak", one.cores_of_a_rank, _FFT_COUNTED)
+    if metric == "StarDGEMM_Gflops":
+        return compute_limits(peaks, "fma_peak", one.cores, 1 / ranks, shared_by(ranks))
+    if metric == "SingleDGEMM_Gflops":
+        return compute_limits(peaks, "fma_peak", one.cores_of_a_rank)
+    if metric.startswith("StarSTREAM_"):
+        return stream_limits(one, _vector_bytes(one) * ranks, one.cores, ranks)
+    if metric.startswith("SingleSTREAM_"):
+        return stream_limits(one, _vector_bytes(one), one.cores_of_a_rank)
+    return ()
+
+
+def _vector_bytes(one: Measurement) -> int:
+    return int(one.sample.conditions["vector_size"]) * DOUBLE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
