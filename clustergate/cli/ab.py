@@ -15,6 +15,7 @@ from clustergate import store
 from clustergate.ab.contenders import SYNTAX, Named, parse_contender
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_run_options, named_run, taken, wished
 from clustergate.cli.streams import print_coloured
@@ -55,36 +56,29 @@ _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    add = parser.add_argument
-    add("--a", metavar="CONTENDER", help="contender A")
-    add("--b", metavar="CONTENDER", help="contender B")
+    option(parser, "--a CONTENDER", "contender A")
+    option(parser, "--b CONTENDER", "contender B")
     checks = _checks()
     default = ", ".join(name for name, check in checks.items() if not check.parts)
-    add(
-        "--benchmarks",
+    option(
+        parser,
+        "--benchmarks NAME,…",
+        f"of {', '.join(checks)}; default: the usual ones, without {default}",
         default="",
-        metavar="NAME,…",
-        help=f"of {', '.join(checks)}; default: the usual ones, without {default}",
     )
-    add("--sizes", default="", metavar="BYTES,…", help="message sizes such as 0,8,4K,1M")
-    add("--processes", default="", metavar="N,…", help="process counts; default: 2, 4, … all cores")
-    add(
-        "--budget",
+    option(parser, "--sizes BYTES,…", "message sizes such as 0,8,4K,1M", default="")
+    option(parser, "--processes N,…", "process counts; default: 2, 4, … all cores", default="")
+    option(
+        parser,
+        "--budget TIME",
+        "for all launches, up to half more to finish ten rounds; default: %(default)s",
         default="5m",
-        metavar="TIME",
-        help="for all launches, up to half more to finish ten rounds; default: %(default)s",
     )
-    add("--rounds", type=int, default=ROUNDS, help="per job, at most; default: %(default)s")
-    add(
-        "--margin",
-        type=float,
-        default=5.0,
-        metavar="PERCENT",
-        help="equivalence margin; default: 5",
-    )
-    add("--stored", metavar="RUN", help="report on a stored run (its id, or last)")
-    add("--json", action="store_true", help="print a JSON object per figure")
-    add("--csv", type=Path, metavar="FILE", help="write a CSV row per figure")
+    option(parser, "--rounds", "per job, at most; default: %(default)s", type=int, default=ROUNDS)
+    option(parser, "--margin PERCENT", "equivalence margin; default: 5", type=float, default=5.0)
+    option(parser, "--stored RUN", "report on a stored run (its id, or last)")
+    option(parser, "--json", "print a JSON object per figure")
+    option(parser, "--csv FILE", "write a CSV row per figure", type=Path)
     add_run_options(parser)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable, taken
 from clustergate.paths import state_dir
@@ -33,13 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "packages and the sources of the stacks into one folder. Run again to resume.",
     )
     packing.add_argument("folder", metavar="DIR", type=Path)
-    packing.add_argument("--site", metavar="NAME", help="site config of the isolated machine")
+    option(packing, "--site NAME", "site config of the isolated machine")
     add_repeatable(
         packing, "--stack", "only this Spack stack (repeatable; default: those of the site config)"
     )
-    packing.add_argument(
-        "--without-spack", action="store_true", help="pack only the stacks from wheels"
-    )
+    option(packing, "--without-spack", "pack only the stacks from wheels")
     packing.set_defaults(run=run_pack)
     unpacking = actions.add_parser(
         "unpack",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from clustergate import store
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import selection
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site, taken
 from clustergate.history import series
 from clustergate.history.node_states import changed_between
@@ -45,30 +46,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_site(parser)
     selection.add_options(parser)
-    parser.add_argument("--mode", metavar="NAME", help="only runs in this mode")
+    option(parser, "--mode NAME", "only runs in this mode")
     # The defaults are those of baselines.Rule, which takes a second to import.
-    parser.add_argument(
-        "--runs", type=int, metavar="N", help="use the newest N at most (default: 30)"
-    )
-    parser.add_argument(
-        "--min-runs", type=int, metavar="N", help="require N runs (default and minimum: 5)"
-    )
-    parser.add_argument(
-        "--min-hours",
+    option(parser, "--runs N", "use the newest N at most (default: 30)", type=int)
+    option(parser, "--min-runs N", "require N runs (default and minimum: 5)", type=int)
+    option(
+        parser,
+        "--min-hours H",
+        "require H hours from the first run to the last (default: 1)",
         type=float,
-        metavar="H",
-        help="require H hours from the first run to the last (default: 1)",
     )
-    parser.add_argument(
-        "--accept-worse",
+    option(
+        parser,
+        "--accept-worse PATTERN",
+        "figures that may become worse, such as 'PingPong.*.latency_us'",
         action="append",
         default=[],
-        metavar="PATTERN",
-        help="figures that may become worse, such as 'PingPong.*.latency_us'",
     )
-    parser.add_argument("--because", default="", metavar="REASON", help="why worse is right")
-    parser.add_argument("--dry-run", action="store_true", help="print the diff, write nothing")
-    parser.add_argument("--all", action="store_true", help="print every refusal")
+    option(parser, "--because REASON", "why worse is right", default="")
+    option(parser, "--dry-run", "print the diff, write nothing")
+    option(parser, "--all", "print every refusal")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import datetime
 import os
 
 from clustergate import store
+from clustergate.cli.passing_on import option
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import (
     add_repeatable,
@@ -37,29 +38,28 @@ JUDGES = True
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
+    option(parser, "--mode", "smoke, maintenance or acceptance", default="smoke")
     add_repeatable(parser, "--stack", "only this stack (repeatable)")
     add_repeatable(
         parser, "--check", "only this check, even if the mode does not run it (repeatable)"
     )
-    parser.add_argument(
-        "--resume",
-        metavar="RUN",
-        help='resume an interrupted run ("last", or its id) with its own options: completed cases '
+    option(
+        parser,
+        "--resume RUN",
+        'resume an interrupted run ("last", or its id) with its own options: completed cases '
         "are kept, the rest is run",
     )
-    parser.add_argument(
-        "--wait",
-        metavar="TIME",
-        default=f"{WAIT_S:g}s",
-        help="wait so long, at most, for other processes to leave this node alone (default: "
+    option(
+        parser,
+        "--wait TIME",
+        "wait so long, at most, for other processes to leave this node alone (default: "
         "%(default)s; 0s: not at all)",
+        default=f"{WAIT_S:g}s",
     )
-    parser.add_argument(
+    option(
+        parser,
         "--strict",
-        action="store_true",
-        help="exit status 2 also where a case was so disturbed that none of its figures can be "
-        "judged",
+        "exit status 2 also where a case was so disturbed that none of its figures can be judged",
     )
     add_run_options(parser)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from clustergate.ab import comparisons, sample_sets
 from clustergate.ab.comparisons import METRIC
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_run
 from clustergate.report import console
 
@@ -28,25 +29,20 @@ The table shows what differs; --all shows the rest. docs/comparing.md explains t
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("a", metavar="A", help="a CSV file, or a stored run")
-    parser.add_argument("b", metavar="B", help="what to compare with A")
-    parser.add_argument(
-        "--better", choices=("lower", "higher"), help="for metrics that clustergate does not know"
+    option(parser, "a A", "a CSV file, or a stored run")
+    option(parser, "b B", "what to compare with A")
+    option(
+        parser,
+        "--better",
+        "for metrics that clustergate does not know",
+        choices=("lower", "higher"),
     )
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=5.0,
-        metavar="PERCENT",
-        help="equivalence margin; default: 5",
-    )
-    parser.add_argument(
-        "--ignore", default="", metavar="COLUMN,…", help="columns of a file that are not conditions"
-    )
-    parser.add_argument("--all", action="store_true", help="also figures of which none is better")
+    option(parser, "--margin PERCENT", "equivalence margin; default: 5", type=float, default=5.0)
+    option(parser, "--ignore COLUMN,…", "columns of a file that are not conditions", default="")
+    option(parser, "--all", "also figures of which none is better")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="an object per metric and conditions")
-    form.add_argument("--csv", action="store_true", help="a row per metric and conditions")
+    option(form, "--json", "an object per metric and conditions")
+    option(form, "--csv", "a row per metric and conditions")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from clustergate.cli.overview import ABOUT
+from clustergate.cli.passing_on import option
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -17,7 +18,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that reads it")
+    option(parser, "shell", "the shell that reads it", choices=SHELLS)
 
 
 def run(arguments: argparse.Namespace) -> int:

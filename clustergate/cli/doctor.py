@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site
 from clustergate.report.console import print_lines
 from clustergate.session.readiness import FAIL, look
@@ -20,8 +21,8 @@ DESCRIPTION = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_site(parser)
-    parser.add_argument("--mode", default="smoke", help="plan this one (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    option(parser, "--mode", "plan this one (default: %(default)s)", default="smoke")
+    option(parser, "--json", "print a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:

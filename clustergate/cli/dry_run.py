@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.registry import every_check
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.launching.dialects import Layout
 from clustergate.machine.processes import capture
@@ -33,8 +34,8 @@ DESCRIPTION = "Let ReFrame write every job script of every site config and run n
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--site", metavar="NAME", help="only this site config")
-    parser.add_argument("--mode", default="smoke", help="smoke, maintenance or acceptance")
+    option(parser, "--site NAME", "only this site config")
+    option(parser, "--mode", "smoke, maintenance or acceptance", default="smoke")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.table import Table
 
 from clustergate import store
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
 from clustergate.files.whole import read_json
 from clustergate.history.node_states import HERE, NODES, folded, read_states
@@ -34,14 +35,14 @@ JUDGES = True
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("named", nargs="?", default="", metavar="RUN", help="default: the newest")
-    parser.add_argument(
-        "--golden",
+    option(parser, "named RUN", "default: the newest", nargs="?", default="")
+    option(
+        parser,
+        "--golden NODE",
+        "the node that is right: one of the run, or a file that `machine --json` wrote",
         default="",
-        metavar="NODE",
-        help="the node that is right: one of the run, or a file that `machine --json` wrote",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    option(parser, "--json", "print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import datetime
 import time
 
 from clustergate import store
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
 from clustergate.gate import decision as gating
@@ -41,14 +42,12 @@ JUDGES = True
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument(
-        "--budget", metavar="TIME", help="such as 20m (default: enough for everything)"
-    )
+    option(parser, "--budget TIME", "such as 20m (default: enough for everything)")
     add_repeatable(parser, "--stack", "only this stack (repeatable): finds faults, but never opens")
-    parser.add_argument(
-        "--before",
-        metavar="RUN",
-        help="compare with this run (default: the last one that did not keep the gate closed)",
+    option(
+        parser,
+        "--before RUN",
+        "compare with this run (default: the last one that did not keep the gate closed)",
     )
     add_run_options(parser)
 

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable
 
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_site, taken
 from clustergate.golden import builds, contents
@@ -29,14 +30,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parts = parser.add_subparsers(metavar="PART", required=True)
     pin = parts.add_parser("pin", help="keep stacks as they are, each proven by a launch")
-    pin.add_argument(
-        "stacks", nargs="*", metavar="STACK", help="default: every stack of the site config"
-    )
+    option(pin, "stacks STACK", "default: every stack of the site config", nargs="*")
     add_site(pin)
-    pin.add_argument("--note", default="", metavar="TEXT", help="why, such as a ticket's number")
+    option(pin, "--note TEXT", "why, such as a ticket's number", default="")
     pin.set_defaults(run=_pin)
     listing = parts.add_parser("list", help="what is pinned, and whether today's build equals it")
-    listing.add_argument("--json", action="store_true", help="print a JSON array")
+    option(listing, "--json", "print a JSON array")
     listing.set_defaults(run=_list)
     verify = parts.add_parser("verify", help="hash and launch golden builds (default: all)")
     verify.add_argument("stacks", nargs="*", metavar="STACK")

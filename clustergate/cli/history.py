@@ -8,6 +8,7 @@ import json
 
 from clustergate import store
 from clustergate.cli import selection
+from clustergate.cli.passing_on import option
 from clustergate.history import series
 from clustergate.model import BadRequest
 from clustergate.report import console
@@ -20,12 +21,10 @@ unless --figure names figures."""
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument(
-        "--figure", metavar="PATTERN", help="figures by their names, such as 'PingPong.*.8B.*'"
-    )
+    option(parser, "--figure PATTERN", "figures by their names, such as 'PingPong.*.8B.*'")
     selection.add_options(parser)
-    parser.add_argument("--all", action="store_true", help="also trends without a change")
-    parser.add_argument("--json", action="store_true", help="print an object per trend")
+    option(parser, "--all", "also trends without a change")
+    option(parser, "--json", "print an object per trend")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from clustergate.cli.passing_on import option
 from clustergate.launching import hostfiles
 from clustergate.sites.configs import site_files
 
@@ -16,12 +17,13 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("file", help="a file, or the name of a system in hostfiles/")
-    parser.add_argument(
+    option(parser, "file", "a file, or the name of a system in hostfiles/")
+    option(
+        parser,
         "--for",
+        "Open MPI's mpirun, MPICH's or Intel MPI's Hydra, MVAPICH2's mpirun_rsh, Slurm",
         dest="dialect",
         choices=hostfiles.DIALECTS,
-        help="Open MPI's mpirun, MPICH's or Intel MPI's Hydra, MVAPICH2's mpirun_rsh, Slurm",
     )
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError
+from clustergate.cli.passing_on import option
 from clustergate.machine.node import read_node
 from clustergate.wording.notation import counted
 from clustergate.wording.quantities import parse_bytes, parse_duration
@@ -34,68 +35,49 @@ class Memory(NamedTuple):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("--format", default="hpl.dat", choices=_FORMATS, help="default: hpl.dat")
+    option(parser, "--format", "default: hpl.dat", default="hpl.dat", choices=_FORMATS)
     machine = parser.add_argument_group("the machine")
-    add = machine.add_argument
-    add("--nodes", type=_count, default=1, metavar="NUMBER", help="default: 1")
-    add(
-        "--cores-per-node",
-        type=_count,
-        metavar="NUMBER",
-        help="default: the physical cores usable here",
+    option(machine, "--nodes NUMBER", "default: 1", type=_count, default=1)
+    option(
+        machine, "--cores-per-node NUMBER", "default: the physical cores usable here", type=_count
     )
-    add(
-        "--memory-per-node",
+    option(
+        machine,
+        "--memory-per-node SIZE",
+        "such as 24GiB; default: what is usable here",
         type=parse_bytes,
-        metavar="SIZE",
-        help="such as 24GiB; default: what is usable here",
     )
-    add(
-        "--ranks-per-node",
-        type=_count,
-        metavar="NUMBER",
-        help="MPI processes; default: one per core",
-    )
+    option(machine, "--ranks-per-node NUMBER", "MPI processes; default: one per core", type=_count)
     size = parser.add_argument_group("the problem size")
-    share = size.add_mutually_exclusive_group().add_argument
-    share(
-        "--memory-fraction",
+    share = size.add_mutually_exclusive_group()
+    option(
+        share,
+        "--memory-fraction FRACTION",
+        "of memory in bytes for the matrix; default: %(default)s",
         type=float,
         default=sizing.DEFAULT_MEMORY_FRACTION,
-        metavar="FRACTION",
-        help="of memory in bytes for the matrix; default: %(default)s",
     )
-    share(
-        "--n-fraction", type=float, metavar="FRACTION", help="of the N that would fill all memory"
-    )
-    add = size.add_argument
-    add(
+    option(share, "--n-fraction FRACTION", "of the N that would fill all memory", type=float)
+    option(
+        size,
         "--round",
+        "N to a multiple of nb (default) or nb-lcm: NB*lcm(P,Q)",
         choices=["nb", "nb-lcm"],
-        help="N to a multiple of nb (default) or nb-lcm: NB*lcm(P,Q)",
     )
-    add(
-        "--time-budget",
-        type=parse_duration,
-        metavar="TIME",
-        help="for all runs of the file; needs --gflops",
+    option(
+        size, "--time-budget TIME", "for all runs of the file; needs --gflops", type=parse_duration
     )
-    add(
-        "--gflops",
-        type=float,
-        metavar="RATE",
-        help="expected rate; also predicts the run time",
-    )
-    share("-n", type=_counts, metavar="N,...", help="problem sizes (default: from the memory)")
-    add(
-        "--nb",
+    option(size, "--gflops RATE", "expected rate; also predicts the run time", type=float)
+    option(share, "-n N,...", "problem sizes (default: from the memory)", type=_counts)
+    option(
+        size,
+        "--nb NB,...",
+        f"default: {sizing.DEFAULT_NB}",
         type=_counts,
         default=(sizing.DEFAULT_NB,),
-        metavar="NB,...",
-        help=f"default: {sizing.DEFAULT_NB}",
     )
-    add("--p", type=_count, metavar="NUMBER", help="process rows; default: as square as possible")
-    add("--q", type=_count, metavar="NUMBER", help="process columns")
+    option(size, "--p NUMBER", "process rows; default: as square as possible", type=_count)
+    option(size, "--q NUMBER", "process columns", type=_count)
 
 
 def _count(text: str) -> int:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import taken
 from clustergate.history.listing import listed_runs
 from clustergate.report import console
@@ -20,9 +21,9 @@ DESCRIPTION = "List what there is; `clustergate show RUN` tells more of a run."
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("what", choices=[*_LISTS], help="what to list")
-    parser.add_argument("--site", metavar="NAME", help="of stacks: of this site config")
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    option(parser, "what", "what to list", choices=[*_LISTS])
+    option(parser, "--site NAME", "of stacks: of this site config")
+    option(parser, "--json", "print a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, recent
 from clustergate.files.whole import read_json
 from clustergate.history.node_states import (
@@ -44,7 +45,7 @@ WIDTH = 100
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed from A to B")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    option(parser, "--json", "print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

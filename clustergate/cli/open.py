@@ -6,6 +6,7 @@ import argparse
 import os
 import webbrowser
 
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
 from clustergate.history.listing import lacking, page_of
 
@@ -17,9 +18,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument(
-        "name", metavar="RUN", nargs="?", default="last", help='default: "last"; or its id'
-    )
+    option(parser, "name RUN", 'default: "last"; or its id', nargs="?", default="last")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from clustergate.benchmarks.formats import formats, read
+from clustergate.cli.passing_on import option
 from clustergate.model import ClustergateError, OutputError, Part, Row, Table
 
 DESCRIPTION = """\
@@ -37,14 +38,10 @@ _FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help=f"an output; {STANDARD_INPUT} is standard input"
-    )
-    parser.add_argument(
-        "--format", choices=("jsonl", "csv"), default="jsonl", help="default: jsonl"
-    )
-    parser.add_argument(
-        "--suite", choices=sorted(formats()), help="read as this program's output, unrecognised"
+    option(parser, "files FILE", f"an output; {STANDARD_INPUT} is standard input", nargs="+")
+    option(parser, "--format", "default: jsonl", choices=("jsonl", "csv"), default="jsonl")
+    option(
+        parser, "--suite", "read as this program's output, unrecognised", choices=sorted(formats())
     )
 
 

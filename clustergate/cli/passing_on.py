@@ -1,4 +1,4 @@
-"""A parser for commands that pass further options on to ReFrame, behind ``--``."""
+"""How commands declare their options, and a parser that passes further ones on to ReFrame."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from typing import Any, NoReturn
 
 from clustergate.wording import commands
 from clustergate.wording.notation import printable
+
+
+def option(to: argparse._ActionsContainer, spelled: str, means: str, **how: Any) -> None:
+    """Add an option as its help spells it: ``--runs N`` takes a value, ``--json`` is a flag.
+
+    Without dashes it is an argument, with or without a name for the reader: ``run RUN``.
+    """
+    name, _, value = spelled.partition(" ")
+    if value:
+        how["metavar"] = value
+    elif name.startswith("-") and not how:
+        how["action"] = "store_true"
+    to.add_argument(name, help=means, **how)
 
 
 class PassingOnParser(argparse.ArgumentParser):

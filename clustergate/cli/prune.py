@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from clustergate.cli.passing_on import option
 from clustergate.history import listing
 from clustergate.history.listing import Kept
 from clustergate.history.stored_runs import point_in_time
@@ -25,21 +26,21 @@ _NEWEST, _MB = 10, 1e6
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument(
-        "--older-than",
+    option(
+        parser,
+        "--older-than WHEN",
+        "such as 30d, 12h or 2026-11-03; younger runs stay (default: %(default)s)",
         default="90d",
-        metavar="WHEN",
-        help="such as 30d, 12h or 2026-11-03; younger runs stay (default: %(default)s)",
     )
-    parser.add_argument(
-        "--keep",
+    option(
+        parser,
+        "--keep N",
+        "newest runs of each system and mode that stay (default: %(default)s)",
         type=int,
         default=_NEWEST,
-        metavar="N",
-        help="newest runs of each system and mode that stay (default: %(default)s)",
     )
-    parser.add_argument("--yes", action="store_true", help="remove them")
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    option(parser, "--yes", "remove them")
+    option(parser, "--json", "print a JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:

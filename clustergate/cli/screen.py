@@ -6,6 +6,7 @@ import argparse
 import datetime
 
 from clustergate import store
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import add_site, add_wishes, taken, wished
 from clustergate.history.listing import SUMMARY
@@ -33,20 +34,12 @@ JUDGES = True
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_site(parser)
-    parser.add_argument("--stack", metavar="NAME", help="measure with this stack (default: first)")
-    parser.add_argument(
-        "--partition", default="", metavar="NAME", help="default: first of the system"
-    )
-    parser.add_argument(
-        "--rounds", type=int, default=0, metavar="N", help="of pairs (default: all there are)"
-    )
-    parser.add_argument(
-        "--budget", default="20m", metavar="TIME", help="for the whole screening (default: 20m)"
-    )
-    parser.add_argument(
-        "--hpl", default="60s", metavar="TIME", help="for HPL on each node (default: 60s; 0: none)"
-    )
-    parser.add_argument("--resume", metavar="RUN", help="resume an interrupted screening")
+    option(parser, "--stack NAME", "measure with this stack (default: first)")
+    option(parser, "--partition NAME", "default: first of the system", default="")
+    option(parser, "--rounds N", "of pairs (default: all there are)", type=int, default=0)
+    option(parser, "--budget TIME", "for the whole screening (default: 20m)", default="20m")
+    option(parser, "--hpl TIME", "for HPL on each node (default: 60s; 0: none)", default="60s")
+    option(parser, "--resume RUN", "resume an interrupted screening")
     add_wishes(parser)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from clustergate import store
+from clustergate.cli.passing_on import option
 from clustergate.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.wording.notation import printable
@@ -77,11 +78,9 @@ def named_folder(name: str) -> Path:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name some of the stored cases."""
-    parser.add_argument("--check", default="*", metavar="PATTERN", help="only these checks")
-    parser.add_argument("--stack", default="*", metavar="PATTERN", help="only these stacks")
-    parser.add_argument(
-        "--since", metavar="WHEN", help="only runs since then: 2026-11-03, a run, 12h or 7d ago"
-    )
+    option(parser, "--check PATTERN", "only these checks", default="*")
+    option(parser, "--stack PATTERN", "only these stacks", default="*")
+    option(parser, "--since WHEN", "only runs since then: 2026-11-03, a run, 12h or 7d ago")
 
 
 def named_cases(arguments: argparse.Namespace) -> Callable[[CaseRecord], bool]:
@@ -103,21 +102,21 @@ def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
 
 def add_site(parser: argparse.ArgumentParser) -> None:
     """Add the one way to name a system, which :func:`taken` takes."""
-    parser.add_argument("--site", metavar="NAME", help="site config (default: the one that fits)")
+    option(parser, "--site NAME", "site config (default: the one that fits)")
 
 
-def add_repeatable(parser: argparse.ArgumentParser, option: str, help: str) -> None:
+def add_repeatable(parser: argparse.ArgumentParser, named: str, means: str) -> None:
     """Add an option that may be given several times, each time with a name."""
-    parser.add_argument(option, action="append", default=[], metavar="NAME", help=help)
+    option(parser, f"{named} NAME", means, action="append", default=[])
 
 
 def add_wishes(parser: argparse.ArgumentParser) -> None:
     """Add the options for what the scheduler is to be asked for."""
     wishes = parser.add_argument_group("what all jobs ask the scheduler for")
-    wishes.add_argument("--nodes", default="", metavar="LIST", help="only n[001-064], say")
-    wishes.add_argument("--exclude", default="", metavar="LIST", help="none of these nodes")
+    option(wishes, "--nodes LIST", "only n[001-064], say", default="")
+    option(wishes, "--exclude LIST", "none of these nodes", default="")
     for name in ("reservation", "qos", "account"):
-        wishes.add_argument(f"--{name}", default="", metavar="NAME", help="of Slurm")
+        option(wishes, f"--{name} NAME", "of Slurm", default="")
 
 
 def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
@@ -134,13 +133,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of what measures: on which system, by what jobs, where to copy the run."""
     add_site(parser)
     add_wishes(parser)
-    parser.add_argument(
-        "--copy-to", type=Path, metavar="FOLDER", help="also copy the run's folder to this one"
-    )
-    parser.add_argument(
-        "reframe_options",
-        nargs="*",
-        default=[],
-        metavar="-- OPTION",
-        help="further options for ReFrame",
+    option(parser, "--copy-to FOLDER", "also copy the run's folder to this one", type=Path)
+    option(
+        parser, "reframe_options -- OPTION", "further options for ReFrame", nargs="*", default=[]
     )

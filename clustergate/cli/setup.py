@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable, add_site, taken
 from clustergate.files.whole import parse_json
@@ -25,31 +26,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_site(parser)
     add_repeatable(parser, "--stack", "only this stack (repeatable)")
-    parser.add_argument("--provider", choices=PROVIDERS, help="with --stack: its provider")
-    parser.add_argument(
-        "--settings",
-        metavar="JSON",
+    option(parser, "--provider", "with --stack: its provider", choices=PROVIDERS)
+    option(
+        parser,
+        "--settings JSON",
+        "with --provider: its settings, as in the site config",
         type=_settings,
         default={},
-        help="with --provider: its settings, as in the site config",
     )
-    parser.add_argument(
-        "--refresh",
-        action="store_true",
-        help="retry downloads that were unavailable last time",
-    )
-    parser.add_argument(
-        "--required", action="store_true", help="exit 2 when a stack is not available here"
-    )
-    parser.add_argument(
-        "--applications",
-        nargs="*",
-        choices=(known := list(builds_on_request())),
-        default=(),
-        metavar="NAME",
-        help=f"also build applications that only their own checks need: {', '.join(known)}; no "
-        "name: all (with Spack this is a setting of the stack)",
-    )
+    option(parser, "--refresh", "retry downloads that were unavailable last time")
+    option(parser, "--required", "exit 2 when a stack is not available here")
+    known = list(builds_on_request())
+    means = f"also build applications that only their own checks need: {', '.join(known)}; no "
+    means += "name: all (with Spack this is a setting of the stack)"
+    option(parser, "--applications NAME", means, nargs="*", choices=known, default=())
 
 
 def run(arguments: argparse.Namespace) -> int:

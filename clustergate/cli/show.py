@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
 from clustergate.files.whole import read_json
 from clustergate.history import listing
@@ -21,8 +22,8 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("name", metavar="RUN", help='its id, a session, "last" or "previous"')
-    parser.add_argument("--json", action="store_true", help="its verdicts with their reasons")
+    option(parser, "name RUN", 'its id, a session, "last" or "previous"')
+    option(parser, "--json", "its verdicts with their reasons")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_repeatable
 from clustergate.files.whole import write_whole
 from clustergate.machine.processes import capture
@@ -36,11 +37,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="write a site config from partitions, modules and an existing Spack",
         description=_SCAN,
     )
-    scan.add_argument("name", help="of the system, and of the file")
-    for option, command in COMMANDS.items():
-        scan.add_argument(
-            f"--{option}", type=Path, metavar="FILE", help=f"output of `{' '.join(command)}`"
-        )
+    option(scan, "name", "of the system, and of the file")
+    for name, command in COMMANDS.items():
+        option(scan, f"--{name} FILE", f"output of `{' '.join(command)}`", type=Path)
     add_repeatable(scan, "--stack", "of the wheels, instead of what is found (repeatable)")
     scan.set_defaults(run=run)
     schema = actions.add_parser(

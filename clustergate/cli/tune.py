@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.benchmarks.hpl.sizing import DEFAULT_MEMORY_FRACTION, hpl_problem_size
+from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_site, taken
 from clustergate.history.listing import keep_made
@@ -91,12 +92,11 @@ class Tuned:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    add = parser.add_argument
-    add("benchmark", choices=["hpl"], help="what to tune")
+    option(parser, "benchmark", "what to tune", choices=["hpl"])
     add_site(parser)
-    add("--stack", metavar="NAME", help="only this stack (default: all of the site)")
-    add("--budget", default="10m", metavar="TIME", help="such as 90s or 1h; default: %(default)s")
-    add("--output", metavar="FILE", help="default: beside the site config")
+    option(parser, "--stack NAME", "only this stack (default: all of the site)")
+    option(parser, "--budget TIME", "such as 90s or 1h; default: %(default)s", default="10m")
+    option(parser, "--output FILE", "default: beside the site config")
 
 
 def run(arguments: argparse.Namespace) -> int:
