@@ -190,7 +190,6 @@ Part = Row | Table
 
 
 def rows_of(parts: Iterable[Part]) -> Iterator[Row]:
-    """Yield the rows one by one."""
     for part in parts:
         if isinstance(part, Row):
             yield part
@@ -384,7 +383,6 @@ class Judgement:
 
     @property
     def sentence(self) -> str:
-        """Return its reasons as one sentence."""
         return sentence_of(self.reasons)
 
 
@@ -494,7 +492,6 @@ class Case:
 
     @property
     def identity(self) -> CaseId:
-        """What tells it from the other cases of its run."""
         return CaseId(self.check, self.partition, self.stack, self.parameters)
 
 
@@ -528,7 +525,6 @@ class Launch:
     far: float = 1.0
 
     def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
         return {**asdict(self), "disturbed": plain(self.disturbed) if self.disturbed else None}
 
     @classmethod
@@ -592,7 +588,6 @@ class Evidence:
         return (f"{self.of}: " if self.of else "") + sentence_of(self.reasons)
 
     def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
         record = {"part": self.part, "verdict": self.verdict.value, "of": self.of}
         return {**record, "reasons": list(map(plain, self.reasons))}
 

@@ -77,7 +77,6 @@ def user_name() -> str:
 
 
 def runs_folder(state: Path | None = None) -> Path:
-    """Return the folder that holds a folder per run."""
     return (state or state_dir()) / "results" / "runs"
 
 
@@ -87,7 +86,6 @@ def stage_folder(run_id: str, state: Path | None = None) -> Path:
 
 
 def run_folder(run_id: str, state: Path | None = None) -> Path:
-    """Return the folder of a run."""
     return runs_folder(state) / run_id
 
 
@@ -141,7 +139,6 @@ def case_name(test: str, partition: str, stack: str) -> str:
 
 
 def case_file(run_id: str, name: str, state: Path | None = None) -> Path:
-    """Return the file of a case."""
     return run_folder(run_id, state) / "cases" / f"{name}.json"
 
 

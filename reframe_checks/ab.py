@@ -40,7 +40,6 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
         return [name for name in self.benchmarks if name not in self.without]
 
     def parts(self) -> Sequence[str]:
-        """Return the benchmarks."""
         return list(self.benchmarks)
 
     def settings(self) -> ImbSettings:
@@ -65,7 +64,6 @@ class AbHplCheck(TwoContenders, HplCheck):
     launch_seconds = variable(float, value=3.0, loggable=True)
 
     def asked(self) -> sizing.HplInput:
-        """Return a short problem."""
         return self.problem(self.launch_seconds, 0.5)
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:

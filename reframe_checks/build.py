@@ -47,7 +47,6 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
 
     @sanity_function
     def manifest_is_readable(self) -> bool:
-        """Accept the build when its manifest can be read."""
         read_manifest(state_dir(), self.current_environ.name)
         return True
 

@@ -76,7 +76,6 @@ class TwoContenders(rfm.RegressionTestPlugin):
         return [self.with_variables(name) for name in (A, B)]
 
     def with_variables(self, side: str) -> planning.Contender:
-        """Return a contender with the variables that were named with it."""
         named, one = self.named[side], self.contender(side, self.manifests[side])
         changed: planning.Contender = dataclasses.replace(
             one,
@@ -116,7 +115,6 @@ class TwoContenders(rfm.RegressionTestPlugin):
         return {}
 
     def launches_by_order(self) -> dict[int, planning.Launched]:
-        """Return what the driver noted of each launch."""
         log = planning.read_log(Path(self.stagedir))
         return {made.launch.order: made for made in log.launches}
 

@@ -30,7 +30,6 @@ class HpccCheck(LinpackBenchmark):
         return self.problem(self.effort.seconds, self.effort.memory_fraction)
 
     def inputs(self) -> Mapping[str, str]:
-        """Return hpccinf.txt."""
         return {"hpccinf.txt": render_hpccinf(self.asked())}
 
     def rank_environment(self) -> Mapping[str, str]:

@@ -39,7 +39,6 @@ class HplCheck(LinpackBenchmark):
         return sizing.hpl_expectation(self.asked())
 
     def rank_environment(self) -> Mapping[str, str]:
-        """Return what the tuning sets for the ranks."""
         return self.hpl_plan.environment
 
     def derived_samples(

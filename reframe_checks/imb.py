@@ -50,7 +50,6 @@ class ImbBenchmark(OverLayouts, MpiBenchmark):
         imb_command.refuse_unknown(self.program, self.known_settings, self.changed_settings())
 
     def settings(self) -> ImbSettings:
-        """Return what to ask of IMB."""
         memory = partition_of(self).memory_bytes_per_node
         return ImbSettings(
             benchmarks=self.wanted(),
@@ -80,7 +79,6 @@ class ImbBenchmark(OverLayouts, MpiBenchmark):
         return ()
 
     def arguments(self) -> Sequence[str]:
-        """Return IMB's command line."""
         return imb_command.imb_arguments(self.settings())
 
     def inputs(self) -> Mapping[str, str]:
@@ -139,7 +137,6 @@ class ImbP2pCheck(ImbBenchmark):
     known_settings = ("benchmarks", "largest_bytes")
 
     def arguments(self) -> Sequence[str]:
-        """Return the command line of IMB-P2P."""
         return imb_command.p2p_arguments(self.settings())
 
 
@@ -156,7 +153,6 @@ class ImbMtCheck(ImbBenchmark):
     ]
 
     def arguments(self) -> Sequence[str]:
-        """Return the command line of IMB-MT."""
         return imb_command.mt_arguments(self.settings())
 
     def expectation(self) -> ImbExpectation:

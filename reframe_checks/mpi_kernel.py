@@ -30,7 +30,6 @@ class MpiKernel(MpiBenchmark):
         raise NotImplementedError
 
     def arguments(self) -> Sequence[str]:
-        """Return the kernel's command line."""
         return self.asked
 
     def expectation(self) -> KernelExpectation:

@@ -24,7 +24,6 @@ class PairKernel(OverPlacements, MpiKernel):
     seconds = variable(float, value=0.0, loggable=True)
 
     def settle(self) -> None:
-        """Say so where there is one core only."""
         if not used_shape(self).holds(2, "packed"):
             self.not_available("two processes take two cores, and there is one")
 
@@ -57,7 +56,6 @@ class BidirectionalStreamCheck(PairKernel):
     seconds = 1.0
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
-        """Ask for every size."""
         sizes = doubling_bytes(self.largest_bytes)
         asked = {"largest_bytes": sizes[-1], "seconds": self.seconds}
         measured = frozenset((self.program, size) for size in sizes)

@@ -29,7 +29,6 @@ class StreamCheck(MemoryKernel):
     trials = 10
 
     def settle(self) -> None:
-        """Fill one node."""
         self.ranks = self.ranks or partition_of(self).cores_per_node
 
     def question(self) -> tuple[Sequence[str], KernelExpectation]:
@@ -45,5 +44,4 @@ class StreamCheck(MemoryKernel):
         )
 
     def notes(self, samples: Sequence[object]) -> Sequence[str]:
-        """Tell which STREAM this is."""
         return ["STREAM's four operations, by the suite's own kernel and not by stream.c"]

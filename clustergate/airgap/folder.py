@@ -103,7 +103,6 @@ class Contents:
 
 
 def as_text(contents: Contents) -> str:
-    """Return the description of a folder as JSON."""
     return json.dumps({"schema": SCHEMA, **dataclasses.asdict(contents)}, indent=1) + "\n"
 
 
@@ -123,7 +122,6 @@ def read_contents(layout: Layout) -> Contents:
 
 
 def parse_contents(text: str, source: str = DESCRIPTION) -> Contents:
-    """Turn the text of a description into contents."""
     try:
         record: dict[str, Any] = parse_json(text)
         if record.pop("schema") != SCHEMA:

@@ -147,7 +147,6 @@ class _Packer:
         bootstrap.bring(self.state, pins=pins, places=places, say=self.say)
 
     def _stack(self, name: str, settings: dict[str, Any]) -> PackedStack:
-        """Pack the sources of a stack."""
         request = read_spack_request(name, self.state, settings)
 
         def tell(sentence: str) -> None:

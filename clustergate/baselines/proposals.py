@@ -383,7 +383,6 @@ def _levels(figure: Series, points: Iterable[Point], value: float) -> list[float
 
 
 def _residuals(figure: Series, points: Iterable[Point], value: float) -> list[float]:
-    """Return the same of each launch."""
     return _worse_by(figure, (one for point in points for one in point.launches), value)
 
 

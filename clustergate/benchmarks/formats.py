@@ -14,7 +14,6 @@ LINES_TO_RECOGNISE = 100_000
 
 
 def formats() -> Mapping[str, Format]:
-    """Return the formats of all benchmarks by their names."""
     return {name: one.format for name, one in every_benchmark().items()}
 
 

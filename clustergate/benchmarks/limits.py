@@ -81,22 +81,18 @@ class Measurement:
 
     @property
     def nodes(self) -> int:
-        """The nodes of the case."""
         return int(self.conditions["nodes"])
 
     @property
     def ranks(self) -> int:
-        """The ranks on each node."""
         return int(self.conditions["ranks_per_node"])
 
     @property
     def cores_of_a_rank(self) -> int:
-        """The cores of each rank."""
         return int(self.conditions["cores_per_rank"])
 
     @property
     def cores(self) -> int:
-        """The cores in use on each node."""
         return self.ranks * self.cores_of_a_rank
 
     @property

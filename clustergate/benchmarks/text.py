@@ -120,7 +120,6 @@ class Fields:
         return OutputError(code, line=line, source=self.source, **facts)
 
     def text(self, name: str) -> str:
-        """Return a value as it was printed."""
         if name not in self.values:
             raise self.error("output.lacks", missing=repr(name))
         return self.values[name][0]
@@ -143,7 +142,6 @@ class Fields:
         return value
 
     def count(self, name: str, least: int = 1) -> int:
-        """Return a value that counts something."""
         value = self.number(name)
         if value < least or value != int(value):
             raise self._not_as(name, f"an integer of at least {least}")

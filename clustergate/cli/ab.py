@@ -55,7 +55,6 @@ _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "--a CONTENDER", "contender A")
     option(parser, "--b CONTENDER", "contender B")
     checks = _checks()

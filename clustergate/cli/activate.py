@@ -14,12 +14,10 @@ DESCRIPTION = 'Print the exports for plain ReFrame calls: eval "$(clustergate ac
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     add_site(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the exports."""
     # Also where no site config fits: then the command that says what to do is found.
     print(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
     site = taken(arguments.site, sys.stderr).path

@@ -25,7 +25,6 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     packing = actions.add_parser(
         "pack",

@@ -43,7 +43,6 @@ _BLESSED = re.compile(r"^ +blessed: .*\n", re.MULTILINE)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     add_site(parser)
     selection.add_options(parser)
     option(parser, "--mode NAME", "only runs in this mode")

@@ -37,7 +37,6 @@ JUDGES = True
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "--mode", "smoke, maintenance or acceptance", default="smoke")
     add_repeatable(parser, "--stack", "only this stack (repeatable)")
     add_repeatable(

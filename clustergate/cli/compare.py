@@ -28,7 +28,6 @@ The table shows what differs; --all shows the rest. docs/comparing.md explains t
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "a A", "a CSV file, or a stored run")
     option(parser, "b B", "what to compare with A")
     option(

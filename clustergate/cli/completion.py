@@ -17,12 +17,10 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "shell", "the shell that reads it", choices=SHELLS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script."""
     import shtab
 
     from clustergate.cli import build_parser

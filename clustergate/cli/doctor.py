@@ -19,7 +19,6 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     add_site(parser)
     option(parser, "--mode", "plan this one (default: %(default)s)", default="smoke")
     option(parser, "--json", "print a JSON array")

@@ -33,7 +33,6 @@ DESCRIPTION = "Let ReFrame write every job script of every site config and run n
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "--site NAME", "only this site config")
     option(parser, "--mode", "smoke, maintenance or acceptance", default="smoke")
 

@@ -34,7 +34,6 @@ JUDGES = True
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "named RUN", "default: the newest", nargs="?", default="")
     option(
         parser,

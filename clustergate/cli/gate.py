@@ -41,7 +41,6 @@ JUDGES = True
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "--budget TIME", "such as 20m (default: enough for everything)")
     add_repeatable(parser, "--stack", "only this stack (repeatable): finds faults, but never opens")
     option(

@@ -27,7 +27,6 @@ stays where it is and is held by the SHA-256 of its files. docs/operators.md tel
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     parts = parser.add_subparsers(metavar="PART", required=True)
     pin = parts.add_parser("pin", help="keep stacks as they are, each proven by a launch")
     option(pin, "stacks STACK", "default: every stack of the site config", nargs="*")

@@ -20,7 +20,6 @@ unless --figure names figures."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "--figure PATTERN", "figures by their names, such as 'PingPong.*.8B.*'")
     selection.add_options(parser)
     option(parser, "--all", "also trends without a change")

@@ -16,7 +16,6 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "file", "a file, or the name of a system in hostfiles/")
     option(
         parser,
@@ -28,7 +27,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was asked for."""
     named = hostfiles.hostfile_path(arguments.file)
     # A name that is a path would leave the folder.
     known = Path(arguments.file).name == arguments.file and named.is_file()

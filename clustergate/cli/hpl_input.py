@@ -34,7 +34,6 @@ class Memory(NamedTuple):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "--format", "default: hpl.dat", default="hpl.dat", choices=_FORMATS)
     machine = parser.add_argument_group("the machine")
     option(machine, "--nodes NUMBER", "default: 1", type=_count, default=1)
@@ -165,9 +164,9 @@ def _grid(arguments: argparse.Namespace, ranks: int) -> tuple[int, int]:
     p, q = arguments.p, arguments.q
     if p is None and q is None:
         return sizing.process_grid(ranks)
-    for option, given in (("--p", p), ("--q", q)):
+    for name, given in (("--p", p), ("--q", q)):
         if given is not None and (p is None or q is None) and ranks % given:
-            raise SizingError("sizing.no-divisor", option=option, value=given, ranks=ranks)
+            raise SizingError("sizing.no-divisor", option=name, value=given, ranks=ranks)
     p, q = p or ranks // q, q or ranks // p
     if p * q > ranks:
         raise SizingError("sizing.grid", p=p, q=q, needed=p * q, ranks=ranks)

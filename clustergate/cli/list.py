@@ -20,7 +20,6 @@ DESCRIPTION = "List what there is; `clustergate show RUN` tells more of a run."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "what", "what to list", choices=[*_LISTS])
     option(parser, "--site NAME", "of stacks: of this site config")
     option(parser, "--json", "print a JSON array")

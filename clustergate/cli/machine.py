@@ -43,7 +43,6 @@ WIDTH = 100
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed from A to B")
     option(parser, "--json", "print JSON")
 

@@ -17,7 +17,6 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "name RUN", 'default: "last"; or its id', nargs="?", default="last")
 
 

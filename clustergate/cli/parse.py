@@ -37,7 +37,6 @@ _FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "files FILE", f"an output; {STANDARD_INPUT} is standard input", nargs="+")
     option(parser, "--format", "default: jsonl", choices=("jsonl", "csv"), default="jsonl")
     option(

@@ -50,7 +50,6 @@ class Progress:
         self._print(sentence)
 
     def __enter__(self) -> Progress:
-        """Begin to tell what goes on."""
         if sys.stderr.isatty():
             self._live = _live(self)
         if self._live is None:
@@ -63,7 +62,6 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Say no more by itself."""
         self._ended.set()
         if self._live:
             self._live.stop()
@@ -83,7 +81,6 @@ class Progress:
         return f"{doing} ({duration(now - self._said)})"
 
     def elapsed(self, now: float) -> str:
-        """Return how each line begins."""
         return f"[{now - self._begun:5.0f} s] "
 
     def _repeat(self) -> None:

@@ -25,7 +25,6 @@ _NEWEST, _MB = 10, 1e6
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(
         parser,
         "--older-than WHEN",

@@ -32,7 +32,6 @@ JUDGES = True
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     add_site(parser)
     option(parser, "--stack NAME", "measure with this stack (default: first)")
     option(parser, "--partition NAME", "default: first of the system", default="")

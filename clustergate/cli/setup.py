@@ -23,7 +23,6 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     add_site(parser)
     add_repeatable(parser, "--stack", "only this stack (repeatable)")
     option(parser, "--provider", "with --stack: its provider", choices=PROVIDERS)

@@ -21,7 +21,6 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "name RUN", 'its id, a session, "last" or "previous"')
     option(parser, "--json", "its verdicts with their reasons")
 

@@ -30,7 +30,6 @@ _TIME_LIMIT_S = 60
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     scan = actions.add_parser(
         "scan",

@@ -24,11 +24,9 @@ class PrintableStream:
         self.beneath = beneath
 
     def write(self, text: str) -> int:
-        """Write what can be shown of a text."""
         return self.beneath.write(printable(text))
 
     def writelines(self, lines: Any) -> None:
-        """Write what can be shown of some lines."""
         for line in lines:
             self.write(line)
 

@@ -91,7 +91,6 @@ class Tuned:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
     option(parser, "benchmark", "what to tune", choices=["hpl"])
     add_site(parser)
     option(parser, "--stack NAME", "only this stack (default: all of the site)")

@@ -50,7 +50,6 @@ class StoredRun:
     size_bytes: int
 
     def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
         return {**dataclasses.asdict(self), "started": self.started.isoformat()}
 
 

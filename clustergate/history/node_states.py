@@ -190,7 +190,6 @@ def describe_changes(before: States, after: States) -> list[str]:
 
 
 def folded(nodes: Iterable[str]) -> str:
-    """Return names of nodes as ranges."""
     names = [node for node in nodes if node != HERE]
     try:
         return fold(names)

@@ -198,7 +198,6 @@ class RshLauncher(StackLauncher):
         return self.launch(exports) if self.configured[1].nodes > 1 else []
 
     def hostfile_of_allocation(self) -> str:
-        """Return the dialect of mpirun_rsh."""
         return "mpirun_rsh"
 
 

@@ -62,7 +62,6 @@ class Contender:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Contender:
-        """Return the contender of an entry in a plan."""
         proof = entry.get("expected")
         read = {"without": (*entry.get("without", ()),)}
         return cls(**{**entry, **read, "expected": ProofExpectation(**proof) if proof else None})
@@ -145,12 +144,10 @@ class Launched:
     without: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
-        """Return it as an entry of a log."""
         return {**dataclasses.asdict(self), "launch": self.launch.plain()}
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Launched:
-        """Return the launch of an entry in a log."""
         # Earlier versions noted a node's boot and processor with each launch.
         known = {name: value for name, value in entry.items() if name != "machine"}
         return cls(
@@ -199,7 +196,6 @@ class JobLog:
 
     @property
     def all_site_files(self) -> list[ConfigurationFile]:
-        """The site's files that any launch could see."""
         return list(dict.fromkeys(one for files in self.site_files.values() for one in files))
 
     @property
@@ -248,7 +244,6 @@ def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def write_plan(job: Path, plan: Plan) -> None:
-    """Write a plan into the folder of a job."""
     (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")
 
 

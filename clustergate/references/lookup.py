@@ -173,7 +173,6 @@ class References:
         return {}
 
     def paths(self) -> list[tuple[str, ...]]:
-        """Return the keys that lead to each reference."""
         return reference_paths(self.document.data or {})
 
     def at(self, path: Sequence[str]) -> Reference:

@@ -64,7 +64,6 @@ def exit_status(result: Result, failures: Sequence[str] = ()) -> int:
 
 
 def first_screen(result: Result, failures: Sequence[str] = ()) -> FirstScreen:
-    """Return what is said first of a comparison."""
     status = exit_status(result, failures)
     causes = [Cause("invalid", "does not count", "", each, each) for each in failures]
     if disturbed := sum(result.disturbed):

@@ -33,7 +33,6 @@ class _PrintableConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield what is shown."""
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else printable(segment.text)
             yield segment._replace(text=text)
@@ -71,7 +70,6 @@ def table(
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as there is room."""
     new_console(width()).print(table)
 
 

@@ -35,7 +35,6 @@ _LOOKS = {0: "pass", 1: "regression", 2: "inconclusive"}
 
 
 def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
-    """Return what is said first of a screening."""
     status = wording.exit_status(log, screening)
     pairs = len({frozenset(r.nodes) for r in log.results if len(r.nodes) == 2})
     causes = [

@@ -87,7 +87,6 @@ class FirstScreen:
     exits: Sequence[tuple[str, int, str]] = ()
 
     def lines(self) -> list[str]:
-        """Return it for the terminal."""
         more = len(self.causes) - CAUSES_SHOWN
         return [
             f"{self.word}: {self.sentence}",
@@ -163,7 +162,6 @@ class Trouble:
 
     @property
     def case(self) -> Case:
-        """The first of its cases."""
         return self.cases[0]
 
     @property
@@ -173,7 +171,6 @@ class Trouble:
 
     @property
     def where(self) -> str:
-        """Which cases it is about."""
         if len(self.cases) == 1:
             return where(self.case)
         counts = Counter(case.check for case in self.cases)
@@ -232,7 +229,6 @@ def _not_judged(why: Reason) -> Cause:
 
 
 def where(case: Case) -> str:
-    """Return how a case is called in a sentence."""
     return ", ".join(filter(None, [f"{case.check} with {case.stack}", shape(case)]))
 
 

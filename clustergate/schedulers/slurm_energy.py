@@ -42,7 +42,6 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """Return how long it lasted."""
         return self.ended - self.started
 
 

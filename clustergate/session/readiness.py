@@ -120,7 +120,6 @@ def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list
 
 
 def of_references(system: str, known: References) -> Finding:
-    """Return whether a system has references."""
     count = len(known.paths())
     if not count:
         return Finding("references", WARN, reason("references.none", system=system))
@@ -128,7 +127,6 @@ def of_references(system: str, known: References) -> Finding:
 
 
 def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
-    """Return which stacks have no golden build."""
     if without := [stack for stack in stacks if stack not in pinned]:
         return Finding("golden builds", WARN, reason("doctor.no-golden", stacks=without))
     return Finding("golden builds", OK, ", ".join(stacks))

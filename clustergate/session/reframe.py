@@ -50,7 +50,6 @@ class Call:
 
     @property
     def log(self) -> Path:
-        """The file that keeps what ReFrame prints."""
         return self.report.with_suffix(".out")
 
 
@@ -109,7 +108,6 @@ def with_stacks(stacks: Iterable[str]) -> list[str]:
 
 
 def with_checks(names: Iterable[str]) -> list[str]:
-    """Return the options that run these checks."""
     return [rf"--name=^{name}\b" for name in names]
 
 

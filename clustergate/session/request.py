@@ -43,7 +43,6 @@ class Request:
 
 
 def write_request(request: Request, run_id: str) -> None:
-    """Keep what a run is asked for."""
     content = {**dataclasses.asdict(request), "mode": request.mode.name, "site": str(request.site)}
     content["by"] = store.user_name()
     store.write_json(store.run_folder(run_id) / ASKED, content)

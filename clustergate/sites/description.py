@@ -142,7 +142,6 @@ class Partition:
 
     @classmethod
     def of(cls, said: Mapping[str, Any], system: str = "") -> Partition:
-        """Return the partition that ReFrame's form says."""
         keys = dict(said)
         extras = dict(keys.pop("extras", {}))
         stated = {name: extras.pop(name) for name in _SCHEMA_OF if name in extras}
@@ -180,7 +179,6 @@ class Partition:
 
     @property
     def stacks(self) -> Sequence[str]:
-        """The names of its stacks."""
         return self.environs or ()
 
     @property
@@ -233,7 +231,6 @@ class Stack:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Stack:
-        """Return the stack that ReFrame's form says."""
         extras, keys = dict(said["extras"]), dict(said)
         name, provider = keys.pop("name"), extras.pop("provider")
         settings, pmi = extras.pop(provider, {}), extras.pop("pmi", "")
@@ -245,7 +242,6 @@ class Stack:
         return cls(name, provider, settings, pmi, waived, {**keys, **further})
 
     def as_reframe(self) -> dict[str, Any]:
-        """Return the stack as an environment of ReFrame's."""
         further = dict(self.reframe)
         extras = {"provider": self.provider, **further.pop("extras", {})}
         stated = {"pmi": self.pmi, "waived": self.waived, self.provider: self.settings}
@@ -258,7 +254,6 @@ class Stack:
 
     @property
     def request(self) -> StackRequest:
-        """What its provider is asked for."""
         return StackRequest(self.name, self.provider, self.settings)
 
     @property
@@ -319,7 +314,6 @@ class Site:
         return [stack for stack in self.stacks if not names or stack.name in names]
 
     def partitions_with(self, stacks: Sequence[Stack]) -> list[Partition]:
-        """Return the partitions with none but these stacks."""
         return [replace(p, environs=_in_order(stacks, p.stacks)) for p in self.partitions]
 
 

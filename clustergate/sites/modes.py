@@ -51,7 +51,6 @@ class Mode:
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The checks that it runs."""
         for_operators = (c.name for c in every_check().values() if BENCHMARK_TAG in c.tags)
         return self.only or tuple(for_operators)
 

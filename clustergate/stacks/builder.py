@@ -70,7 +70,6 @@ class _Choice:
     reason: str = ""
 
     def has(self, source: Source) -> bool:
-        """Tell whether it is compiled from an archive."""
         return isinstance(self.recipe, Compiled) and self.recipe.source == source
 
 

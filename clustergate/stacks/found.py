@@ -35,7 +35,6 @@ class Found:
 
     @property
     def settings(self) -> dict[str, str | list[str]]:
-        """What the provider is told of it."""
         return {"load": [*self.load], **({"spack": self.spack} if self.spack else {})}
 
 

@@ -92,7 +92,6 @@ class Manifest:
 
 
 def manifest_path(state: Path, stack: str) -> Path:
-    """Return where the manifest of a stack lies."""
     return state / "manifests" / f"{stack}.json"
 
 
@@ -105,12 +104,10 @@ def write_manifest(state: Path, manifest: Manifest) -> Path:
 
 
 def write_manifest_file(path: Path, manifest: Manifest) -> None:
-    """Write a manifest wherever it is to lie."""
     write_whole(path, as_text(manifest))
 
 
 def as_text(manifest: Manifest) -> str:
-    """Return a manifest as JSON."""
     return json.dumps({"schema": SCHEMA, **dataclasses.asdict(manifest)}, indent=2) + "\n"
 
 

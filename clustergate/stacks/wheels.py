@@ -51,12 +51,10 @@ class WheelStack:
 
     @property
     def name(self) -> str:
-        """Return the name of the stack."""
         return self.mpi.wheel
 
     @property
     def requirements(self) -> str:
-        """Return the file that pins its wheels."""
         return f"{self.name}.txt"
 
 

@@ -91,7 +91,6 @@ class Contest:
 
     @property
     def count(self) -> int:
-        """The number of rounds."""
         return len(self._rounds)
 
     def add(self, gflops: Mapping[Configuration, Sequence[float]]) -> None:

@@ -184,7 +184,6 @@ class _Clock:
         return predict_hpl_seconds(n, self.gflops) + self.seconds_per_element * n * n
 
     def seconds(self, configurations: Sequence[Configuration], n: int, rounds: int) -> float:
-        """Return the time of a request."""
         groups = len(batches(configurations))
         launches = 1 if groups == 1 else groups * rounds
         solves = len(configurations) * rounds

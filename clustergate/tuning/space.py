@@ -122,7 +122,6 @@ class Choice:
     matters: Callable[[Configuration], bool] = _always
 
     def value(self, configuration: Configuration) -> tuple[Any, ...]:
-        """Return what a configuration has chosen."""
         return tuple(getattr(configuration, name) for name in self.fields)
 
     def label(self, configuration: Configuration) -> str:
@@ -130,7 +129,6 @@ class Choice:
         return self.name_value(*self.value(configuration))
 
     def with_value(self, configuration: Configuration, value: Sequence[Any]) -> Configuration:
-        """Return the configuration with another value of this choice."""
         return replace(configuration, **dict(zip(self.fields, value, strict=True)))
 
     def variants(self, configuration: Configuration) -> list[Configuration]:
@@ -300,7 +298,6 @@ class Batch:
 
     @property
     def most_rounds(self) -> int:
-        """The rounds that one input can hold."""
         return HPL_MAX_VALUES // len(self.grids)
 
     def hpl_input(self, n: int, rounds: int) -> HplInput:

@@ -87,7 +87,6 @@ class Reason:
 
 
 def reason(code: str, /, **facts: Given) -> Reason:
-    """Return a reason of the catalog with its facts."""
     return Reason(code, {name: _fact(given) for name, given in facts.items()})
 
 
@@ -105,7 +104,6 @@ def in_words(sentence: str) -> Reason:
 
 
 def sentence_of(reasons: Iterable[Reason]) -> str:
-    """Return several reasons as one sentence."""
     return "; ".join(map(str, reasons))
 
 

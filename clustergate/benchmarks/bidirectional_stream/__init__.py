@@ -10,7 +10,6 @@ _BOTH_DIRECTIONS = Messages(2, 2, 2, pairs=True)
 
 
 def limits(one: Measurement) -> tuple[Limit, ...]:
-    """Limit a figure."""
     counted = one.sample.metric == "bandwidth_mb_s"
     return limits_of_any(one, message_limits(one, _BOTH_DIRECTIONS) if counted else ())
 

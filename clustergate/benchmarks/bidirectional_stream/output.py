@@ -16,7 +16,6 @@ from clustergate.model import Row
 def parse_bidirectional_stream(
     lines: Sequence[Line], processes: int, expect: KernelExpectation
 ) -> Iterator[Row]:
-    """Yield the rows of bidirectional_stream."""
     for line in lines:
         require_kind(line, "bidirectional_stream")
         size, messages = line.integer("bytes", least=1), line.integer("messages", least=1)

@@ -23,7 +23,6 @@ CALLS = ("isend", "irecv")
 def parse_host_overhead(
     lines: Sequence[Line], processes: int, expect: KernelExpectation
 ) -> Iterator[Row]:
-    """Yield the rows of host_overhead."""
     trials: dict[tuple[str, int], list[Line]] = {}
     for line in lines:
         require_kind(line, "host_overhead")

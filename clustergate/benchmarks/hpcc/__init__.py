@@ -73,7 +73,6 @@ _RATE_OF_TIME: Mapping[str, tuple[str, str, Callable[[int], float]]] = {
 
 
 def limits(one: Measurement) -> tuple[Limit, ...]:
-    """Return the limits of a figure of HPCC."""
     metric = one.sample.metric
     if metric in _RATE_OF_TIME:
         name, unit, work = _RATE_OF_TIME[metric]

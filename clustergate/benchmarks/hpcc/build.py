@@ -49,7 +49,6 @@ def include_options(top: Path) -> list[str]:
 
 
 def commands(work: Workplace) -> Iterable[Command]:
-    """Yield the one program of HPCC."""
     files = [*c_files(work.top, FOLDERS), str(SELECTION)]
     options = [*blas_options(work), *include_options(work.top)]
     libraries = ["-Wl,--wrap=HPCC_Init", *work.blas.link_options()]

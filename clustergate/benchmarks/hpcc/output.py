@@ -454,7 +454,6 @@ class _Run:
         self._summary: dict[str, tuple[str, int]] = {}
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows of the whole text."""
         text = self._text
         finished = False
         for line in text:

@@ -17,7 +17,6 @@ HPCCG = Source(
 
 
 def commands(work: Workplace) -> Iterable[Command]:
-    """Yield the one program of HPCCG."""
     files = [str(path) for path in sorted(work.top.glob("*.cpp"))]
     yield mpicc(work.bin / PROGRAM, files, ["-DUSING_MPI"], what="HPCCG", wrapper="mpicxx")
 

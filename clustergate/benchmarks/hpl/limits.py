@@ -12,7 +12,6 @@ from clustergate.model import Limit
 
 
 def limits(one: Measurement) -> tuple[Limit, ...]:
-    """Return the limits of a figure of HPL."""
     rate = one.sample.metric == "performance_gflops"
     return limits_of_any(one, of_solving(one) if rate else ())
 

@@ -36,7 +36,6 @@ _MESSAGES: Mapping[str, Messages] = {
 
 
 def limits(one: Measurement) -> tuple[Limit, ...]:
-    """Return the limits of a figure of IMB."""
     # The same names count another way in IMB-P2P, and IMB-RMA returns before anything moved.
     mpi1 = one.check == "ImbMpi1Check"
     name = re.sub("(Specific|Any)Source$", "", one.sample.benchmark)

@@ -55,7 +55,6 @@ class Columns:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What the columns of integers hold."""
         return (*("group",) * self.grouped, *("bytes",) * self.sized, "repetitions")
 
 

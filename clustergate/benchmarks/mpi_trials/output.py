@@ -63,7 +63,6 @@ def single_trials(
 def parse_mpi_trials(
     lines: Sequence[Line], processes: int, expect: KernelExpectation
 ) -> Iterator[Row]:
-    """Yield the rows of mpi_trials."""
     peers: dict[tuple[str, int], list[int]] = {}
     for line in lines:
         require_kind(line, "trials", expect.settings)

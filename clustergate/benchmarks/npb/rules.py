@@ -21,7 +21,6 @@ NPB_PROCESSES: Mapping[str, str] = {
 
 
 def is_allowed(benchmark: str, processes: int) -> bool:
-    """Tell whether a benchmark of NPB runs on so many processes."""
     if processes < 1:
         return False
     rule = NPB_PROCESSES[benchmark]

@@ -40,5 +40,4 @@ def stream_elements(
 
 
 def stream_measured() -> frozenset[tuple[str, int]]:
-    """Return what stream measures."""
     return frozenset((kernel, 0) for kernel in STREAM_KERNELS)

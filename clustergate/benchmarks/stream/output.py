@@ -25,7 +25,6 @@ _ARRAYS_TOUCHED: Mapping[str, int] = {"copy": 2, "scale": 2, "add": 3, "triad": 
 
 @kernel_parser("stream")
 def parse_stream(lines: Sequence[Line], processes: int, expect: KernelExpectation) -> Iterator[Row]:
-    """Yield the rows of stream."""
     for line in lines:
         require_kind(line, "stream", expect.settings)
         kernel = line.word("kernel", STREAM_KERNELS)

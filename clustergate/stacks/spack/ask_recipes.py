@@ -25,7 +25,6 @@ def is_here(name: str, key: str) -> bool:
 
 
 def ask_recipe(text: str, key: str) -> dict[str, Any]:
-    """Return what the recipe of one spec asks for."""
     spec = spack.spec.Spec(text)
     answer: dict[str, Any] = {"name": spec.name, "version": "", "needs": [], "sources": []}
     if is_here(spec.name, key):
@@ -93,7 +92,6 @@ def ask_all(wanted: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def mirrors(**kind: bool) -> list[str]:
-    """Return the addresses of the mirrors of a kind."""
     return [m.fetch_url for m in spack.mirrors.mirror.MirrorCollection(**kind).values()]
 
 

@@ -47,7 +47,6 @@ class Pin:
 
     @property
     def title(self) -> str:
-        """Return upstream's name of it."""
         return "Spack" if self.name == "spack" else "spack-packages"
 
     @property
@@ -56,7 +55,6 @@ class Pin:
         return f"CLUSTERGATE_{self.name.upper()}_FROM"
 
     def folder(self, state: Path) -> Path:
-        """Return where it lies in a state folder."""
         return state / "spack" / ("root" if self.name == "spack" else "packages")
 
 

@@ -70,7 +70,6 @@ class SpackRequest:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the composed environment."""
         return self.state / "spack" / "environments" / self.stack
 
     @property
@@ -80,7 +79,6 @@ class SpackRequest:
 
     @property
     def store(self) -> Path:
-        """Return where Spack installs to."""
         named = self.settings.store
         return Path(named).expanduser().absolute() if named else self.state / "spack" / "store"
 

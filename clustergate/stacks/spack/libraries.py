@@ -41,7 +41,6 @@ class MpiPackage:
 
     @property
     def usual_name(self) -> str:
-        """Return what a stack of it is called."""
         return self.wheel or self.package
 
     def pattern(self, version: str) -> str:

@@ -39,7 +39,6 @@ class SpackProgram:
     state: Path
 
     def environment(self, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Return the environment of a call."""
         clean = clean_environment(inherited).environment
         kept = {name: value for name, value in clean.items() if not name.startswith("SPACK_")}
         cache = self.state / "spack" / "user-cache"

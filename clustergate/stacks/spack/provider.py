@@ -140,7 +140,6 @@ def packages_of(request: SpackRequest) -> dict[str, str]:
 
 
 def _builds(request: SpackRequest) -> list[Build]:
-    """Return what Spack builds for a stack."""
     named = builds().items()
     wanted = [one for name, one in named if not one.on_request or name in request.applications]
     return [NODE_KERNELS, *(one for one in wanted if one.package)]

@@ -91,7 +91,6 @@ def environments(repository: Path | None = None) -> list[str]:
 
 
 def environment_file(settings: SpackSettings, repository: Path) -> Path:
-    """Return the environment of a stack as it is committed."""
     return repository / "environments" / settings.environment / "spack.yaml"
 
 
