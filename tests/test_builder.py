@@ -23,7 +23,7 @@ from clustergate.kernels import SOURCES
 from clustergate.model import ClustergateError
 from clustergate.stacks import builder as building
 from clustergate.stacks import compilation, prefixes, sources, wheels
-from clustergate.stacks.builder import Builder, Toolchain
+from clustergate.stacks.builder import Builder, SetUp, Toolchain
 from clustergate.stacks.compilation import Objects
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Blas, Manifest, Program
@@ -91,7 +91,7 @@ def made(state, names, applications=(), said=None, **toolchain):
     tools = Toolchain(state / "mpi", wrappers, blas, TOOLS, **{"mpich_abi": True, **toolchain})
     say = (lambda sentence: None) if said is None else said.append
     chosen = {name: one for name, one in registry.builds().items() if name in names}
-    return Builder("mpich", state, tools, say, applications=applications).make(chosen)
+    return Builder(SetUp("mpich", state, say, applications=applications), tools).make(chosen)
 
 
 def programs_of(*arguments, **settings):
@@ -231,7 +231,7 @@ def test_what_could_not_be_fetched_is_asked_for_again_on_request_alone(state, mo
     assert programs_of(state, ["hpccg"]) == first
     assert asked == ["hpccg"]
     tools = Toolchain(state, state, BlasLinkage(state, state), TOOLS)
-    again = Builder("mpich", state, tools, print, refresh=True, applications=["hpccg"])
+    again = Builder(SetUp("mpich", state, print, refresh=True, applications=["hpccg"]), tools)
     again.make({"hpccg": registry.builds()["hpccg"]})
     assert asked == ["hpccg", "hpccg"]
 
@@ -240,7 +240,9 @@ def test_an_archive_with_another_checksum_is_refused(state, tmp_path):
     (tmp_path / HPCCG.file_name).write_bytes(b"another archive")
     tools = Toolchain(tmp_path, tmp_path, BlasLinkage(tmp_path, tmp_path), TOOLS)
     hpccg = {"hpccg": registry.builds()["hpccg"]}
-    builder = Builder("mpich", state, tools, print, [tmp_path], applications=["hpccg"])
+    builder = Builder(
+        SetUp("mpich", state, print, source_folders=[tmp_path], applications=["hpccg"]), tools
+    )
     told = builder.make(hpccg)[0]["test_HPCCG"].unavailable
     assert "the checksum" in told
     assert "refused; remove it" in told
@@ -310,7 +312,7 @@ def test_a_sites_own_source_is_compiled_beside_what_spack_builds(state, own_benc
         build_key="k",
     )
     monkeypatch.setattr(spack, "_read_finished", lambda order: built)
-    manifest = spack.provide("spack-openmpi", state, say=print)
+    manifest = spack.provide(SetUp("spack-openmpi", state, print))
     assert manifest.build_key == "k"
     assert manifest.programs["xhpl"] == Program("xhpl")
     assert subprocess.run([manifest.programs["halo"].path], check=False).returncode == 7

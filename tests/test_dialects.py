@@ -2,7 +2,6 @@ import pytest
 
 from clustergate.launching.dialects import (
     Layout,
-    LayoutError,
     Way,
     hostfile_dialect,
     launch_options,
@@ -11,6 +10,7 @@ from clustergate.launching.dialects import (
     srun_options,
 )
 from clustergate.launching.hostfiles import DIALECTS
+from clustergate.model import ClustergateError
 
 
 def test_hydra_is_told_ranks_per_node_and_cores():
@@ -118,7 +118,7 @@ def test_the_last_node_has_what_is_left():
 
 
 def test_an_unknown_dialect_lists_the_known_ones():
-    with pytest.raises(LayoutError, match="known: hydra, intel-hydra, mpirun_rsh, mvapich2"):
+    with pytest.raises(ClustergateError, match="known: hydra, intel-hydra, mpirun_rsh, mvapich2"):
         launch_options("ibrun", Layout(ranks=2, ranks_per_node=2))
 
 
@@ -127,7 +127,7 @@ def test_an_unknown_dialect_lists_the_known_ones():
     [(0, 1, "at least 1"), (2, 0, "at least 1")],
 )
 def test_a_layout_that_cannot_be_is_refused(ranks, per_node, message):
-    with pytest.raises(LayoutError, match=message):
+    with pytest.raises(ClustergateError, match=message):
         Layout(ranks=ranks, ranks_per_node=per_node)
 
 

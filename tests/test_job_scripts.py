@@ -11,7 +11,8 @@ from reframe.core.runtime import runtime, temp_runtime
 from reframe.core.schedulers import Job
 
 from clustergate.cli.dry_run import complaints
-from clustergate.launching.dialects import Layout, LayoutError, srun_options
+from clustergate.launching.dialects import Layout, srun_options
+from clustergate.model import ClustergateError
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.shape import Shape
 from tests.described_partitions import described
@@ -61,7 +62,7 @@ def test_a_job_asks_for_the_nodes_that_its_ranks_lie_on(
     shape = Shape(cores, nodes)
     try:
         layout = laid_out(ranks, placement, cores_per_rank, described("s:p", shape))
-    except LayoutError:
+    except ClustergateError:
         assert not shape.holds(ranks, placement, cores_per_rank)
         return
     held = layout.ranks_on([f"n{i}" for i in range(layout.nodes)])

@@ -16,9 +16,10 @@ from reframe.core.schedulers import Job
 from reframe.core.schedulers.local import LocalJobScheduler
 
 from clustergate.launching import launchers
-from clustergate.launching.dialects import Layout, LayoutError
+from clustergate.launching.dialects import Layout
 from clustergate.launching.hostfiles import HostfileError, parse_hostfile
 from clustergate.launching.launchers import first_node_script
+from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
@@ -57,7 +58,7 @@ def test_mpirun_rsh_lies_beside_the_stacks_launcher_and_starts_no_other_stack(tm
     assert "A=1" in words
     assert launcher.hostfile_of_allocation() == "mpirun_rsh"
     other = configured("clustergate-mpirun-rsh", "openmpi", Layout(2, 1), tmp_path)
-    with pytest.raises(LayoutError, match="mpirun_rsh starts MVAPICH2 only, not A"):
+    with pytest.raises(ClustergateError, match="mpirun_rsh starts MVAPICH2 only, not A"):
         other.launch({})
 
 
@@ -77,7 +78,7 @@ def test_over_ssh_the_first_usable_nodes_are_taken(tmp_path, dialect, text):
 def test_over_ssh_there_must_be_enough_nodes(tmp_path):
     with pytest.raises(HostfileError, match="4 nodes with 1 slot each requested, but only 3 of 4"):
         configured("clustergate-ssh", "hydra", Layout(4, 1), tmp_path, NODES)
-    with pytest.raises(LayoutError, match="needs the hostfile of the system"):
+    with pytest.raises(ClustergateError, match="needs the hostfile of the system"):
         configured("clustergate-ssh", "hydra", Layout(4, 1), tmp_path)
 
 

@@ -11,6 +11,7 @@ from clustergate import cli
 from clustergate.model import ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.stacks import StackRequest, found, modules, planned, suggestion
+from clustergate.stacks.builder import SetUp
 from clustergate.stacks.spack.libraries import mpi_of_answer, mpi_of_module
 
 INITS = {
@@ -148,7 +149,7 @@ def test_what_a_wrapper_says_is_told_wherever_it_says_it(tree: Path, tmp_path: P
 def test_a_module_without_mpi_is_refused(tree: Path, tmp_path: Path) -> None:
     settings = {"load": ["openmpi/3.1.0"]}
     with pytest.raises(ClustergateError, match="puts no mpicc on PATH"):
-        modules.provide("old", tmp_path / "state", (), settings, say=print)
+        modules.provide(SetUp("old", tmp_path / "state", print, settings))
 
 
 def test_a_scan_finds_modules(

@@ -6,12 +6,13 @@ import pytest
 import yaml
 
 from clustergate.model import ClustergateError
+from clustergate.stacks.builder import SetUp
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import provider
 from clustergate.stacks.spack.composition import OWN_SCOPE, compose, read_spack_request
 from clustergate.stacks.spack.externals import External
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, mpi_of, package_name, pinned_version
-from clustergate.stacks.spack.program import SpackMissing, find_spack
+from clustergate.stacks.spack.program import find_spack
 from clustergate.stacks.spack.provider import lacks, provide
 from clustergate.stacks.spack.settings import spack_repo
 from clustergate.stacks.spack.sources import archive_ending, mirror_of, mirrored_name
@@ -162,16 +163,16 @@ def test_a_spack_is_looked_for_from_the_named_to_the_bootstrapped(tmp_path):
 
 def test_without_spack_it_is_said_how_to_get_one(tmp_path):
     with pytest.raises(
-        SpackMissing, match=r"no Spack here .*clustergate bootstrap.*PROVIDER=wheels"
+        ClustergateError, match=r"no Spack here .*clustergate bootstrap.*PROVIDER=wheels"
     ):
         find_spack(tmp_path, "", {"PATH": str(tmp_path)})
 
 
 def test_an_old_spack_and_a_named_folder_that_is_none_are_refused(tmp_path):
     old = spack_tree(tmp_path / "old", "0.23.1")
-    with pytest.raises(SpackMissing, match=r"named by SPACK_ROOT, is 0\.23\.1; 1\.1 or later"):
+    with pytest.raises(ClustergateError, match=r"named by SPACK_ROOT, is 0\.23\.1; 1\.1 or later"):
         find_spack(tmp_path, "", {"SPACK_ROOT": str(old)})
-    with pytest.raises(SpackMissing, match="named by the site config, is not a Spack"):
+    with pytest.raises(ClustergateError, match="named by the site config, is not a Spack"):
         find_spack(tmp_path, str(tmp_path), {"SPACK_ROOT": str(old)})
 
 
@@ -183,7 +184,7 @@ def test_a_store_with_too_long_a_path_is_told_before_anything_is_built(tmp_path,
     with pytest.raises(
         ClustergateError, match="cannot install into one of more than 117; name a sh"
     ):
-        provide("spack-openmpi", tmp_path, settings={"store": str(store)}, say=print)
+        provide(SetUp("spack-openmpi", tmp_path, print, {"store": str(store)}))
     assert not store.exists()
 
 
@@ -192,11 +193,11 @@ def test_a_path_with_a_space_is_refused_in_the_first_second(tmp_path, monkeypatc
     for name in ("SPACK_ROOT", "PATH"):
         monkeypatch.setenv(name, "")
     with pytest.raises(ClustergateError, match=r"cannot build below a path with a space \(.*a b"):
-        lacks("spack-openmpi", tmp_path / "a b", settings={"externals": "wheels"}, say=print)
+        lacks(SetUp("spack-openmpi", tmp_path / "a b", print, {"externals": "wheels"}))
     with pytest.raises(
         ClustergateError, match=r"with a space \(/sto re\); put the suite into another folder"
     ):
-        lacks("spack-openmpi", tmp_path, settings={"store": "/sto re"}, say=print)
+        lacks(SetUp("spack-openmpi", tmp_path, print, {"store": "/sto re"}))
 
 
 def test_a_store_that_cannot_be_written_is_told_before_anything_is_built(tmp_path, monkeypatch):
@@ -205,7 +206,7 @@ def test_a_store_that_cannot_be_written_is_told_before_anything_is_built(tmp_pat
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     with pytest.raises(ClustergateError, match="store is not writable, so nothing is built"):
-        provide("spack-openmpi", tmp_path, settings={"store": str(tmp_path / "store")}, say=print)
+        provide(SetUp("spack-openmpi", tmp_path, print, {"store": str(tmp_path / "store")}))
     assert not (tmp_path / "store").exists()
     assert not (tmp_path / "spack" / "packages").exists()
 

@@ -19,7 +19,7 @@ from clustergate.stacks.manifest import Manifest, manifest_path
 from clustergate.stacks.spack import provider, recipes
 from clustergate.stacks.spack.composition import builtin, compose, read_spack_request
 from clustergate.stacks.spack.locks import host
-from clustergate.stacks.spack.program import SpackMissing, find_spack
+from clustergate.stacks.spack.program import find_spack
 
 pytestmark = pytest.mark.spack
 
@@ -32,7 +32,7 @@ def built() -> Manifest:
     """Return a stack that Spack has built on the wheels, in the clone's own state."""
     try:
         find_spack(state_dir())
-    except SpackMissing as missing:
+    except ClustergateError as missing:
         pytest.skip(str(missing))
     try:
         return provide(StackRequest(STACK, "spack", SETTINGS), state_dir(), say=print)
@@ -140,7 +140,7 @@ def test_what_a_build_cache_in_a_folder_has_is_not_compiled(
 def test_recipes_tell_what_they_need_before_anything_is_concretized() -> None:
     try:
         spack = find_spack(state_dir())
-    except SpackMissing as missing:
+    except ClustergateError as missing:
         pytest.skip(str(missing))
     if not builtin(state_dir()).is_dir():
         pytest.skip("the recipes are not here; `ci/bootstrap` brings them")

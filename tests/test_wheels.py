@@ -7,7 +7,7 @@ import pytest
 from clustergate.benchmarks.build import BlasLinkage, Build, own_programs
 from clustergate.launching.plan import preloading
 from clustergate.stacks import prefixes, wheels
-from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
+from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
 from clustergate.stacks.compilation import plain_wrapper
 
 
@@ -79,7 +79,7 @@ def test_a_prefix_with_a_space_is_compiled_with_and_found_again(prefix, state, t
     blas = BlasLinkage(tmp_path, tmp_path)
     tools = Toolchain(prefix, wrappers_of("mpich", prefix, state), blas, ())
     own = {"own": Build(("main",), (own_programs(tmp_path, ("main",)),))}
-    main = Builder("mpich", state, tools, lambda sentence: None).make(own)[0]["main"]
+    main = Builder(SetUp("mpich", state, lambda sentence: None), tools).make(own)[0]["main"]
     assert subprocess.run([main.path], check=False).returncode == 7
 
 

@@ -13,10 +13,6 @@ from clustergate.model import ClustergateError
 _Entry = TypeVar("_Entry")
 
 
-class LayoutError(ClustergateError):
-    """A launch is impossible as requested."""
-
-
 @dataclass(frozen=True)
 class Layout:
     """What a launch is to look like.
@@ -34,7 +30,7 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("ranks", "ranks_per_node", "cores_per_rank"):
             if (value := getattr(self, name)) < 1:
-                raise LayoutError("input.too-small", name=name, least=1, value=value)
+                raise ClustergateError("input.too-small", name=name, least=1, value=value)
 
     @property
     def nodes(self) -> int:
@@ -159,7 +155,7 @@ _BOUND_BY_SRUN: Mapping[str, Mapping[str, str]] = {
 def launch_options(dialect: str, layout: Layout, way: Way = HERE) -> list[str]:
     """Return the options that make a launcher of this dialect start ``layout``.
 
-    Raises :class:`LayoutError` for a dialect nobody knows.
+    Raises :class:`ClustergateError` for a dialect nobody knows.
     """
     return _known(_OPTIONS, dialect)(layout, way)
 
@@ -168,7 +164,7 @@ def hostfile_dialect(dialect: str) -> str:
     """Return how a launcher of this dialect wants its hostfile written.
 
     The names are those of :data:`clustergate.launching.hostfiles.DIALECTS`. Raises
-    :class:`LayoutError` for a dialect nobody knows.
+    :class:`ClustergateError` for a dialect nobody knows.
     """
     _known(_OPTIONS, dialect)
     return dialect if dialect in ("mpirun_rsh", "openmpi") else "hydra"
@@ -178,7 +174,7 @@ def srun_options(dialect: str, layout: Layout, pmi: str = "") -> list[str]:
     """Return the options that make Slurm's srun start ``layout`` in an allocation.
 
     ``pmi`` is the site's word for the process manager interface, where the usual one of the stack
-    will not do. Raises :class:`LayoutError` for a dialect nobody knows.
+    will not do. Raises :class:`ClustergateError` for a dialect nobody knows.
     """
     return [
         f"--mpi={pmi or _known(_PMI, dialect)}",
@@ -233,4 +229,4 @@ def _known(table: Mapping[str, _Entry], dialect: str) -> _Entry:
         return table[dialect]
     except KeyError:
         facts = {"kind": "launcher dialect", "name": dialect}
-        raise LayoutError("input.unknown-name", **facts, known=sorted(table)) from None
+        raise ClustergateError("input.unknown-name", **facts, known=sorted(table)) from None

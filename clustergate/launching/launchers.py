@@ -22,7 +22,6 @@ from reframe.core.schedulers.local import LocalJobScheduler
 
 from clustergate.launching.dialects import (
     Layout,
-    LayoutError,
     Way,
     hostfile_dialect,
     launch_options,
@@ -31,6 +30,7 @@ from clustergate.launching.dialects import (
     srun_options,
 )
 from clustergate.launching.hostfiles import Hostfile, render
+from clustergate.model import ClustergateError
 from clustergate.stacks.manifest import Manifest
 
 _FIRST_NODE = "on-first-node.sh"
@@ -188,7 +188,7 @@ class RshLauncher(StackLauncher):
         """Return the words that start the ranks on the nodes that the driver finds."""
         manifest, layout = self.configured
         if manifest.dialect != "mvapich2":
-            raise LayoutError("layout.mvapich-only", mpi=manifest.mpi_name)
+            raise ClustergateError("layout.mvapich-only", mpi=manifest.mpi_name)
         way = Way(str(self.hostfile(self.hostfile_of_allocation())), exports)
         program = PurePath(manifest.launcher).with_name("mpirun_rsh")
         return [str(program), *launch_options("mpirun_rsh", layout, way)]
@@ -212,7 +212,7 @@ class SshLauncher(StackLauncher):
     def find_hosts(self, nodes: Hostfile | None) -> None:
         """Take the first nodes of the hostfile that are usable."""
         if nodes is None:
-            raise LayoutError("layout.no-hostfile")
+            raise ClustergateError("layout.no-hostfile")
         manifest, layout = self.configured
         chosen = nodes.first(layout.nodes, layout.ranks_per_node * layout.cores_per_rank)
         self.hosts = tuple(node.name for node in chosen)

@@ -8,7 +8,6 @@ ReFrame's own schema with what the suite reads of ``extras``. Pure but for readi
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import importlib.util
 import re
@@ -29,6 +28,7 @@ from clustergate.schedulers.wishes import partition_of_access
 from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackRequest, suggestion
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
+from clustergate.wording.notation import nearest
 from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
@@ -567,22 +567,18 @@ def _require_known_extras(said: Mapping[str, Any], source: Source) -> None:
         for key in sorted(extras.keys() - known, key=str):
             at = source.line_of(str(key), name)
             facts = {"key": key, "kind": kind, "name": name, "other_tests": OTHER_TESTS}
-            if meant := _near(str(key), known):
+            if meant := nearest(str(key), known, ALMOST):
                 where = f"{source.path}:{at}"
                 raise SiteError("site.mistyped-extra", at=where, meant=meant, **facts)
             unread = str(reason("site.unread-extra", **facts))
             warnings.warn_explicit(unread, SiteWarning, str(source.path), at)
 
 
-def _near(word: str, known: Iterable[str], cutoff: float = ALMOST) -> str:
-    return next(iter(difflib.get_close_matches(word, sorted(known), 1, cutoff)), "")
-
-
 def suggestion_for(error: str) -> str:
     """Return the field that Python's error of an argument meant, empty where none is near."""
     known = {one.name for kind in (Site, Partition, Stack) for one in fields(kind)}
     named = re.search(r"unexpected keyword argument '(\w+)'", error)
-    return _near(named[1], known, 0.6) if named else ""
+    return nearest(named[1], known) if named else ""
 
 
 def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) -> SiteError:
@@ -603,7 +599,7 @@ def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) 
         )
         key, by = next(missing)
         says = known.get(key, {}).get("description", "")
-        strange = _near(key, (str(word) for word in stated if word not in known), 0.6)
+        strange = nearest(key, (str(word) for word in stated if word not in known))
         facts = {
             "means": f" ({says})" * bool(says),
             "effect": f", without which {by!r} has no effect" * bool(by),
@@ -626,7 +622,7 @@ def _meant(key: str, known: Mapping[str, Any], owner: str) -> Reason:
     below = _mapping(known.get("extras")).get("properties", {})
     if key in below:
         return reason("site.key-of-extras", owner=owner, key=key)
-    if meant := _near(key, known, 0.6) or _near(key, below):
+    if meant := nearest(key, known) or nearest(key, below, ALMOST):
         return reason("site.mistyped-key", owner=owner, key=key, meant=meant)
     return reason("site.unknown-key", owner=owner, key=key, known=[*known] or ["none"])
 
@@ -707,7 +703,7 @@ def _require_stacks(
     known = [BUILTIN, *(environment["name"] for environment in environments)]
     for stack in partition.get("environs", ()):
         if stack not in known:
-            meant, name = _near(stack, known, 0.6), partition["name"]
+            meant, name = nearest(stack, known), partition["name"]
             facts = {"at": source.at("environs", name), "partition": name, "name": stack}
             code = "site.mistyped-stack" if meant else "site.undefined-stack"
             raise SiteError(code, meant=meant, known=known[1:], **facts)

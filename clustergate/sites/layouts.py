@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clustergate.launching.dialects import Layout, LayoutError
+from clustergate.launching.dialects import Layout
+from clustergate.model import ClustergateError
 from clustergate.sites.description import Partition
 
 
@@ -14,13 +15,13 @@ def laid_out(
 ) -> Layout:
     """Return how ranks lie on the nodes of a partition: packed, or one on each.
 
-    Raises :class:`LayoutError` for ranks that do not fit.
+    Raises :class:`ClustergateError` for ranks that do not fit.
     """
     shape = partition.shape
     fitting = shape.cores_per_node // cores_per_rank
     per_node = min(ranks, fitting) if placement == "packed" else 1
     if ranks < 1 or not shape.holds(ranks, placement, cores_per_rank):
-        raise LayoutError(
+        raise ClustergateError(
             "layout.does-not-fit",
             ranks=ranks,
             placement=placement,

@@ -5,7 +5,6 @@ A mode is a ReFrame mode of the same name; what it spends on a benchmark says th
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import itertools
@@ -19,6 +18,7 @@ from clustergate.benchmarks.registry import each_once, every_benchmark, every_ch
 from clustergate.model import METRICS, CaseId, ClustergateError
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
+from clustergate.wording.notation import nearest
 
 # Packages beside this one add modes by entry points of this group.
 ADDED_MODES = "clustergate.modes"
@@ -126,7 +126,8 @@ def _require_metrics(benchmark: Benchmark, check: Check) -> None:
     for name in itertools.chain(*check.judged.values()):
         _, _, metric = name.partition(".")
         if metric and metric not in known:
-            near = difflib.get_close_matches(metric, known, 1) or sorted(benchmark.metrics)
+            meant = nearest(metric, known)
+            near = [meant] if meant else sorted(benchmark.metrics)
             raise ClustergateError(
                 "added.no-metric",
                 at=_line_with(name, benchmark),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import modules, wheels
-from clustergate.stacks.lacking import Lack, broken_compiler
+from clustergate.stacks.builder import SetUp
+from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
 from clustergate.stacks.spack.settings import environments
+from clustergate.wording.notation import nearest
 
 
 class Provider(Protocol):
@@ -22,19 +23,11 @@ class Provider(Protocol):
     ``settings`` are the provider's own, of the site config.
     """
 
-    def provide(
-        self,
-        stack: str,
-        state: Path,
-        source_folders: Sequence[Path],
-        settings: Mapping[str, Any],
-        /,
-        *,
-        say: Say,
-        refresh: bool,
-        applications: Sequence[str],
-    ) -> Manifest:
+    def provide(self, set_up: SetUp, /) -> Manifest:
         """Put a stack and its benchmarks on disk; see :func:`provide`."""
+
+    def lacks(self, set_up: SetUp, /) -> list[Lack]:
+        """Return in seconds what is not here; see :func:`lacks`."""
 
     def planned(self, stack: str, settings: Mapping[str, Any], /) -> Manifest:
         """Return the manifest that a stack would have; see :func:`planned`."""
@@ -64,12 +57,10 @@ def provide(
     ``applications`` are wanted too; those that Spack builds are a setting. Raises a
     :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
     """
-    manifest = PROVIDERS[request.provider].provide(
-        *(request.stack, state, named_folders(), request.settings),
-        say=say,
-        refresh=refresh,
-        applications=applications,
+    set_up = SetUp(
+        request.stack, state, say, request.settings, named_folders(), refresh, applications
     )
+    manifest = PROVIDERS[request.provider].provide(set_up)
     write_manifest(state, manifest)
     return manifest
 
@@ -80,10 +71,8 @@ def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: Non
         raise ClustergateError(
             "path.separators", path=state, separators=" and ".join(sorted(separators))
         )
-    if request.provider == "spack":
-        return spack.lacks(request.stack, state, named_folders(), request.settings, say=say)
-    # The others need what compiles alone; what cannot be loaded is told by ``provide``.
-    return list(broken_compiler())
+    set_up = SetUp(request.stack, state, say, request.settings, named_folders())
+    return PROVIDERS[request.provider].lacks(set_up)
 
 
 def planned(request: StackRequest) -> Manifest:
@@ -103,5 +92,5 @@ def suggestion(name: str, known: Sequence[str]) -> str:
         return f'; it comes as wheels: add stack("{bare}") to the site config'
     if bare in environments():
         return f'; Spack builds it: add stack("spack-{bare}", provider="spack") to the site config'
-    near = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(name, known)
+    return f"; did you mean {near!r}?" if near else ""

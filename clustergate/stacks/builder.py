@@ -33,6 +33,28 @@ from clustergate.stacks.sources import SourceUnavailable
 
 
 @dataclass(frozen=True)
+class SetUp:
+    """A stack to be put on disk in the folder ``state``, by the settings of its provider.
+
+    ``source_folders`` hold archives. ``refresh`` asks the network again for sources that were
+    unavailable the last time, ``applications`` name the benchmarks that are wanted of those on
+    request.
+    """
+
+    stack: str
+    state: Path
+    say: Say
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    source_folders: Sequence[Path] = ()
+    refresh: bool = False
+    applications: Sequence[str] = ()
+
+    def saying(self, title: str) -> SetUp:
+        """Return it with what it says begun by a title."""
+        return dataclasses.replace(self, say=lambda sentence: self.say(f"{title}: {sentence}"))
+
+
+@dataclass(frozen=True)
 class Toolchain:
     """What programs of a stack are compiled with.
 
@@ -75,19 +97,10 @@ class _Choice:
 
 @dataclass(frozen=True)
 class Builder:
-    """Makes what one stack lacks; the stack's lock is held by the caller.
+    """Makes what one stack lacks; the stack's lock is held by the caller."""
 
-    ``applications`` name the benchmarks that are wanted of those on request. ``refresh`` asks the
-    network again for sources that were unavailable the last time.
-    """
-
-    stack: str
-    state: Path
+    set_up: SetUp
     toolchain: Toolchain
-    say: Say
-    source_folders: Sequence[Path] = ()
-    refresh: bool = False
-    applications: Sequence[str] = ()
 
     def make(self, builds: Mapping[str, Build]) -> tuple[dict[str, Program], dict[str, Path]]:
         """Put the programs on disk, or say of each why it is not there.
@@ -133,11 +146,11 @@ class Builder:
     def _take(self, name: str, build: Build, recipe: Recipe) -> _Choice:
         """Bring what a recipe takes from elsewhere; raises LackError or SourceUnavailable."""
         choice = _Choice(build, recipe)
-        asked = not build.on_request or name in self.applications
+        asked = not build.on_request or name in self.set_up.applications
         if isinstance(recipe, Wheel):
-            if not asked and not prefixes.prefix_of(recipe.pins, self.state).is_dir():
+            if not asked and not prefixes.prefix_of(recipe.pins, self.set_up.state).is_dir():
                 raise LackError("program.wheel", megabytes=recipe.megabytes, application=name)
-            prefix = prefixes.install_prefix(recipe.pins, self.state, self.say)
+            prefix = prefixes.install_prefix(recipe.pins, self.set_up.state, self.set_up.say)
             return dataclasses.replace(choice, prefix=prefix)
         if missing := missing_tools(recipe.tools):
             raise LackError("stack.lacks", lacks=sentence_of(missing))
@@ -153,15 +166,15 @@ class Builder:
 
     def _archive(self, source: Source) -> Path:
         """Return an archive; what could not be fetched the last time is not asked for again."""
-        if there := sources.local_copy(source, self._cache, self.source_folders):
+        if there := sources.local_copy(source, self._cache, self.set_up.source_folders):
             return there
-        if not self.refresh and (why := sources.last_failure(source, self._cache)):
+        if not self.set_up.refresh and (why := sources.last_failure(source, self._cache)):
             raise SourceUnavailable("source.known-unavailable", sentence=why)
-        return sources.obtain(source, self._cache, say=self.say)
+        return sources.obtain(source, self._cache, say=self.set_up.say)
 
     @property
     def _cache(self) -> Path:
-        return self.state / "cache" / "sources"
+        return self.set_up.state / "cache" / "sources"
 
     def _folder(self, unit: str, members: Sequence[_Choice]) -> Path:
         """Return where a build lies, or would lie; its key says all that it depends on."""
@@ -175,19 +188,25 @@ class Builder:
             elif isinstance(recipe, Compiled) and recipe.compiler and one.recipe == recipe:
                 beside.append(compilation.compiler_identity(recipe.compiler))
         own = [file for _, one in recipes if isinstance(one, Compiled) for file in one.files]
-        ingredients = [self.stack, unit, *self.toolchain.key, *sorted(filter(None, words)), *beside]
+        ingredients = [
+            self.set_up.stack,
+            unit,
+            *self.toolchain.key,
+            *sorted(filter(None, words)),
+            *beside,
+        ]
         key = compilation.build_key(ingredients, list(dict.fromkeys(own)))
-        return self.state / "builds" / f"{self.stack}-{unit}-{key}"
+        return self.set_up.state / "builds" / f"{self.set_up.stack}-{unit}-{key}"
 
     def _unit(self, unit: str, members: Sequence[_Choice]) -> Path:
         """Return the folder of a build, made if it is missing: whole, or not at all."""
-        builds = self.state / "builds"
+        builds = self.set_up.state / "builds"
         finished = self._folder(unit, members)
         if finished.is_dir() or not any(_leaves_files(one.recipe) for one in members):
             return finished
-        log = builds / f"{self.stack}-{unit}.log"
+        log = builds / f"{self.set_up.stack}-{unit}.log"
         log.unlink(missing_ok=True)
-        with scratch_beside(builds / f"{self.stack}-{unit}") as scratch:
+        with scratch_beside(builds / f"{self.set_up.stack}-{unit}") as scratch:
             target = scratch / "build"
             for folder in ("bin", "lib"):
                 (target / folder).mkdir(parents=True)
@@ -208,7 +227,7 @@ class Builder:
         work = Workplace(top, target / "bin", target / "lib", self.toolchain.blas)
         for command in choice.recipe.commands(work):
             if command.what:
-                self.say(f"compiling {command.what}")
+                self.set_up.say(f"compiling {command.what}")
             for path, text in command.files.items():
                 path.write_text(text, encoding="utf-8")
             words = list(command.words)
@@ -217,7 +236,7 @@ class Builder:
                 words[0] = str(self.toolchain.wrappers / words[0])
             environment = _compiler_environment(self.toolchain)
             if command.sources:
-                cache, abi = self.state / "cache" / "objects", self.toolchain.abi
+                cache, abi = self.set_up.state / "cache" / "objects", self.toolchain.abi
                 objects = Objects(Path(words[0]), environment, abi, cache, log)
                 words += [*objects.of(command.sources, words[1:]), *command.link]
             compilation.run_compiler(words, environment, log)

@@ -23,9 +23,9 @@ from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError, Say
+from clustergate.model import ClustergateError
 from clustergate.stacks import wheels
-from clustergate.stacks.builder import Builder, Toolchain
+from clustergate.stacks.builder import Builder, SetUp, Toolchain
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.prefixes import install_prefix
 from clustergate.stacks.spack.composition import UNPROVEN_FORTRAN
@@ -104,29 +104,17 @@ class Loading:
         return next(filter(None, known), MPI_PACKAGES["mpich"])
 
 
-def provide(
-    stack: str,
-    state: Path,
-    source_folders: Sequence[Path],
-    settings: Mapping[str, Any],
-    *,
-    say: Say,
-    refresh: bool = False,
-    applications: Sequence[str] = (),
-) -> Manifest:
+def provide(set_up: SetUp) -> Manifest:
     """Load what the settings name, compile the benchmarks with it and return the manifest.
 
     Raises :class:`~clustergate.model.ClustergateError` where that gives no known MPI library.
     """
-    loading = Loading(**settings)
+    loading, stack, state = Loading(**set_up.settings), set_up.stack, set_up.state
     builds = state / "builds"
     builds.mkdir(parents=True, exist_ok=True)
-
-    def tell(sentence: str) -> None:
-        say(f"{stack}: {sentence}")
-
-    with locked(builds / f"{stack}.lock", say=tell):
-        tell(f"running `{loading}`")
+    set_up = set_up.saying(stack)
+    with locked(builds / f"{stack}.lock", say=set_up.say):
+        set_up.say(f"running `{loading}`")
         loaded = load(loading)
         wrapper = _program("mpicc", loaded)
         if wrapper is None:
@@ -135,7 +123,7 @@ def provide(
         launcher = _program("mpirun", loaded) or _program("mpiexec", loaded)
         if launcher is None:
             raise ClustergateError("modules.no-launcher", loading=str(loading))
-        blas = install_prefix(wheels.OPENBLAS, state, tell)
+        blas = install_prefix(wheels.OPENBLAS, state, set_up.say)
         toolchain = Toolchain(
             prefix=wrapper.parents[1],
             wrappers=wrapper.parent,
@@ -156,8 +144,11 @@ def provide(
         )
         return wheels.with_programs(
             wheels.planned_with(known, mpi, version, launcher=str(launcher)),
-            Builder(stack, state, toolchain, tell, source_folders, refresh, applications),
+            Builder(set_up, toolchain),
         )
+
+
+lacks = wheels.lacks
 
 
 def planned(stack: str, settings: Mapping[str, Any]) -> Manifest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,9 @@ from clustergate.benchmarks.registry import builds
 from clustergate.files.shared import locked
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation
-from clustergate.stacks.builder import Builder, Toolchain, wrappers_of
+from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
 from clustergate.stacks.kernels import NODE_KERNELS
+from clustergate.stacks.lacking import Lack, broken_compiler
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.prefixes import install_prefix, pinned_version
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
@@ -80,22 +81,12 @@ STACKS: Mapping[str, WheelStack] = {
 }
 
 
-def provide(
-    name: str,
-    state: Path,
-    source_folders: Sequence[Path] = (),
-    settings: Mapping[str, Any] | None = None,
-    *,
-    say: Say,
-    refresh: bool = False,
-    applications: Sequence[str] = (),
-) -> Manifest:
+def provide(set_up: SetUp) -> Manifest:
     """Put a stack and its benchmarks on disk and return its manifest; there are no settings.
 
-    What is there already is left alone. ``refresh`` asks the network again for sources that were
-    unavailable the last time, ``applications`` names those that are wanted too.
+    What is there already is left alone.
     """
-    stack = _stack(name)
+    name, state, stack = set_up.stack, set_up.state, _stack(set_up.stack)
     machine = platform.machine()
     if machine not in stack.machines:
         return Manifest(
@@ -104,15 +95,11 @@ def provide(
             mpi_name=stack.mpi.title,
             unavailable=f"{stack.mpi.title} has no wheel for {machine}",
         )
-
-    def tell(sentence: str) -> None:
-        say(f"{stack.mpi.title} {version_of(stack)}: {sentence}")
-
+    set_up = set_up.saying(f"{stack.mpi.title} {version_of(stack)}")
     (state / "builds").mkdir(parents=True, exist_ok=True)
-    with locked(state / "builds" / f"{name}.lock", say=tell):
+    with locked(state / "builds" / f"{name}.lock", say=set_up.say):
         try:
-            toolchain = _toolchain(stack, state, tell)
-            builder = Builder(name, state, toolchain, tell, source_folders, refresh, applications)
+            toolchain = _toolchain(stack, state, set_up.say)
             prefix = toolchain.prefix
             variables = {k: v.format(prefix=prefix) for k, v in stack.environment.items()}
             known = dataclasses.replace(
@@ -126,10 +113,15 @@ def provide(
                     **variables,
                 },
             )
-            return with_programs(known, builder)
+            return with_programs(known, Builder(set_up, toolchain))
         except OSError as error:
             facts = {"stack": stack.mpi.title, "path": error.filename}
             raise ClustergateError("stack.failed", why=error, **facts) from None
+
+
+def lacks(set_up: SetUp) -> list[Lack]:
+    """Return the C compiler, if it does not work; the rest is told by ``provide``."""
+    return list(broken_compiler())
 
 
 def planned(name: str, settings: Mapping[str, Any] | None = None) -> Manifest:

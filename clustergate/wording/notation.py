@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # Outside these, a number of four digits is shorter with an exponent.
 _PLAIN_FROM, _PLAIN_BELOW = 1e-4, 1e9
@@ -33,6 +34,14 @@ def listed(names: Sequence[str], at_most: int = 4) -> str:
     """Return names with a comma between, how many more there are instead of the last ones."""
     more = len(names) - at_most
     return ", ".join(names[:at_most]) + (f" and {more} more" if more > 0 else "")
+
+
+def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return the known word that was meant, empty where none is as much like it as ``least``.
+
+    Likeness is from 0 to 1, as :mod:`difflib` counts it.
+    """
+    return next(iter(difflib.get_close_matches(word, sorted(known), 1, least)), "")
 
 
 def counted(count: int, noun: str) -> str:

@@ -7,11 +7,6 @@ from fractions import Fraction
 
 from clustergate.model import ClustergateError
 
-
-class QuantityError(ClustergateError):
-    """What was typed is no quantity: the sentence says how to write one."""
-
-
 _BYTE_UNITS = {
     "": 1,
     "B": 1,
@@ -31,23 +26,23 @@ def parse_bytes(text: str) -> int:
     """Return the bytes in ``24GiB`` (2^30), ``24GB`` (10^9) or ``25769803776``.
 
     A bare ``24G`` is refused, since some tools mean 2^30 by it and others 10^9. Raises
-    :class:`QuantityError`.
+    :class:`ClustergateError`.
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
     if match is None:
-        raise QuantityError("input.memory", text=text)
+        raise ClustergateError("input.memory", text=text)
     number, unit = match.groups()
     if unit.upper() in ("K", "M", "G", "T"):
         prefix = unit.upper()
         decimal = f"{'k' if prefix == 'K' else prefix}B"
-        raise QuantityError("input.two-ways", text=text, binary=f"{prefix}iB", decimal=decimal)
+        raise ClustergateError("input.two-ways", text=text, binary=f"{prefix}iB", decimal=decimal)
     if unit not in _BYTE_UNITS:
-        raise QuantityError("input.unit", text=text)
+        raise ClustergateError("input.unit", text=text)
     return int(Fraction(number) * _BYTE_UNITS[unit])
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds in ``90s``, ``10m``, ``1h30m`` or ``0``; raises QuantityError.
+    """Return the seconds in ``90s``, ``10m``, ``1h30m`` or ``0``; raises ClustergateError.
 
     A bare ``5`` is refused: whoever types it may mean minutes.
     """
@@ -55,8 +50,8 @@ def parse_duration(text: str) -> float:
     number = r"([0-9]+(?:\.[0-9]+)?)"
     match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s)?|0", text)
     if re.fullmatch(number, text) and match is None:
-        raise QuantityError("input.no-unit", text=text)
+        raise ClustergateError("input.no-unit", text=text)
     if match is None or not text:
-        raise QuantityError("input.duration", text=text)
+        raise ClustergateError("input.duration", text=text)
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds

@@ -26,10 +26,6 @@ _GUARDED = (sys.executable, "-I", "-m", "clustergate.stacks.spack.guard")
 _VERSION_FILE = Path("lib") / "spack" / "spack" / "__init__.py"
 
 
-class SpackMissing(ClustergateError):
-    """There is no Spack here, or none that can be used."""
-
-
 @dataclass(frozen=True)
 class SpackProgram:
     """A Spack on disk and the folder that its calls keep their caches in."""
@@ -98,18 +94,18 @@ def find_spack(
 ) -> SpackProgram:
     """Return the Spack to use: the site's, ``SPACK_ROOT``, that of PATH, or the bootstrapped one.
 
-    Raises :class:`SpackMissing` when there is none, or when the first of them is unusable.
+    Raises :class:`ClustergateError` when there is none, or when the first of them is unusable.
     """
     for named_by, root in _candidates(state, named, environ):
         version = version_of(root)
         if not version:
-            raise SpackMissing("spack.no-spack", root=root, named_by=named_by)
+            raise ClustergateError("spack.no-spack", root=root, named_by=named_by)
         if tuple(int(number) for number in version.split(".")[:2]) < MINIMUM:
             needed = ".".join(map(str, MINIMUM))
             facts = {"named_by": named_by, "version": version, "needed": needed}
-            raise SpackMissing("spack.too-old", root=root, **facts)
+            raise ClustergateError("spack.too-old", root=root, **facts)
         return SpackProgram(root, version, state)
-    raise SpackMissing("spack.missing", root=bootstrapped_root(state))
+    raise ClustergateError("spack.missing", root=bootstrapped_root(state))
 
 
 def bootstrapped_root(state: Path) -> Path:

@@ -27,7 +27,7 @@ from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import wheels
-from clustergate.stacks.builder import Builder, Toolchain
+from clustergate.stacks.builder import Builder, SetUp, Toolchain
 from clustergate.stacks.compilation import build_key, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError, sentence_of
@@ -76,38 +76,24 @@ class Prepared:
     origin: str
 
 
-def provide(
-    stack: str,
-    state: Path,
-    source_folders: Sequence[Path] = (),
-    settings: Mapping[str, Any] | None = None,
-    *,
-    say: Say,
-    refresh: bool = False,
-    applications: Sequence[str] = (),
-) -> Manifest:
+def provide(set_up: SetUp) -> Manifest:
     """Build a stack and its benchmarks with Spack and return the manifest.
 
-    What is installed already from an unchanged lock costs no call of Spack's. ``refresh`` asks
-    Spack again, ``applications`` are wanted of what has no package.
+    What is installed already from an unchanged lock costs no call of Spack's, unless that is asked
+    again (``refresh``). Applications are wanted of what has no package.
     """
-    request = read_spack_request(stack, state, settings or {})
-
-    def tell(sentence: str) -> None:
-        say(f"{stack}: {sentence}")
-
+    request = read_spack_request(set_up.stack, set_up.state, set_up.settings)
+    set_up = set_up.saying(set_up.stack)
     try:
         request.folder.parent.mkdir(parents=True, exist_ok=True)
-        with locked(f"{request.folder}.lock", say=tell):
-            manifest = None if refresh else _read_finished(request)
+        with locked(f"{request.folder}.lock", say=set_up.say):
+            manifest = None if set_up.refresh else _read_finished(request)
             if manifest is None:
-                manifest = _install(prepare(request, source_folders, say=tell), tell)
+                prepared = prepare(request, set_up.source_folders, say=set_up.say)
+                manifest = _install(prepared, set_up.say)
             if not (own := _without_package()):
                 return manifest
-            toolchain = _toolchain(request, manifest)
-            added, _ = Builder(
-                stack, state, toolchain, tell, source_folders, refresh, applications
-            ).make(own)
+            added, _ = Builder(set_up, _toolchain(request, manifest)).make(own)
             return dataclasses.replace(manifest, programs={**manifest.programs, **added})
     except OSError as error:
         raise ClustergateError(_failure(request, error)) from None
@@ -173,24 +159,17 @@ def _absent_programs(request: SpackRequest) -> dict[str, Program]:
     }
 
 
-def lacks(
-    stack: str,
-    state: Path,
-    source_folders: Sequence[Path] = (),
-    settings: Mapping[str, Any] | None = None,
-    *,
-    say: Say,
-) -> list[Lack]:
+def lacks(set_up: SetUp) -> list[Lack]:
     """Return what a stack is built with and is not here; nothing of a stack that is built.
 
     It takes seconds: recipes are read, sources fetched, and nothing is concretized or compiled.
     """
-    request = read_spack_request(stack, state, settings or {})
+    request = read_spack_request(set_up.stack, set_up.state, set_up.settings)
     request.folder.parent.mkdir(parents=True, exist_ok=True)
-    with locked(f"{request.folder}.lock", say=say):
+    with locked(f"{request.folder}.lock", say=set_up.say):
         if _read_finished(request):
             return []
-        spack, externals, _ = _compose_environment(request, source_folders, say)
+        spack, externals, _ = _compose_environment(request, set_up.source_folders, set_up.say)
         if chosen := _choose_lock(request, lambda sentence: None):
             return _lacks_of(request, spack, chosen[0])
         given = {external.package for external in externals}
