@@ -322,7 +322,7 @@ def test_too_few_runs_are_refused_with_what_to_do(runs):
     assert made.measured == []
     assert "HPL.performance_gflops: " in refusal(made)
     assert f"{runs} run" in refusal(made)
-    assert f"`clustergate check --mode smoke` {5 - runs} more time" in refusal(made)
+    assert f"--mode smoke --check HplCheck --stack mpich` {5 - runs} more time" in refusal(made)
 
 
 def test_runs_that_do_not_count_are_told():
@@ -331,8 +331,9 @@ def test_runs_that_do_not_count_are_told():
     records = [record(hpl(1.0), nodes=("n9",)), killed, *records[::-1]]
     told = refusal(baseline(series_of([record(hpl(5.0), build="b0"), *records])))
     assert "3 runs of build b1 on n1" in told
-    assert "1 more did not count" in told
-    assert "3 more had another build, other nodes or other processors" in told
+    assert "1 more did not count: killed (run02)" in told
+    assert "3 more had another build, other nodes or other processors (run" in told
+    assert " and 2 before it); run `" in told
 
 
 def test_runs_that_were_wholly_disturbed_are_no_runs_of_a_baseline():
@@ -342,7 +343,7 @@ def test_runs_that_were_wholly_disturbed_are_no_runs_of_a_baseline():
     said = refusal(baseline(series_of([record(hpl(100.0))] * 3 + [busy] * 2)))
     assert "3 runs of build b1 on n1" in said
     assert "; 2 more had too few undisturbed launches: " in said
-    assert "run `clustergate check --mode smoke` 2 more times" in said
+    assert "`clustergate check --mode smoke --check HplCheck --stack mpich` 2 more times" in said
     said = refusal(baseline(series_of([busy] * 5)))
     assert said.startswith("HplCheck")
     assert "it has no usable run; 5 had too few undisturbed launches" in said

@@ -83,6 +83,16 @@ def test_a_first_baseline_is_a_valid_file(references, capsys):
     assert [entry.name for entry in references.iterdir()] == ["local.yaml"]
 
 
+def test_of_several_cases_with_too_few_runs_one_command_measures_all(references, capsys):
+    for number, value in enumerate(STEADY[:3]):
+        write_run(number, value)
+        write_run(number, value, name="other", stack="openmpi")
+    assert run() == 1
+    told = capsys.readouterr().out
+    assert "--check ImbMpi1Check --stack mpich --site local` 2 more times" in told
+    assert "next: `clustergate check --mode smoke --site local` 2 more times for all" in told
+
+
 def test_a_second_baseline_of_the_same_runs_changes_nothing(taken, capsys):
     before = taken.read_text()
     assert run() == 0

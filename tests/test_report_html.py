@@ -673,6 +673,24 @@ def test_at_most_five_causes_stand_on_the_first_screen_and_all_below():
         (case(state=CaseState.MISSING, reasons=(in_words("why"),)), "check --resume 20261121"),
         (case(figures=(figure(verdict=Verdict.INCONCLUSIVE),)), "check --mode smoke"),
         (case(figures=(figure(verdict=Verdict.NO_REFERENCE),)), "baseline"),
+        (
+            case(
+                figures=(
+                    figure(verdict=Verdict.NO_REFERENCE),
+                    *[figure(verdict=Verdict.NO_REFERENCE, doubt=in_words("noise"))] * 2,
+                )
+            ),
+            "check --mode smoke",
+        ),
+        (
+            case(
+                figures=(
+                    *[figure(verdict=Verdict.NO_REFERENCE)] * 2,
+                    figure(verdict=Verdict.NO_REFERENCE, doubt=in_words("noise")),
+                )
+            ),
+            "baseline",
+        ),
     ],
 )
 def test_the_first_screen_says_what_the_terminal_says_next(finished, command):

@@ -155,7 +155,7 @@ def test_reasons_for_doubt_are_told_once_the_commonest_and_the_rarest():
         dataclasses.replace(doubtful(k), doubt=in_words(f"reason {reason}"))
         for k, reason in enumerate(reasons)
     ]
-    lines = [line for line in summary(figures, []).splitlines() if "doubtful" in line]
+    lines = [line for line in summary(figures, []).splitlines() if "  doubtful" in line]
     assert [line.rpartition(": ")[2] for line in lines[:-1]] == [f"reason {x}" for x in "abef"]
     assert lines[0].startswith("  doubtful (*): 4 of 12 figures, such as ImbMpi1Check with mpich: ")
     assert lines[-1] == "  doubtful (*): 3 more"

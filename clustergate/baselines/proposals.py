@@ -14,7 +14,7 @@ import datetime
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.baselines.writer import Entry, Measured
@@ -52,11 +52,12 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Figures of a case that get no new reference, and why."""
+    """Figures of a case that get no new reference, and why; ``missing`` runs of it would do."""
 
     case: CaseKey
     names: tuple[str, ...]
     reason: str
+    missing: int = 0
 
     def __str__(self) -> str:
         return completed(f"{self.case}: {listed(self.names)}: {self.reason}")
@@ -166,8 +167,12 @@ def _candidates(
 ) -> Iterator[_Candidate]:
     names = tuple(s.name for s in of_case)
     runs = _runs_alike(of_case, rule.most_runs)
-    if reason := _pattern(case, known) or _too_few(case, of_case, runs, rule):
+    if reason := _pattern(case, known):
         outcome.refusals.append(Refusal(case, names, reason))
+        return
+    if reason := _too_few(case, of_case, runs, rule):
+        missing = max(1, rule.fewest_runs - len(runs))
+        outcome.refusals.append(Refusal(case, names, reason, missing))
         return
     refused: dict[str, list[str]] = {}
     candidates = []
@@ -228,27 +233,28 @@ def _pattern(case: CaseKey, known: References) -> str:
 def _too_few(
     case: CaseKey, of_case: Sequence[Series], runs: Mapping[str, Point], rule: Rule
 ) -> str:
-    every = {run_id for figure in of_case for run_id in (*figure.left_out, *_ids(figure))}
     usable = {run_id for figure in of_case for run_id in _ids(figure)}
+    why = {one: why for f in of_case for one, why in f.left_out.items() if one not in usable}
     quiet = {p.run_id for figure in of_case for p in figure.points if _counts(p)}
-    alike = _alike(of_case)
+    alike = {point.run_id for point in _alike(of_case)}
+    near = {point.run_id for point in _near(_alike(of_case))}
     others = [
-        (len(every - usable), "did not count"),
-        (len(usable - quiet), "had too few undisturbed launches: free the node of other work"),
-        (len(quiet) - len(alike), "had another build, other nodes or other processors"),
-        (
-            len(alike) - len(_near(alike)),
-            "had a longer core-to-core latency, as the hypervisor moved the cores",
-        ),
+        ({*why}, f"did not count: {why[max(why)] if why else ''}"),
+        (usable - quiet, "had too few undisturbed launches: free the node of other work"),
+        (quiet - alike, "had another build, other nodes or other processors"),
+        (alike - near, "had a longer core-to-core latency, as the hypervisor moved the cores"),
     ]
     more = " more" if runs else ""
-    excluded = "".join(f"; {number}{more} {why}" for number, why in others if number > 0)
-    again = f"`clustergate check --mode {case.effort.partition('+')[0]}`"
+    excluded = "".join(f"; {len(ids)}{more} {why} ({_newest(ids)})" for ids, why in others if ids)
+    again = (
+        f"`clustergate check --mode {case.effort.partition('+')[0]} --check {case.check} "
+        f"--stack {case.stack}`"
+    )
     if not runs:
         return f"it has no usable run{excluded}; run {again} {rule.fewest_runs} times"
     newest = list(runs.values())[-1]
     if not newest.build or not newest.nodes:
-        return "its runs record neither build nor nodes; run again"
+        return f"its runs record neither build nor nodes; run {again}"
     if len(runs) < rule.fewest_runs:
         missing = rule.fewest_runs - len(runs)
         return (
@@ -264,6 +270,12 @@ def _too_few(
             "again later"
         )
     return ""
+
+
+def _newest(ids: Collection[str]) -> str:
+    """Return the newest of some runs, and how many there are before it."""
+    ordered = sorted(ids)
+    return ordered[-1] + (f" and {len(ids) - 1} before it" if len(ids) > 1 else "")
 
 
 def _ids(figure: Series) -> Iterator[str]:

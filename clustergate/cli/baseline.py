@@ -23,9 +23,11 @@ from clustergate.model import BadRequest, CaseRecord
 from clustergate.references import lookup as references
 from clustergate.report import console
 from clustergate.sites import configs as sites
+from clustergate.wording.commands import completed
+from clustergate.wording.notation import counted
 
 if TYPE_CHECKING:
-    from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Rule
+    from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Refusal, Rule
     from clustergate.baselines.writer import Measured
 
 DESCRIPTION = """\
@@ -169,25 +171,37 @@ def _summary(
     shown = made.refusals if arguments.all else made.refusals[:_REFUSALS_SHOWN]
     refused = sum(len(refusal.names) for refusal in made.refusals)
     if refused:
-        yield f"{refused} {'figure gets' if refused == 1 else 'figures get'} no new reference:"
+        yield f"{counted(refused, 'figure')} without a new reference:"
     yield from (f"  {refusal}" for refusal in shown)
     if left := len(made.refusals) - len(shown):
         yield f"  and {left} more like these (--all)"
+    yield from _next(made.refusals)
     if made.silent:
-        noun = "figure is" if made.silent == 1 else "figures are"
-        yield f"{made.silent} {noun} always zero and cannot have a reference"
+        yield f"{counted(made.silent, 'figure')} always zero, without a reference"
     yield from _changes(made.runs)
     written = sum(len(batch.entries) for batch in made.measured)
     if unchanged:
         yield f"{known.source} is unchanged"
     else:
         would = "would get" if arguments.dry_run else "has"
-        noun = "reference" if written == 1 else "references"
         first, last = made.runs[0], made.runs[-1]
         yield (
-            f"{known.source} {would} {written} new {noun} from {len(made.runs)} runs, "
-            f"{first} to {last}; review the change (git diff)"
+            f"{known.source} {would} {counted(written, 'new reference')} from "
+            f"{len(made.runs)} runs, {first} to {last}; review the change (git diff)"
         )
+
+
+def _next(refusals: Sequence[Refusal]) -> Iterator[str]:
+    """Yield of each mode of which several cases lack runs what measures all of them."""
+    missing: dict[str, list[int]] = {}
+    for refusal in refusals:
+        if refusal.missing:
+            mode = refusal.case.effort.partition("+")[0]
+            missing.setdefault(mode, []).append(refusal.missing)
+    for mode, runs in missing.items():
+        if len(runs) > 1:
+            cases, times = counted(len(runs), "case"), counted(max(runs), "more time")
+            yield completed(f"next: `clustergate check --mode {mode}` {times} for all {cases}")
 
 
 def _drift_table(drifts: Sequence[Drift]) -> str:

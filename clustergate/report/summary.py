@@ -30,7 +30,6 @@ from clustergate.wording.texts import (
     absences,
     doubts,
     group_name,
-    nothing_to_compare_with,
     shape,
 )
 
@@ -142,10 +141,19 @@ def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:
         if case.state is CaseState.FAILED or wrong_in(case):
             of = f"--mode {mode} --check {case.check} --stack {case.stack}"
             return [f"`clustergate check {of}` measures it again, once the cause is mended"]
-    if steps := nothing_to_compare_with(cases):
-        return steps
+    again, figures = f"`clustergate check --mode {mode}`", [f for c in cases for f in c.figures]
+    if 2 * sum(figure.doubt is not None for figure in figures) > len(figures):
+        return [
+            f"{again} measures again, when nothing else runs on the node or on its host; most "
+            f"figures are doubtful ({DOUBTFUL}), and no baseline is made of those"
+        ]
+    if {figure.judgement.verdict for figure in figures} == {Verdict.NO_REFERENCE}:
+        return [
+            "`clustergate baseline`, after five such runs over at least an hour, makes these "
+            "figures the baseline; until then the physical limits alone judge"
+        ]
     if any(map(is_undecided, cases)):
-        return [f"`clustergate check --mode {mode}` measures again, when nothing else runs"]
+        return [f"{again} measures again, when nothing else runs"]
     return []
 
 

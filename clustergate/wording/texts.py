@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
-from clustergate.model import Case, CaseState, Conditions, Figure, Group, Verdict
+from clustergate.model import Case, CaseState, Conditions, Figure, Group
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, reason
 
@@ -175,14 +175,3 @@ def absences(cases: Sequence[Case]) -> list[tuple[str, str]]:
         if case.state is CaseState.NOT_AVAILABLE:
             stacks.setdefault((case.check, case.reason), {})[case.stack] = None
     return [(f"{check} with {listed([*of])}", why) for (check, why), of in stacks.items()]
-
-
-def nothing_to_compare_with(cases: Sequence[Case]) -> list[str]:
-    """Return what to do where no figure of a run has a reference; empty where one has."""
-    verdicts = {figure.judgement.verdict for case in cases for figure in case.figures}
-    if verdicts != {Verdict.NO_REFERENCE}:
-        return []
-    return [
-        "`clustergate baseline`, after five such runs over at least an hour, makes these figures "
-        "the baseline; until then the physical limits alone judge"
-    ]
