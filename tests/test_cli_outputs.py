@@ -15,12 +15,15 @@ from jsonschema import Draft202012Validator
 from clustergate import cli, store
 from clustergate.history import listing
 from clustergate.history.node_states import keep_states
+from clustergate.launching.plan import write_plan
 from clustergate.model import Better, Case, CaseState, Estimate, Figure, Group, Judgement, Run
 from clustergate.model import Verdict as V
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
+from clustergate.screening.driver import carry_out
 from clustergate.wording.reasons import in_words, reason
 from tests.test_ab import CROSSING, records
+from tests.test_screening_driver import plan_of, script
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((Path(cli.__file__).parent / "outputs.schema.json").read_text())
@@ -124,6 +127,26 @@ def test_the_decision_of_a_gate_is_shown_with_its_run(
     assert Draft202012Validator(SCHEMA).is_valid(shown)
     shown["gate"]["status"] = 3
     assert not Draft202012Validator(SCHEMA).is_valid(shown)
+
+
+def test_a_comparison_and_a_screening_are_shown_as_the_schema_says(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compared, screened = "20271122T120000Z-1", "20271122T130000Z-1"
+    for record in records(CROSSING):
+        store.write_case(compared, record)
+    assert cli.main(["ab", "--stored", compared]) == 0
+    folder = store.run_folder(screened) / "screening"
+    folder.mkdir(parents=True)
+    plan = plan_of([script("exit 1")])
+    write_plan(folder, plan)
+    carry_out(plan, folder)
+    capsys.readouterr()
+    for run_id, has in ((compared, "paragraph"), (screened, "evidence")):
+        assert cli.main(["show", run_id, "--json"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown[has]
+        assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(shown)] == []
 
 
 def options_of(parser: argparse.ArgumentParser, words: str = "") -> Iterator[tuple[str, str]]:
