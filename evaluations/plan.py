@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from clustergate.benchmarks.registry import every_metric
 from clustergate.model import Better
@@ -82,10 +82,17 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
     return [*parts, Part((), scaled)]
 
 
+class Lacking(NamedTuple):
+    """Why a conclusion cannot hold here, and whether what is here may still contradict it."""
+
+    why: str
+    can_fail: bool
+
+
 def undecidable(
     paper: Paper, shape: Shape, stacks: Sequence[str], roles: Mapping[str, str], *, full: bool
-) -> dict[str, str]:
-    """Return the conclusions that no run on this machine can decide, with the reasons.
+) -> dict[str, Lacking]:
+    """Return the conclusions that no run on this machine can decide both ways.
 
     ``roles`` are the stacks that stand for systems of the paper. It is found by deciding them on
     figures that are all alike, of what would be launched here.
@@ -98,10 +105,10 @@ def undecidable(
     for predicate in paper.predicates.values():
         decisions = decide(predicate, here)
         if all(one.lacking for one in decisions):
-            found[predicate.id] = f"{decisions[0].lacking}; what is here can only contradict it"
+            found[predicate.id] = Lacking(decisions[0].lacking, can_fail=True)
         elif all(one.outcome is Outcome.NOT_CHECKABLE for one in decisions):
             # What could be asked of equal figures says nothing; what is missing stands first.
-            found[predicate.id] = decisions[0].sentence.partition(";")[0]
+            found[predicate.id] = Lacking(decisions[0].sentence.partition(";")[0], can_fail=False)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -17,6 +18,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import named_run, taken
 from clustergate.files.whole import write_whole
+from clustergate.history.durations import seconds_taken
 from clustergate.history.node_states import NODE_STATE
 from clustergate.model import ClustergateError
 from clustergate.report import console
@@ -122,15 +124,14 @@ def _tell_plan(
         told_of.append(step)
         times = sum((one.part, one.ended) == (step.part, step.ended) for one in known.steps)
         mode = modes.mode_named(step.part.mode or paper.mode)
-        earlier = [one for run in _earlier_runs(mode.name) for one in store.read_cases(run)]
-        each = study.seconds_per_launch(earlier)
         checks = step.part.checks or tuple(check for check in mode.only if check in every_check())
-        launches = int(str(step.part.settings.get("launches", 3)))
         cases = modes.expected_cases(checks, [partition], mode)
         wanted = [case for case in cases if case.stack in known.stacks]
-        launched = [] if step.ended else wanted
-        seconds += times * sum(launches * each.get(case.check, 0.0) for case in launched)
-        unknown |= {case.check for case in wanted} - each.keys()
+        if not step.ended:
+            taken_s = _seconds_before(mode.name, step.part)
+            pairs = dict.fromkeys((case.check, case.stack) for case in wanted)
+            seconds += times * sum(taken_s.get(pair, 0.0) for pair in pairs)
+            unknown |= {check for check, stack in pairs if (check, stack) not in taken_s}
         done = "done" if step.ended else "to run"
         settings = ", ".join(
             f"{name}={value}"
@@ -145,28 +146,36 @@ def _tell_plan(
         told.append(f"no earlier launch here tells how long these take: {these}")
     print(f"{'; '.join(told)}; then again what is inconclusive, up to {duration(arguments.budget)}")
     refused = plan.undecidable(paper, partition.shape, known.stacks, known.roles, full=known.full)
-    decided, rest = len(paper.predicates) - len(refused), "; not:" if refused else ""
-    print(f"{decided} of {len(paper.predicates)} conclusions can be decided here{rest}")
-    by_reason: dict[str, list[str]] = {}
-    for name, why in refused.items():
-        by_reason.setdefault(why, []).append(name)
-    for why, names in by_reason.items():
-        print(f"  {', '.join(names)}: {why}")
-    if any("stands for" in why for why in by_reason):
+    against = sum(one.can_fail for one in refused.values())
+    print(
+        f"{len(paper.predicates) - len(refused)} of {len(paper.predicates)} conclusions can be "
+        "decided here"
+        + (f", {against} more can be contradicted" if against else "")
+        + ("; not:" if refused else "")
+    )
+    by_reason: dict[plan.Lacking, list[str]] = {}
+    for name, one in refused.items():
+        by_reason.setdefault(one, []).append(name)
+    for one, names in by_reason.items():
+        only = "; what is here can only contradict it" if one.can_fail else ""
+        print(f"  {', '.join(names)}: {one.why}{only}")
+    if any("stands for" in one.why for one in by_reason):
         print("--as SYSTEM=STACK lets a stack stand for one of the paper's systems")
 
 
-def _earlier_runs(mode: str) -> list[str]:
-    """Return the last runs of a mode."""
+def _seconds_before(mode: str, part: plan.Part) -> dict[tuple[str, str], float]:
+    """Return what each check took with each stack, the last time that it ran so."""
+    wanted = set(with_settings(part.settings))
     named = [path.name for path in store.runs_folder().glob("*") if path.is_dir()]
-    found = []
-    for run in sorted(named, reverse=True)[:50]:
-        try:
-            if read_request(run).mode.name == mode:
-                found.append(run)
-        except ClustergateError:
-            continue
-    return found[:5]
+    found: dict[tuple[str, str], float] = {}
+    for run in sorted(named)[-50:]:
+        # What is damaged there is no reason not to run.
+        with contextlib.suppress(ClustergateError):
+            asked = read_request(run)
+            given = {option for option in asked.options if option.startswith("--setvar=")}
+            if (asked.mode.name, given) == (mode, wanted):
+                found |= seconds_taken(store.read_cases(run))
+    return found
 
 
 def _words(part: plan.Part, paper: Paper) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
-from clustergate.model import CaseRecord
 from clustergate.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 from clustergate.statistics.rounds import FEWEST
@@ -89,14 +88,6 @@ def kept(paper: str) -> Study | None:
         return Study(**{**found, "stacks": tuple(found["stacks"])}, steps=steps)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def seconds_per_launch(records: Sequence[CaseRecord]) -> dict[str, float]:
-    """Return what a launch of each check took on average, over the cases of earlier runs."""
-    spent: dict[str, list[float]] = {}
-    for record in records:
-        spent.setdefault(record.check, []).extend(one.seconds for one in record.launches)
-    return {check: sum(of) / len(of) for check, of in spent.items() if of}
 
 
 def steps_of(parts: Sequence[Part]) -> list[Step]:

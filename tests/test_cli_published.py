@@ -16,7 +16,11 @@ from clustergate.benchmarks.registry import every_metric
 from clustergate.cli import build_parser, main
 from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
 from clustergate.paths import checkout
+from clustergate.session.reframe import with_settings
+from clustergate.session.request import Request, write_request
+from clustergate.sites import modes
 from clustergate.wording.reasons import in_words
+from clustergate.wording.texts import duration
 from evaluations import plan, running, scope, sheet, study
 from evaluations.evidence import merged, subjects_of
 from evaluations.facts import load_paper
@@ -288,6 +292,22 @@ def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys)
     assert "13 of 14 conclusions can be decided here" in told
     assert "tells how long these take: HplCheck, ImbMpi1Check;" in told
     assert asked == []
+
+
+def test_a_plan_goes_by_what_launches_with_the_same_settings_took(asked, capsys):
+    mode, checks = modes.mode_named("published-004"), ("MpiTrialsCheck",)
+    rounds, unflushed = {**plan.SCALED, "launches": 1}, {"MpiTrialsCheck.flush_bytes": 0}
+    for run, settings, seconds in (("1", rounds, 31.0), ("2", {**unflushed, "launches": 3}, 1.0)):
+        options = (*with_settings(settings), "--exec-order=random")
+        write_request(Request(mode, Path("local.py"), ("mpich",), checks, options), run)
+        launches = [Launch(0, 0.0, seconds=seconds)]
+        store.write_case(run, record("MpiTrialsCheck", "mpich", [], launches=launches))
+    words = ["published", "run", "004", "--plan", "--site", "cray-t3e600", "--stack", "mpich"]
+    assert main(words) == 0
+    # Ten rounds of a launch of 31 s with its start, and once launches of a second in all.
+    told = capsys.readouterr().out
+    assert f"it takes about {duration(10 * 36.0 + 6.0)} by earlier launches" in told
+    assert "tells how long these take: MpiTrialsCheck;" in told
 
 
 @pytest.mark.parametrize(

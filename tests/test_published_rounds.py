@@ -15,7 +15,7 @@ from evaluations import study
 from evaluations.evidence import Measured, Subject, merged
 from evaluations.facts import load_paper
 from evaluations.inference import Claim, Clause, Finding, Outcome, findings
-from evaluations.plan import Part, parts_of
+from evaluations.plan import Part, parts_of, undecidable
 from evaluations.predicates import Decision, cast, decide
 from evaluations.sheet import Conclusion
 
@@ -142,6 +142,18 @@ def test_a_plan_has_all_stacks_in_each_round():
     ]  # fmt: skip
     assert all(one.part.is_round and one.part.settings["launches"] == 1 for one in rounds)
     assert len(rounds) == 30
+
+
+def test_a_plan_tells_what_can_only_be_contradicted_from_what_cannot_be_asked():
+    """Two stacks on one node: an order of five systems may fail with two, and not hold."""
+    paper = load_paper("004")
+    roles = {NT: "a", LINUX: "b"}
+    refused = undecidable(paper, Shape(2, 1), ["a", "b"], roles, full=False)
+    assert paper.predicates.keys() - refused.keys() == {"p018"}
+    assert {name for name, one in refused.items() if one.can_fail} == {
+        "p002", "p003", "p009", "p012", "p015", "p022",
+    }  # fmt: skip
+    assert "stands for cray-t3e600" in refused["p020"].why
 
 
 def test_only_what_is_inconclusive_is_launched_again():
