@@ -18,8 +18,8 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import named_run, taken
 from clustergate.files.whole import write_whole
-from clustergate.history.durations import seconds_taken
 from clustergate.history.node_states import NODE_STATE
+from clustergate.history.stored_runs import seconds_taken
 from clustergate.model import ClustergateError
 from clustergate.report import console
 from clustergate.session.reframe import PROCESS_COUNTS, with_settings

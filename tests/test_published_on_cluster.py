@@ -5,6 +5,7 @@ benchmark but each rank's ``hostname``: no figure of such a node would mean anyt
 """
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from clustergate.stacks.manifest import read_manifest
 from evaluations import systems
 from tests import test_job_scripts
 from tests.conftest import VirtualCluster
+from tests.virtual_pbs import VirtualPbs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
@@ -43,6 +45,16 @@ def cluster() -> Iterator[VirtualCluster]:
     cluster("down")
 
 
+@pytest.fixture
+def pbs(cluster: VirtualCluster) -> Iterator[VirtualPbs]:
+    if not shutil.which("pbs_server"):
+        pytest.skip("OpenPBS is not installed: there is no pbs_server on PATH")
+    # The one system of the papers that had PBS has nodes of one core.
+    pbs = VirtualPbs(cluster, [f"n{k}" for k in range(1, NODES + 1)], 1)
+    yield pbs
+    pbs.remove()
+
+
 def partition_of(name: str) -> Partition:
     (partition,) = configs.load(checkout() / "site_configs" / f"{name}.py").partitions
     return partition
@@ -57,24 +69,41 @@ def largest(partition: Partition) -> dict[str, int]:
     return fit
 
 
-def in_allocation(layout: Layout, words: list[str], folder: Path) -> list[str]:
-    """Return the words that run others in a job, with what the suite's jobs ask for."""
+def preamble(scheduler: str, layout: Layout, folder: Path) -> str:
+    """Return what the suite's jobs ask a scheduler for."""
     site = folder / "site.py"
     site.write_text(test_job_scripts.SITE)
     with temp_runtime(str(site), "s"):
-        slurm = next(one.scheduler for one in runtime().system.partitions if one.name == "slurm")
-        text = test_job_scripts.script_of(slurm, layout, layout.tasks_to_ask_for)
+        backend = next(p.scheduler for p in runtime().system.partitions if p.name == scheduler)
+        return test_job_scripts.script_of(backend, layout, layout.tasks_to_ask_for)
+
+
+def in_allocation(layout: Layout, words: list[str], folder: Path) -> list[str]:
+    """Return the words that run others in a job, with what the suite's jobs ask for."""
+    text = preamble("slurm", layout, folder)
     asked = re.findall(r"^#SBATCH (--(?:nodes|ntasks|cpus-per)\S*)", text, re.MULTILINE)
     return ["salloc", "--quiet", "--exclusive", *asked, *words]
 
 
-@pytest.mark.parametrize("name", sorted(systems.systems()))
+def assert_lie(told: str, ranks: int, each: int) -> None:
+    """Assert that ranks which said their hosts fill the first nodes, so many on each."""
+    left = {f"n{1 + ranks // each}": ranks % each} if ranks % each else {}
+    wanted = {f"n{at}": each for at in range(1, 1 + ranks // each)} | left
+    assert Counter(told.split()) == wanted
+
+
+OF_PBS = [
+    name
+    for name, (_, system) in systems.systems().items()
+    if (system.site or {}).get("scheduler") == "pbs"
+]
+
+
+@pytest.mark.parametrize("name", sorted(systems.systems().keys() - OF_PBS))
 def test_ranks_lie_as_the_paper_laid_them(
     cluster: VirtualCluster, stacks: Path, tmp_path: Path, name: str
 ) -> None:
     partition, manifest = partition_of(name), read_manifest(stacks, "mpich")
-    if partition.scheduler == "pbs":
-        pytest.skip("there is no PBS on a virtual cluster")
     cores = partition.cores_per_node
     nodes = parse_hostfile(f"n[1-{NODES}] slots={cores}", "test")
     for placement, ranks in largest(partition).items():
@@ -84,10 +113,21 @@ def test_ranks_lie_as_the_paper_laid_them(
         words = [*launcher.launch({}), "hostname"]
         if partition.scheduler == "slurm":
             words = in_allocation(layout, words, tmp_path)
-        node = "head" if partition.scheduler == "slurm" else "n1"
-        told = cluster("run", node, *words)
-        lie = Counter(told.stdout.split())
-        each = cores if placement == "packed" else 1
-        left = {f"n{1 + ranks // each}": ranks % each} if ranks % each else {}
-        wanted = {f"n{at}": each for at in range(1, 1 + ranks // each)} | left
-        assert lie == wanted, (placement, words, told.stderr)
+        told = cluster("run", "head" if partition.scheduler == "slurm" else "n1", *words)
+        assert_lie(told.stdout, ranks, cores if placement == "packed" else 1)
+
+
+@pytest.mark.parametrize("name", OF_PBS)
+def test_ranks_lie_as_the_paper_laid_them_under_pbs(
+    pbs: VirtualPbs, stacks: Path, tmp_path: Path, name: str
+) -> None:
+    partition, manifest = partition_of(name), read_manifest(stacks, "mpich")
+    for placement, most in largest(partition).items():
+        for ranks in (n for n in partition.shape.rank_counts() if 1 < n <= most):
+            layout = laid_out(ranks, placement, 1, partition)
+            launcher = getlauncher(partition.launcher)()
+            launcher.configure(manifest, layout, tmp_path, None)
+            words = " ".join([*launcher.launch({}), "hostname"])
+            asked = preamble("pbs", layout, tmp_path)
+            told = pbs.run(f"#!/bin/bash\n{asked}\ncd {tmp_path}\n{words}\n", tmp_path)
+            assert_lie(told, ranks, partition.cores_per_node)
