@@ -399,6 +399,9 @@ def test_stream_of_a_node_moves_no_more_than_the_triad():
     # Two cores reach 40 alone, and one and a half times the 30 that they reach together is 45.
     from_memory = 1 - 1 / 8
     assert limit.at_most == pytest.approx(UPPER * 40 * 4 / 3 / from_memory, rel=1e-3)
+    slow = kernel_sample("STREAM", "p95_time_us", Better.LOWER, elements=elements)
+    limits = limits_of("StreamCheck", ONE_NODE, slow, PEAKS, FACTS)
+    assert {limit.at_most for limit in limits} == {None}
     in_cache = kernel_sample("STREAM", "bandwidth_gb_s", elements=elements - 1)
     (limit,) = limits_of("StreamCheck", ONE_NODE, in_cache, PEAKS, FACTS)
     assert limit.reason == "no processor does more in a second on 2 cores"

@@ -114,11 +114,17 @@ def test_overhead_and_availability_are_medians_of_their_trials(data: Path) -> No
     record = json.loads(lines[1])
     record |= {"base_us": 10.0, "work_us": 30.0, "iteration_us": 31.0}
     beginning = json.loads(lines[0])
-    three = [{**record, "trial": k, "iteration_us": 31.0 + k} for k in range(3)]
+    slow = (12.0, 50.0, 11.0)
+    three = [{**record, "trial": k, "iteration_us": 31.0 + k, "p95_us": slow[k]} for k in range(3)]
     told = [json.dumps(r) for r in (beginning, *three, {"measurement": "end", "count": 3})]
     (row,) = parse_mpi_kernel(told)
     assert row.values == pytest.approx(
-        {"overhead_us": 2.0, "availability_percent": 80.0, "transfer_us": 10.0}
+        {
+            "overhead_us": 2.0,
+            "availability_percent": 80.0,
+            "transfer_us": 10.0,
+            "p95_time_us": 50.0,
+        }
     )
 
 
@@ -141,6 +147,7 @@ def test_stream_counts_bytes_as_stream_does(stream: list[str]) -> None:
         moved = arrays * 8 * line["elements"] * 2
         fastest_s = 1e-6 * min(line["times_us"][1:])
         assert row.values["bandwidth_gb_s"] == pytest.approx(1e-9 * moved / fastest_s)
+        assert row.values["p95_time_us"] == max(line["times_us"][1:])
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

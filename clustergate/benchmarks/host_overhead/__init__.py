@@ -36,22 +36,21 @@ def parse_host_overhead(
         if expect.trials is not None and len(group) != expect.trials:
             facts = {"actual": len(group), "wanted": expect.trials}
             raise group[-1].wrong("output.other-run", what=f"trials of {call}", **facts)
-        overheads, availabilities, bases = [], [], []
         for line in group:
             line.integer("iterations", least=1)
-            base = line.value("base_us", least=1e-4)
-            overhead = line.value("iteration_us") - line.value("work_us")
-            bases.append(base)
-            overheads.append(overhead)
-            availabilities.append(100 * (1 - overhead / base))
+        bases = [line.value("base_us", least=1e-4) for line in group]
+        overheads = [line.value("iteration_us") - line.value("work_us") for line in group]
+        free = [100 * (1 - spent / base) for spent, base in zip(overheads, bases, strict=True)]
         yield Row(
             "host_overhead",
             "host_overhead",
             {"processes": processes, "call": call, "bytes": size, "trials": len(group)},
             {
                 "overhead_us": statistics.median(overheads),
-                "availability_percent": statistics.median(availabilities),
+                "availability_percent": statistics.median(free),
                 "transfer_us": statistics.median(bases),
+                # What one transfer of twenty exceeds, in the slowest trial.
+                "p95_time_us": max(line.value("p95_us", least=1e-4) for line in group),
             },
             line=group[-1].number,
         )

@@ -1,7 +1,8 @@
 """Read the lines of stream into rows.
 
 There is a row of ``STREAM`` for each ``kernel``; ``bandwidth_gb_s``, in 10**9 bytes, is that of the
-fastest trial but the first, as STREAM counts.
+fastest trial but the first, as STREAM counts, and ``p95_time_us`` what one trial of twenty exceeds
+at most.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from clustergate.benchmarks.mpi_kernel import (
 )
 from clustergate.kernels.records import Line
 from clustergate.model import Row
+from clustergate.statistics.spikes import percentile_95
 
 STREAM_KERNELS = ("copy", "scale", "add", "triad")
 # STREAM counts what its loops touch: two arrays, or three.
@@ -50,6 +52,6 @@ def parse_stream(lines: Sequence[Line], processes: int, expect: KernelExpectatio
                 "elements": elements,
                 "trials": len(times),
             },
-            {"bandwidth_gb_s": 1e-3 * moved / fastest},
+            {"bandwidth_gb_s": 1e-3 * moved / fastest, "p95_time_us": percentile_95(times)},
             line=line.number,
         )
