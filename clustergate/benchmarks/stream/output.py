@@ -46,12 +46,7 @@ def parse_stream(lines: Sequence[Line], processes: int, expect: KernelExpectatio
         yield Row(
             "stream",
             "STREAM",
-            {
-                "processes": processes,
-                "kernel": kernel,
-                "elements": elements,
-                "trials": len(times),
-            },
+            {"processes": processes, "kernel": kernel, "elements": elements, "trials": len(times)},
             {"bandwidth_gb_s": 1e-3 * moved / fastest, "p95_time_us": percentile_95(times)},
             line=line.number,
         )
