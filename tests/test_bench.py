@@ -165,7 +165,7 @@ def test_rounds_end_before_the_time_does_but_there_is_one(monkeypatch: pytest.Mo
 def test_a_screening_of_many_nodes_is_planned_judged_and_drawn() -> None:
     with workspace() as room:
         found = [*scale.measure(room, rounds=range(1), nodes=200, say=lambda _: None)]
-    assert [figure.unit for figure in found] == ["s", "s", "s", "s", "MB"]
+    assert [figure.unit for figure in found] == ["s", "s", "s", "s", "MB", "MB", "MB"]
     assert all(figure.values[0] >= 0 for figure in found)
 
 

@@ -345,8 +345,13 @@ def nodes_of(text: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def others() -> Iterator[None]:
-    """Let as many other programs run as BUSY says."""
+    """Let as many other programs run as BUSY says.
+
+    A node's group has the share of one process of niceness 0, whatever that of the tests is.
+    """
     busy = [subprocess.Popen(["yes"], stdout=subprocess.DEVNULL) for _ in range(others_wanted())]
+    for process in busy:
+        os.setpriority(os.PRIO_PROCESS, process.pid, 0)
     yield
     for process in busy:
         process.kill()

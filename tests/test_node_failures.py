@@ -1,8 +1,14 @@
 """Which node is to blame; the texts are those of real failures on the virtual cluster."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from clustergate.launching.dialects import Layout
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.launching.plan import LOG, launch_folder
+from clustergate.session.case import Job
 
 HYDRA = """\
 ssh: connect to host n2 port 22: Connection timed out
@@ -57,3 +63,16 @@ def test_a_host_is_known_as_a_whole_name():
     assert first_node_failure(["cannot reach an2"], ["n2"]) == ""
     assert first_node_failure(["cannot reach n.2"], ["n+2"]) == ""
     assert first_node_failure(["cannot reach n2"], []) == ""
+
+
+def test_a_job_that_was_ended_while_it_measured_the_peaks_says_that_it_launched_nothing(
+    tmp_path: Path,
+) -> None:
+    unread: Any = None
+    job = Job(tmp_path, unread, Layout(2, 1), unread, ("n1", "n2"), None, "TIMEOUT", 0, "none")
+    (tmp_path / "none").touch()
+    (tmp_path / LOG).write_text('{"hosts": ["n1", "n2"]}\n', encoding="utf-8")
+    said = {one.code: one.facts for one in job.complaints(0, job.hosts)}
+    assert said["job.in-the-peaks"] == {"host": "n1", "launches": 0}
+    launch_folder(tmp_path, 0).mkdir()
+    assert "job.in-the-peaks" not in {one.code for one in job.complaints(0, job.hosts)}

@@ -40,10 +40,6 @@ class Step:
     ended: float
     joules: float
 
-    @property
-    def seconds(self) -> float:
-        return self.ended - self.started
-
 
 def steps_of(text: str) -> Iterator[Step]:
     """Yield the steps that ``sacct`` tells energy of.
@@ -77,7 +73,7 @@ def powers_of_launches(
     for launch in launches:
         own = [step for step in steps if _is_step_of(launch, step)]
         if boundary and len(own) == 1 and launch.seconds >= SHORTEST_S:
-            powers[launch.order] = Power(own[0].joules / own[0].seconds, boundary)
+            powers[launch.order] = Power(own[0].joules / (own[0].ended - own[0].started), boundary)
     return powers
 
 

@@ -7,10 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from clustergate.machine.processes import capture
 from clustergate.model import Case
-from clustergate.schedulers import SLURM
-
-SECONDS = 10.0
-"""What sinfo may take: a controller that is down must not hold up the verdict."""
+from clustergate.schedulers import SECONDS, SLURM
 
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.

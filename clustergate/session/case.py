@@ -66,11 +66,6 @@ class Job:
         files = [one.output(when) for one in self.plan.asides for when in ("before", "after")]
         return [row for name in files for row in parse_peaks(self.lines(name), source=name)]
 
-    def last_words(self) -> str:
-        """Return the last line of standard error that says something, shortened."""
-        said = [line.strip() for line in self.lines(self.errors) if line.strip()]
-        return said[-1][:200] if said else ""
-
     def complaints(self, launches: int, hosts: Hosts) -> list[Reason]:
         """Return what speaks against the job as a whole, which made so many launches."""
         complaints: list[Reason] = []
@@ -81,9 +76,13 @@ class Job:
             status = reason("job.exit-status", status=self.exit_status)
             complaints.append(reason("job.ended", sentence=ended) if ended else status)
             said = list(self.lines(self.errors))
+            last = [line.strip() for line in said if line.strip()][-1:]
             under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
             if under_way.is_file():
                 said += lines_of(under_way)
+            elif (self.stage / planning.LOG).exists() and not under_way.parent.exists():
+                host = hosts[0] if hosts else "its node"
+                complaints.append(reason("job.in-the-peaks", host=host, launches=launches))
             if cause := first_node_failure(said, hosts or ()):
                 complaints.append(reason("job.first-node", why=cause))
             with contextlib.suppress(proof.ProofError):
@@ -91,8 +90,7 @@ class Job:
                 folder = planning.proof_folder(self.stage, launches)
                 if late := proof.waited_for(folder, foreseen):
                     complaints.append(late)
-            if last := self.last_words():
-                complaints.append(reason("job.last-words", words=last))
+            complaints += [reason("job.last-words", words=words[:200]) for words in last]
         elif launches < (asked := self.plan.budget.at_least):
             complaints.append(reason("job.few-launches", launches=launches, expected=asked))
         return complaints

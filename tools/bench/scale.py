@@ -1,34 +1,24 @@
-"""What a large system costs: its cases listed, a screening of its nodes but for the launches."""
+"""What a large system costs: its cases listed, a screening and a run of it but for the launches."""
 
 from __future__ import annotations
 
-import itertools
-import time
+import json
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
-
-import numpy as np
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.paths import checkout
-from clustergate.report.screening import first_screen, render_screening
-from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.measures import MEASURES, Result
-from clustergate.screening.plan import Log
-from clustergate.screening.rounds import rounds as rounds_of_pairs
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from tools.bench import scale_child
 from tools.bench.spread import Aim, Figure
-from tools.bench.workspace import BenchError, Workspace
+from tools.bench.workspace import Workspace
 
 SECTION = "scale"
 NODES = 10_000
-LATENCY, BANDWIDTH = "pingpong_latency_us", "pingpong_bandwidth_mb_s"
-_ROUNDS = 8
 _NODES_OF_A_SITE = 100
-# Latency in us, bandwidth in MB/s, and their spread; one node is slower by half.
-_SOUND, _SPREAD, _SLOWER = (1.5, 12000.0), 0.03, 1.5
-_CULPRIT = 77
 
 
 def measure(
@@ -38,59 +28,40 @@ def measure(
 
     Raises :class:`~tools.bench.workspace.BenchError` when the slow node is not found.
     """
-    say(f"scale: a site of {_NODES_OF_A_SITE} nodes, a screening of {nodes}")
+    say(f"scale: a site of {_NODES_OF_A_SITE} nodes, a screening and a run of {nodes}")
     site = room.home / "large.py"
     text = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")
     site.write_text(text.replace('"nodes": 4,', f'"nodes": {_NODES_OF_A_SITE},'), encoding="utf-8")
     options = modes.reframe_options(modes.mode_named("acceptance"), [*every_check()])
     listing = reframe.command(options, action="--list")
     variables = sites.reframe_variables(site, sites.load(site))
-    listed, planned, judged, drawn, sizes = [], [], [], [], []
+    listed = []
+    found: dict[str, list[float]] = {}
     for _ in rounds:
         listed.append(room.timed(listing, variables=variables).cpu_seconds)
-        begun = time.process_time()
-        for _pairs in rounds_of_pairs(nodes, seed=1):
-            pass
-        planned.append(time.process_time() - begun)
-        names = [f"n{k:05d}" for k in range(nodes)]
-        results = _results(names)
-        begun = time.process_time()
-        screening = analyse(names, results)
-        judged.append(time.process_time() - begun)
-        if [one.nodes for one in screening.findings] != [(names[_CULPRIT],)]:
-            raise BenchError("the slow node was not found")
-        begun = time.process_time()
-        sizes.append(len(_page(screening, names, results)) / 1e6)
-        drawn.append(time.process_time() - begun)
-    subject = f"screening of {nodes} nodes"
-    what = f"all pairs planned; {_ROUNDS} rounds of pairs judged and drawn"
+        for name, value in _round(room, nodes).items():
+            found.setdefault(name, []).append(value)
     time_of = "processor time"
     yield Figure(
         SECTION, f"{_NODES_OF_A_SITE} nodes, cases listed", time_of, "s", listed, "", Aim(10.0)
     )
-    for quantity, values, aim in (("planned", planned, 1.0), ("judged", judged, 5.0)):
-        yield Figure(SECTION, subject, f"{time_of}, {quantity}", "s", values, what, Aim(aim))
-    yield Figure(SECTION, subject, f"{time_of}, page", "s", drawn, what)
-    yield Figure(SECTION, subject, "page", "MB", sizes, what, Aim(5.0))
+    subject = f"{nodes} nodes, {scale_child.CASES} stacks x benchmarks"
+    what = (
+        f"all pairs and cases planned; {scale_child.ROUNDS} rounds of pairs, the nodes' states and "
+        f"{scale_child.LAUNCHES} launches of each case read, judged and drawn"
+    )
+    for quantity, aim in (("planned", 10.0), ("judged", 10.0), ("drawn", None)):
+        bound = Aim(aim) if aim else None
+        yield Figure(SECTION, subject, f"{time_of}, {quantity}", "s", found[quantity], what, bound)
+    for quantity, most in (("page of the screening", 5.0), ("page of the run", 5.0)):
+        yield Figure(SECTION, subject, quantity, "MB", found[quantity], what, Aim(most))
+    yield Figure(SECTION, subject, "peak memory", "MB", found["peak memory"], what, Aim(1000.0))
 
 
-def _results(names: list[str]) -> list[Result]:
-    random = np.random.default_rng(1)
-    found = []
-    for turn, pairs in enumerate(itertools.islice(rounds_of_pairs(len(names), seed=1), _ROUNDS)):
-        noise = np.exp(random.normal(0.0, _SPREAD, (len(pairs), 2)))
-        for pair, (latency, bandwidth) in zip(pairs, noise, strict=True):
-            slower = _SLOWER if _CULPRIT in pair else 1.0
-            values = {
-                LATENCY: _SOUND[0] * latency * slower,
-                BANDWIDTH: _SOUND[1] * bandwidth / slower,
-            }
-            pair_names = names[pair[0]], names[pair[1]]
-            found.append(Result(pair_names, MEASURES[LATENCY].kind, turn, values))
-    return found
-
-
-def _page(screening: Screening, names: list[str], results: list[Result]) -> str:
-    log = Log(tuple(names), tuple(results), ended=True)
-    first = first_screen(log, screening, "20261123T000000Z-r1")
-    return render_screening(first, screening, results, system="large", started="")
+def _round(room: Workspace, nodes: int) -> dict[str, float]:
+    """Return what a process planned, judged and drew, and in what time and memory."""
+    with tempfile.TemporaryDirectory(dir=room.home) as home:
+        command = [sys.executable, "-m", "tools.bench.scale_child", str(nodes)]
+        room.timed(command, variables={"CLUSTERGATE_HOME": home, "PYTHONPATH": str(checkout())})
+    told: dict[str, float] = json.loads(room.output().splitlines()[-1])
+    return told

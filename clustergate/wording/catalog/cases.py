@@ -31,6 +31,11 @@ WORDS = {
     "output.unreadable": "the output {source} cannot be read: {why}",
     "job.exit-status": "the job ended with exit status {status}",
     "job.ended": ("{sentence}", "the scheduler ended the job", "ask it why: sacct, qstat -x"),
+    "job.in-the-peaks": (
+        "after {launches:launch|launches} {host} was still measuring its peaks",
+        "that takes seconds, on hundreds of cores minutes: other programs have them, or it is slow",
+        "see what runs on {host}, or raise the time limit (`-S time_limit=…`)",
+    ),
     "job.first-node": "the first node it complains of: {why}",
     "job.last-words": "its last line on standard error: {words}",
     "job.few-launches": (
