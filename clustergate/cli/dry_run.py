@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     mode = modes.mode_named(arguments.mode)
     template = suite_folder("site_configs") / "template.py"
     files = [sites.find(arguments.site)] if arguments.site else [*sites.site_files(), template]
-    # ReFrame runs one system in a process of its own, on one core.
+    # ReFrame runs one system in a process of its own.
     with Progress() as say, ThreadPoolExecutor(os.cpu_count()) as pool:
         say(f"writing the job scripts of {counted(len(files), 'site config')}")
         for path, cases in zip(files, pool.map(dry_run, files, repeat(mode)), strict=True):
@@ -55,9 +55,8 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
 
     On a system of a published evaluation they are those of its paper, with its parameters.
     Raises :class:`BadRequest` when ReFrame fails, writes other cases than the site config asks
-    for, or jobs that ask the scheduler for other nodes than their ranks need. The system's
-    references, which no dry run needs, must be right as well:
-    :class:`BadRequest` names the line.
+    for, or jobs that ask the scheduler for other nodes than their ranks need, and with the line of
+    a reference that is wrong, though no dry run needs them.
     """
     described = sites.load(site)
     references_of(described.name)
@@ -65,17 +64,24 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         mode = modes.mode_named(f"published-{paper}")
     checks = mode.checks if paper else [*every_check(), modes.SCREEN_CHECK]
     expected = modes.expected_cases(checks, described.partitions, mode)
-    with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.json"
-        options = modes.reframe_options(mode, checks)
-        command = reframe.command(options, report=report, action="--dry-run")
-        variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}
+    options = modes.reframe_options(mode, checks)
+    variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}
+
+    def write(partition: Partition) -> Path:
+        report = Path(scratch) / f"{partition.name}.json"
+        only = [*options, f"--system={partition.fullname}"]
+        command = reframe.command(only, report=report, action="--dry-run")
         ended = capture(command, env={**os.environ, **variables})
         if ended.returncode:
             sys.stderr.write(ended.stdout + ended.stderr)
             raise BadRequest("dry-run.failed", at=str(site), status=ended.returncode)
-        written = [one.identity for one in reframe.read_outcomes(report, 0)]
-        cases = [*reframe.reported_cases(report)]
+        return report
+
+    # ReFrame works on one core.
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        reports = [*pool.map(write, described.partitions)]
+        written = [one.identity for each in reports for one in reframe.read_outcomes(each, 0)]
+        cases = [c for each in filter(Path.is_file, reports) for c in reframe.reported_cases(each)]
     faults = [*case_differences(expected, written), *_script_faults(cases, described.partitions)]
     if faults:
         raise BadRequest("dry-run.differs", at=str(site), faults="; ".join(faults))
@@ -118,9 +124,7 @@ def _script_faults(
         text = script.read_text(encoding="utf-8")
         sentences = [f"{case['name']}: {one}" for one in complaints(text, layout)]
         faults.setdefault(where, []).extend(sentences)
-    for where, sentences in faults.items():
-        if sentences:
-            yield f"{where}: {listed(sentences)}"
+    yield from (f"{where}: {listed(sentences)}" for where, sentences in faults.items() if sentences)
 
 
 # Where Slurm, PBS, LSF and OAR are told the nodes; the last word of several holds.
