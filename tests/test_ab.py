@@ -595,6 +595,17 @@ def test_on_several_nodes_every_count_and_placement_is_compared(tmp_path: Path) 
     found = [line for line in listed.stdout.splitlines() if line.startswith("- AbImbCheck")]
     partitions = sites.load(site).partitions
     assert IMB.ab is not None
-    assert len(found) * len(partitions) == number_of_jobs(partitions, [IMB.ab], "")
+    assert len(found) * len(partitions) == number_of_jobs(
+        partitions, [IMB.ab], "", "mpich"
+    )
     # Eight ranks do not lie on eight of four nodes.
     assert len(found) == 5, listed.stdout
+
+
+def test_no_job_is_missed_in_a_partition_without_the_stack() -> None:
+    partitions = sites.load(checkout() / "ci" / "virtual_cluster.py").partitions
+    assert IMB.ab is not None
+    other = dataclasses.replace(partitions[1], environs=["openmpi"])
+    some = [partitions[0], other]
+    assert number_of_jobs(some, [IMB.ab], "", "mpich") == 5
+    assert number_of_jobs(some, [IMB.ab], "", "openmpi") == 10

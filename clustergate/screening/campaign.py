@@ -149,12 +149,14 @@ class Campaign:
                     return self._analyse()
                 self._run_missing(turn, contender, nodes)
                 turn += 1
-                if share == 1.0 and contender is self._pair and not self._pairs_in_doubt(turn):
+                if contender is self._pair and self._is_settled(turn):
                     break
 
-    def _pairs_in_doubt(self, turn: int) -> bool:
-        wanted = self._further(self._analyse(), turn, pairs_first=True)
-        return any(contender is self._pair for contender, _ in wanted)
+    def _is_settled(self, turn: int) -> bool:
+        """Tell whether somebody is accused, and nothing else in doubt of any pair."""
+        screening = self._analyse()
+        wanted = self._further(screening, turn, pairs_first=True)
+        return bool(screening.findings) and all(one is not self._pair for one, _ in wanted)
 
     def _all(self) -> Iterator[Batch]:
         yield from ((contender, self._each_alone) for contender in self._each)

@@ -58,15 +58,18 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     """
     described = sites.load(site)
     requests = [stack.request for stack in described.stacks]
+    known = [request.stack for request in requests]
     both = (contest.a, contest.b)
     for one in both:
-        require_known(one, [request.stack for request in requests])
+        require_known(one, known)
     wanted = {one.stack for one in both if not one.golden}
     provide_all([request for request in requests if request.stack in wanted], say=say)
     for one in both:
         if missing := manifest_of(one, state_dir()).unavailable:
             raise ClustergateError("contender.unavailable", contender=one.text, why=missing)
-    jobs = number_of_jobs(described.partitions, contest.checks, contest.processes)
+    # The checks run in the environment of the first that the site has.
+    first = next((one.stack for one in both if one.stack in known), known[0])
+    jobs = number_of_jobs(described.partitions, contest.checks, contest.processes, first)
     seconds = contest.seconds / jobs
     options = with_checks([check.name for check in contest.checks])
     settings = {"jobs": str(jobs * contest.family), **_settings(contest, seconds)}
@@ -93,14 +96,18 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
 
 
 def number_of_jobs(
-    partitions: Sequence[Partition], checks: Sequence[AbCheck], processes: str
+    partitions: Sequence[Partition], checks: Sequence[AbCheck], processes: str, stack: str
 ) -> int:
-    """Return how many jobs there will be: the budget is divided among them."""
+    """Return how many jobs there will be in the partitions that have a stack.
+
+    The budget is divided among them.
+    """
     shapes = [partition.shape for partition in partitions]
     count = 0
-    for shape in shapes:
-        swept = len(modes.sweep(shape, shapes, processes))
-        count += sum(swept if check.sweep is Sweep.LAYOUTS else 1 for check in checks)
+    for partition in partitions:
+        if stack in partition.stacks:
+            swept = len(modes.sweep(partition.shape, shapes, processes))
+            count += sum(swept if check.sweep is Sweep.LAYOUTS else 1 for check in checks)
     return max(count, 1)
 
 

@@ -60,12 +60,12 @@ def against_golden(
         except ClustergateError as error:
             evidence.append(software.not_compared(stack, error.reason))
     checks = list(dict.fromkeys(one.ab for one in every_benchmark().values() if one.ab))
-    wanted_s = _JOB_S * number_of_jobs(site.partitions, checks, "")
+    wanted = {x: _JOB_S * number_of_jobs(site.partitions, checks, "", x) for x in differing}
     for place, (stack, files) in enumerate(differing.items()):
         begun = time.monotonic()
         share_s = None if left_s is None else left_s / (len(differing) - place)
-        if share_s is not None and share_s < wanted_s / 4:
-            more_s = len(differing) * wanted_s
+        if share_s is not None and share_s < wanted[stack] / 4:
+            more_s = sum(wanted.values())
             why = reason("software.no-time", differing=files, left_s=share_s, wanted_s=more_s)
             evidence.append(software.not_compared(stack, why, Verdict.INCONCLUSIVE))
             continue
@@ -75,7 +75,7 @@ def against_golden(
             checks=checks,
             parts=(),
             sizes=_SIZES,
-            seconds=wanted_s if share_s is None else share_s,
+            seconds=wanted[stack] if share_s is None else share_s,
             rounds=_ROUNDS,
             options=options,
             margin_percent=0.0,
