@@ -595,9 +595,7 @@ def test_on_several_nodes_every_count_and_placement_is_compared(tmp_path: Path) 
     found = [line for line in listed.stdout.splitlines() if line.startswith("- AbImbCheck")]
     partitions = sites.load(site).partitions
     assert IMB.ab is not None
-    assert len(found) * len(partitions) == number_of_jobs(
-        partitions, [IMB.ab], "", "mpich"
-    )
+    assert len(found) * len(partitions) == number_of_jobs(partitions, [IMB.ab], "", "mpich")
     # Eight ranks do not lie on eight of four nodes.
     assert len(found) == 5, listed.stdout
 

@@ -32,8 +32,8 @@ from clustergate.screening.plan import EACH, Plan
 _FOR_DOUBTS = 0.2
 # Of seven launches that are slow one time in three, one is with 94 %.
 _FEWEST_OF_A_NODE = 7
-# Nodes alone are measured again beside pairs that are in doubt each third time only: whom pairs
-# accuse by then needs no more of it.
+# While pairs are in doubt, nodes alone are measured again each third time: by then pairs have
+# accused whom they can.
 _NODES_TOO = 3
 # In such a part of a repetition it is looked whether it was enough.
 _LOOKS = 4
@@ -136,8 +136,8 @@ class Campaign:
             screening = self._analyse()
             share, batches = 1.0, []
             if looks < self._plan.most_further:
-                batches = self._further(screening, turn, pairs_first=(looks + 1) % _NODES_TOO != 0)
-                looks += 1
+                batches = self._further(screening, turn, nodes_too=looks % _NODES_TOO == 2)
+            looks += bool(batches)
             if not batches:
                 share, batches = 1 - _FOR_DOUBTS, self._of_the_noisy(screening, repeats)
             if not batches:
@@ -153,10 +153,10 @@ class Campaign:
                     break
 
     def _is_settled(self, turn: int) -> bool:
-        """Tell whether somebody is accused, and nothing else in doubt of any pair."""
+        """Tell whether somebody is accused, and no pair is in doubt any more."""
         screening = self._analyse()
-        wanted = self._further(screening, turn, pairs_first=True)
-        return bool(screening.findings) and all(one is not self._pair for one, _ in wanted)
+        wanted = self._further(screening, turn, nodes_too=False)
+        return bool(screening.findings) and self._pair not in [one for one, _ in wanted]
 
     def _all(self) -> Iterator[Batch]:
         yield from ((contender, self._each_alone) for contender in self._each)
@@ -188,8 +188,8 @@ class Campaign:
         is_wanted = MEASURES[key] in PAIRS and self._plan.rounds is None and not accused
         return is_wanted and of_a_node < _FEWEST_OF_A_NODE
 
-    def _further(self, screening: Screening, turn: int, *, pairs_first: bool) -> list[Batch]:
-        """Return what settles the doubts; nodes alone may wait until no pair is in doubt."""
+    def _further(self, screening: Screening, turn: int, *, nodes_too: bool) -> list[Batch]:
+        """Return what settles doubts: first of pairs, with nodes alone or, if none is, those."""
         located = worth_settling(screening.located, len(self._names))
         random = np.random.default_rng([self._plan.seed, turn])
         batches: list[Batch] = []
@@ -200,7 +200,7 @@ class Campaign:
             ]
             for members in further_rounds(len(self._names), measured, paired, random):
                 batches.append((self._pair, self._named(members)))
-        for contender in self._each if not (batches and pairs_first) else ():
+        for contender in self._each if nodes_too or not batches else ():
             alone = [located[m.key] for m in ALONE if m.key in located and m.kind == contender.name]
             again = further_nodes(alone, len(self._names), random)
             if again:

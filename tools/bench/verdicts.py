@@ -51,9 +51,12 @@ JUDGED_RUNS, OTAVA_RUNS = 10, 2
 SESSION = datetime.timedelta(hours=0.3)
 OURS, OTAVA = "clustergate", "E-divisive"
 DELAYS_NS = (20, 100)
-# Rounds of a comparison of a stack with itself, by who asks, and how many of each.
-AB_ROUNDS = {**dict.fromkeys(pairs.RULES, 150), "ab": 60, **dict.fromkeys(field.RULES, 20)}
+# Rounds of a comparison of a stack with itself, by who asks, and how many of each. The gate has
+# ten minutes, and all seven benchmarks were launched in turn 46 times a minute.
+AB_ROUNDS = {**dict.fromkeys(pairs.RULES, 300), "ab": 60, **dict.fromkeys(field.RULES, 20)}
 AB_TIMES = 4
+# It is told what is decided within so many of them.
+_WITHIN = (25, 50, 100, 150, 200, 300)
 # On this machine, for launches that are slowed down for real: the runs of the baseline, and how
 # many launches are taken for a slowed one.
 _FRESH_RUNS = 10
@@ -491,6 +494,19 @@ def _in_turn_table(how: str, found: Sequence[pairs.Found]) -> Table:
     return table_of(title, ("put into B", *answers, *costs), rows)
 
 
+def _within_table(found: Sequence[pairs.Found]) -> Table:
+    """Tell of each recording how many comparisons are decided within some budgets, in rounds."""
+    rows = []
+    for put in (NOTHING, Change(SIZE, 1.20)):
+        for name in dict.fromkeys(name for name, *_ in found):
+            mine = [x for of, p, x in found if (of, p) == (name, put)]
+            ends = [x.rounds for x in mine if x.answer != pairs.UNDECIDED]
+            counts = [sum(one <= rounds for one in ends) for rounds in _WITHIN]
+            rows.append([str(put), name, *map(str, (len(mine), *counts))])
+    heads = ("put into B", "recording", "comparisons", *(f"within {n}" for n in _WITHIN))
+    return table_of("Decided at the gate within so many rounds", heads, rows)
+
+
 def _provoked_table(rows: Sequence[Provoked]) -> Table:
     def percent(value: float | None) -> str:
         return "" if value is None else f"{value:.1f} %"
@@ -524,6 +540,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "ab" in parts:
             for how, found in launched_in_turn(recorded, say):
                 console.print(_in_turn_table(how, found))
+                if how == "gate":
+                    console.print(_within_table(found))
                 results[f"in_turn_{how}"] = [
                     {"recording": name, "put": str(put), **asdict(one)} for name, put, one in found
                 ]
