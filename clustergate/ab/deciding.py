@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from clustergate.ab.gathering import Job, tables_of
-from clustergate.ab.wholes import TOLERATED, Costs, costs_of
+from clustergate.ab.wholes import Costs, costs_of, is_slower
 from clustergate.benchmarks.registry import known_of
 from clustergate.model import Sample
-from clustergate.statistics.comparison import FAMILY_ERROR, Relation
+from clustergate.statistics.comparison import FAMILY_ERROR
 from clustergate.statistics.rounds import Question, Rounds, Trial, looks
 
 Side = tuple[Sequence[Sample], Mapping[int, int]]
@@ -59,14 +59,5 @@ class Decider:
         self.without = tuple(part for part in dict.fromkeys(parts) if part not in open_)
         self.enough = bool(len(parts)) and not open_
         if costs is not None:
-            slow = self._is_slower(self._trial) or costs.faults(self._jobs)
-            self.enough = self.enough or bool(slow)
-
-    @staticmethod
-    def _is_slower(trial: Trial) -> bool:
-        if not np.any(trial.better):
-            return False
-        return any(
-            one.verdict is Relation.A_BETTER and (one.ratio or 0.0) > 1.0 + TOLERATED
-            for one in trial.comparisons()
-        )
+            slower = np.any(self._trial.better) and any(map(is_slower, self._trial.comparisons()))
+            self.enough = self.enough or bool(slower or costs.faults(self._jobs))

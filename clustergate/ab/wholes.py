@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from clustergate.ab.gathering import Job
 from clustergate.ab.results import layout_of
 from clustergate.model import Better, Sample
-from clustergate.statistics.comparison import FAMILY_ERROR, Comparison
+from clustergate.statistics.comparison import FAMILY_ERROR, Comparison, Relation
 from clustergate.statistics.rounds import Question, Rounds, answers
 from clustergate.statistics.slow_launches import ERROR, chance_of_slow, slow_counts
 
@@ -26,6 +26,11 @@ TOLERATED = 0.05
 SIZE_RULED_OUT, WHOLE_RULED_OUT = 0.20, 0.10
 """Slowdowns that must be ruled out of a single size, and of a benchmark as a whole."""
 RULING_OUT_ERROR = 0.01
+
+
+def is_slower(one: Comparison) -> bool:
+    """Tell whether B is surely slower, and by more than is tolerated in the estimate."""
+    return one.verdict is Relation.A_BETTER and (one.ratio or 0.0) > 1.0 + TOLERATED
 
 
 @dataclass(frozen=True)

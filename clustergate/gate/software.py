@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clustergate.ab.wholes import SIZE_RULED_OUT, TOLERATED, WHOLE_RULED_OUT, Cost, Fault
+from clustergate.ab.wholes import SIZE_RULED_OUT, TOLERATED, WHOLE_RULED_OUT, Cost, Fault, is_slower
 from clustergate.gate.decision import worse_ones
 from clustergate.model import Evidence, Verdict
 from clustergate.statistics.comparison import Relation
@@ -44,7 +44,7 @@ def of_contest(
     """
     part = part_of(stack)
     slower = [one for one in costs if one.comparison.verdict is Relation.A_BETTER]
-    beyond = [one for one in slower if (one.comparison.ratio or 0.0) > 1.0 + TOLERATED]
+    beyond = [one for one in slower if is_slower(one.comparison)]
     evidence = [*worse_ones(part, [_slower("software.slower", one) for one in _worst(beyond)])]
     evidence += [
         Evidence(part, Verdict.REGRESSION, (reason("software.now-and-then", **vars(one)),))

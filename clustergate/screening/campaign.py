@@ -85,9 +85,7 @@ class Campaign:
 
     def run(self) -> Screening:
         """Go through all of it and return what it says."""
-        self._run_alone()
-        if self._pair is not None and len(self._names) > 1:
-            self._run_rounds(self._pair)
+        self._run_planned()
         return self._settle_doubts()
 
     def _analyse(self) -> Screening:
@@ -95,33 +93,29 @@ class Campaign:
         return analyse(self._names, self.results, switch_of, self._plan.what)
 
     @property
-    def _each_alone(self) -> list[tuple[str, ...]]:
-        return [(name,) for name in self._names]
-
-    def _run_alone(self) -> None:
-        for turn, contender in enumerate(self._each):
-            self._run_missing(turn, contender, self._each_alone)
-
-    @property
     def _wanted_rounds(self) -> int:
         planned = pairing.number_of_rounds(len(self._names))
         return planned if self._plan.rounds is None else min(self._plan.rounds, planned)
 
-    def _planned_rounds(self) -> Iterator[pairing.Pairs]:
-        return pairing.rounds(len(self._names), self._wanted_rounds, self._plan.seed)
+    def _all(self) -> Iterator[Batch]:
+        """Yield every node alone, then the rounds of pairs."""
+        alone: list[tuple[str, ...]] = [(name,) for name in self._names]
+        yield from ((contender, alone) for contender in self._each)
+        if self._pair is not None:
+            for members in pairing.rounds(len(self._names), self._wanted_rounds, self._plan.seed):
+                yield self._pair, self._named(members)
 
-    def _run_rounds(self, contender: Contender) -> None:
-        first = len(self._each)
+    def _run_planned(self) -> None:
         planned, wanted = pairing.number_of_rounds(len(self._names)), self._wanted_rounds
-        for turn, members in enumerate(self._planned_rounds(), start=first):
-            if not self._has_time(1 - _FOR_DOUBTS, contender):
-                done = turn - first
+        for turn, (contender, nodes) in enumerate(self._all()):
+            if contender is self._pair and not self._has_time(1 - _FOR_DOUBTS, contender):
+                done = turn - len(self._each)
                 self._note(
                     f"the time budget ran out after {done} of {wanted} rounds; "
                     f"{100 * done / planned:.0f} % of all pairs were measured"
                 )
                 return
-            self._run_missing(turn, contender, self._named(members))
+            self._run_missing(turn, contender, nodes)
 
     def _settle_doubts(self) -> Screening:
         """Measure again until it is settled, or time or rounds are used up; return what it says.
@@ -157,12 +151,6 @@ class Campaign:
         screening = self._analyse()
         wanted = self._further(screening, turn, nodes_too=False)
         return bool(screening.findings) and self._pair not in [one for one, _ in wanted]
-
-    def _all(self) -> Iterator[Batch]:
-        yield from ((contender, self._each_alone) for contender in self._each)
-        if self._pair is not None:
-            for members in self._planned_rounds():
-                yield self._pair, self._named(members)
 
     def _of_the_noisy(self, screening: Screening, repeats: Iterator[Batch]) -> list[Batch]:
         if len(self._names) < FEWEST:

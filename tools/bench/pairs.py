@@ -29,6 +29,7 @@ from clustergate.ab.wholes import (
     WHOLE_RULED_OUT,
     costs,
     faults,
+    is_slower,
 )
 from clustergate.model import Better, Sample
 from clustergate.statistics.comparison import FAMILY_ERROR, Relation
@@ -134,8 +135,7 @@ def at_the_gate(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.floa
             break
     job = Job("", "", {}, figures, a[:rounds], b[:rounds], rounds, 0)
     found = [one.comparison for one in costs([job])]
-    slower = [one for one in found if one.verdict is Relation.A_BETTER]
-    if faults([job]) or any((one.ratio or 0.0) > 1.0 + TOLERATED for one in slower):
+    if faults([job]) or any(map(is_slower, found)):
         return Decided(CLOSED, rounds)
     if all(one.verdict is Relation.EQUIVALENT for one in found):
         return Decided(OPEN, rounds)
