@@ -229,6 +229,8 @@ def test_another_library_than_the_stacks(data: Path) -> None:
     assert "loaded /opt/stacks/mpich/lib/libmpi.so.12, not /opt/stacks/impi:" in path
     assert "'ldd /opt/stacks/impi/bin/IMB-MPI1'" in path
     assert "ran MPICH Version: 5.0.2, which does not match" in version
+    assert "loaded, or installed over /opt/stacks/impi" in version
+    assert "remove the folder of this installation, and `clustergate setup` makes it" in version
     assert "mpiexec.hydra" in launcher
 
 

@@ -339,6 +339,7 @@ def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Itera
                 **_who(group),
                 version=_title(group[0]),
                 expected=expected.library_pattern,
+                library=expected.mpi_library,
             )
 
 

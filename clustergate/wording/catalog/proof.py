@@ -74,8 +74,9 @@ WORDS = {
     ),
     "proof.other-version": (
         _WHO + " ran {version}, which does not match '{expected}'",
-        "another version was installed or loaded",
-        "set the stack up again, or correct the expected version",
+        "another version was loaded, or installed over {library}",
+        "load the expected version or correct it; where clustergate installed the library, remove "
+        "the folder of this installation, and `clustergate setup` makes it anew",
     ),
     "proof.preloaded": (
         _WHO + ": {libraries:list} was preloaded without being requested",

@@ -1,8 +1,10 @@
 """The suite as a package of Spack's, from the clone that this repository is part of."""
 
+import os
+import shutil
 from pathlib import Path
 
-from spack.package import depends_on, license, version
+from spack.package import depends_on, filter_file, license, run_after, version, which
 from spack_repo.builtin.build_systems.python import PythonPackage
 
 CLONE = Path(__file__).resolve().parents[5]
@@ -11,8 +13,7 @@ CLONE = Path(__file__).resolve().parents[5]
 class PyClustergate(PythonPackage):
     """The gate a cluster passes before it goes back to its users.
 
-    ReFrame checks of HPL, HPCC and the Intel MPI Benchmarks under several MPI stacks. Use it in an
-    environment with a view: its jobs start Python without the variables that ``spack load`` sets.
+    ReFrame checks of HPL, HPCC and the Intel MPI Benchmarks under several MPI stacks.
     """
 
     has_code = False
@@ -36,3 +37,25 @@ class PyClustergate(PythonPackage):
         *("requests@2.33:2", "rich@13.7:15", "ruamel-yaml@0.18.5:0.19", "scipy@1.12:1", "shtab"),
     ):
         depends_on(f"py-{_needed}", type=("build", "run"))
+
+    @run_after("install")
+    def give_it_a_python(self) -> None:
+        """Make an environment that finds all packages by itself, and let the programs start it.
+
+        Jobs start Python in isolation, without what ``spack load`` puts into PYTHONPATH.
+        """
+        python = self.spec["python"].command
+        ours, installed = self.prefix.libexec, self.spec["python-venv"].package.purelib
+        python("-m", "venv", "--without-pip", ours)
+        packages = [self.spec, *self.spec.traverse(root=False, deptype=("link", "run"))]
+        folders = [os.path.join(one.prefix, installed) for one in packages]
+        listed = [folder for folder in dict.fromkeys(folders) if os.path.isdir(folder)]
+        Path(ours, installed, "packages.pth").write_text("".join(f"{one}\n" for one in listed))
+        for name, of in (("clustergate", self.spec), ("reframe", self.spec["py-reframe-hpc"])):
+            program = os.path.join(ours, "bin", name)
+            shutil.copy2(of.prefix.bin.join(name), program)
+            filter_file("^#!.*", f"#!{ours}/bin/python3", program)
+        os.remove(self.prefix.bin.clustergate)
+        os.symlink(os.path.join(ours, "bin", "clustergate"), self.prefix.bin.clustergate)
+        # A package that lacks is found here rather than in a job.
+        which(os.path.join(ours, "bin", "clustergate"), required=True)("--version")
