@@ -179,12 +179,12 @@ def test_last_is_the_newest_run_that_recorded_its_machine(machine_command, runs)
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"not json", "bad.json is not the state of a machine; "),
-        (b"", "bad.json is not the state of a machine; "),
-        (b"\xff\xfe\x00", "bad.json is not the state of a machine; "),
-        (b"[" * 100000, "bad.json is not the state of a machine; "),
+        (b"not json", "bad.json does not hold the state of a node; "),
+        (b"", "bad.json does not hold the state of a node; "),
+        (b"\xff\xfe\x00", "bad.json does not hold the state of a node; "),
+        (b"[" * 100000, "bad.json does not hold the state of a node; "),
         (b'{"schema": 2, "fingerprint": {}}', "bad.json has schema 2 and this version of "),
-        (b'{"fingerprint": {"kernel": 1}}', "bad.json is not the state of a machine; "),
+        (b'{"fingerprint": {"kernel": 1}}', "bad.json does not hold the state of a node; "),
     ],
 )
 def test_bad_data_is_one_sentence(machine_command, files, content, sentence):
@@ -213,7 +213,7 @@ def test_a_name_that_no_file_can_have(machine_command, files):
 def test_a_run_that_did_not_record_its_machine(machine_command, runs):
     status, out, err = machine_command("--diff", "last", "20261121T130000Z-7")
     assert (status, out) == (2, "")
-    assert err.endswith("has no machine.json: this run did not record its machine\n")
+    assert err.endswith("has no machine.json: this run did not record the state of its nodes\n")
 
 
 @pytest.mark.parametrize(("stored", "word"), [(0, "last"), (1, "previous")])

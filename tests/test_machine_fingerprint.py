@@ -608,7 +608,7 @@ def test_a_record_without_schema_is_of_the_first():
     ],
 )
 def test_anything_else_is_no_record(content):
-    with pytest.raises(BadRequest, match=r"^A\.json is not the state of a machine; ") as caught:
+    with pytest.raises(BadRequest, match=r"^A\.json does not hold the state of a node; ") as caught:
         from_record(content, "A.json")
     assert caught.value.exit_status == 1
 

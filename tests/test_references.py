@@ -241,19 +241,19 @@ def refused(load, text, words, sentence):
         ),
         ("      2-ranks-packed:", "      smoke:", "      smoke:", "expected a layout"),
         ("  alpha:node:", "  mpich:", "  mpich:", "expected a partition"),
-        ("    mpich:", "    mpich(:", "mpich(:", "takes keys for patterns"),
+        ("    mpich:", "    mpich(:", "mpich(:", "not a valid regular expression"),
         ("reference_layout, reference_effort]", "num_tasks]", "num_tasks", "HplCheck/$index: "),
         (
             "HPL.performance_gflops:",
             "HPL.performance_gf:",
             "performance_gf:",
-            "not end with a metric",
+            "not end in a metric",
         ),
         (
             "HPL.performance_gflops:",
             "performance_gflops:",
             "  performance_gflops:",
-            "not end with a metric",
+            "not end in a metric",
         ),
         ("HPL.performance_gflops:", "HPL.time_s:", "HPL.time_s:", "never judged"),
         ("HPL.performance_gflops:", "HPL.scaled_residual:", "HPL.scaled", "never judged"),
@@ -467,7 +467,7 @@ def test_much_better_than_its_reference_is_an_improvement(load):
         ("build: 3fa9c2", "build: 31415", "31415", "quotation marks"),
         ("node/mpich:", "node/mvapich:", "mvapich", "covers no reference"),
         ("node/mpich:", "node/mpi:", "node/mpi:", "covers no reference"),
-        ("node/mpich:", "node/mvapich:", "HPL.perf", "$provenance has no entry for it"),
+        ("node/mpich:", "node/mvapich:", "HPL.perf", "no entry of $provenance covers it"),
         ("$provenance:", "provenance:", "provenance:", "'$provenance' is a required property"),
         ("build: 3fa9c2", "build: a: b", "a: b", "not YAML: "),
     ],
@@ -523,7 +523,7 @@ def test_statistics_are_found_beside_their_references(load):
     [
         ("runs: 6", "runs: 1", "runs: 1", "the number of runs, 2 or more"),
         ("    runs: 6\n", "", "smoke:", "'runs' is a required property"),
-        ("launches: 12", "launches: 5", "smoke:", "5 launches, and $provenance says 12"),
+        ("launches: 12", "launches: 5", "smoke:", "5 launches here, but 12 samples in $provenance"),
         ("runs: 6", "runs: 13", "smoke:", "fewer launches (12) than runs (13)"),
         (
             "spread_percent: {HPL",
@@ -538,9 +538,9 @@ def test_statistics_are_found_beside_their_references(load):
             "no figure of HPCC has a spread",
         ),
         ("gflops: 1.5}", "gflops: -1.5}", "gflops: -1.5", "a number in percent, 0 or more"),
-        ("gflops: 1.5}", "gflops: .inf}", "smoke:", "what statistics say must be finite"),
-        ("gflops: 1.5}", "gflops: .nan}", "smoke:", "what statistics say must be finite"),
-        ("gflops: 2.0}", "gflops: .nan}", "smoke:", "what statistics say must be finite"),
+        ("gflops: 1.5}", "gflops: .inf}", "smoke:", "statistics must be finite numbers"),
+        ("gflops: 1.5}", "gflops: .nan}", "smoke:", "statistics must be finite numbers"),
+        ("gflops: 2.0}", "gflops: .nan}", "smoke:", "statistics must be finite numbers"),
         ("usual_percent: {HPL.p", "usual_percent: {HPL.q", "smoke:", "must have both"),
         ("slow_percent: {HPL.", "slow_percent: {HPCC.", "smoke:", "no figure or benchmark HPCC."),
         ("distance_ns: 48.5", "distance_ns: 0", "ns: 0", "in ns, more than 0"),
@@ -563,7 +563,7 @@ def test_a_bound_may_be_wide_where_it_is_known_how_runs_scatter(load):
 
 def test_statistics_of_what_was_not_measured_are_refused(load):
     text = TEXT.replace("HplCheck:\n", STATISTICS, 1)
-    refused(load, text, "  HplCheck/alpha:node/mpich:", "must lead to an effort")
+    refused(load, text, "  HplCheck/alpha:node/mpich:", "must end at an effort")
     published = STATISTICS.replace("HplCheck/alpha:node/mpich:", "ImbMpi1Check:")
     text = TEXT.replace("HplCheck:\n", published, 1)
     refused(load, text, "  ImbMpi1Check:", "has no measured entry with this path")

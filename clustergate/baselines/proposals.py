@@ -510,7 +510,10 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
         groups = {name: group for name, group in _groups(some) if len(group) > 1}
         residuals = {c.series.name: _residuals(c.series, c.points, c.value) for c in some}
         residuals |= {name: _of_launches(group) for name, group in groups.items()}
-        slow = {name: _percent(_share_of_slow(of)) for name, of in residuals.items()}
+        slow = {
+            name: _percent(len(gate.slow_launches(of)) / max(len(of), 1))
+            for name, of in residuals.items()
+        }
         distances = [point.nearest_ns for point in points if point.nearest_ns is not None]
         yield Measured(
             case=case,
@@ -533,10 +536,6 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             core_distance_ns=round(min(distances), 1) if distances else None,
             remark=some[0].remark,
         )
-
-
-def _share_of_slow(residuals: Sequence[float]) -> float:
-    return len(gate.slow_launches(residuals)) / max(len(residuals), 1)
 
 
 def _rule_text(points: Sequence[Point]) -> str:

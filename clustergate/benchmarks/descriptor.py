@@ -186,11 +186,6 @@ class Clocks:
     repeated: frozenset[str] = frozenset()
 
 
-def no_doubt(sample: Sample, value: float) -> Reason | None:
-    """Return that a figure may be trusted."""
-    return None
-
-
 @dataclass(frozen=True)
 class Benchmark:
     """All that is known of one benchmark.
@@ -219,7 +214,7 @@ class Benchmark:
     efforts: Mapping[str, Effort] = field(default_factory=lambda: {"smoke": Effort()})
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     limits: Limits = limits_of_any
-    doubt: Callable[[Sample, float], Reason | None] = no_doubt
+    doubt: Callable[[Sample, float], Reason | None] = lambda sample, value: None
     clocks: Clocks = Clocks()
     apart: Mapping[str, Seconds | None] = field(default_factory=dict)
     ab: AbCheck | None = None

@@ -35,17 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"there are no {arguments.what} here yet")
         return 0
     cells = [[*map(_cell, row.items())] for row in rows]
-    numbers = [k for k, value in enumerate(rows[0].values()) if _is_number(value)]
+    numbers = [k for k, value in enumerate(rows[0].values()) if type(value) in (int, float)]
     console.print_table(console.table([*map(_title, rows[0])], cells, numbers))
     return 0
 
 
 def _title(name: str) -> str:
     return name.replace("size_bytes", "MB").replace("_", " ")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _cell(of: tuple[str, Any]) -> str:

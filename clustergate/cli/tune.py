@@ -183,11 +183,12 @@ def _tune(
         keep_memory=runs.memory_can_be_kept(),
         dgemm_gflops={key: gflops * cores for key, gflops in by_block.items()},
     )
+    per_core = max(kernels.gflops.values()) if kernels else nominal_gflops_per_core()
     limits = Limits(
         # The ceilings are measured once more at the end, in half of that time.
         seconds=max(SHORTEST_SECONDS / 2, seconds - 1.5 * measuring),
         n_max=_largest_order(node, cores),
-        gflops=_first_guess(kernels, cores),
+        gflops=(per_core or CAUTIOUS_GFLOPS_PER_CORE) * EXPECTED_EFFICIENCY * cores,
     )
     searching = search(space, limits)
     try:
@@ -238,11 +239,6 @@ def _largest_order(node: Node, cores: int) -> int:
     if bound is None:
         raise ClustergateError("tune.no-memory")
     return hpl_problem_size(bound.available_bytes, DEFAULT_MEMORY_FRACTION, STEP)
-
-
-def _first_guess(kernels: runs.Kernels | None, cores: int) -> float:
-    per_core = max(kernels.gflops.values()) if kernels else nominal_gflops_per_core()
-    return (per_core or CAUTIOUS_GFLOPS_PER_CORE) * EXPECTED_EFFICIENCY * cores
 
 
 def _step(request: Request) -> str:

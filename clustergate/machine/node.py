@@ -308,14 +308,11 @@ def _numa_memory_bound(root: Path) -> Iterator[MemoryBound]:
     allowed = set(parse_cpu_list(text or "")) & nodes
     if not allowed or allowed == nodes:
         return
-    tables = [_numa_meminfo(root, number) for number in sorted(allowed)]
+    folder = root / "sys/devices/system/node"
+    tables = [_kilobyte_table(folder / f"node{one}/meminfo") for one in sorted(allowed)]
     if all("MemFree" in table for table in tables):
         available = sum(table["MemFree"] + table.get("Inactive(file)", 0) for table in tables)
         yield MemoryBound(available, f"NUMA nodes allowed ({text})")
-
-
-def _numa_meminfo(root: Path, number: int) -> dict[str, int]:
-    return _kilobyte_table(root / f"sys/devices/system/node/node{number}/meminfo")
 
 
 def _address_space_bytes(root: Path) -> int | None:

@@ -454,7 +454,10 @@ def _case_view(anchor: str, case: Case) -> dict[str, Any]:
         "rows": rows,
         "has": {name for row in rows for name, value in row.items() if value},
         "repeated": [
-            *((_how_many(n, len(rows)), sentence) for sentence, n in repeated.items()),
+            *(
+                ("all figures" if n == len(rows) else f"{n} of {len(rows)} figures", sentence)
+                for sentence, n in repeated.items()
+            ),
             *(("references", origin) for origin in list(origins)[:_ORIGINS_SHOWN]),
         ],
         "groups": list(map(_group_row, case.groups)),
@@ -509,10 +512,6 @@ def _sentences(figure: Figure) -> list[str]:
     reasons = figure.judgement.reasons
     told = (one.remedy if one.code in _IN_COLUMNS else str(one) for one in reasons)
     return [sentence for sentence in told if sentence]
-
-
-def _how_many(count: int, figures: int) -> str:
-    return "all figures" if count == figures else f"{count} of {figures} figures"
 
 
 def _conditions(conditions: Conditions) -> str:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
-from clustergate.model import Case, CaseState, Evidence, Figure, Group, Run, Verdict
+from clustergate.model import Case, CaseState, Evidence, Figure, Run, Verdict
 from clustergate.verdicts.assembly import is_undecided, wrong_in
 from clustergate.verdicts.judging import exit_status
 from clustergate.wording.notation import number, printable
@@ -117,7 +117,9 @@ def _test(case: Case, name: str, *, strict: bool) -> ElementTree.Element:
         ElementTree.SubElement(test, "skipped", message=printable(case.reason))
     else:
         _add_outcome(test, _complaints(case, strict=strict))
-    output = [*doubt_lines([case]), *(_group_line(group) for group in case.groups)]
+    output = doubt_lines([case])
+    for group, judged in ((group, group.judgement) for group in case.groups):
+        output.append(f"{group_name(group)}: {judged.verdict.value}: {judged.sentence}")
     output += [_line(figure) for figure in case.figures] + list(case.notes)
     output += [f"by hand: {case.command}"] if case.command else []
     if output:
@@ -157,11 +159,6 @@ def _add_outcome(test: ElementTree.Element, complaints: list[_Complaint]) -> Non
         type=verdict.value,
         message=printable(message + more),
     ).text = printable("\n".join(lines))
-
-
-def _group_line(group: Group) -> str:
-    judgement = group.judgement
-    return f"{group_name(group)}: {judgement.verdict.value}: {judgement.sentence}"
 
 
 def _line(figure: Figure) -> str:

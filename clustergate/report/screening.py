@@ -106,15 +106,13 @@ def render_screening(
         confidence=confidence_text,
         forms=forms,
         maps=[
-            (measure.title, map_of(measure, screening, results)) for measure in _mapped(screening)
+            (measure.title, map_of(measure, screening, results))
+            for measure in PAIRS
+            if measure.key in screening.located and screening.located[measure.key].centres
         ],
         classes=CLASSES,
         notes=[*notes, *screening.notes],
     )
-
-
-def _mapped(screening: Screening) -> list[Measure]:
-    return [m for m in PAIRS if m.key in screening.located and screening.located[m.key].centres]
 
 
 def map_of(measure: Measure, screening: Screening, results: Sequence[Result]) -> Markup:

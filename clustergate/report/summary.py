@@ -213,7 +213,7 @@ def causes(run: Run) -> list[Cause]:
         *map(_of_trouble, troubles(run.cases)),
         *(cause_of(one) for one in run.evidence if one.verdict is not Verdict.PASS),
         *_unsure_groups(run.cases),
-        *map(_not_judged, run.unjudged),
+        *(Cause("no_reference", "not judged", "", why, why) for why in map(str, run.unjudged)),
         *_doubts(run),
         *(Cause("unavailable", "not available", *of, of[1]) for of in absences(run.cases)),
     ]
@@ -230,10 +230,6 @@ def cause_of(one: Evidence) -> Cause:
     short = "; ".join(why.without_remedy for why in one.reasons)
     where = ": ".join(filter(None, [one.part, one.of]))
     return _cause(one.verdict, where, "; ".join(map(str, one.reasons)), short)
-
-
-def _not_judged(why: Reason) -> Cause:
-    return Cause("no_reference", "not judged", "", str(why), str(why))
 
 
 def where(case: Case) -> str:

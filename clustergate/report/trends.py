@@ -17,7 +17,7 @@ from clustergate.history import series
 from clustergate.history.node_states import changed_between
 from clustergate.history.stored_runs import stored_runs
 from clustergate.history.trends import Event, Trend, events, node_names, sentence, trends
-from clustergate.model import CaseRecord, Run
+from clustergate.model import Run
 from clustergate.report import console
 from clustergate.wording.notation import number
 
@@ -114,12 +114,11 @@ def cells(trend: Trend) -> tuple[str, ...]:
 
 def history_of(run: Run) -> History:
     """Return what the report of a run shows of the newest runs of its system."""
-
-    def of_system(record: CaseRecord) -> bool:
-        return record.partition.partition(":")[0] == run.system
-
     try:
-        past_series = series.collect(stored_runs(newest=_RUNS_IN_A_REPORT), wanted=of_system)
+        past_series = series.collect(
+            stored_runs(newest=_RUNS_IN_A_REPORT),
+            wanted=lambda record: record.partition.partition(":")[0] == run.system,
+        )
     except store.StoreError as error:
         return History(changes=(f"earlier runs are not shown: {error}",))
     shown = [trend for trend in trends(past_series) if len(trend.moments) > 1]

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from clustergate.model import ClustergateError, Say
@@ -49,13 +50,8 @@ def provide_each(
     reported at once, and the others go on.
     """
     state = state_dir()
-
-    def look(request: StackRequest) -> Sequence[Lack]:
-        return lacks(request, state, say=say)
-
-    def put_on_disk(request: StackRequest) -> Manifest:
-        return provide(request, state, say=say, refresh=refresh, applications=applications)
-
+    look = partial(lacks, state=state, say=say)
+    bring = partial(provide, state=state, say=say, refresh=refresh, applications=applications)
     report = say if len(requests) > 1 else lambda sentence: None
     results: dict[str, Manifest | NotSetUp] = {}
     lacking: dict[str, Sequence[Lack]] = {}
@@ -70,7 +66,7 @@ def provide_each(
     for line in summary(lacking):
         report(line)
     ready = [request for request in requests if request.stack not in results]
-    results |= zip((o.stack for o in ready), _at_once(put_on_disk, ready, report), strict=True)
+    results |= zip((o.stack for o in ready), _at_once(bring, ready, report), strict=True)
     return [results[request.stack] for request in requests]
 
 

@@ -145,7 +145,9 @@ class Contest:
         The interval is Student's, of the spread that all comparisons share.
         """
         value = self._gain(one, other)
-        half = _student(self._own_freedom + EARLIER_WEIGHT) * self.standard_error(one, other)
+        freedom = self._own_freedom + EARLIER_WEIGHT
+        student = float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
+        half = student * self.standard_error(one, other)
         rounds = len(self._differences(one, other))
         return Estimate(
             math.expm1(value),
@@ -211,7 +213,3 @@ class Contest:
 
     def _differences(self, one: Configuration, other: Configuration) -> list[float]:
         return [r[one] - r[other] for r in self._rounds if one in r and other in r]
-
-
-def _student(freedom: float) -> float:
-    return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2))

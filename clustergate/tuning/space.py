@@ -103,10 +103,6 @@ def default_configuration(cores: int) -> Configuration:
     return Configuration(ranks=cores, cores_per_rank=1, p=p, q=q)
 
 
-def _always(_: Configuration) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Choice:
     """Something to choose: the fields of a configuration that it sets, and the values to try.
@@ -119,7 +115,7 @@ class Choice:
     fields: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
     name_value: Callable[..., str] = str
-    matters: Callable[[Configuration], bool] = _always
+    matters: Callable[[Configuration], bool] = lambda _: True
 
     def value(self, configuration: Configuration) -> tuple[Any, ...]:
         return tuple(getattr(configuration, name) for name in self.fields)

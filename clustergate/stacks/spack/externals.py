@@ -62,7 +62,7 @@ def specs_of_wheels(mpi: MpiPackage, blas: str) -> dict[str, str]:
         # The wheel's fourth number counts its own builds.
         upstream = ".".join(version.split(".")[:3])
         specs["openblas"] = f"openblas@{upstream}~fortran threads=pthreads"
-    if _has_wheel(mpi):
+    if mpi.wheel and platform.machine() in wheels.STACKS[mpi.wheel].machines:
         version = wheels.version_of(wheels.STACKS[mpi.wheel])
         specs[mpi.package] = f"{mpi.package}@{version}{_VARIANTS[mpi.package]}"
     return specs
@@ -74,10 +74,6 @@ def from_wheels(mpi: MpiPackage, blas: str, state: Path, say: Say) -> list[Exter
         External(name, spec, _openblas(state, say) if name == "openblas" else _mpi(mpi, state, say))
         for name, spec in specs_of_wheels(mpi, blas).items()
     ]
-
-
-def _has_wheel(mpi: MpiPackage) -> bool:
-    return bool(mpi.wheel) and platform.machine() in wheels.STACKS[mpi.wheel].machines
 
 
 def build_tools(spack: SpackProgram, recipes: Path, log: Path) -> dict[str, Any]:

@@ -123,7 +123,11 @@ WORDS = {
         "no node is in both {before} and {after}",
         "`clustergate fleet` compares nodes of one run with each other",
     ),
-    "machine.unrecorded": ("{folder} has no {file}", "this run did not record its machine", ""),
+    "machine.unrecorded": (
+        "{folder} has no {file}",
+        "this run did not record the state of its nodes",
+        "",
+    ),
     "node.unknown": ("the {what} of this node {is_are} unknown", "{remedy}"),
     "sizing.memory": (
         "N={n} needs {needed} bytes for its matrix, and {available} are available",

@@ -47,7 +47,7 @@ WORDS = {
         "nodes.err in the job's folder says why",
     ),
     "machine.no-record": (
-        "{path} is not the state of a machine",
+        "{path} does not hold the state of a node",
         "`clustergate machine --json` and `clustergate check` write such files",
     ),
     "machine.other-schema": (
