@@ -82,6 +82,13 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
     return [*parts, Part((), scaled)]
 
 
+def stacks_of(paper: Paper, known: Sequence[str], roles: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the stacks to run: those that a study of one's own names, else all of the site."""
+    played = {name for system in paper.systems.values() for name in system.played_by}
+    named = [name for name in known if name in played | {*roles.values()}]
+    return tuple(named if named and paper.settings is not None else known)
+
+
 class Lacking(NamedTuple):
     """Why a conclusion cannot hold here, and whether what is here may still contradict it."""
 

@@ -58,8 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and known is None:
         raise PublishedError(f"there is no run of paper {paper.id} to resume; leave --resume out")
     if known is None:
-        stacks = tuple(arguments.stack) or tuple(partition.stacks)
         roles = dict(map(_role, arguments.roles))
+        stacks = tuple(arguments.stack) or plan.stacks_of(paper, partition.stacks, roles)
         _require_known(paper, roles)
         if strangers := [name for name in roles.values() if name not in stacks]:
             raise PublishedError(f"{strangers[0]} is not run; the stacks are {', '.join(stacks)}")

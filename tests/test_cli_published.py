@@ -407,6 +407,8 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     assert main(["published", "run", *words, "--budget", "0s"]) == 0
     (run, request, _), *more = asked
     assert (request.mode.name, request.checks, len(more)) == ("smoke", ("ImbMpi1Check",), 9)
+    # The site has a third one, which the study does not name.
+    assert request.stacks == ("intel-mpi", "mpich")
     assert {"--setvar=launches=1", "--exec-order=random"} <= set(request.options)
     folder = home / "results" / "evaluations" / f"two-stacks-{run}"
     assert (folder / "mine.yaml").read_bytes() == mine.read_bytes()

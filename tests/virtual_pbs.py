@@ -6,6 +6,7 @@ Debian has no package of it; its sources build with --prefix and PostgreSQL, and
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,12 +50,18 @@ class VirtualPbs:
 
     def run(self, script: str, folder: Path) -> str:
         """Run a job to its end and return what it printed."""
-        job, out = folder / "job.sh", folder / "job.out"
+        job, out = folder / "job.sh", folder / "delivered"
+        out.unlink(missing_ok=True)
         job.write_text(script)
         words = ["bin/qsub", "-W", "block=true", "-j", "oe", "-o", str(out), str(job)]
         said = self._on("head", *words)
         assert said.returncode == 0, (script, said.stdout, said.stderr)
-        return out.read_text()
+        # It is delivered a moment after the end.
+        for _ in range(600):
+            if out.exists():
+                return out.read_text()
+            time.sleep(0.1)
+        raise AssertionError(f"PBS delivered nothing of {script}")
 
     def remove(self) -> None:
         """Remove its files; its processes go with the cluster."""
