@@ -85,7 +85,16 @@ class Campaign:
 
     def run(self) -> Screening:
         """Go through all of it and return what it says."""
-        self._run_planned()
+        planned, wanted = pairing.number_of_rounds(len(self._names)), self._wanted_rounds
+        for turn, (contender, nodes) in enumerate(self._all()):
+            if contender is self._pair and not self._has_time(1 - _FOR_DOUBTS, contender):
+                done = turn - len(self._each)
+                self._note(
+                    f"the time budget ran out after {done} of {wanted} rounds; "
+                    f"{100 * done / planned:.0f} % of all pairs were measured"
+                )
+                break
+            self._run_missing(turn, contender, nodes)
         return self._settle_doubts()
 
     def _analyse(self) -> Screening:
@@ -104,18 +113,6 @@ class Campaign:
         if self._pair is not None:
             for members in pairing.rounds(len(self._names), self._wanted_rounds, self._plan.seed):
                 yield self._pair, self._named(members)
-
-    def _run_planned(self) -> None:
-        planned, wanted = pairing.number_of_rounds(len(self._names)), self._wanted_rounds
-        for turn, (contender, nodes) in enumerate(self._all()):
-            if contender is self._pair and not self._has_time(1 - _FOR_DOUBTS, contender):
-                done = turn - len(self._each)
-                self._note(
-                    f"the time budget ran out after {done} of {wanted} rounds; "
-                    f"{100 * done / planned:.0f} % of all pairs were measured"
-                )
-                return
-            self._run_missing(turn, contender, nodes)
 
     def _settle_doubts(self) -> Screening:
         """Measure again until it is settled, or time or rounds are used up; return what it says.

@@ -103,12 +103,10 @@ def number_of_jobs(
     The budget is divided among them.
     """
     shapes = [partition.shape for partition in partitions]
-    count = 0
-    for partition in partitions:
-        if stack in partition.stacks:
-            swept = len(modes.sweep(partition.shape, shapes, processes))
-            count += sum(swept if check.sweep is Sweep.LAYOUTS else 1 for check in checks)
-    return max(count, 1)
+    mine = [partition.shape for partition in partitions if stack in partition.stacks]
+    swept = [len(modes.sweep(shape, shapes, processes)) for shape in mine]
+    layouts = [check.sweep is Sweep.LAYOUTS for check in checks]
+    return max(sum(count if every else 1 for count in swept for every in layouts), 1)
 
 
 def _settings(contest: Contest, seconds: float) -> dict[str, str]:
