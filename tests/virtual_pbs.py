@@ -43,6 +43,8 @@ class VirtualPbs:
         for node in nodes:
             self._on(node, "sbin/pbs_mom")
         wishes = ["set server acl_roots = root@*", "set server flatuid = True"]
+        # A job that comes before the nodes are up would wait for ten minutes.
+        wishes += ["set server scheduler_iteration = 2"]
         wishes += [f"create node {node} resources_available.ncpus={cores}" for node in nodes]
         for wish in wishes:
             said = self._on("head", "bin/qmgr", "-c", wish)
