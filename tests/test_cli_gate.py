@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -447,6 +448,30 @@ def test_what_one_hour_may_differ_from_another_does_not_close_it(
     kept("20261101T000000Z-1")
     assert run_gate(monkeypatch, value=70.0) == 0
     assert "STAY CLOSED" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("code", "damage"),
+    [
+        ("gate.none-in-both", lambda case: {**case, "stack": "elsewhere"}),
+        ("gate.incomparable", lambda case: {**case, "samples": []}),
+    ],
+)
+def test_a_gate_does_not_open_without_the_comparison_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    code: str,
+    damage: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    earlier = kept("20261101T000000Z-1")
+    (case,) = (store.run_folder(earlier) / "cases").glob("*.json")
+    case.write_text(json.dumps(damage(json.loads(case.read_text()))))
+    monkeypatch.setattr(store, "new_run_id", lambda now: "20261102T000000Z-1")
+    assert run_gate(monkeypatch, 100.0, "--before", earlier) == 2
+    decided = json.loads((store.run_folder("20261102T000000Z-1") / "gate.json").read_text())
+    told = [r for one in decided["evidence"] for r in one["reasons"] if r["code"] == code]
+    assert told, decided["evidence"]
+    assert "--before" in capsys.readouterr().out
 
 
 def test_a_second_call_does_not_open_what_stayed_closed(

@@ -124,7 +124,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         )
     items = contract.judged_by(cases)
     evidence += [*results, *of_software]
-    evidence += [*gating.of_coverage(items), *compare_with(before, run_id)]
+    asked = arguments.before is not None
+    evidence += [*gating.of_coverage(items), *compare_with(before, run_id, asked=asked)]
     decision = gating.decide(evidence)
     store.write_json(
         store.run_folder(run_id) / GATE,

@@ -229,8 +229,6 @@ def against_run(changed: Iterable[Changed], compared: int, run: str, tolerated: 
     worse = sorted(
         (one for one in changed if one.worse_by > tolerated), key=lambda one: -one.worse_by
     )
-    if not compared:
-        return [Evidence(part, Verdict.PASS, (reason("gate.none-in-both"),))]
     why = [reason("gate.worse-than-last", figure=x.name, worse_by=x.worse_by) for x in worse]
     passed = [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
     return list(worse_ones(part, why)) or passed

@@ -90,15 +90,18 @@ def run_benchmarks(
         return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], ()
 
 
-def compare_with(before: str | None, run_id: str) -> list[Evidence]:
-    """Return what is worse than in the last run even at the near end of its interval."""
+def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> list[Evidence]:
+    """Return what is worse than in an earlier run even at the near end of its interval.
+
+    Where the operator ``asked`` for that run, not to know is no reason to open.
+    """
     if before is None:
         return []
     try:
         keys, results = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
         why = reason("gate.incomparable", why=str(error))
-        return [Evidence(f"against the run {before}", Verdict.PASS, (why,))]
+        return [Evidence(f"against the run {before}", _unknown(asked), (why,))]
     from clustergate.benchmarks.registry import every_metric
     from clustergate.statistics.comparison import Relation
 
@@ -111,4 +114,11 @@ def compare_with(before: str | None, run_id: str) -> list[Evidence]:
             name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
             changed.append(Changed(name, nearest))
     comparable = sum(one.ratio is not None for one in results)
+    if not comparable:
+        why = reason("gate.none-in-both")
+        return [Evidence(f"against the run {before}", _unknown(asked), (why,))]
     return gating.against_run(changed, comparable, before, _TOLERATED)
+
+
+def _unknown(asked: bool) -> Verdict:
+    return Verdict.INCONCLUSIVE if asked else Verdict.PASS

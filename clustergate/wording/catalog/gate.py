@@ -40,12 +40,20 @@ WORDS = {
         "{figure} is {worse_by:whole_percent} worse than one hour differs from another"
     ),
     "gate.more-worse": "{figures} more figures are worse",
-    "gate.none-in-both": "no figure is in both; the references judge alone",
+    "gate.none-in-both": (
+        "no figure is in both; the references judge alone",
+        "the run measured other figures than this gate",
+        "name a run of the maintenance mode with `--before`, or leave it out for the last one",
+    ),
     "gate.as-last": (
         "none of {figures} figures is worse by more than unchanged machines are from one hour "
         "to another"
     ),
-    "gate.incomparable": "it cannot be compared: {why}",
+    "gate.incomparable": (
+        "it cannot be compared: {why}",
+        "",
+        "name another run with `--before`, or leave it out for the last one",
+    ),
     "software.same": (
         "the same build as the golden one (sha256 {sha256}), in every file and setting"
     ),
