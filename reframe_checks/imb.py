@@ -9,7 +9,7 @@ from reframe.core.builtins import variable
 
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb import command as imb_command
-from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, ImbSettings
+from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, SIZES_FILE, WARM_UP, ImbSettings
 from clustergate.benchmarks.imb.plan import ImbExpectation
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.sweeps import OverLayouts
@@ -103,6 +103,14 @@ class ImbMpi1Check(ImbBenchmark):
 
     program = "IMB-MPI1"
     benchmarks = list(MPI1_BENCHMARKS)
+
+    def arguments(self) -> Sequence[str]:
+        """Return IMB's command line, with a first benchmark that warms up and does not count."""
+        return [WARM_UP, *super().arguments()]
+
+    def expectation(self) -> ImbExpectation:
+        """Return what IMB's text must hold, but for the figures of the warm-up."""
+        return dataclasses.replace(super().expectation(), warm_up=True)
 
     def wanted(self) -> Sequence[str]:
         """Return what was set by hand, else what the mode runs of the suite."""

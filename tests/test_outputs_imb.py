@@ -991,3 +991,19 @@ def test_memory_does_not_grow_with_the_text() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1_500_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "name", ["impi-2021.11-mpi1-npmin.txt", "mpich-2021.11-mpi1.txt", "mpich-2018-mpi1-multi1.txt"]
+)
+def test_the_tables_of_the_warm_up_are_read_and_do_not_count(name: str) -> None:
+    text = text_of(name)
+    every = rows_of(text)
+    first = every[0].benchmark
+    assert sum(row.benchmark == first for row in every) > 1
+    rest = [row for row in every if row.benchmark != first]
+    assert rest
+    assert rows_of(text, ImbExpectation(warm_up=True)) == rest
+    table = text.index("#bytes")
+    damaged = text[:table] + text[table:].replace(".", ",", 1)
+    error_of(damaged, ImbExpectation(warm_up=True))

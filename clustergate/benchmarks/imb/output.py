@@ -139,7 +139,9 @@ def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:
             head = _read_head(text)
             plan.table(head.benchmark, head.mode, head.processes, head.groups, head.idle)
             table = TableReader(text, information, lengths, head, expect)
-            yield from table.parts()
+            for part in table.parts():
+                if not plan.warming_up:
+                    yield part
             if table.may_give_up:
                 plan.may_give_up()
         elif text.line == CLOSING_LINE and information.program != "IMB-MT":

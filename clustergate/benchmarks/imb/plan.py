@@ -66,7 +66,8 @@ class ImbExpectation:
     ``-msglen`` lists them; what IMB makes of them for a datatype of several bytes is allowed for.
     ``arguments`` are the words behind the program's name in the calling sequence that IMB repeats;
     IMB-MT repeats none, there ``repetitions`` and ``threads`` must stand in every table. ``ranks``
-    are all processes of the run, those that wait included.
+    are all processes of the run, those that wait included. With ``warm_up`` the tables of the first
+    benchmark in the list are read, and their rows are left out.
     """
 
     suite: str | None = None
@@ -77,6 +78,7 @@ class ImbExpectation:
     repetitions: int | None = None
     threads: int | None = None
     ranks: int | None = None
+    warm_up: bool = False
 
 
 class Lengths:
@@ -152,6 +154,8 @@ class Plan:
         self._text = text
         self._remaining = list(reversed(information.benchmarks))
         self._benchmark = ""
+        self.warming_up = False
+        """Whether the table that was announced last is one of the warm-up."""
         self._steps: list[tuple[int, str]] = []
         self._given_up: set[str] = set()
         self._names: list[str] = []
@@ -256,6 +260,8 @@ class Plan:
 
     def _start(self, benchmark: str, total: int) -> None:
         self._benchmark = benchmark
+        first = len(self._remaining) == len(self._information.benchmarks) - 1
+        self.warming_up = first and self._expect.warm_up
         self._steps = [
             (count, mode)
             for count in reversed(_process_counts(self._information, benchmark, total))
