@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import io
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -208,7 +210,11 @@ def _kernel(text: str) -> _Kernel:
         ),
     }
     name = program.group(1)
-    return _Kernel(2, trials, settings.get(name), measured[name], program=name)
+    kernel = _Kernel(2, trials, settings.get(name), measured[name], program=name)
+    begun = json.loads(text[text.index('{"measurement":"begin"') :].partition("\n")[0])
+    # Builds of before did not repeat them.
+    asked = tuple(begun["arguments"]) if "arguments" in begun else None
+    return dataclasses.replace(kernel, arguments=asked)
 
 
 def _npb(text: str) -> NpbExpectation:

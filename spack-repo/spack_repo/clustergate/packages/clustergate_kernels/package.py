@@ -25,8 +25,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="9c2ee5285a84",
-        values=("9c2ee5285a84",),
+        default="b335f1e002bf",
+        values=("b335f1e002bf",),
         description="Digest of the C sources; another source is another build",
     )
 
