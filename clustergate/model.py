@@ -37,13 +37,13 @@ class ClustergateError(Exception):
 
     exit_status = 2
 
-    def __init__(self, told: str | Reason, /, **facts: Given) -> None:
+    def __init__(self, problem: str | Reason, /, **facts: Given) -> None:
         """Tell it as a reason, by a code and its facts, or in a sentence of its own."""
-        if not isinstance(told, Reason):
-            known = told in CATALOG
-            told = reason(told, **facts) if known else reason("error.other", sentence=told)
-        self.reason = told
-        super().__init__(str(told))
+        if not isinstance(problem, Reason):
+            known = problem in CATALOG
+            problem = reason(problem, **facts) if known else reason("error.other", sentence=problem)
+        self.reason = problem
+        super().__init__(str(problem))
 
     def at(self, where: str) -> ClustergateError:
         """Return it said of a place, such as ``file:line``."""
@@ -65,17 +65,22 @@ class OutputError(ClustergateError):
     exit_status = 1
 
     def __init__(
-        self, told: str | Reason, *, line: int | None = None, source: str = "output", **facts: Given
+        self,
+        problem: str | Reason,
+        *,
+        line: int | None = None,
+        source: str = "output",
+        **facts: Given,
     ) -> None:
         """Tell what is wrong as a reason, by a code and its facts, or in a parser's own words."""
         self.line = line
         self.source = source
         where = source if line is None else f"{source}:{line}"
-        if not isinstance(told, Reason):
-            known = told in CATALOG
-            told = reason(told, **facts) if known else reason("output.wrong", problem=told)
+        if not isinstance(problem, Reason):
+            known = problem in CATALOG
+            problem = reason(problem, **facts) if known else reason("output.wrong", problem=problem)
         place: dict[str, Fact] = {"at": where, "source": source, "line": line}
-        super().__init__(Reason(told.code, {**place, **told.facts}))
+        super().__init__(Reason(problem.code, {**place, **problem.facts}))
         self.message = str(self).removeprefix(f"{where}: ")
 
 
@@ -569,8 +574,8 @@ class CaseRecord:
     @property
     def processors(self) -> tuple[str, ...]:
         """Return the processors of the nodes it ran on, as far as these told them, sorted."""
-        told = self.details.get("processors")
-        return tuple(map(str, told)) if isinstance(told, list) else ()
+        processors = self.details.get("processors")
+        return tuple(map(str, processors)) if isinstance(processors, list) else ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from clustergate import cli
 from clustergate.model import ClustergateError
 from clustergate.sites import configs as sites
-from clustergate.stacks import StackRequest, found, modules, planned, suggestion
+from clustergate.stacks import StackRequest, existing, modules, planned, suggestion
 from clustergate.stacks.builder import SetUp
 from clustergate.stacks.spack.libraries import mpi_of_answer, mpi_of_module
 
@@ -191,7 +191,7 @@ def test_a_scan_finds_what_lmod_hides_behind_a_compiler(
     monkeypatch.setenv("MODULESHOME", str(INITS["Lmod"].parents[1]))
     monkeypatch.setenv("MODULEPATH", str(tmp_path / "Core"))
     monkeypatch.delenv("SPACK_ROOT", raising=False)
-    (one,), _ = found.scan()
+    (one,), _ = existing.scan()
     assert one.settings == {"load": ["gcc/12", "mpich/4.2"]}
     assert modules.load(modules.Loading(one.load))["PATH"] == "/opt/mpich/bin"
 
@@ -225,26 +225,26 @@ def test_a_scan_tells_what_it_could_not_list(tmp_path: Path) -> None:
     (tmp_path / "bin" / "spack").write_text("#!/bin/sh\necho no Python >&2\nexit 1\n")
     (tmp_path / "bin" / "spack").chmod(0o755)
     asked = {"PATH": os.environ["PATH"], "SPACK_ROOT": str(tmp_path)}
-    _, told = found.scan(asked)
+    _, told = existing.scan(asked)
     assert f"Spack in {tmp_path}: its packages could not be listed." in told
 
 
 def test_what_spack_has_installed_is_found() -> None:
     spec = {"name": "mvapich2", "version": "2.3.7-1", "hash": "abcdefghijk"}
     listed = json.dumps([spec, {**spec, "name": "hpl"}, {**spec, "external": {"path": "/usr"}}])
-    (one,) = found.of_spack(listed, "/opt/spack")
-    assert found.stack_lines([one]) == [
+    (one,) = existing.of_spack(listed, "/opt/spack")
+    assert existing.stack_lines([one]) == [
         'stack("mvapich2", provider="modules", '
         'modules={"load": ["mvapich2@2.3.7-1/abcdefg"], "spack": "/opt/spack"}),'
     ]
-    assert found.of_spack("==> Error: no packages", "/opt/spack") == []
+    assert existing.of_spack("==> Error: no packages", "/opt/spack") == []
 
 
 def test_the_newest_of_each_library_is_a_stack_and_a_module_before_spack() -> None:
     names = ["mpi/openmpi-x86_64", "openmpi/4.1.4", "openmpi/4.10.0", "impi/2021.9", "hdf5/1-mpich"]
-    listed = found.of_modules(names, lambda name: [])
+    listed = existing.of_modules(names, lambda name: [])
     mpich = json.dumps([{"name": "openmpi", "version": "5.0", "hash": "a" * 32}])
-    lines = found.stack_lines([*listed, *found.of_spack(mpich, "/opt/spack")])
+    lines = existing.stack_lines([*listed, *existing.of_spack(mpich, "/opt/spack")])
     assert [line.partition(", ")[0] for line in lines] == [
         'stack("intel-mpi"',
         'stack("openmpi"',

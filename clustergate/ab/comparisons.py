@@ -111,10 +111,10 @@ def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
     for record in records:
         alike.setdefault(_name(record), []).append(record["conditions"])
     telling = {called: _differing(members) for called, members in alike.items()}
-    told = [(_name(record), record["conditions"]) for record in records]
+    named = [(_name(record), record["conditions"]) for record in records]
     return [
         " ".join([called, *(f"{n}={of[n]}" for n in telling[called] if n in of)])
-        for called, of in told
+        for called, of in named
     ]
 
 

@@ -147,16 +147,16 @@ def costs_of(job: Job) -> Costs:
         names.append((benchmark + ("" if size is None else f", {size} bytes"), False))
     members = {}
     for name, of_group in groups.items():
-        told = name.rpartition(", ")[0]
+        name_of_whole = name.rpartition(", ")[0]
         members[name] = list(of_group)
         if len(of_group) > 1:
             held = [k for k in of_group if _held(columns[k], [columns[j] for j in of_group])]
             sums[len(columns)] = held or [len(columns)]
             columns.append(_whole([columns[k] for k in held], rounds))
-            names.append((f"{told} as a whole", True))
+            names.append((f"{name_of_whole} as a whole", True))
             parts.append(parts[of_group[0]])
         else:
-            names[of_group[0]] = (told, True)
+            names[of_group[0]] = (name_of_whole, True)
     a, b = (np.array([c[side] for c in columns]).reshape(-1, rounds).T for side in (0, 1))
     return Costs(Rounds(a, b, [Better.LOWER] * len(columns), sums), names, parts, members)
 

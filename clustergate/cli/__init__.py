@@ -115,8 +115,8 @@ def main(argv: list[str] | None = None) -> int:
 def _own_name() -> str:
     """Return how to call this program here: `make check` runs it without it on PATH."""
     own = Path(sys.executable).parent / "clustergate"
-    found = shutil.which("clustergate")
-    if (found and Path(found).resolve() == own.resolve()) or not own.exists():
+    on_path = shutil.which("clustergate")
+    if (on_path and Path(on_path).resolve() == own.resolve()) or not own.exists():
         return "clustergate"
     near = os.path.relpath(own)
     return shlex.quote(str(own) if near.startswith("..") else near)

@@ -26,10 +26,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, print a line for each finding, and return 2 where one of them is a failure."""
-    found = look(arguments.site, mode_named(arguments.mode))
+    findings = look(arguments.site, mode_named(arguments.mode))
     if arguments.json:
-        print(json.dumps([one.plain() for one in found], indent=1))
+        print(json.dumps([one.plain() for one in findings], indent=1))
     else:
-        column = max(len(one.what) for one in found)
-        print_lines(f"{one.status:<4}  {one.what:<{column}}  {one.says}" for one in found)
-    return 2 if any(one.status == FAIL for one in found) else 0
+        column = max(len(one.what) for one in findings)
+        print_lines(f"{one.status:<4}  {one.what:<{column}}  {one.says}" for one in findings)
+    return 2 if any(one.status == FAIL for one in findings) else 0

@@ -63,12 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"    {folded(kind.nodes)}")
     if odd:
         console.print_table(_table(kinds, odd))
-    found = {node for one in odd for node in one.nodes}
+    odd_nodes = {node for one in odd for node in one.nodes}
     alone = [kind.nodes[0] for kind in kinds if len(kind.nodes) == 1 and golden is None]
     if alone:
         print(f"nothing to compare with: {folded(alone)} (the only ones of their kinds)")
     if odd:
-        print(f"{len(found)} of {counted(len(states), 'node')} are unlike the rest")
+        print(f"{len(odd_nodes)} of {counted(len(states), 'node')} are unlike the rest")
     elif len(alone) < len(states):
         print("all others are like the rest" if alone else "all are like the rest of their kind")
     return 1 if odd else 2 if len(alone) == len(states) else 0

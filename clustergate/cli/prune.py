@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Remove what may go, or tell it; 2 where something could not be removed."""
-    found = listing.what_stays(
+    kept = listing.what_stays(
         listing.listed_runs(),
         point_in_time(arguments.older_than, datetime.datetime.now().astimezone()),
         arguments.keep,
@@ -52,13 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
     )
     failed = 0
     if arguments.yes:
-        gone = [one if one.why else _removed(one) for one in found]
-        failed = 2 if gone != found else 0
-        found = gone
+        gone = [one if one.why else _removed(one) for one in kept]
+        failed = 2 if gone != kept else 0
+        kept = gone
     if arguments.json:
-        print(json.dumps(_plain(found, removed=arguments.yes), indent=1))
+        print(json.dumps(_plain(kept, removed=arguments.yes), indent=1))
     else:
-        _tell(found, removed=arguments.yes)
+        _tell(kept, removed=arguments.yes)
     return failed
 
 
@@ -83,10 +83,10 @@ def _days_of_baselines() -> dict[str, set[datetime.date]]:
     return {system: references_of(system).days_measured() for system in sorted(systems)}
 
 
-def _tell(found: Sequence[Kept], *, removed: bool) -> None:
-    going = [one.run for one in found if one.why is None]
+def _tell(kept: Sequence[Kept], *, removed: bool) -> None:
+    going = [one.run for one in kept if one.why is None]
     by_reason: dict[str, list[int]] = {}
-    for one in found:
+    for one in kept:
         if one.why is not None:
             by_reason.setdefault(str(one.why), []).append(one.run.size_bytes)
     for run in going:
@@ -104,9 +104,9 @@ def _tell(found: Sequence[Kept], *, removed: bool) -> None:
         print("no run may go yet")
 
 
-def _plain(found: Sequence[Kept], *, removed: bool) -> dict[str, object]:
+def _plain(kept: Sequence[Kept], *, removed: bool) -> dict[str, object]:
     return {
         "removed": removed,
-        "runs": [{**one.run.plain(), "stays": one.why and str(one.why)} for one in found],
+        "runs": [{**one.run.plain(), "stays": one.why and str(one.why)} for one in kept],
         "not_touched_bytes": dict(listing.places()),
     }

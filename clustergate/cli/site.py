@@ -17,7 +17,7 @@ from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
-from clustergate.stacks import found
+from clustergate.stacks import existing
 
 DESCRIPTION = "Write a new site config, or print the schema of all."
 _SCAN = """\
@@ -64,9 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     known = site_writer.nodes_of(nodes)
     stacks = [f'stack("{name}"),' for name in arguments.stack]
     if not stacks:
-        libraries, asked = found.scan()
+        libraries, asked = existing.scan()
         stacks = [f"# {line}" for line in asked]
-        stacks += found.stack_lines(libraries) or ['stack("mpich"),']
+        stacks += existing.stack_lines(libraries) or ['stack("mpich"),']
     text = site_writer.site_config(
         arguments.name,
         site_writer.partitions_of(partitions, known),

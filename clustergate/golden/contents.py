@@ -28,8 +28,8 @@ NAMED = 3
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
     """Return the folders, relative to the state, that hold all the provider wheels has made."""
     text = as_text(manifest)
-    found = (re.findall(re.escape(base) + _ROOT, text) for base in _bases(state))
-    return sorted({root for roots in found for root in roots})
+    matches = (re.findall(re.escape(base) + _ROOT, text) for base in _bases(state))
+    return sorted({root for roots in matches for root in roots})
 
 
 def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:

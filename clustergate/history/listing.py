@@ -186,7 +186,7 @@ def what_stays(
     """
     seen: dict[tuple[str, str, str], int] = {}
     opened: set[str] = set()
-    found = []
+    kept = []
     for run in runs:
         alike = (run.kind, run.system, run.mode)
         seen[alike] = seen.get(alike, 0) + 1
@@ -209,8 +209,8 @@ def what_stays(
             why = reason("prune.newest", newest=newest)
         if run.verdict == "OPEN":
             opened.add(run.system)
-        found.append(Kept(run, why))
-    return found
+        kept.append(Kept(run, why))
+    return kept
 
 
 def remove(run: str, state: Path | None = None) -> None:

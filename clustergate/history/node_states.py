@@ -57,8 +57,8 @@ def keep_states(said: Path, run: Path) -> dict[str, Fingerprint]:
     new: dict[str, dict[str, Any]] = {}
     for node, digest in digests.items():
         if last.get(node) != digest:
-            told = {} if digest in known else {"fingerprint": states[node]}
-            new.setdefault(digest, {"digest": digest, "nodes": [], **told})["nodes"].append(node)
+            content = {} if digest in known else {"fingerprint": states[node]}
+            new.setdefault(digest, {"digest": digest, "nodes": [], **content})["nodes"].append(node)
     if new:
         store.make_folder(run)
         with (run / NODES).open("a", encoding="utf-8") as file:
@@ -74,8 +74,8 @@ def read_states(run: Path) -> dict[str, Fingerprint]:
     nodes = _states_of(_lines(run))
     here = _recorded(run)
     if here and nodes:
-        told = set().union(*(state.get("software", ()) for state in nodes.values()))
-        own = {name: v for name, v in here.get("software", {}).items() if name not in told}
+        of_nodes = set().union(*(state.get("software", ()) for state in nodes.values()))
+        own = {name: v for name, v in here.get("software", {}).items() if name not in of_nodes}
         here = {"software": own}
     return {**({HERE: here} if here else {}), **nodes}
 

@@ -108,8 +108,8 @@ def changes_of_nodes(
             between[id(old), id(new)] = differences(old, new)
         for change in between[id(old), id(new)]:
             with_nodes.setdefault(repr(change), (change, []))[1].append(node)
-    found = [(change, sorted(nodes)) for change, nodes in with_nodes.values()]
-    return sorted(found, key=lambda one: (_rank(one[0]), -len(one[1]), one[1]))
+    changes = [(change, sorted(nodes)) for change, nodes in with_nodes.values()]
+    return sorted(changes, key=lambda one: (_rank(one[0]), -len(one[1]), one[1]))
 
 
 def describe_one(difference: Difference) -> str:

@@ -65,17 +65,17 @@ def odd_ones(
     Of each kind the likeliest cause of a slowdown comes first. A golden node speaks for the nodes
     of its own processor and product.
     """
-    found: list[Odd] = []
+    odd: list[Odd] = []
     for kind in kinds:
         own = {node: states[node] for node in kind.nodes}
         for change, nodes in changes_of_nodes(dict.fromkeys(own, kind.usual), own):
-            found.append(Odd(kind, change, tuple(nodes), _share(kind, change.name)))
+            odd.append(Odd(kind, change, tuple(nodes), _share(kind, change.name)))
         if golden is not None and _product(golden) == _product(kind.usual):
-            known = {repr(one.change) for one in found if one.kind is kind}
+            known = {repr(one.change) for one in odd if one.kind is kind}
             for change, nodes in changes_of_nodes(dict.fromkeys(own, golden), own):
                 if repr(change) not in known:
-                    found.append(Odd(kind, change, tuple(nodes), None))
-    return found
+                    odd.append(Odd(kind, change, tuple(nodes), None))
+    return odd
 
 
 def _share(kind: Kind, name: str) -> float:

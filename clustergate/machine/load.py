@@ -85,7 +85,7 @@ def load_between(before: Load, after: Load) -> dict[str, float]:
     whole = increase("jiffies")
     waited = [count for count in of_jiffies.values() if count is not None]
     busy = max(0, whole - sum(waited)) if whole is not None and waited else None
-    told = {
+    shares = {
         "elapsed_s": round(elapsed_s, 2),
         "busy_percent": _percent(busy, whole),
         "iowait_percent": _percent(of_jiffies["iowait"], whole),
@@ -103,7 +103,7 @@ def load_between(before: Load, after: Load) -> dict[str, float]:
             )
         },
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in shares.items() if value is not None}
 
 
 def _percent(part: float | None, whole: float | None) -> float | None:

@@ -128,10 +128,10 @@ def is_unchanged(then: Iterable[Row], now: Iterable[Row]) -> bool:
     what nobody sees, and half of that (as a factor) for the time between the two; what bounds
     nothing there may change.
     """
-    known, found = ({(x.kind, x.cores, x.k): x for x in _rates(rows)} for rows in (then, now))
-    virtual = any(rate.virtual for rate in found.values())
-    return known.keys() == found.keys() and all(
-        _is_within(known[what], rate.median, virtual) for what, rate in found.items()
+    known, current = ({(x.kind, x.cores, x.k): x for x in _rates(rows)} for rows in (then, now))
+    virtual = any(rate.virtual for rate in current.values())
+    return known.keys() == current.keys() and all(
+        _is_within(known[what], rate.median, virtual) for what, rate in current.items()
     )
 
 

@@ -111,10 +111,10 @@ def _wrong_word(lines: Sequence[tuple[int, str]], word: str, source: str) -> Ite
     marked = [(number, line.partition(MARK)[2].strip()) for number, line in lines if MARK in line]
     if not marked:
         yield reason("proof.output-without-word", source=source, mark=MARK, word=word)
-    for number, found in marked:
-        if found != word:
+    for number, launch in marked:
+        if launch != word:
             where: dict[str, Fact] = {"source": source, "line": number}
-            yield reason("proof.output-of-another", **where, found=found, word=word)
+            yield reason("proof.output-of-another", **where, found=launch, word=word)
             return
 
 

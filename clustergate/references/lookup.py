@@ -177,9 +177,9 @@ class References:
 
     def at(self, path: Sequence[str]) -> Reference:
         """Return the reference that stands at the end of these keys; raises KeyError for none."""
-        told = self._provenance().get(closest(self._provenance(), path) or "", {})
-        found = reference(self._at(path), origin_of(self._provenance(), path))
-        return dataclasses.replace(found, processors=tuple(told.get("processors", ())))
+        provenance = self._provenance().get(closest(self._provenance(), path) or "", {})
+        of_path = reference(self._at(path), origin_of(self._provenance(), path))
+        return dataclasses.replace(of_path, processors=tuple(provenance.get("processors", ())))
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
         """Return the check and the keys of the file that ReFrame takes for these, level by level.

@@ -307,8 +307,8 @@ def _statistics_complaint(
     for name in entry.get("slow_percent", {}):
         if name not in figures | groups:
             return reason("statistics.nothing-slow", name=name)
-    told = [entry[key].values() for key in entry if key.endswith("_percent")]
-    if not all(map(math.isfinite, itertools.chain(*told))):
+    percentages = [entry[key].values() for key in entry if key.endswith("_percent")]
+    if not all(map(math.isfinite, itertools.chain(*percentages))):
         return reason("statistics.not-finite")
     return None
 

@@ -67,9 +67,13 @@ def first_screen(result: Result, failures: Sequence[str] = ()) -> FirstScreen:
     status = exit_status(result, failures)
     causes = [Cause("invalid", "does not count", "", each, each) for each in failures]
     if disturbed := sum(result.disturbed):
-        told = f"{disturbed} of {counted(sum(result.rounds), 'round')} ({result.disturbance})"
+        disturbed_rounds = (
+            f"{disturbed} of {counted(sum(result.rounds), 'round')} ({result.disturbance})"
+        )
         more = "; they count, but free nodes answer in fewer rounds"
-        causes.append(Cause("inconclusive", "disturbed", "", told + more, told))
+        causes.append(
+            Cause("inconclusive", "disturbed", "", disturbed_rounds + more, disturbed_rounds)
+        )
     return FirstScreen(
         "inconclusive" if status else "no_reference",
         wording.word(result),

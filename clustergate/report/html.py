@@ -119,7 +119,7 @@ def _machine(state: Mapping[str, Any]) -> str:
     hardware, software = (groups.get(name) or {} for name in ("hardware", "software"))
     kernel = (groups.get("kernel") or {}).get("release")
     memory, cores = hardware.get("memory_total_gib"), hardware.get("cores")
-    told = [
+    parts = [
         hardware.get("processor"),
         cores and counted(cores, "core"),
         memory and f"{memory:.0f} GiB",
@@ -127,14 +127,14 @@ def _machine(state: Mapping[str, Any]) -> str:
         software.get("operating_system"),
         kernel and f"kernel {kernel}",
     ]
-    return ", ".join(str(one) for one in told if one)
+    return ", ".join(str(one) for one in parts if one)
 
 
 def _versions(cases: Sequence[Case]) -> list[tuple[str, str]]:
-    found: dict[str, dict[str, None]] = {}
+    libraries: dict[str, dict[str, None]] = {}
     for case in cases:
-        found.setdefault(case.stack, {}).update({case.library: None} if case.library else {})
-    return [(stack, ", ".join(found[stack])) for stack in sorted(found)]
+        libraries.setdefault(case.stack, {}).update({case.library: None} if case.library else {})
+    return [(stack, ", ".join(libraries[stack])) for stack in sorted(libraries)]
 
 
 # --- verdicts ---------------------------------------------------------------------------------
@@ -438,8 +438,8 @@ def part_of(value: float, longest: float) -> float:
 
 def _case_view(anchor: str, case: Case) -> dict[str, Any]:
     shared = _shared(case.figures)
-    told = Counter(one for figure in case.figures for one in _sentences(figure))
-    repeated = {sentence: n for sentence, n in told.items() if n >= _SHARED_FROM}
+    counts = Counter(one for figure in case.figures for one in _sentences(figure))
+    repeated = {sentence: n for sentence, n in counts.items() if n >= _SHARED_FROM}
     origins = dict.fromkeys(
         str(origin) for figure in case.figures if (origin := _fact(figure, "origin"))
     )
@@ -510,8 +510,8 @@ def _fact(figure: Figure, name: str) -> object:
 
 def _sentences(figure: Figure) -> list[str]:
     reasons = figure.judgement.reasons
-    told = (one.remedy if one.code in _IN_COLUMNS else str(one) for one in reasons)
-    return [sentence for sentence in told if sentence]
+    sentences = (one.remedy if one.code in _IN_COLUMNS else str(one) for one in reasons)
+    return [sentence for sentence in sentences if sentence]
 
 
 def _conditions(conditions: Conditions) -> str:

@@ -62,8 +62,8 @@ def _suite_of(run: Run, stack: str, cases: Sequence[Case]) -> ElementTree.Elemen
         taken[case.check, name] += 1
         # Readers take test cases of one name for one.
         place = taken[case.check, name]
-        told = name if place == 1 else f"{name} ({place})"
-        tests.append(_test(case, told, strict=run.strict))
+        unique_name = name if place == 1 else f"{name} ({place})"
+        tests.append(_test(case, unique_name, strict=run.strict))
     return _suite(run, stack, tests, sum(case.duration_s for case in cases))
 
 

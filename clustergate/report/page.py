@@ -83,8 +83,8 @@ def drawn(sketches: Sequence[Sketch]) -> list[Plot]:
 
 def curves_of(lines: Sequence[plots.Curve], axes: plots.Axes) -> str:
     """Return curves for the page's script, to stand between single quotes."""
-    told = plots.data_of(lines, axes)
-    return htmlsafe_json_dumps(told, separators=(",", ":"), allow_nan=False)
+    data = plots.data_of(lines, axes)
+    return htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False)
 
 
 def render(template: str, *packages: str, scripted: bool = False, **said: Any) -> str:

@@ -75,15 +75,15 @@ def terminal_lines(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return what is printed of a screening, and below it what is to be copied as it stands."""
     first = first_screen(log, screening, where.parent.name)
-    told = ["", *first.lines(), *screening.notes, *log.notes]
-    lines = []
+    lines = ["", *first.lines(), *screening.notes, *log.notes]
+    to_copy = []
     if screening.keeps_out and screening.what == "node":
         today = datetime.date.today()
-        lines += ["to drain them in Slurm:", *scontrol_lines(screening, today)]
-        lines += ["to exclude them in the hostfile:", *hostfile_lines(screening, today)]
-    lines.append(f"heat map, ticket and other forms: {where}")
-    lines += [f"{command}: exit status {n}: {means}" for command, n, means in first.exits]
-    return told, lines
+        to_copy += ["to drain them in Slurm:", *scontrol_lines(screening, today)]
+        to_copy += ["to exclude them in the hostfile:", *hostfile_lines(screening, today)]
+    to_copy.append(f"heat map, ticket and other forms: {where}")
+    to_copy += [f"{command}: exit status {n}: {means}" for command, n, means in first.exits]
+    return lines, to_copy
 
 
 def render_screening(

@@ -108,14 +108,14 @@ def first_screen(run: Run) -> FirstScreen:
     counts = Counter(judged)
     ran = sum(case.state is CaseState.RAN for case in run.cases)
     figures = sum(f.estimate is not None for case in run.cases for f in case.figures)
-    told = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
+    in_words = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
     minutes, seconds = divmod(round(run.duration_s), 60)
     return FirstScreen(
         verdict.name.lower(),
         verdict.value.upper(),
         f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
         f"{minutes} min {seconds} s, {f'{figures} figures' if figures else 'nothing'} measured: "
-        f"{told}",
+        f"{in_words}",
         causes(run),
         [completed(step) for step in next_steps(run.cases, run.run_id, run.mode)],
         exits,
@@ -191,19 +191,19 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
 
     What ran and failed is told before what did not run.
     """
-    found: list[Trouble] = []
+    troubles: list[Trouble] = []
     broken: dict[object, list[Case]] = {}
     for case in cases:
         wrong = sorted(wrong_in(case), key=lambda pair: -pair[1].verdict.severity)
         if wrong:
             given = [judgement.verdict for _, judgement in wrong]
             given += [Verdict.INVALID] * case.state.broken
-            found.append(Trouble([case], worst(given), wrong))
+            troubles.append(Trouble([case], worst(given), wrong))
         elif case.state.broken:
             broken.setdefault((case.stack, case.state, case.reason), []).append(case)
-    found += [Trouble(alike, Verdict.INVALID, ()) for alike in broken.values()]
+    troubles += [Trouble(alike, Verdict.INVALID, ()) for alike in broken.values()]
     return sorted(
-        found, key=lambda one: (-one.verdict.severity, one.case.state is CaseState.MISSING)
+        troubles, key=lambda one: (-one.verdict.severity, one.case.state is CaseState.MISSING)
     )
 
 
@@ -244,8 +244,8 @@ def _of_trouble(trouble: Trouble) -> Cause:
         (called, judgement), *others = trouble.wrong
         reasons = judgement.reasons
         more = f"; and {counted(len(others), 'figure')} more" if others else ""
-    told = f"{called}: {sentence_of(reasons)}{more}"
-    return _cause(trouble.verdict, trouble.where, told, f"{called}: {_first(reasons)}{more}", case)
+    text = f"{called}: {sentence_of(reasons)}{more}"
+    return _cause(trouble.verdict, trouble.where, text, f"{called}: {_first(reasons)}{more}", case)
 
 
 def _first(reasons: Sequence[Reason]) -> str:
@@ -259,11 +259,11 @@ def _unsure_groups(cases: Sequence[Case]) -> Iterator[Cause]:
         if unsure:
             first, name = unsure[0].judgement, group_name(unsure[0])
             more = f"; and {counted(len(unsure) - 1, 'group')} more" if len(unsure) > 1 else ""
-            told, short = (
+            text, short = (
                 f"{name}: {first.sentence}{more}",
                 f"{name}: {_first(first.reasons)}{more}",
             )
-            yield _cause(Verdict.INCONCLUSIVE, where(case), told, short, case)
+            yield _cause(Verdict.INCONCLUSIVE, where(case), text, short, case)
 
 
 def _doubts(run: Run) -> Iterator[Cause]:
@@ -308,18 +308,18 @@ def headlines(
 ) -> Iterator[HeadlineRow]:
     """Yield the lines of headline figures that at least one stack has, as the terminal has them."""
     for headline in every_headline():
-        found = {stack: one for stack in stacks if (one := picked(headline, stack, cases))}
-        if found:
+        figures = {stack: one for stack in stacks if (one := picked(headline, stack, cases))}
+        if figures:
             cells = {
                 stack: _headline_cell(written(one, headline), *one, value_before(*one[:2]))
-                for stack, one in found.items()
+                for stack, one in figures.items()
             }
             yield HeadlineRow(headline.title, headline.unit, cells)
         if share := headline.share:
-            shares = {stack: share_of(one, share) for stack, one in found.items()}
-            told = {stack: HeadlineCell(text, "", {}) for stack, text in shares.items() if text}
-            if told:
-                yield HeadlineRow(share.title, "%" if share.rate else "", told, share=True)
+            shares = {stack: share_of(one, share) for stack, one in figures.items()}
+            cells = {stack: HeadlineCell(text, "", {}) for stack, text in shares.items() if text}
+            if cells:
+                yield HeadlineRow(share.title, "%" if share.rate else "", cells, share=True)
 
 
 def _headline_cell(
@@ -327,11 +327,11 @@ def _headline_cell(
 ) -> HeadlineCell:
     expected = [reason.facts.get("reference") for reason in figure.judgement.reasons]
     reference = next((one for one in expected if isinstance(one, float | int)), None)
-    told = {"reference": reference, "run before": before}
+    beside = {"reference": reference, "run before": before}
     return HeadlineCell(
         text,
         figure.judgement.verdict.name.lower(),
-        {name: compared(value, one, figure.better) for name, one in told.items() if one},
+        {name: compared(value, one, figure.better) for name, one in beside.items() if one},
     )
 
 
@@ -348,20 +348,20 @@ def compared(value: float, other: float, better: Better) -> str:
 
 def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | None:
     """Return the figure of a stack that a headline shows, with its case and its value."""
-    found = [
+    candidates = [
         (case, figure, figure.estimate.value)
         for case in cases
         if case.stack == stack and case.check == headline.check
         for figure in case.figures
         if headline.shows(figure) and figure.estimate is not None
     ]
-    if not found:
+    if not candidates:
         return None
-    values = [value for _, _, value in found]
+    values = [value for _, _, value in candidates]
     # What is no number is not even equal to itself.
-    best = found[values.index(headline.pick(values))]
+    best = candidates[values.index(headline.pick(values))]
     # Of several that are equal, a doubt about one is about all.
-    return next((one for one in found if one[1].doubt and one[2] == best[2]), best)
+    return next((one for one in candidates if one[1].doubt and one[2] == best[2]), best)
 
 
 def written(picked: Picked | None, headline: Headline) -> str:

@@ -82,8 +82,10 @@ def render(shown: Sequence[Trend], *, width: int) -> str:
 
 def _table(rows: Sequence[Trend]) -> Table:
     lines = (sparkline([moment.level for moment in trend.moments]) for trend in rows)
-    told = [(name(trend), line, *cells(trend)) for trend, line in zip(rows, lines, strict=True)]
-    return console.table(COLUMNS, told, range(2, len(COLUMNS)))
+    rows_of_trends = [
+        (name(trend), line, *cells(trend)) for trend, line in zip(rows, lines, strict=True)
+    ]
+    return console.table(COLUMNS, rows_of_trends, range(2, len(COLUMNS)))
 
 
 COLUMNS = ("trend of", "faster ↑", "figures", "runs", "spread", "last run", "value")

@@ -44,8 +44,8 @@ class Wishes:
 def partition_of_access(access: Iterable[str]) -> str:
     """Return the partition that options of sbatch name, empty where they leave it to Slurm."""
     text = " ".join(access)
-    found = re.findall(r"(?:^|\s)(?:--partition[= ]|-p *)([^\s,]+)", text)
-    return str(found[-1]) if found else ""
+    partitions = re.findall(r"(?:^|\s)(?:--partition[= ]|-p *)([^\s,]+)", text)
+    return str(partitions[-1]) if partitions else ""
 
 
 def nodes_of_slurm(partition: str = "") -> list[str]:

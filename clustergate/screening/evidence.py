@@ -210,5 +210,5 @@ def grouped_quantile(values: Floats, group: Ints, groups: int, share: float) -> 
     place = starts[:-1] + np.maximum(counts - 1, 0) * share
     lower = np.minimum(np.floor(place).astype(np.int64), len(ordered) - 1)
     upper = np.minimum(np.ceil(place).astype(np.int64), len(ordered) - 1)
-    found = ordered[lower] + (place - lower) * (ordered[upper] - ordered[lower])
-    return np.where(counts > 0, found, 0.0)
+    quantile = ordered[lower] + (place - lower) * (ordered[upper] - ordered[lower])
+    return np.where(counts > 0, quantile, 0.0)

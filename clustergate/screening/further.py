@@ -94,8 +94,8 @@ def further_rounds(
     that would rest meet each other. Where few nodes leave none for that, all pairs are measured
     again: each is compared with what ran about the same time. Nothing when all is settled.
     """
-    doubts = sorted({pair for found in located for pair in found.doubts if len(pair) == 2})
-    suspects = sorted({node for found in located for node in found.suspects})
+    doubts = sorted({pair for groups in located for pair in groups.doubts if len(pair) == 2})
+    suspects = sorted({node for groups in located for node in groups.suspects})
     if not doubts and not suspects:
         return []
     seen = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
@@ -115,10 +115,10 @@ def further_rounds(
         given = (given + lacking) % max(len(trusted), 1)
     others = [n for n in range(nodes) if n not in trusted and n not in suspects]
     asking = rounds_of(wanted)
-    found = [_with_controls(members, [*trusted, *others], doubts) for members in asking]
-    if nodes <= _FEW and any(len(a) == len(b) for a, b in zip(found, asking, strict=True)):
+    groups = [_with_controls(members, [*trusted, *others], doubts) for members in asking]
+    if nodes <= _FEW and any(len(a) == len(b) for a, b in zip(groups, asking, strict=True)):
         return list(rounds(nodes, seed=int(random.integers(2**31))))
-    return found
+    return groups
 
 
 def further_nodes(located: Sequence[Located], nodes: int, random: np.random.Generator) -> list[int]:

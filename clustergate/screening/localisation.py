@@ -508,7 +508,7 @@ class _Search:
         faster, outnumbering = self._better()
         if outnumbering and not nodes and int(self._observed.max()) < _OFTEN:
             doubts += [pair for pair in faster if pair not in doubts]
-        told = {*doubts, *(blame.nodes for blame in links)}
+        accused = {*doubts, *(blame.nodes for blame in links)}
         trusted = self._tally(self._slow) == 0
         trusted[list(unmeasured)] = False
         return Located(
@@ -519,7 +519,7 @@ class _Search:
             trusted=tuple(np.flatnonzero(trusted).tolist()),
             faster=faster,
             outnumbering=outnumbering,
-            at_times=tuple(pair for pair in self._slow_at_times() if pair not in told),
+            at_times=tuple(pair for pair in self._slow_at_times() if pair not in accused),
             recur=self._recur(),
             centres=self.centres,
             scale=self._expected.scale,

@@ -19,14 +19,14 @@ _PORT = re.compile(r'^\[\d+\]\s+"H-[0-9a-f]+"\[\d+\].*#\s*"([^\s"]+)')
 
 def switches_of_slurm(text: str) -> dict[str, str]:
     """Return the switch of each node in what ``scontrol show topology`` prints."""
-    found: dict[str, str] = {}
+    switch_of: dict[str, str] = {}
     for switch, nodes in [*_LEAF.findall(text), *_BLOCK.findall(text)]:
         try:
-            found |= dict.fromkeys(expand(nodes), switch)
+            switch_of |= dict.fromkeys(expand(nodes), switch)
         except HostfileError:
             # "(null)", or a name that no node can have.
             continue
-    return found
+    return switch_of
 
 
 def switches_of_ibnetdiscover(text: str) -> dict[str, str]:
@@ -36,7 +36,7 @@ def switches_of_ibnetdiscover(text: str) -> dict[str, str]:
     adapters it is on the switch of the one that is listed first. A managed switch has a name in its
     description, ``MF0;name:model/U1``, another one is known by its GUID.
     """
-    found: dict[str, str] = {}
+    switch_of: dict[str, str] = {}
     switch = ""
     for line in text.splitlines():
         if head := _SWITCH.match(line):
@@ -45,8 +45,8 @@ def switches_of_ibnetdiscover(text: str) -> dict[str, str]:
         elif not line.startswith("["):
             switch = ""
         elif switch and (port := _PORT.match(line)):
-            found.setdefault(port[1].partition(".")[0], switch)
-    return found
+            switch_of.setdefault(port[1].partition(".")[0], switch)
+    return switch_of
 
 
 def known_switches(scheduler: str, fabric: Path) -> dict[str, str]:
@@ -56,7 +56,7 @@ def known_switches(scheduler: str, fabric: Path) -> dict[str, str]:
     file that names no node.
     """
     said = said_by_slurm(["scontrol", "show", "topology"]) if scheduler in SLURM else ""
-    found = switches_of_slurm(said)
+    switch_of = switches_of_slurm(said)
     if fabric.exists():
         try:
             wired = switches_of_ibnetdiscover(fabric.read_text(errors="replace"))
@@ -64,5 +64,5 @@ def known_switches(scheduler: str, fabric: Path) -> dict[str, str]:
             raise ClustergateError("file.unreadable", path=fabric, why=error) from None
         if not wired:
             raise ClustergateError("screening.no-fabric", path=fabric)
-        found |= wired
-    return found
+        switch_of |= wired
+    return switch_of

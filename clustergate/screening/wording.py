@@ -41,5 +41,5 @@ def found_in(where: Path) -> str:
         _, log, screening = read_screening(where)
     except ClustergateError:
         return "FAILED"
-    found = word_for(exit_status(log, screening), screening).lower()
-    return ": ".join(filter(None, [found, listed([f.suspect for f in screening.findings], 2)]))
+    word = word_for(exit_status(log, screening), screening).lower()
+    return ": ".join(filter(None, [word, listed([f.suspect for f in screening.findings], 2)]))

@@ -42,11 +42,11 @@ def execute(
     status; raises ClustergateError when its output cannot be kept. Nothing that it started on this
     node outlives it, and it does not outlive this process.
     """
-    told = partial(
+    progress_of = partial(
         _sentences, completed=completed(call.run_id), waiting_s=waiting_s, failure=failure
     )
     try:
-        return _run_reframe(call, say, told)
+        return _run_reframe(call, say, progress_of)
     finally:
         end_processes_of(call.run_id)
 
@@ -63,7 +63,7 @@ def measure(
 
 
 def _run_reframe(
-    call: Call, say: Callable[[str], None], told: Callable[[Iterable[str]], Iterable[str]]
+    call: Call, say: Callable[[str], None], progress_of: Callable[[Iterable[str]], Iterable[str]]
 ) -> int:
     with (
         _open_log(call.log) as kept,
@@ -80,7 +80,7 @@ def _run_reframe(
     ):
         assert process.stdout is not None
         try:
-            for sentence in told(_tee(process.stdout, kept)):
+            for sentence in progress_of(_tee(process.stdout, kept)):
                 say(sentence)
             return process.wait()
         except BaseException as stopped:

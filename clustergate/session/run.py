@@ -62,9 +62,9 @@ def run_session(
 
         site, options = prepared.site, request.options
         stacks = [stack.name for stack in site.stacks_named(request.stacks)]
-        found, more = against_golden(request.site, run_id, site, stacks, None, options, say)
+        reasons, more = against_golden(request.site, run_id, site, stacks, None, options, say)
         notes = (*judged.notes, *more)
-        judged = dataclasses.replace(judged, evidence=tuple(found), notes=notes)
+        judged = dataclasses.replace(judged, evidence=tuple(reasons), notes=notes)
     return publish(judged, prepared.call.report.parent)
 
 

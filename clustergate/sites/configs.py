@@ -513,8 +513,8 @@ def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> tuple[str
     unmatched = claimed(path) is False
     if others:
         return f", although {', '.join(others)} claims this machine, {hostname}", unmatched
-    told = f", although its hostnames do not match {hostname}" if unmatched else ""
-    return told, False
+    although = f", although its hostnames do not match {hostname}" if unmatched else ""
+    return although, False
 
 
 def find(name: str | None = None, hostname: str | None = None) -> Path:

@@ -210,8 +210,8 @@ def _folders(variables: Mapping[str, str], name: str) -> list[str]:
 
 def _program(name: str, loaded: Mapping[str, str]) -> Path | None:
     """Return a program that loading put on PATH; another one is of another library."""
-    found = shutil.which(name, path=loaded["PATH"] or os.devnull)
-    return Path(found) if found else None
+    path = shutil.which(name, path=loaded["PATH"] or os.devnull)
+    return Path(path) if path else None
 
 
 def identify(

@@ -194,16 +194,16 @@ def of_two_sessions(one: Comparison, shift: float) -> Comparison:
         return one
     low = None if one.low is None else min(one.low, one.ratio / math.exp(shift))
     high = None if one.high is None else max(one.high, one.ratio * math.exp(shift))
-    told = dataclasses.replace(one, low=low, high=high, further_launches=None)
+    widened = dataclasses.replace(one, low=low, high=high, further_launches=None)
     if low is not None and high is not None and not low <= 1.0 <= high:
-        return told
+        return widened
     remark = (
         f"unchanged launches of two sessions differ by up to {math.exp(shift):g} times; what "
         "differs by less, clustergate ab finds"
     )
     if one.verdict is Relation.INCONCLUSIVE and one.remark:
         remark = one.remark
-    return dataclasses.replace(told, verdict=Relation.INCONCLUSIVE, remark=remark)
+    return dataclasses.replace(widened, verdict=Relation.INCONCLUSIVE, remark=remark)
 
 
 def _values(values: ArrayLike) -> Floats:

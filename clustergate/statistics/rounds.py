@@ -224,15 +224,15 @@ class Trial:
         while family.any():
             largest = scores[family].max(axis=0)
             critical = _critical(largest[~self._crossed], allowed)
-            found = family & still & (scores[:, 0] >= critical)
-            if not found.any():
+            better = family & still & (scores[:, 0] >= critical)
+            if not better.any():
                 self._crossed |= largest >= critical
                 # That which was drawn has crossed nothing that could still be said.
                 self._crossed[0] = False
                 break
-            self.better[found] = table.rounds
-            self._critical[found] = critical
-            family &= ~found
+            self.better[better] = table.rounds
+            self._critical[better] = critical
+            family &= ~better
         self._critical[still & family] = critical
 
     def _look_within(self, table: _Table, still: Flags) -> None:
@@ -280,22 +280,22 @@ class Trial:
         table = self._table
         if table is None:
             return []
-        found: list[Comparison | None] = [None] * table.figures
+        compared: list[Comparison | None] = [None] * table.figures
         for rounds in np.unique(self._rounds):
             columns = np.flatnonzero(self._rounds == rounds)
             part = table.first(int(rounds))
             shifts = part.shifts(columns, self._critical[columns], self._narrow[:, columns])
-            for k, *told in zip(columns, *shifts, strict=True):
-                found[k] = self._comparison(part, int(k), [float(one) for one in told])
-        return [one for one in found if one is not None]
+            for k, *shift in zip(columns, *shifts, strict=True):
+                compared[k] = self._comparison(part, int(k), [float(one) for one in shift])
+        return [one for one in compared if one is not None]
 
     def _comparison(self, table: _Table, k: int, shifts: Sequence[float]) -> Comparison:
         """Return what was found of a figure, by the table of the rounds that it was looked at."""
         count, better = table.counts[k], table.better[k]
         if not table.positive[k] or not table.both[k]:
             n, m = table.measured(k)
-            told = "measured in no round by both"
-            return without_ratio(n, m, told) if table.positive[k] else without_ratio(n, m)
+            why = "measured in no round by both"
+            return without_ratio(n, m, why) if table.positive[k] else without_ratio(n, m)
         ratio, low, high, narrow_low, narrow_high = shifts
         differs, equal = bool(self.better[k]), bool(self.equivalent[k])
         only_slower = self._asked.slower is not None
@@ -453,8 +453,8 @@ class _Table:
             middle = (low + high) / 2
             beyond = self.units(middle, columns).sum(axis=0).reshape(scores.shape) > scores
             low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-        found = np.where(at_low <= scores, -ENDLESS, (low + high) / 2)
-        return np.asarray(np.where(at_high >= scores, ENDLESS, found))
+        shifts = np.where(at_low <= scores, -ENDLESS, (low + high) / 2)
+        return np.asarray(np.where(at_high >= scores, ENDLESS, shifts))
 
 
 def _said(a: Floats, b: Floats) -> Floats:

@@ -380,7 +380,7 @@ def reframe_figures(
     It fails what the judge calls wrong, and nothing else. Of what is ``unmeasured`` it is told in
     how many launches, of which there may be none.
     """
-    told: list[tuple[str, float, str, ReframeReference | None]] = []
+    rows: list[tuple[str, float, str, ReframeReference | None]] = []
     of_figures = limits or [()] * len(sampled)
     for one, reference, own in zip(sampled, expected, of_figures, strict=True):
         better, unit, value = one.sample.better, one.sample.unit, one.estimate.value
@@ -388,11 +388,11 @@ def reframe_figures(
         if reference is not None:
             bounds = reframe_reference(reference, better, one.estimate.samples, one.excuse)
         judgement = _judgement(one, reference, own)
-        told.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
-    told += filter(None, map(reframe_group, judged_groups(sampled, expected)))
+        rows.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
+    rows += filter(None, map(reframe_group, judged_groups(sampled, expected)))
     for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
-        told.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
-    return told
+        rows.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
+    return rows
 
 
 def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) -> Group:

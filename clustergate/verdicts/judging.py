@@ -174,8 +174,8 @@ def _against_runs(
         improved = reason("figure.improvement", **facts)
         return _judged(Verdict.IMPROVEMENT, improved, *_provisional(scatter))
     if worse_by + outdone > gate.passes_below(scatter):
-        told = reason("figure.outdone", **facts, outdone=math.expm1(outdone))
-        return _judged(Verdict.INCONCLUSIVE, told, *open_reasons)
+        outdone_by = reason("figure.outdone", **facts, outdone=math.expm1(outdone))
+        return _judged(Verdict.INCONCLUSIVE, outdone_by, *open_reasons)
     return _judged(Verdict.PASS, reason("figure.as-expected", **facts), *_provisional(scatter))
 
 
@@ -191,13 +191,13 @@ def _open(scatter: Scatter, launches: int) -> list[Reason]:
     if math.isinf(margin):
         return [reason("change.undetectable", launches=launches, needed=gate.FEWEST_LAUNCHES)]
     often, surely = (math.expm1(gate.detectable(scatter, margin, p)) for p in gate.POWERS)
-    told = [reason("change.detectable", often=often, surely=surely, launches=launches)]
+    reasons = [reason("change.detectable", often=often, surely=surely, launches=launches)]
     if gate.is_provisional(scatter):
         days = gate.FEWEST_DAYS - scatter.days
-        told.append(reason("baseline.provisional", days=scatter.days, more=days))
+        reasons.append(reason("baseline.provisional", days=scatter.days, more=days))
     else:
-        told.append(reason("baseline.unsteady", runs=scatter.runs, spread=scatter.spread))
-    return told
+        reasons.append(reason("baseline.unsteady", runs=scatter.runs, spread=scatter.spread))
+    return reasons
 
 
 # Limits are measured, and a loaded node shows less: a reference beyond twice of one cannot be met.
@@ -267,7 +267,7 @@ def _slow_share(
     slow = far if doubtful else gate.mostly_slow(worse_by)
     if not slow:
         return None
-    told = reason(
+    slow_share = reason(
         "launches.slow-share",
         slow=len(slow),
         launches=len(worse_by),
@@ -276,7 +276,7 @@ def _slow_share(
     )
     of_runs = scatter is not None and gate.is_slow_share(len(far), len(worse_by), scatter)
     certain = doubtful and of_runs and excuse is None
-    return _judged(Verdict.REGRESSION if certain else Verdict.INCONCLUSIVE, told)
+    return _judged(Verdict.REGRESSION if certain else Verdict.INCONCLUSIVE, slow_share)
 
 
 def holding_for(

@@ -38,7 +38,7 @@ def begin(call: Sequence[Sequence[str]], program: str = "") -> None:
 
 def completed(sentence: str) -> str:
     """Return a sentence with the options of the call in the commands that it names."""
-    return _NAMED.sub(lambda found: _completed(found[1], found[2], sentence), sentence)
+    return _NAMED.sub(lambda match: _completed(match[1], match[2], sentence), sentence)
 
 
 def _completed(name: str, words: str, sentence: str) -> str:

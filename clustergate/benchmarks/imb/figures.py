@@ -135,8 +135,8 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
             problems.append((row, other))
     if columns.checked:
         for row in np.flatnonzero(figures[-1]).tolist():
-            found = float(figures[-1, row])
-            wrong = reason("output.wrong-result", what="'defects'", value=found, wanted="0")
+            printed = float(figures[-1, row])
+            wrong = reason("output.wrong-result", what="'defects'", value=printed, wanted="0")
             problems.append((row, wrong))
     for k, rule in enumerate(first.rules):
         first.rules[k], misfits = rule.narrowed(bytes_, *figures[: len(columns.metrics)])

@@ -54,12 +54,12 @@ def modules_before(text: str) -> list[str]:
 def of_modules(names: Sequence[str], before: Callable[[str], Sequence[str]]) -> list[Found]:
     """Return the MPI libraries among modules; ``before`` tells what each needs loaded first."""
     versioned = {name.partition("/")[0] for name in names if "/" in name}
-    found = []
+    libraries = []
     for name in names:
         # Lmod lists a name without a version, too.
         if name not in versioned and (mpi := mpi_of_module(name)):
-            found.append(Found(mpi, [*before(name), name], _version(name)))
-    return found
+            libraries.append(Found(mpi, [*before(name), name], _version(name)))
+    return libraries
 
 
 def of_spack(text: str, root: str) -> list[Found]:
@@ -75,13 +75,13 @@ def of_spack(text: str, root: str) -> list[Found]:
         return []
 
 
-def stack_lines(found: Sequence[Found]) -> list[str]:
+def stack_lines(libraries: Sequence[Found]) -> list[str]:
     """Return the lines of a site config: of each library the newest, the others as remarks.
 
     A module is preferred to what a Spack has.
     """
     ranked = sorted(
-        found,
+        libraries,
         key=lambda one: (not one.spack, one.version[:1].isdigit(), _order(one.version)),
         reverse=True,
     )
@@ -115,8 +115,10 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
         return modules_before(text)
 
     names = module_names(listed)
-    found = of_modules(names, before)
-    number = f"{len(names)}, of MPI libraries {len(found)}" if listed else "none could be listed"
+    libraries = of_modules(names, before)
+    number = (
+        f"{len(names)}, of MPI libraries {len(libraries)}" if listed else "none could be listed"
+    )
     remarks = [f"Modules: {number}."]
     program = shutil.which("spack", path=environ.get("PATH"))
     root = environ.get("SPACK_ROOT") or (program and str(Path(program).resolve().parents[1]))
@@ -125,8 +127,8 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
         of_root = of_spack(listed, root)
         number = f"MPI libraries {len(of_root)}" if listed else "its packages could not be listed"
         remarks.append(f"Spack in {root}: {number}.")
-        found += of_root
-    return found, remarks
+        libraries += of_root
+    return libraries, remarks
 
 
 def _asked(script: str, environ: Mapping[str, str]) -> str:
