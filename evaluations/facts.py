@@ -51,6 +51,8 @@ class Suite:
     its name does not tell. Of a printed ratio of two machines ``relative`` is :data:`TO_BASELINE`
     where it is the figure over that of the baseline, :data:`OF_BASELINE` where it is the other way
     about; :data:`TO_UNFLUSHED` is a machine's figure over its own without a flushed cache.
+    ``of`` are the systems of which it is, where it is not of all of its kind; a ``*`` in the
+    ``layout`` stands for each number of processes that was run.
     """
 
     check: str
@@ -59,6 +61,7 @@ class Suite:
     factor: float = 1.0
     asserted: bool = False
     relative: str = ""
+    of: Sequence[str] = ()
     conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -71,7 +74,7 @@ class PrintedValue:
     :data:`DOUBTFUL` or :data:`CONTRADICTED` with the reason in ``because``. ``not_stated`` names
     the conditions that the paper leaves open. ``derived`` says what of measurements is the same
     quantity where no single figure is (:data:`evaluations.quantities.KINDS`), ``not_here`` why
-    nothing here is.
+    nothing here is, ``no_reference`` why a figure that is has no reference by it.
     """
 
     id: str
@@ -94,11 +97,12 @@ class PrintedValue:
     suite: Suite | None = None
     derived: Mapping[str, Any] = field(default_factory=dict)
     not_here: str = ""
+    no_reference: str = ""
 
     @property
     def text(self) -> str:
         """Return the number as it was printed, with its qualifier and without its unit."""
-        shown = f"{self.low:g} to {self.high:g}" if self.value is None else f"{self.value:g}"
+        shown = f"{self.low:g} to {self.high:g}" if self.value is None else f"{self.value:.9g}"
         return f"{self.qualifier} {shown}".strip()
 
     @property

@@ -9,8 +9,10 @@ from typing import Any
 from clustergate.benchmarks.descriptor import Budget, Effort
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.imb.command import ImbEffort
+from clustergate.model import Metric
 from clustergate.sites import modes
-from clustergate.sites.modes import Mode
+from clustergate.sites.modes import Derive, Mode
+from evaluations.derived import balance, curves
 
 MEBIBYTE = 1 << 20
 
@@ -41,6 +43,14 @@ PAPER_CHECKS: Mapping[str, Mapping[str, str]] = {
 """The benchmarks of each published evaluation, with the checks that run them."""
 
 
+METRICS: Mapping[str, Metric] = {**balance.METRICS, **curves.METRICS}
+
+_DERIVED: Mapping[str, Derive] = {
+    "HpccCheck": lambda samples, layout, _: balance.balance_samples(samples, layout.ranks),
+    "ImbMpi1Check": lambda samples, layout, node: curves.curve_samples(
+        samples, layout.ranks, layout.nodes, node.link_mb_s
+    ),
+}
 _THREE_TO_SIX = Budget(at_least=3, at_most=6, seconds=120.0)
 
 
@@ -52,6 +62,7 @@ def _published(paper: str, purpose: str, **settings: Any) -> Mode:
         name=f"published-{paper}",
         purpose=purpose,
         paper=paper,
+        derived=_DERIVED,
         only=tuple(PAPER_CHECKS[paper].values()),
         **settings,
     )

@@ -15,7 +15,7 @@ from typing import Any
 import scipy
 
 from clustergate.model import Better
-from evaluations.derived import DerivedError, curves, links, scaling
+from evaluations.derived import DerivedError, curves, scaling
 from evaluations.evidence import Subject
 from evaluations.facts import PrintedValue
 from evaluations.growth import (
@@ -30,11 +30,10 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Here:
-    """A subject, who plays the paper's systems, and what nodes of a system send in MB/s."""
+    """A subject, and who plays the paper's systems."""
 
     subject: Subject
     roles: Mapping[str, Subject] = field(default_factory=dict)
-    link_mb_s: Mapping[str, float] = field(default_factory=dict)
 
     def of_launch(self, k: int) -> Here:
         """Return the same with the figures of one launch alone; raises :class:`DerivedError`."""
@@ -71,7 +70,7 @@ class Sampled:
     def remark(self) -> str:
         """Return of how many launches it is, and its interval."""
         ends = "" if self.low is None else f", {self.low:.4g} to {self.high:.4g}"
-        return f"derived, {'mean' if self.mean else 'median'} of {self.launches}{ends}"
+        return f"{'mean' if self.mean else 'median'} of {self.launches}{ends}"
 
 
 def sampled(derived: Settings, here: Here, *, mean: bool = False) -> Sampled:
@@ -88,6 +87,11 @@ def sampled(derived: Settings, here: Here, *, mean: bool = False) -> Sampled:
             values.append(kind(derived, here.of_launch(len(values))))
     except DerivedError:
         pass
+    return sampled_values(values, mean=mean)
+
+
+def sampled_values(values: Sequence[float], *, mean: bool = False) -> Sampled:
+    """Return the median of the values of launches, or their mean."""
     if mean:
         return Sampled(statistics.fmean(values), min(values), max(values), len(values), mean)
     interval = scipy.stats.quantile_test(values, p=0.5).confidence_interval(CONFIDENCE)
@@ -142,21 +146,6 @@ def _loss(settings: Settings, here: Here) -> float:
 def _difference(settings: Settings, here: Here) -> float:
     [of], [over] = settings["of"], settings["over"]
     return _one(settings, here.playing(over))[0] - _one(settings, here.playing(of))[0]
-
-
-def _slot_efficiency(settings: Settings, here: Here) -> float:
-    """Return the largest throughput over what a link carries, both ways at once but of PingPong."""
-    peak = here.link_mb_s.get(here.subject.system)
-    if not peak:
-        raise DerivedError("its site config does not say what a link carries (link_mb_s)")
-    of = {"benchmark": settings["benchmark"], "metric": "bandwidth_mb_s"}
-    found = [f.value for f in here.subject.values(of) if int(f.conditions.get("nodes", 1)) > 1]
-    if not found:
-        raise DerivedError(f"{settings['benchmark']} was not measured between nodes")
-    both_ways = settings["benchmark"] != "PingPong"
-    duplex = settings.get("full_duplex", True)
-    slot = links.slot_peak_mb_s(peak, both_ways=both_ways, full_duplex=duplex)
-    return links.efficiency_percent(max(found), slot)
 
 
 def _dip_size(settings: Settings, here: Here) -> float:
@@ -245,12 +234,9 @@ KINDS: Mapping[str, Callable[[Settings, Here], float]] = {
     "smallest efficiency": lambda _, here: smallest_efficiency_percent(here.subject),
     "penalty of no power of two": lambda _, here: penalty_of(here.subject).us,
     "fall of HPL efficiency": _hpl_efficiency_falls,
-    "size of most": lambda of, here: float(curves.size_of_most(_curve(of, here.subject))),
-    "size of half": lambda of, here: curves.size_of_half(_curve(of, here.subject)),
     "dip size": _dip_size,
     "switch size": _switch_size,
     "plunge size": _plunge_size,
-    "slot efficiency": _slot_efficiency,
     "ratio": _ratio,
     "gain": _gain,
     "loss": _loss,

@@ -277,7 +277,7 @@ def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Fi
     return Findings(
         paper,
         subjects,
-        sheet.beside(paper, here, links),
+        sheet.beside(paper, here),
         sheet.conclusions(paper, here),
         sheet.drawings(paper, subjects),
         derivation.derived_rows(subjects, links, here.roles),

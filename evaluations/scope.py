@@ -34,7 +34,7 @@ def systems_table() -> str:
 
 
 def _line(paper: Paper, system: System) -> str:
-    count = sum(systems.is_assertable(value) for value in systems.values_of(paper, system.id))
+    count = len(systems.asserted_of(paper, system.id))
     referenced = str(count) if count else "none printed"
     runs = ", ".join(available(paper)) or "nothing"
     lacking = "; ".join(word.partition(": ")[2] for word in missing(paper)) or "-"

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.registry import every_metric
 from clustergate.machine.power import PER_WATT
 from clustergate.wording.notation import number
 from evaluations import quantities, relative
-from evaluations.derived import DerivedError, ratios, scaling
+from evaluations.derived import DerivedError, balance, ratios, scaling
 from evaluations.evidence import HPCC_CHECK, Measured, Subject
 from evaluations.facts import (
     STANDS,
@@ -27,6 +26,7 @@ from evaluations.facts import (
 )
 from evaluations.inference import Outcome
 from evaluations.predicates import Cast, Decision, decide
+from evaluations.systems import no_reference
 
 PRINTED_OUTCOMES = {
     "held": "held in the paper",
@@ -55,6 +55,14 @@ class BesideRow:
     why_not: str = ""
     baseline: str = ""
 
+    @property
+    def remarks(self) -> str:
+        """Return what is to be known of it, with why it is no reference where it is none."""
+        why = no_reference(self.value)
+        told = why and why not in (self.why_not, self.value.because)
+        ends = [self.value.remark, self.why_not, f"no reference: {why}" if told else ""]
+        return "; ".join(filter(None, ends))
+
 
 def doubts(subjects: Sequence[Subject]) -> list[str]:
     """Return for each subject how many of its figures decide nothing, and why, if any."""
@@ -69,17 +77,12 @@ def doubts(subjects: Sequence[Subject]) -> list[str]:
     return told
 
 
-def beside(
-    paper: Paper, here: Cast, link_mb_s: Mapping[str, float] | None = None
-) -> list[BesideRow]:
-    """Return the printed values with what was measured here of the same.
-
-    ``link_mb_s`` is what a link of a system carries in one direction, by the system's name.
-    """
+def beside(paper: Paper, here: Cast) -> list[BesideRow]:
+    """Return the printed values with what was measured here of the same."""
     rows = []
     for value in paper.values.values():
         if value.derived:
-            rows.append(_derived_row(value, here, link_mb_s or {}))
+            rows.append(_derived_row(value, here))
         elif value.suite is None:
             rows.append(BesideRow(value, {}, {}, quantities.why_not(value)))
         elif value.suite.relative == TO_UNFLUSHED:
@@ -91,18 +94,18 @@ def beside(
     return rows
 
 
-def _derived_row(value: PrintedValue, here: Cast, links: Mapping[str, float]) -> BesideRow:
+def _derived_row(value: PrintedValue, here: Cast) -> BesideRow:
     """Return a printed value with what is derived here of several figures, launch by launch."""
     measured, launches, reasons = {}, {}, []
     for subject in quantities.asked_of(value.derived, here.subjects, here.roles):
         try:
-            asked = quantities.Here(subject, here.roles, links)
+            asked = quantities.Here(subject, here.roles)
             mean = value.conditions.get("statistic") == "mean"
             found = quantities.sampled(value.derived, asked, mean=mean)
         except DerivedError as reason:
             reasons.append(str(reason))
             continue
-        measured[subject.name], launches[subject.name] = found.value, found.remark
+        measured[subject.name], launches[subject.name] = found.value, f"derived, {found.remark}"
     if not (measured or reasons):
         reasons = [f"nothing here stands for {value.derived['of'][0]}"]
     told = "" if measured else "; ".join(dict.fromkeys(reasons))
@@ -164,7 +167,11 @@ def _row(value: PrintedValue, suite: Suite, subjects: Sequence[Subject]) -> Besi
             mixed.append(subject.name)
             continue
         measured[subject.name] = found.value / suite.factor
-        launches[subject.name] = ", ".join([found.layout, *_cautions(value, found)])
+        told = [found.layout, *_cautions(value, found)]
+        if len(found.of_launches) > 1:
+            scaled = [one / suite.factor for one in found.of_launches]
+            told.append(quantities.sampled_values(scaled).remark)
+        launches[subject.name] = ", ".join(told)
     if mixed:
         return BesideRow(value, {}, {}, f"RandomAccess of another HPCC: {', '.join(mixed)}")
     return BesideRow(value, measured, launches, "" if measured else "not measured in this run")

@@ -19,7 +19,8 @@ from clustergate.model import Better, ClustergateError
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration
 from clustergate.sites.description import Partition, Site, Stack
-from evaluations.facts import STANDS, Paper, PrintedValue, System, load_papers
+from evaluations import quantities
+from evaluations.facts import STANDS, FactsError, Paper, PrintedValue, System, load_papers
 
 PARTITION = "cpus"
 _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
@@ -103,10 +104,11 @@ def references_of(name: str) -> str:
     paper, system = _system(name)
     document: CommentedMap = CommentedMap()
     document[PROVENANCE] = CommentedMap()
-    for value in values_of(paper, system.id):
-        if is_assertable(value):
-            for stack_name in _stacks_of(value, system, paper):
-                _enter(document, paper, value, f"{name}:{PARTITION}", stack_name)
+    for value in asserted_of(paper, system.id):
+        for stack_name in _stacks_of(value, system, paper):
+            for layout in _layouts_of(value, system):
+                where = (f"{name}:{PARTITION}", stack_name, layout, paper.mode)
+                _enter(document, paper, value, where)
     if not document[PROVENANCE]:
         return ""
     stream = io.StringIO()
@@ -133,6 +135,44 @@ def is_assertable(value: PrintedValue) -> bool:
     )
 
 
+# Why a value of a category is no reference, though it is of a figure.
+_OF_NO_SYSTEM = {"column maximum": "the table names no system"}
+
+
+def no_reference(value: PrintedValue) -> str:
+    """Return why a printed value is no reference, nothing of one that is."""
+    if is_assertable(value):
+        return ""
+    if value.suite is None and not value.derived:
+        return quantities.why_not(value)
+    if value.no_reference or value.because:
+        return value.no_reference or value.because
+    if value.category in _OF_NO_SYSTEM:
+        return _OF_NO_SYSTEM[value.category]
+    if "of" in value.derived or (value.suite and value.suite.relative):
+        return "it is of two launches beside each other, and a reference is of one"
+    if value.better is Better.NEITHER:
+        return "where something changes is neither better nor worse; a conclusion asks for it"
+    if value.derived:
+        return "it follows from several cases, and a reference is of one"
+    return f"the paper leaves open: {', '.join(value.not_stated)}" if value.not_stated else ""
+
+
+def asserted_of(paper: Paper, system: str) -> list[PrintedValue]:
+    """Return the values that are references of a system."""
+    return [
+        value
+        for value in values_of(paper, system)
+        if value.suite and is_assertable(value) and system in (value.suite.of or [system])
+    ]
+
+
+def _layouts_of(value: PrintedValue, system: System) -> list[str]:
+    assert value.suite is not None
+    counts = (system.site or {})["process_counts"] if "*" in value.suite.layout else [""]
+    return [value.suite.layout.replace("*", str(count)) for count in counts]
+
+
 def _system(name: str) -> tuple[Paper, System]:
     known = systems()
     if name not in known:
@@ -156,18 +196,17 @@ def _stacks_of(value: PrintedValue, system: System, paper: Paper) -> Sequence[st
     return [name for name in site["stacks"] if not played or name in played]
 
 
-def _enter(
-    document: Any, paper: Paper, value: PrintedValue, partition: str, stack_name: str
-) -> None:
+def _enter(document: Any, paper: Paper, value: PrintedValue, path: Sequence[str]) -> None:
     suite = value.suite
     assert suite is not None
     node = document.setdefault(suite.check, CommentedMap())
     if INDEX not in node:
         node[INDEX] = CommentedSeq(_LEVELS)
         node[INDEX].fa.set_flow_style()
-    path = (partition, stack_name, suite.layout, paper.mode)
     for key in path:
         node = node.setdefault(key, CommentedMap())
+    if suite.figure in node:
+        raise FactsError(f"{paper.source}: {value.id} is another reference of {suite.figure}")
     node[suite.figure] = CommentedSeq(entry_of(value))
     node[suite.figure].fa.set_flow_style()
     where = "/".join((suite.check, *path, suite.figure))

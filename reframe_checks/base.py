@@ -279,8 +279,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]
     ) -> tuple[Sample, ...]:
-        """Return figures that follow from others, such as an efficiency."""
-        return ()
+        """Return figures that follow from others, such as an efficiency: here those of the mode."""
+        derive = self.asked_mode.derived.get(type(self).__name__)
+        return derive(samples, self.layout, partition_of(self).facts) if derive else ()
 
     def details(self) -> dict[str, Any]:
         """Return what else is kept of this case."""

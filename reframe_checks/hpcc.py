@@ -1,15 +1,13 @@
 """HPC Challenge: HPL, DGEMM, PTRANS, RandomAccess, STREAM, FFT and the rings, in one run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import reframe as rfm
 
 from clustergate.benchmarks.hpcc import BENCHMARK as HPCC
 from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.benchmarks.hpcc.balance import balance_samples
 from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl import sizing
-from clustergate.model import Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
 
 RANDOM_ACCESS = frozenset(name for name in hpcc.SECTIONS if "RandomAccess" in name)
@@ -44,9 +42,3 @@ class HpccCheck(LinpackBenchmark):
         return hpcc.HpccExpectation(
             self.layout.ranks, sizing.hpl_expectation(self.asked()), left_out
         )
-
-    def derived_samples(
-        self, samples: Sequence[Sample], peaks: Sequence[Row]
-    ) -> tuple[Sample, ...]:
-        """Tell what the machine moves for what it computes, where a paper is run that does."""
-        return balance_samples(samples, self.ranks) if self.asked_mode.paper else ()

@@ -61,14 +61,5 @@ class HplCheck(LinpackBenchmark):
         which = f"HPL {self.found.version}, {self.found.origin}"
         asked = self.asked_mode.paper and not self.ended.powers()
         unpowered = [power.NOT_AVAILABLE] if asked else []
-        return (
-            [which, *unpowered, *super().notes(samples)]
-            + [remark for remark in remarks if remark]
-            + [
-                f"HPL of N={n} took {sample.value:.1f} s, "
-                f"{sizing.predict_hpl_seconds(n, self.expected_gflops()):.1f} s were predicted"
-                for sample in samples
-                if sample.metric == "time_s"
-                for n in [int(sample.conditions["n"])]
-            ]
-        )
+        times = sizing.times_remarks(samples, self.expected_gflops())
+        return [which, *unpowered, *super().notes(samples), *filter(None, remarks), *times]

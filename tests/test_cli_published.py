@@ -11,7 +11,6 @@ import pytest
 
 from clustergate import store
 from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.benchmarks.hpcc.balance import balance_samples
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli import build_parser, main
 from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
@@ -22,6 +21,7 @@ from clustergate.sites import modes
 from clustergate.wording.reasons import in_words
 from clustergate.wording.texts import duration
 from evaluations import plan, running, scope, sheet, study
+from evaluations.derived.balance import balance_samples
 from evaluations.evidence import merged, subjects_of
 from evaluations.facts import load_paper
 from evaluations.modes import PAPER_CHECKS

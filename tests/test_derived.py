@@ -2,10 +2,18 @@ import math
 
 import pytest
 
-from clustergate.benchmarks.hpcc import balance
 from clustergate.machine.power import Power
 from clustergate.model import Better, Sample
-from evaluations.derived import DerivedError, comparisons, curves, links, power, ratios, scaling
+from evaluations.derived import (
+    DerivedError,
+    balance,
+    comparisons,
+    curves,
+    links,
+    power,
+    ratios,
+    scaling,
+)
 
 # A run of HPCC on two processes, in round numbers.
 SUMMARY = {
@@ -87,6 +95,53 @@ class TestBalance:
     def test_a_ring_on_few_nodes_is_not_of_the_network(self):
         assert ratios.is_of_the_network(8)
         assert not ratios.is_of_the_network(7)
+
+
+class TestFiguresOfCurves:
+    RATES = {0: 0.0, 1024: 200.0, 4096: 500.0, 65536: 990.0, 1 << 20: 1000.0}
+
+    def samples(self, benchmark="PingPong", processes=2, order=0, factor=1.0, rates=RATES):
+        return [
+            Sample(benchmark, "bandwidth_mb_s", "MB/s", Better.HIGHER,
+                   {"processes": processes, "bytes": size}, factor * rate, order)
+            for size, rate in rates.items()
+        ]  # fmt: skip
+
+    def found(self, samples, ranks=2, nodes=2, link_mb_s=1250.0):
+        made = curves.curve_samples(samples, ranks, nodes, link_mb_s)
+        return {(one.benchmark, one.metric, one.order): one.value for one in made}
+
+    def test_each_launch_has_its_own(self):
+        both = self.samples() + self.samples(order=1, factor=1.1)
+        found = self.found(both)
+        assert found == {
+            ("PingPong-curve", "max_bandwidth_mb_s", 0): 1000.0,
+            ("PingPong-curve", "size_of_max_bytes", 0): 65536.0,
+            ("PingPong-curve", "size_of_half_bytes", 0): 4096.0,
+            ("PingPong-curve", "link_percent", 0): 80.0,
+            ("PingPong-curve", "max_bandwidth_mb_s", 1): pytest.approx(1100.0),
+            ("PingPong-curve", "size_of_max_bytes", 1): 65536.0,
+            ("PingPong-curve", "size_of_half_bytes", 1): pytest.approx(4096.0),
+            ("PingPong-curve", "link_percent", 1): pytest.approx(88.0),
+        }
+
+    def test_messages_both_ways_have_the_link_twice(self):
+        found = self.found(self.samples("Exchange", processes=4), ranks=4)
+        assert found["Exchange-curve", "link_percent", 0] == 40.0
+
+    @pytest.mark.parametrize("of", [{"nodes": 1}, {"link_mb_s": None}, {"ranks": 4}])
+    def test_a_part_of_a_link_takes_a_link_between_all(self, of):
+        metrics = {metric for _, metric, _ in self.found(self.samples(), **of)}
+        assert metrics == {"max_bandwidth_mb_s", "size_of_max_bytes", "size_of_half_bytes"}
+
+    def test_without_a_curve_there_is_nothing(self):
+        assert self.found(self.samples(rates={0: 0.0, 8: 1.0})) == {}
+        assert self.found(self.samples(rates={0: 0.0, 8: 0.0, 16: 0.0})) == {}
+        assert self.found(self.samples("Uniband")) == {}
+
+    def test_beyond_half_from_the_start_there_is_no_size_of_half(self):
+        rates = {8: 900.0, 16: 950.0, 32: 1000.0}
+        assert "size_of_half_bytes" not in {m for _, m, _ in self.found(self.samples(rates=rates))}
 
 
 class TestLinks:

@@ -11,7 +11,6 @@ import pytest
 
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.hpcc import output as hpcc
-from clustergate.benchmarks.hpcc.balance import balance_samples
 from clustergate.benchmarks.hpl.efficiency import NOMINAL, efficiencies
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.lammps.problem import lammps_name
@@ -20,6 +19,8 @@ from clustergate.figures import name_of, samples_of
 from clustergate.machine.power import Power, performance_per_watt
 from clustergate.model import METRICS, Sample
 from clustergate.stacks.manifest import read_manifest
+from evaluations.derived.balance import balance_samples
+from evaluations.derived.curves import curve_samples
 from evaluations.facts import load_papers
 
 # Each was captured from a real run of its program.
@@ -59,6 +60,7 @@ def known() -> list[Sample]:
     return [
         *found,
         *balance_samples(found, processes=2),
+        *curve_samples(found, ranks=2, nodes=2, link_mb_s=1e5),
         *efficiencies(found, {NOMINAL: 100.0}, nodes=1),
         *performance_per_watt(found, {0: Power(100.0, "node")}),
     ]

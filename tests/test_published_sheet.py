@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from clustergate.benchmarks.registry import every_metric
 from clustergate.figures import name_of
-from clustergate.model import METRICS, Sample
+from clustergate.model import Sample
 from evaluations import quantities, sheet
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import load_paper, load_papers
@@ -14,7 +15,7 @@ from evaluations.systems import is_assertable
 
 
 def figure(benchmark, metric, value, *, ranks=2, settings="", doubt="", **conditions):
-    of = METRICS[metric]
+    of = every_metric()[metric]
     sample = Sample(benchmark, metric, of.unit, of.better, conditions, value)
     told = {"ranks": ranks, "nodes": 1, "settings": settings, **conditions}
     layout = f"{ranks}-ranks-packed"
@@ -260,12 +261,10 @@ def test_printed_derivations_have_those_of_several_figures_beside_them():
     assert row("002", "r032", a).measured == {"a": pytest.approx(62.5)}
     assert "is no power of two" not in row("002", "r022", a).why_not
     assert "between two powers of two" in row("002", "r022", a).why_not
-    curve = [
-        figure("PingPong", "bandwidth_mb_s", rate, processes=2, bytes=size)
-        for size, rate in {1024: 200.0, 4096: 500.0, 65536: 990.0, 1 << 20: 1000.0}.items()
-    ]
-    assert row("003", "r099", subject("a", *curve)).measured == {"a": 65536.0}
-    assert row("003", "r100", subject("a", *curve)).measured == {"a": 4096.0}
+    largest = launched("a", figure("PingPong-curve", "max_bandwidth_mb_s", 900.0, processes=2))
+    found = row("003", "r034", largest)
+    assert found.measured == {"a": 900.0}
+    assert found.launches["a"].endswith("median of 10, 900.1 to 900.7")
 
 
 def launched(name, *figures):
@@ -354,21 +353,19 @@ def test_crossovers_and_dips_are_sizes_beside_the_printed_ones():
     assert row("001", "r033", *played.values(), **played).measured == {"mvapich": 131072.0}
 
 
-def test_the_efficiency_of_a_slot_takes_two_nodes_and_a_link_that_is_stated():
-    facts = load_paper("003")
+def test_the_efficiency_of_a_slot_is_of_its_directions():
+    percent = launched("a", figure("Exchange-curve", "link_percent", 43.5, processes=4))
+    assert row("003", "r074", percent).measured == {"a": pytest.approx(43.5)}
+    # A half-duplex slot has one direction at a time.
+    assert row("003", "r044", percent).measured == {"a": pytest.approx(87.0)}
+    assert row("003", "r074", subject("b")).why_not == "not measured in this run"
 
-    def beside(nodes, **links):
-        rate = figure("Exchange", "bandwidth_mb_s", 870.0, processes=4, bytes=1 << 20)
-        across = replace(rate, conditions={**rate.conditions, "nodes": nodes})
-        here = cast(facts, [launched("a", across)], {})
-        rows = sheet.beside(facts, here, links)
-        return {row.value.id: row for row in rows}
 
-    found = beside(2, local=1000.0)
-    assert found["r074"].measured == {"a": pytest.approx(43.5, rel=1e-3)}
-    assert found["r044"].measured == {"a": pytest.approx(87.0, rel=1e-3)}
-    assert "between nodes" in beside(1, local=1000.0)["r074"].why_not
-    assert "link_mb_s" in beside(2)["r074"].why_not
+def test_a_row_says_why_its_value_is_no_reference():
+    assert "no reference" not in row("003", "r034", subject("a")).remarks
+    exchange = row("003", "r043", subject("a"))
+    assert "no reference: the paper leaves open: processes" in exchange.remarks
+    assert row("003", "r001", subject("a")).remarks.count("nominal") == 1
 
 
 def test_one_point_is_not_drawn_as_a_line():

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.cli.dry_run import dry_run
+from clustergate.figures import name_of
 from clustergate.launching import hostfiles
-from clustergate.model import Better, Estimate, Verdict
+from clustergate.model import Better, Estimate, Sample, Verdict
 from clustergate.paths import checkout
 from clustergate.references import lookup as references
 from clustergate.references.rules import figure_metric
@@ -26,7 +28,7 @@ from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest
 from clustergate.verdicts.judging import judge
 from evaluations import systems
-from evaluations.facts import STANDS, load_paper
+from evaluations.facts import STANDS, FactsError, load_paper, load_papers
 from evaluations.plan import parts_of
 
 NAMES = sorted(systems.systems())
@@ -184,11 +186,81 @@ def test_what_a_paper_does_not_state_is_asserted_nowhere():
     assert load_paper("003").values["r046"].not_stated == ["processes"]
 
 
-def test_a_maximum_over_sizes_is_that_of_no_size():
-    value = load_paper("003").values["r019"]
-    assert value.suite is not None
-    assert value.suite.figure == "PingPong.2p.*B.bandwidth_mb_s"
-    assert "bandwidth_mb_s" not in systems.references_of("e326-24-400-100")
+def test_what_follows_from_a_curve_over_sizes_is_a_reference():
+    values = load_paper("003").values
+    assert systems.entry_of(values["r034"]) == [914.0, -0.05, None, "MB/s"]
+    assert systems.entry_of(values["r035"]) == [91.0, -0.05, None, "%"]
+    assert systems.entry_of(values["r099"]) == [1048576.0, None, 0.1, "bytes"]
+    assert systems.entry_of(values["r102"]) == [2048.0, None, 0.1, "bytes"]
+    # The text tells of PCI-E and of 133 MHz, and not of all x336 and e326.
+    told = {name: "size_of_half_bytes" in systems.references_of(name) for name in NAMES}
+    assert {name for name, is_there in told.items() if is_there} == {
+        *("x336-34-400-pcie", "x336-36-400-pcie", "x336-36i-400-pcie"),
+        *("e326-24-333-133", "e326-24-400-133"),
+    }
+
+
+def test_a_bound_of_all_runs_is_a_reference_of_each_number_of_processes():
+    found = references_of("nec-sx8")
+    bounds = {
+        path[3]: found.at(path) for path in found.paths() if path[-1].startswith("HPCC.stream")
+    }
+    site = systems.systems()["nec-sx8"][1].site
+    assert site is not None
+    assert set(bounds) == {f"{count}-ranks-packed" for count in site["process_counts"]}
+    assert {(one.value, one.lower) for one in bounds.values()} == {(2.67, 0.0)}
+
+
+def test_every_value_is_a_reference_or_says_why_not():
+    asserted = {
+        (paper.id, value.id)
+        for paper, system in systems.systems().values()
+        for value in systems.asserted_of(paper, system.id)
+    }
+    counted: dict[str, int] = {}
+    for paper in load_papers():
+        for value in paper.values.values():
+            is_reference = (paper.id, value.id) in asserted
+            assert is_reference == (not systems.no_reference(value)), (paper.id, value.id)
+            counted[paper.id] = counted.get(paper.id, 0) + is_reference
+    assert counted == {"000": 11, "001": 5, "002": 2, "003": 31, "004": 0}
+
+
+def test_two_values_of_one_figure_are_refused(monkeypatch):
+    paper = load_paper("003")
+    again = replace(paper.values["r034"], id="r999", value=900.0)
+    twice = replace(paper, values={**paper.values, "r999": again})
+    found = {name: (twice, system) for name, (_, system) in systems.systems().items()}
+    monkeypatch.setattr(systems, "systems", lambda: found)
+    with pytest.raises(FactsError, match="r999 is another reference of PingPong-curve"):
+        systems.references_of("x336-34-400-pcie")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_case_of_the_full_run_yields_each_derived_figure(name):
+    [partition] = sites.load(checkout() / "site_configs" / f"{name}.py").partitions
+    derived = modes.mode_named(f"published-{partition.paper}").derived
+    paths = [path for path in references_of(name).paths() if path[-1].startswith(DERIVED)]
+    for check, key in {(path[0], path[3]) for path in paths}:
+        ranks, _, placement = key.partition("-ranks-")
+        layout = laid_out(int(ranks), placement, 1, partition)
+        made = derived[check](PRINTED[check], layout, partition.facts)
+        wanted = {path[-1] for path in paths if (path[0], path[3]) == (check, key)}
+        assert wanted <= {name_of(sample) for sample in made}
+
+
+DERIVED = ("PingPong-curve", "HPCC.")
+# What launches print of which these figures follow.
+PRINTED = {
+    "HpccCheck": [
+        Sample(name, name, "", Better.HIGHER, {}, 1.0)
+        for name in ("HPL_Tflops", "StarSTREAM_Copy", "RandomlyOrderedRingBandwidth_GBytes")
+    ],
+    "ImbMpi1Check": [
+        Sample("PingPong", "bandwidth_mb_s", "MB/s", Better.HIGHER, {"processes": 2, "bytes": k}, v)
+        for k, v in {0: 0.0, 1024: 200.0, 4096: 500.0, 65536: 990.0, 1 << 20: 1000.0}.items()
+    ],
+}
 
 
 def test_a_printed_bound_is_the_bound_and_an_approximate_number_has_room():

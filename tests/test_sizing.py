@@ -22,8 +22,9 @@ from clustergate.benchmarks.hpl.sizing import (
     process_grid,
     render_hpl_dat,
     rounding_unit,
+    times_remarks,
 )
-from clustergate.model import ClustergateError
+from clustergate.model import Better, ClustergateError, Sample
 from clustergate.sites.shape import process_counts
 from clustergate.wording.quantities import parse_bytes, parse_duration
 
@@ -191,6 +192,22 @@ class TestGrids:
 
     def test_a_flat_grid_of_a_count_that_is_not_prime(self):
         assert (grid_remark(2, 11) or "").startswith("22 processes make the flat grid 2 x 11")
+
+    def test_the_times_of_many_tilings_are_one_line(self):
+        def solved(*seconds, n=1000):
+            return [
+                Sample("HPL", "time_s", "s", Better.LOWER, {"n": n, "nb": 8 * k}, time)
+                for k, time in enumerate(seconds)
+            ]
+
+        rate = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 1000}, 1.0)
+        assert times_remarks([rate, *solved(0.5)], 1.0) == [
+            "HPL of N=1000 took 0.5 s, 0.7 s were predicted"
+        ]
+        assert times_remarks([*solved(0.5, 0.9, 0.7), *solved(4.0, n=2000)], 1.0) == [
+            "HPL of N=1000 took 0.5 to 0.9 s in 3 solves, 0.7 s were predicted",
+            "HPL of N=2000 took 4.0 s, 5.3 s were predicted",
+        ]
 
     @pytest.mark.parametrize(("p", "q"), [(1, 64), (16, 4)])
     def test_a_chosen_grid_is_compared_with_the_best_one(self, p, q):

@@ -22,6 +22,8 @@ from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Ro
 from clustergate.paths import suite_folder
 
 GROUP = "clustergate.benchmarks"
+# Of what modes derive, each by its name.
+METRICS_GROUP = "clustergate.metrics"
 
 
 Named = TypeVar("Named")
@@ -97,9 +99,10 @@ def every_check() -> Mapping[str, Check]:
 
 @functools.cache
 def every_metric() -> Mapping[str, Metric]:
-    """Return the metrics of all values in rows of any format, by their names."""
-    own = (one.metrics.items() for one in every_benchmark().values())
-    return each_once("metric", itertools.chain(METRICS.items(), *own))
+    """Return the metrics of all values in rows of any format, by their names, and of modes."""
+    own = (one.metrics for one in every_benchmark().values())
+    every = itertools.chain([METRICS], own, load_added(METRICS_GROUP))
+    return each_once("metric", itertools.chain.from_iterable(of.items() for of in every))
 
 
 def every_headline() -> Iterator[Headline]:

@@ -9,19 +9,21 @@ import functools
 import inspect
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
-from clustergate.model import METRICS, CaseId, ClustergateError
+from clustergate.launching.dialects import Layout
+from clustergate.model import METRICS, CaseId, ClustergateError, NodeFacts, Sample
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
 from clustergate.wording.notation import nearest
 
 # Packages beside this one add modes by entry points of this group.
 ADDED_MODES = "clustergate.modes"
+Derive = Callable[[Sequence[Sample], Layout, NodeFacts], tuple[Sample, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,8 @@ class Mode:
     partition, unless process counts are named or ranks set by hand; True stands for all.
     ``time_limit`` is that of one job, in ReFrame's form; all take ``minutes`` at most,
     where ``duration`` says when. A mode that repeats a published evaluation
-    names its ``paper``.
+    names its ``paper``. What is ``derived`` of the samples of a check, launch by launch, are
+    figures of its cases; an entry point of ``clustergate.metrics`` has their metrics.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Mode:
     on_one_node: bool | frozenset[str] = False
     efforts: Mapping[str, Effort] = field(default_factory=dict)
     paper: str = ""
+    derived: Mapping[str, Derive] = field(default_factory=dict)
 
     @property
     def checks(self) -> tuple[str, ...]:

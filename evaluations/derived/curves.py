@@ -5,13 +5,16 @@ A curve is a mapping from message size in bytes to a value: a bandwidth (more is
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from clustergate.model import Better, Metric, Sample
 from evaluations.derived import DerivedError, require_positive
+from evaluations.derived.links import efficiency_percent, slot_peak_mb_s
 
 Curve = Mapping[int, float]
 
@@ -166,3 +169,55 @@ def switch_points(times_us: Curve, factor: float = 1.5) -> list[int]:
         if not foretold / factor <= times_us[third] <= foretold * factor:
             switches.append(third)
     return switches
+
+
+CURVES = ("PingPong", "Sendrecv", "Exchange")
+"""The benchmarks of IMB whose bandwidth over message sizes papers tell of."""
+
+METRICS: Mapping[str, Metric] = {
+    name: Metric(name, unit, better)
+    for name, unit, better in (
+        ("max_bandwidth_mb_s", "MB/s", Better.HIGHER),
+        ("size_of_max_bytes", "bytes", Better.LOWER),
+        ("size_of_half_bytes", "bytes", Better.LOWER),
+        ("link_percent", "%", Better.HIGHER),
+    )
+}
+"""Those of :func:`curve_samples`."""
+
+
+def curve_samples(
+    samples: Sequence[Sample], ranks: int, nodes: int, link_mb_s: float | None
+) -> tuple[Sample, ...]:
+    """Return what each launch's bandwidth over message sizes says, as figures of ``…-curve``.
+
+    The largest bandwidth, the size that reaches about all of it and that of half of it (paper 003,
+    section 8.1; none where the smallest message has more), and between nodes the largest as a part
+    of what a link carries in the benchmark's directions (section 6.1). Two sizes are no curve.
+    """
+    found: dict[tuple[str, int, int], dict[int, float]] = {}
+    for one in samples:
+        if one.benchmark in CURVES and one.metric == "bandwidth_mb_s":
+            of = (one.benchmark, int(one.conditions["processes"]), one.order)
+            found.setdefault(of, {})[int(one.conditions["bytes"])] = one.value
+    made = []
+    for (benchmark, processes, order), curve in found.items():
+        if len(curve) < 3 or max(curve.values()) <= 0:
+            continue
+        largest = max(curve.values())
+        values = {"max_bandwidth_mb_s": largest, "size_of_max_bytes": float(size_of_most(curve))}
+        with contextlib.suppress(DerivedError):
+            values["size_of_half_bytes"] = size_of_half(curve)
+        if link_mb_s and nodes > 1 and processes == ranks:
+            peak = slot_peak_mb_s(link_mb_s, both_ways=benchmark != "PingPong", full_duplex=True)
+            values["link_percent"] = efficiency_percent(largest, peak)
+        made += [
+            Sample(
+                *(f"{benchmark}-curve", name, METRICS[name].unit, METRICS[name].better),
+                {"processes": processes},
+                value,
+                order,
+            )
+            for name, value in values.items()
+        ]
+    return tuple(made)

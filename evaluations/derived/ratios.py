@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.hpcc.balance import COLUMNS
 from clustergate.figures import DerivedError, require_positive
+from evaluations.derived.balance import COLUMNS
 
 RATIO_THRESHOLD_TFLOPS = 1.0
 """Below this HPL no system enters the comparison of ratios (section 4.1.2): a small one has an

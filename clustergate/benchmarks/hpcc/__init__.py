@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Clocks, Format, Headline, Share
-from clustergate.benchmarks.hpcc import balance
 from clustergate.benchmarks.hpcc.build import BUILD
 from clustergate.benchmarks.hpcc.output import METRICS, TITLE, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
@@ -164,7 +163,7 @@ BENCHMARK = Benchmark(
         ),
         "acceptance": HpccEffort(seconds=600.0, memory_fraction=0.5),
     },
-    metrics={**METRICS, **balance.METRICS},
+    metrics=METRICS,
     place=2,
     limits=limits,
     clocks=Clocks(

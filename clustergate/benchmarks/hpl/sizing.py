@@ -10,7 +10,7 @@ Pure functions of a node's cores and memory and of a time budget. Sources of the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from clustergate.benchmarks.hpl.output import (
     HplExpectation,
     hpl_flops,
 )
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Sample
 
 BYTES_PER_ELEMENT = 8
 """HPL and HPCC compute in double precision."""
@@ -100,6 +100,24 @@ def predict_hpl_seconds(n: int, gflops: float) -> float:
     """Return the time of one solve of order N at a rate in Gflop/s."""
     require_positive("the rate in Gflop/s", gflops)
     return hpl_flops(n) / (gflops * 1e9)
+
+
+def times_remarks(samples: Iterable[Sample], gflops: float) -> list[str]:
+    """Return for each order N how long its solves took, beside what a rate in Gflop/s predicts."""
+    seconds: dict[int, list[float]] = {}
+    for sample in samples:
+        if sample.metric == "time_s":
+            seconds.setdefault(int(sample.conditions["n"]), []).append(sample.value)
+    return [
+        f"HPL of N={n} took {_range_of(of)}, {predict_hpl_seconds(n, gflops):.1f} s were predicted"
+        for n, of in seconds.items()
+    ]
+
+
+def _range_of(seconds: Sequence[float]) -> str:
+    shortest, longest = min(seconds), max(seconds)
+    several = f"{shortest:.1f} to {longest:.1f} s in {len(seconds)} solves"
+    return several if len(seconds) > 1 else f"{longest:.1f} s"
 
 
 def matrix_bytes(n: int) -> int:
