@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import yaml
 
@@ -29,6 +30,10 @@ from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
 from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, from_plain
+
+# A busy machine takes as long as it takes.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 # pytest-xdist sets it in its workers, where nobody's terminal is narrow.
 os.environ.pop("COLUMNS", None)
