@@ -313,8 +313,8 @@ class Reference:
     less), None for no bound on that side. ``origin`` is free text for the reader of a verdict,
     ``where`` the file and line to correct.
     ``scatter`` and ``group`` are known of references that were made from runs, ``processors`` are
-    those of the runs' nodes, none where they are unknown. With a ``doubt`` it can accuse, and
-    nothing passes by it.
+    those of the runs' nodes and ``method`` is theirs, empty where unknown. With a ``doubt`` it can
+    accuse, and nothing passes by it.
     """
 
     value: float
@@ -325,6 +325,7 @@ class Reference:
     scatter: Scatter | None = None
     group: GroupScatter | None = None
     processors: tuple[str, ...] = ()
+    method: str = ""
     doubt: Reason | None = None
     where: str = ""
 
@@ -576,6 +577,11 @@ class CaseRecord:
         """Return the processors of the nodes it ran on, as far as these told them, sorted."""
         processors = self.details.get("processors")
         return tuple(map(str, processors)) if isinstance(processors, list) else ()
+
+    @property
+    def method(self) -> str:
+        """Return how it was measured, as the benchmark's descriptor tells it; empty if unknown."""
+        return str(self.details.get("method", ""))
 
 
 @dataclass(frozen=True)

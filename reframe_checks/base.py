@@ -286,7 +286,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def details(self) -> dict[str, Any]:
         """Return what else is kept of this case."""
         build = {"build_key": self.manifest.build_key, "lock": self.manifest.lock}
-        program = {"program": dataclasses.asdict(self.found)}
+        method = self.descriptor.method(self.effort)
+        program = {"program": dataclasses.asdict(self.found), "method": method}
         near = self.needs_near_cores
         return {**build, **program, **details_of(self.ended, self.read, near_cores=near)}
 

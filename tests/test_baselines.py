@@ -333,7 +333,7 @@ def test_runs_that_do_not_count_are_told():
     told = refusal(baseline(series_of([record(hpl(5.0), build="b0"), *records])))
     assert "3 runs of build b1 on n1" in told
     assert "1 more did not count: killed (run02)" in told
-    assert "3 more had another build, other nodes or other processors (run" in told
+    assert "3 more had another build, other nodes or processors, or were measured another" in told
     assert " and 2 before it); run `" in told
 
 
@@ -569,7 +569,9 @@ def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
     assert "7 launches" in references.at((*case.parts, "PingPong.2p.64B.latency_us")).origin
 
 
-def imb_run(seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0, processors=("A",)):
+def imb_run(
+    seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0, processors=("A",), method="m1"
+):
     """Return a case of PingPong in four sizes whose launches are up to 4 % slower than the best."""
     noise = random.Random(seed)
     samples = [
@@ -588,6 +590,7 @@ def imb_run(seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0, pr
             "proof": {"hosts": ["n1"]},
             "core_distance_ns": nearest_ns,
             "processors": list(processors),
+            "method": method,
         },
     )
 
@@ -597,7 +600,14 @@ def test_runs_on_another_processor_make_no_baseline_together():
     made = baseline(series_of([imb_run(i, processors=one) for i, one in enumerate(on)], hours=24))
     assert not made.measured
     assert "3 runs of build b1 on n1" in refusal(made)
-    assert "3 more had another build, other nodes or other processors" in refusal(made)
+    assert "3 more had another build, other nodes or processors, or were" in refusal(made)
+
+
+def test_runs_measured_another_way_make_no_baseline_together():
+    of = ["m1"] * 3 + ["m2"] * 3
+    made = baseline(series_of([imb_run(i, method=one) for i, one in enumerate(of)], hours=24))
+    assert not made.measured
+    assert "3 runs of build b1 on n1" in refusal(made)
 
 
 @pytest.mark.parametrize(
@@ -615,6 +625,9 @@ def test_runs_on_another_processor_make_no_baseline_together():
         ({"processors": ["B"], "factor": 1.12}, Verdict.REGRESSION),
         ({"processors": ["A", "B"]}, Verdict.INCONCLUSIVE),
         ({"processors": []}, Verdict.INCONCLUSIVE),
+        ({"method": "m2"}, Verdict.INCONCLUSIVE),
+        ({"method": "m2", "factor": 0.8}, Verdict.INCONCLUSIVE),
+        ({"method": "m2", "factor": 1.12}, Verdict.REGRESSION),
     ],
 )
 def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):

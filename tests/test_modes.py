@@ -272,3 +272,16 @@ def test_tests_of_a_benchmark_that_are_not_there_are_named(monkeypatch, tmp_path
         registry.check_paths()
     (tmp_path / "check.py").touch()
     assert registry.check_paths()[1:] == [str(tmp_path / "check.py")]
+
+
+def test_the_method_follows_from_the_revision_and_from_what_the_mode_asks():
+    imb = every_benchmark()["imb"]
+    asked = imb.efforts["smoke"]
+    method = imb.method(asked)
+    assert method == imb.method(replace(asked, leaves_out="said otherwise"))
+    others = [
+        imb.method(imb.efforts["maintenance"]),
+        imb.method(replace(asked, budget=Budget(at_least=4))),
+        replace(imb, revision=imb.revision + 1).method(asked),
+    ]
+    assert len({method, *others}) == 4

@@ -199,7 +199,7 @@ def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
 
 
 def _alike(of_case: Sequence[Series]) -> list[Point]:
-    """Return a point of each run with the build, nodes and processors of the newest, in order.
+    """Return a point of each run that is like the newest in all that a reference is of, in order.
 
     A run that was so disturbed that no figure of it counts is none of them.
     """
@@ -209,7 +209,7 @@ def _alike(of_case: Sequence[Series]) -> list[Point]:
 
 
 def _identity(point: Point) -> tuple[object, ...]:
-    return point.build, point.nodes, point.processors
+    return point.build, point.nodes, point.processors, point.method
 
 
 def _near(points: Sequence[Point]) -> list[Point]:
@@ -241,7 +241,10 @@ def _too_few(
     others = [
         ({*why}, f"did not count: {why[max(why)] if why else ''}"),
         (usable - quiet, "had too few undisturbed launches: free the node of other work"),
-        (quiet - alike, "had another build, other nodes or other processors"),
+        (
+            quiet - alike,
+            "had another build, other nodes or processors, or were measured another way",
+        ),
         (alike - near, "had a longer core-to-core latency, as the hypervisor moved the cores"),
     ]
     more = " more" if runs else ""
@@ -343,7 +346,8 @@ def _candidate(
     higher = figure.better is Better.HIGHER
     reached = value = gate.best_level(launches, higher_is_better=higher)
     remark = ""
-    if best and not {*best.processors} <= {*points[-1].processors}:
+    newest = points[-1]
+    if best and (not {*best.processors} <= {*newest.processors} or best.method != newest.method):
         best = None
     if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"
@@ -525,6 +529,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             build=points[-1].build,
             nodes=points[-1].nodes,
             processors=points[-1].processors,
+            method=points[-1].method,
             matrix_order=points[-1].matrix_order,
             usual_percent={c.series.name: _percent(c.scatter.usual) for c in some},
             spread_percent={c.series.name: _percent(c.scatter.spread) for c in some},

@@ -58,6 +58,7 @@ class Measured:
     core_distance_ns: float | None = None
     remark: str = ""
     processors: Sequence[str] = ()
+    method: str = ""
     matrix_order: int | None = None
     blessed: str = ""
 
@@ -164,6 +165,8 @@ def _origin(batch: Measured) -> CommentedMap:
     )
     if batch.processors:
         entry["processors"] = _flow([_text(processor) for processor in batch.processors])
+    if batch.method:
+        entry["method"] = _text(batch.method)
     if batch.matrix_order:
         entry["n"] = batch.matrix_order
     if batch.remark:

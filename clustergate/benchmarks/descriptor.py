@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from clustergate.benchmarks.build import Build
@@ -204,7 +205,8 @@ class Benchmark:
     fits nowhere else; what only repeats another figure is of the family without a name. Its checks
     stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
     nobody puts them there. A benchmark of a site's own names the file of its ReFrame ``tests``;
-    those of the suite's are in ``reframe_checks``.
+    those of the suite's are in ``reframe_checks``. Its ``revision`` counts up whenever its figures
+    are measured another way: nothing passes by references of an earlier one.
     """
 
     name: str
@@ -226,6 +228,17 @@ class Benchmark:
     place: int = 100
     build: Build | None = None
     tests: str = ""
+    revision: int = 1
+
+    def method(self, effort: Effort) -> str:
+        """Return what tells figures apart that were not measured in the same way: a digest."""
+        # A field that a later version adds leaves the digest as it is where nobody states it.
+        asked = [
+            (f.name, value)
+            for f in fields(effort)
+            if (value := getattr(effort, f.name)) != f.default and f.name != "leaves_out"
+        ]
+        return hashlib.sha256(repr((self.revision, sorted(asked))).encode()).hexdigest()[:12]
 
     @property
     def repeated(self) -> bool:

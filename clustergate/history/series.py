@@ -59,7 +59,7 @@ class Point:
     ``launches`` are the values of its undisturbed launches in their order, ``build`` is the key
     of the stack's build, ``nodes`` are sorted. ``nearest_ns`` is the shortest round trip between
     two cores during its case, None where none was measured, ``matrix_order`` of the case, and
-    ``processors`` those of its nodes, as far as they told.
+    ``processors`` those of its nodes, as far as they told, and ``method`` that of the case.
     """
 
     run_id: str
@@ -71,6 +71,7 @@ class Point:
     nearest_ns: float | None = None
     matrix_order: int | None = None
     processors: tuple[str, ...] = ()
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,7 @@ class _Case:
                     nearest_ns=nearest,
                     matrix_order=order,
                     processors=record.processors,
+                    method=record.method,
                 )
                 self.points.setdefault(name, []).append(point)
 

@@ -179,7 +179,8 @@ class References:
         """Return the reference that stands at the end of these keys; raises KeyError for none."""
         provenance = self._provenance().get(closest(self._provenance(), path) or "", {})
         of_path = reference(self._at(path), origin_of(self._provenance(), path))
-        return dataclasses.replace(of_path, processors=tuple(provenance.get("processors", ())))
+        processors, method = tuple(provenance.get("processors", ())), provenance.get("method", "")
+        return dataclasses.replace(of_path, processors=processors, method=method)
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
         """Return the check and the keys of the file that ReFrame takes for these, level by level.

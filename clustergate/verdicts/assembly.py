@@ -297,18 +297,24 @@ def beyond_limits(record: CaseRecord) -> list[Reason]:
 def references_for(
     record: CaseRecord, sampled: Sequence[Sampled], reference_of: ReferenceOf
 ) -> list[Reference | None]:
-    """Return what to expect of each figure of a case, doubted where it is of other processors."""
+    """Return what to expect of each figure of a case, doubted where it was measured otherwise."""
     where = (record.check, record.partition, record.stack, record.conditions)
-    return [_doubted(reference_of(*where, one.sample), record.processors) for one in sampled]
+    return [_doubted(reference_of(*where, one.sample), record) for one in sampled]
 
 
-def _doubted(reference: Reference | None, processors: Sequence[str]) -> Reference | None:
-    # A faster processor would hide as much of a slow-down as it is faster.
-    if reference is None or not reference.processors or set(reference.processors) == {*processors}:
+def _doubted(reference: Reference | None, record: CaseRecord) -> Reference | None:
+    # A faster processor, or a method that yields better values, would hide as much of a slowdown.
+    if reference is None:
         return reference
-    there, here = "; ".join(reference.processors), "; ".join(processors)
-    code = "reference.other-processor" if processors else "reference.unknown-processor"
-    doubt = reason(code, there=there, here=here, where=reference.where or "it")
+    where = reference.where or "it"
+    there, here = "; ".join(reference.processors), "; ".join(record.processors)
+    if there and {*reference.processors} != {*record.processors}:
+        code = "reference.other-processor" if here else "reference.unknown-processor"
+        doubt = reason(code, there=there, here=here, where=where)
+    elif reference.method and reference.method != record.method:
+        doubt = reason("reference.other-method", where=where)
+    else:
+        return reference
     return dataclasses.replace(reference, doubt=doubt)
 
 

@@ -55,6 +55,11 @@ WORDS = {
         "the reference was measured on {there}, and the nodes did not tell their processors",
         *("", "see why the job's node states are missing; see {where}"),
     ),
+    "reference.other-method": (
+        "the reference was not measured in the way of this run",
+        "the benchmark, or what its mode asks of it, was changed since",
+        "take a new baseline; see {where}",
+    ),
     "reference.doubtful": (
         "this far off, suspect the reference too",
         *(_OTHER_UNIT, "see {where}"),
