@@ -10,6 +10,7 @@ SCRIPTS := clustergate/machine/node_state.sh .ci/run ci/airgap ci/bootstrap ci/m
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 # Given to make only: clusters have variables of this name.
 NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
+NAMED_STACKS = $(if $(filter command line,$(origin STACK)),$(STACK))
 SINCE ?= main
 # Launches of MPI are measured, and need the machine for themselves.
 SIDE_BY_SIDE := -q -n 2 --dist=worksteal -m "not mpi"
@@ -28,6 +29,7 @@ PIN = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --gen
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
 	@echo "              SITE=NAME: with this site config (default: the one that fits)"
+	@echo "              STACK=NAME: under this one alone"
 	@echo "              PROVIDER=spack: with stacks that Spack builds (PROVIDER=$(PROVIDER))"
 	@echo "make test     run the project's tests, but for those with real MPI that take long"
 	@echo "make test-all      run them all"
@@ -46,7 +48,7 @@ help:
 
 # A recipe's own status is lost in make's 2, so the last line says which it was.
 check: $(VENV)/ready
-	@$(VENV)/bin/clustergate check --mode $(MODE) $(NAMED_SITE)
+	@$(VENV)/bin/clustergate check --mode $(MODE) $(NAMED_SITE) $(addprefix --stack ,$(NAMED_STACKS))
 
 test: $(VENV)/ready-dev
 	@$(VENV)/bin/pytest $(SIDE_BY_SIDE)

@@ -54,7 +54,7 @@ def new_run_id(now: datetime.datetime) -> str:
             number = max(known, default=0) + 1
             write_whole(newest, f"{number}\n")
     except OSError as error:
-        raise _unwritable(newest, error) from None
+        raise unwritable(newest, error) from None
     return f"{now.astimezone(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-r{number}"
 
 
@@ -94,12 +94,13 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
-def _unwritable(path: Path, error: OSError) -> StoreError:
-    code = "run.full-disk" if is_full(error) else "run.unwritable"
-    return StoreError(code, path=path, why=error)
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """Return that the disk is full, or what else keeps a file from being written."""
+    code = "run.unwritable" if path.is_relative_to(state_dir()) else "file.unwritable"
+    return StoreError("run.full-disk" if is_full(error) else code, path=path, why=error)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -111,7 +112,7 @@ def write_text(path: Path, text: str) -> None:
     try:
         write_whole(path, text)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
 def write_json(path: Path, content: Any) -> None:

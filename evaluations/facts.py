@@ -20,6 +20,7 @@ from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
 from clustergate.paths import suite_folder
 from clustergate.references.rules import of_schema
+from evaluations import kinds
 from evaluations.modes import PAPER_CHECKS
 
 PAPERS = ("000", "001", "002", "003", "004")
@@ -357,6 +358,14 @@ def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
             if entry["id"] in seen:
                 yield (section, i), f"{entry['id']}: this id stands already"
             seen.add(entry["id"])
+    for i, entry in enumerate(data["predicates"]):
+        for told in kinds.wrong_with(entry.get("here") or {"kind": "all", "parts": ()}, systems):
+            yield ("predicates", i), f"{entry['id']}: {told}"
+    for i, entry in enumerate(data["figures"]):
+        draw = entry.get("draw") or {}
+        needs = ["metric", *(["along"] if entry["kind"] == "line" else [])]
+        if lacking := [name for name in needs if draw and name not in draw]:
+            yield ("figures", i), f"figure {entry['number']}: its draw needs {', '.join(lacking)}"
     for i, entry in enumerate(data["remarks"]):
         for name in entry.get("concerns", ()):
             if name not in seen:

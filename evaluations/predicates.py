@@ -139,7 +139,7 @@ def clauses_of(
             if settings["kind"] == "order":
                 settings = _of_those_here(settings, here, missing)
             about = settings.get("of", {}).get("benchmark", "")
-            clauses = _KINDS[settings["kind"]](settings, here, player)
+            clauses = KINDS[settings["kind"]](settings, here, player)
             return [replace(one, about=one.about or about) for one in clauses]
         except (NotCheckable, DerivedError) as reason:
             missing.append(str(reason))
@@ -283,7 +283,7 @@ def _each(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     return [
         replace(clause, about=f"{by} {at}")
         for at in places
-        for clause in _KINDS[part["kind"]]({**part, by: at}, here, subject)
+        for clause in KINDS[part["kind"]]({**part, by: at}, here, subject)
     ]
 
 
@@ -677,7 +677,7 @@ def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[
     return [Clause([_of_one(found, settings["at_least"], words)])]
 
 
-_KINDS: Mapping[str, Callable[[Settings, Cast, Subject], list[Clause]]] = {
+KINDS: Mapping[str, Callable[[Settings, Cast, Subject], list[Clause]]] = {
     "each": _each,
     "open": _open,
     "count": _count,

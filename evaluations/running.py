@@ -17,7 +17,6 @@ from clustergate import store, version
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import named_run, taken
-from clustergate.files.whole import write_whole
 from clustergate.history.node_states import NODE_STATE
 from clustergate.history.stored_runs import seconds_taken
 from clustergate.model import ClustergateError
@@ -351,18 +350,9 @@ def _run_id(run: str) -> str:
 
 def _write_page(page: str, output: Path | None, paper: str, runs: Sequence[str]) -> Path:
     """Write the page where it was asked for, else beside the first run, and return where."""
-    if output is None:
-        path = _page_path(paper, runs)
-        store.write_text(path, page)
-        return path
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(output, page)
-    except OSError as error:
-        raise PublishedError(
-            f"{output} cannot be written: {error.strerror}; name another file with --output"
-        ) from None
-    return output
+    path = _page_path(paper, runs) if output is None else output
+    store.write_text(path, page)
+    return path
 
 
 def _page_path(paper: str, runs: Sequence[str]) -> Path:

@@ -366,7 +366,7 @@ def _bars(of: Mapping[str, Any], subjects: Sequence[Subject]) -> dict[str, float
 def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> list[Line]:
     """Return the lines of a subject: one, or one for each value of what tells series apart."""
     if draw["along"] == TRIAL:
-        return _trial_lines(of, draw.get("factor", 1.0), subject)
+        return _trial_lines(of, draw, subject)
     limited = _only(draw, _CHOICE)
     split = draw.get("series")
     bars: dict[float, tuple[float, float]] = {}
@@ -380,7 +380,9 @@ def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> 
         subject = subject.by(statistics.fmean)
     parts = [None]
     if split:
-        parts = sorted({f.conditions.get(split) for f in subject.values(of, **limited)}, key=str)
+        found = {f.conditions.get(split) for f in subject.values(of, **limited)}
+        drawn = found & set(draw.get("only", found))
+        parts = sorted(drawn, key=lambda part: (isinstance(part, str), part))
     lines = []
     for part in parts:
         chosen = {**limited, split: part} if split else limited
@@ -414,15 +416,19 @@ def _per_watt(
     return Drawing(figure, why_not=told)
 
 
-def _trial_lines(of: Mapping[str, Any], factor: float, subject: Subject) -> list[Line]:
+def _trial_lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> list[Line]:
     """Return the single trials of the most processes, with and without a flushed cache.
 
-    Of several runs it is the one of the most trials.
+    They are as many as the figure has; where it does not say, of the run with the most of them.
     """
     fitting = [
-        one for one in subject.trials if all(one[k] == of[k] for k in ("benchmark", "bytes"))
+        one
+        for one in subject.trials
+        if all(one[k] == of[k] for k in ("benchmark", "bytes"))
+        and draw.get("trials") in (None, len(one["times_us"]))
     ]
     fitting.sort(key=lambda one: len(one["times_us"]))
+    factor = draw.get("factor", 1.0)
     most = max((one["processes"] for one in fitting), default=0)
     lines = {
         flushed: Line(

@@ -100,7 +100,6 @@ def report(found: Findings, *, width: int) -> str:
     """Return a paper beside what was measured: values, conclusions, what is missing."""
     names = [subject.name for subject in found.subjects]
     told: list[Table | str] = [f"paper {found.paper.id}: {found.paper.about}"]
-    told += ["\nPrinted and measured"]
     table = _table("id", "system", "quantity", "printed", *names)
     for row in found.rows:
         if row.measured:
@@ -114,8 +113,11 @@ def report(found: Findings, *, width: int) -> str:
                 *(tables.cell(row, name) for name in names),
             )
     beside = f"{len(found.rows) - table.row_count} of {len(found.rows)} have nothing beside them"
-    told += [table if table.row_count else "nothing of the paper was measured", beside]
-    told += ["* launched otherwise than what was printed; ? the launches were disturbed"]
+    # A study of one's own may have printed nothing.
+    if found.rows:
+        told += ["\nPrinted and measured"]
+        told += [table if table.row_count else "nothing of the paper was measured", beside]
+        told += ["* launched otherwise than what was printed; ? the launches were disturbed"]
     if baselines := dict.fromkeys(row.baseline for row in found.rows if row.baseline):
         told += [f"ratios [x] of two machines are relative to {', '.join(baselines)}, which has 1"]
     if found.derived:

@@ -103,6 +103,7 @@ def test_a_mode_of_its_own_is_added(python: Path) -> None:
     assert options == "[['--name=^TokenRingCheck\\\\b', '--setvar=mode=ring']]"
 
 
+@pytest.mark.long
 @pytest.mark.mpi
 def test_it_is_built_measured_proven_judged_and_reported(suite, call, tmp_path) -> None:
     words = ("check", "--site=local", "--check=TokenRingCheck", "--stack=mpich")
@@ -121,3 +122,13 @@ def test_it_is_built_measured_proven_judged_and_reported(suite, call, tmp_path) 
     assert re.search(r"token ring +us", second.stdout)
     page = max((tmp_path / "results" / "runs").glob("*/report.html")).read_text()
     assert "TokenRing.2p.8B.round_us" in page
+
+
+@pytest.mark.mpi
+def test_it_is_compared_by_launches_in_turn(suite, call) -> None:
+    sides = ("--a=mpich", "--b=mpich", "--benchmarks=token ring", "--budget=10s", "--rounds=4")
+    ended = call("ab", "--site=local", *sides, "--json")
+    (figure,) = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert figure["metric"] == "round_us"
+    assert figure["conditions"]["benchmark"] == "TokenRing"
+    assert figure["samples_a"] == figure["samples_b"] == 4

@@ -48,6 +48,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stack", [long("intel-mpi"), "mpich", long("openmpi")])
 def test_12_a_hostile_environment_reaches_no_rank(suite, tmp_path, stack):
     seen = tmp_path / "seen"

@@ -1,6 +1,10 @@
 """Damaged files and empty options end in a sentence, and never in a traceback."""
 
 import json
+import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +86,69 @@ def test_an_empty_value_is_that_of_an_unset_variable(words, capsys):
         cli.main(words)
     assert refused.value.code == 2
     assert f"argument {words[1]}: its value is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_loop", [True, False])
+def test_a_home_that_spack_cannot_use_is_told_in_a_sentence(tmp_path, monkeypatch, capsys, is_loop):
+    """A home that is a file, or a link to itself, ended in a traceback."""
+    home = tmp_path / "home"
+    home.symlink_to("home") if is_loop else home.touch()
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(home))
+    err = said(capsys, "setup", "--provider", "spack", "--stack", "mpich")
+    assert "cannot be used: " in err
+    assert "CLUSTERGATE_HOME" in err
+
+
+def test_files_that_cannot_grow_end_a_dry_run_in_a_sentence(tmp_path):
+    """ReFrame says so thousands of times, once for each line of its log."""
+
+    def allow_small_files_only() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "clustergate", "dry-run", "--site", "westmere-m610-qdr"],
+        env={**os.environ, "CLUSTERGATE_HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        preexec_fn=allow_small_files_only,
+        check=False,
+    )
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("clustergate: ")
+    why = "OSError: [Errno 27] File too large"
+    assert last.endswith(f"ReFrame's dry run failed with exit status 1: {why}")
+    assert len(ended.stderr) < 2000
+
+
+@pytest.mark.parametrize("words", [("check",), ("gate",), ("screen",), ("dry-run",), ("setup",)])
+def test_a_site_config_that_exits_ends_no_command_as_passed(tmp_path, capsys, home, words):
+    """Its exit status was that of the command: a gate opened that had measured nothing."""
+    config = tmp_path / "leaving.py"
+    config.write_text("import sys\n\nsys.exit(0)\n")
+    assert cli.main([*words, "--site", str(config)]) == 2
+    assert f"clustergate: {config}:3: SystemExit: 0" in capsys.readouterr().err
+
+
+def test_a_site_config_of_two_bytes_a_letter_is_told_with_the_remedy(tmp_path, capsys, home):
+    site = tmp_path / "alpha.py"
+    site.write_text("site_configuration = {}\n", encoding="utf-16-le")
+    assert cli.main(["baseline", "--site", str(site)]) == 2
+    told = capsys.readouterr().err
+    assert f"clustergate: {site}:1: " in told
+    assert "save it as UTF-8" in told
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_hostfile_that_is_none_is_not_passed_over(tmp_path, monkeypatch, capsys, home, is_link):
+    """A folder, or a link to what is not mounted: nodes that it excludes were used again."""
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    hostfile = tmp_path / "hostfiles" / "local.txt"
+    hostfile.parent.mkdir()
+    hostfile.symlink_to("elsewhere") if is_link else hostfile.mkdir()
+    site = ["--site", "local"]
+    for words in (["check", *site], ["doctor", *site], ["hostfile", "local"]):
+        assert cli.main(words) == (1 if words[0] == "hostfile" else 2)
+        told = "".join(capsys.readouterr())
+        assert "Traceback" not in told
+        assert f"{hostfile} cannot be read" in told

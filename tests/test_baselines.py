@@ -735,12 +735,17 @@ def test_a_trial_that_is_slow_once_in_ten_never_passes_and_unchanged_ones_do(pro
     assert {one["p95_time_us"] for one in told(every_tenth=True)} == {Verdict.REGRESSION}
     now_and_then = {one["p95_time_us"] for one in told(slow_share=0.1)}
     assert not now_and_then & {Verdict.PASS, Verdict.IMPROVEMENT}
-    # Of few trials in a launch none may be slow, and a baseline knows such launches.
+    # A baseline knows launches of STREAM with a slow trial, since each has but nine.
     if program != "stream":
         assert now_and_then == {Verdict.REGRESSION}
-        # Three launches, as in smoke, say less, and still do not pass.
-        few = {one["p95_time_us"] for one in told(slow_share=0.1, launches=3)}
-        assert not few & {Verdict.PASS, Verdict.IMPROVEMENT}
+    # Three launches, as in smoke, say less, and pass only where the fault was in none of them.
+    for seed in range(1000, 1100):
+        run = kernel_run(program, seed, slow_share=0.1, launches=3)
+        (case,) = assemble({}, [ended], [run], references.find)
+        (figure,) = (f for f in case.figures if f.metric == "p95_time_us")
+        # 10 us as a rule, and 50 or more with the fault.
+        if max(s.value for s in run.samples if s.metric == "p95_time_us") > 40.0:
+            assert figure.judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
 
 
 def test_a_size_does_not_pass_by_a_reference_that_its_neighbours_beat():

@@ -212,19 +212,15 @@ def test_a_full_disk_is_a_sentence(tmp_path, upstream, monkeypatch):
         raise OSError(28, "No space left on device", "file")
 
     monkeypatch.setattr(os, "rename", full)
-    with pytest.raises(ClustergateError, match=r"disk is full .* CLUSTERGATE_HOME"):
+    with pytest.raises(ClustergateError, match="No space left on device; free some"):
         brought(tmp_path / "state", upstream.pins, str(upstream.folder))
     assert left_over(tmp_path / "state") == ["root.lock"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_state_that_cannot_be_written_is_a_sentence(tmp_path, upstream):
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(ClustergateError, match="a folder you may write to"):
-            brought(tmp_path / "state", upstream.pins)
-    finally:
-        tmp_path.chmod(0o700)
+    (tmp_path / "state").touch()
+    with pytest.raises(ClustergateError, match="cannot be written: Not a directory; write else"):
+        brought(tmp_path / "state", upstream.pins)
 
 
 def left_over(state: Path) -> list[str]:

@@ -145,6 +145,14 @@ def test_drift_is_shown_and_what_became_worse_keeps_its_reference(taken, capsys)
     assert reference(taken).origin.endswith(f"{reason}, {by}")
 
 
+def test_a_tolerance_that_grows_is_told(taken, capsys):
+    before = reference(taken).upper
+    write_run(8, 1.4)
+    assert run() == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"0.0 (tolerates {reference(taken).upper:.0%}, not {before:.0%})" in told
+
+
 @pytest.mark.parametrize(
     "options",
     [["--accept-worse", "*"], ["--because", "so"]],
@@ -253,7 +261,22 @@ def test_history_says_since_when(references, capsys):
     told = capsys.readouterr().out
     assert "ImbMpi1Check with mpich (local:node, 2-ranks-packed, smoke)" in told
     assert "since the run of 2 November 2026 20:00 UTC, PingPong.2p.8B.latency_us 20." in told
-    assert "% slower (" in told
+    assert "% slower (99 % interval: " in told
+
+
+def test_history_of_one_system_leaves_out_what_was_measured_once(references, capsys):
+    for number in range(6):
+        write_run(number, STEADY[number])
+    write_run(6, STEADY[6], stack="openmpi", name="openmpi")
+    assert main(["history", "--site", "local"]) == 0
+    told = capsys.readouterr().out
+    assert "ImbMpi1Check with mpich (local:node" in told
+    assert "ImbMpi1Check with openmpi" not in told
+    assert "1 trend of a single run left out (--all)" in told
+    assert main(["history", "--site", "local", "--all"]) == 0
+    assert "ImbMpi1Check with openmpi" in capsys.readouterr().out
+    assert main(["history", "--site", "westmere-m610-qdr"]) == 1
+    assert "no stored run has a figure of this selection" in capsys.readouterr().err
 
 
 def test_history_as_json_is_an_object_per_trend(references, capsys):

@@ -4,7 +4,7 @@ import dataclasses
 import datetime
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -42,10 +42,12 @@ from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Log, Plan
-from clustergate.session import evidence
+from clustergate.session import evidence, screening
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
+from clustergate.stacks import StackRequest
+from clustergate.stacks.set_up import NotSetUp
 from clustergate.verdicts.coverage import Item
 from clustergate.wording.reasons import in_words, reason
 
@@ -185,11 +187,11 @@ def run_gate(
         keys = expected_cases(wanted.checks, partitions, MAINTENANCE)
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
 
-    def screening(site: Path, run_id: str, *rest: object) -> tuple[Log, Screening]:
+    def nodes(site: Path, run_id: str, *rest: object) -> tuple[Log, Screening]:
         keep_screening(run_id)
         return screened()
 
-    monkeypatch.setattr(evidence, "screen", screening)
+    monkeypatch.setattr(evidence, "screen", nodes)
     monkeypatch.setattr(evidence, "run_session", measured or benchmarks)
     return cli.main(["gate", "--site", "local", *options])
 
@@ -213,6 +215,18 @@ def test_a_system_is_no_option_for_reframe(
     with pytest.raises(SystemExit):
         cli.build_parser([command]).parse_args([command, "alpha", "--", "-S", "n=1"])
     assert "unrecognized arguments: alpha" in capsys.readouterr().err
+
+
+def test_what_a_command_does_not_know_is_told_with_where_it_belongs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words, told in (
+        (["alpha"], "alpha (a value follows an option)"),
+        (["-S", "n=1"], "-S n=1 (options for ReFrame stand behind --)"),
+    ):
+        with pytest.raises(SystemExit):
+            cli.build_parser(["check"]).parse_args(["check", *words])
+        assert f"unrecognized arguments: {told}" in capsys.readouterr().err
 
 
 def test_it_opens_when_all_is_as_before(
@@ -539,6 +553,25 @@ def test_what_fails_is_a_reason_and_no_traceback(
     assert "  invalid: benchmarks: the disk is full" in capsys.readouterr().out
 
 
+def test_a_small_budget_is_blamed_where_more_would_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_gate(monkeypatch, 100.0, "--budget", "1m") == 2
+    assert "benchmarks: the budget is too small for any of them" in capsys.readouterr().out
+
+    def without(requests: Sequence[StackRequest], **how: object) -> list[NotSetUp]:
+        error = ClustergateError("modules.late", loading="module load x", limit_s=3.0)
+        return [NotSetUp(one.stack, error) for one in requests]
+
+    monkeypatch.setattr(evidence, "screen", screening.screen)
+    monkeypatch.setattr(screening, "provide_each", without)
+    assert cli.main(["gate", "--site", "local", "--budget", "1m"]) == 2
+    said = capsys.readouterr().out
+    assert "screening: intel-mpi could not be set up: `module load x` did not end" in said
+    assert "its stack could not be set up; see what `clustergate doctor" in said
+    assert "the budget" not in said
+
+
 def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> None:
     evidence = [
         Evidence("screening", Verdict.REGRESSION, (in_words("node <b>n1</b> is slow"),)),
@@ -577,7 +610,10 @@ def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("evidence", "step"),
     [
-        (Evidence("benchmarks", Verdict.PASS, (in_words("fine"),)), "resume the nodes"),
+        (
+            Evidence("benchmarks", Verdict.PASS, (in_words("fine"),)),
+            "delete the reservation, or resume",
+        ),
         (Evidence("screening", Verdict.REGRESSION, (in_words("n4"),)), "drain and exclude"),
         (
             Evidence("screening against the last one", Verdict.REGRESSION, (in_words("slow"),)),

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from clustergate import cli, model
@@ -269,10 +270,37 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("paths", [[HPL], [IMB, HPCC, HPL], ["does-not-exist", HPL]])
+def test_parquet_has_what_csv_has(paths: list[str]) -> None:
+    def printed(form: str) -> bytes:
+        command = [*PROGRAM, "--format", form, *paths]
+        return subprocess.run(command, capture_output=True, check=False).stdout
+
+    table = pl.read_parquet(io.BytesIO(printed("parquet")))
+    kinds = {"benchmark": pl.String, "line": pl.Int64, "n": pl.Int64, "time_s": pl.Float64}
+    assert {name: table.schema[name] for name in kinds} == kinds
+    read = list(csv.DictReader(io.StringIO(printed("csv").decode())))
+    assert len(read) == len(table)
+    for row, cells in zip(table.iter_rows(named=True), read, strict=True):
+        known = {name: cell for name, cell in cells.items() if cell}
+        assert {name: value for name, value in row.items() if value is not None}.keys() == (
+            known.keys()
+        )
+        assert all(type(row[name])(cell) == row[name] for name, cell in known.items())
+
+
+def test_of_nothing_there_is_no_parquet() -> None:
+    command = [*PROGRAM, "--format", "parquet", "does-not-exist"]
+    ended = subprocess.run(command, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, b"")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_rows_that_cannot_be_written_are_one_sentence() -> None:
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_rows_that_cannot_be_written_are_one_sentence(form: str) -> None:
+    command = [*PROGRAM, "--format", form, HPL]
     with open("/dev/full", "wb") as full:
-        ended = subprocess.run([*PROGRAM, HPL], stdout=full, stderr=subprocess.PIPE, check=False)
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert ended.returncode == 2
     assert ended.stderr == b"clustergate: the rows cannot be written: No space left on device\n"
 

@@ -481,14 +481,11 @@ def test_without_a_run_there_is_no_report(home, capsys):
     assert "no run is named yesterday" in capsys.readouterr().err
 
 
-def test_a_page_that_cannot_be_written_names_the_option(westmere, tmp_path, capsys):
+def test_a_page_that_cannot_be_written_tells_what_to_do(westmere, tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     page = tmp_path / "file" / "page.html"
-    assert main(["published", "report", "001", RUN, f"--output={page}"]) == 1
-    assert re.search(
-        r"page\.html cannot be written: .*; name another file with --output",
-        capsys.readouterr().err,
-    )
+    assert main(["published", "report", "001", RUN, f"--output={page}"]) == 2
+    assert "file cannot be written: File exists; name another f" in capsys.readouterr().err
 
 
 def test_what_cannot_be_run_is_named(monkeypatch):
@@ -530,8 +527,8 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
         kept = [{**trial, "times_us": [50.0, 2.0, 2.5]} for trial in trials]
         if flushed:
             spikes = {**trials[0], "processes": 4, "bytes": 10_000}
-            kept += [{**spikes, "times_us": [50.0, 2.0, 2.5, 8.0]}]
-            kept += [{**spikes, "times_us": [7.0, 7.0, 7.0]}]
+            kept += [{**spikes, "times_us": [50.0, *[2.0] * 98, 8.0]}]
+            kept += [{**spikes, "times_us": [7.0] * 51}]
         bcast = [sample("bcast", "time_us", 2.25, processes=4, bytes=8)]
         told = record("MpiTrialsCheck", "mpich", bcast, details={"trials": kept})
         store.write_case(run, told)
@@ -544,8 +541,12 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
         "mpich, not flushed",
     ]
     assert found[1].lines[0].points == {1.0: 0.05, 2.0: 0.002, 3.0: 0.0025}
-    # The paper's spikes are of 10 kB, and of the run with the most trials.
-    assert found[2].lines[0].points == {1.0: 0.05, 2.0: 0.002, 3.0: 0.0025, 4.0: 0.008}
+    # The paper's spikes are of 10 kB, and of 100 trials.
+    spikes_drawn = found[2].lines[0].points
+    assert (len(spikes_drawn), spikes_drawn[1.0], spikes_drawn[100.0]) == (100, 0.05, 0.008)
+    few = dataclasses.replace(merged(subjects)[0], trials=[{**spikes, "times_us": [7.0] * 51}])
+    [drawing] = [d for d in sheet.drawings(paper, [few]) if d.figure.number == 2]
+    assert (drawing.lines, drawing.why_not) == ([], "bcast: not measured so in this run")
     assert main(["published", "report", "004", RUN]) == 0
     page = (store.run_folder(RUN) / "published-004.html").read_text()
     assert "33.00 MB flushed by each rank" in page

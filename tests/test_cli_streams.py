@@ -121,15 +121,18 @@ def test_a_command_that_does_not_load_is_no_verdict(monkeypatch, capsys):
     assert "internal error (ModuleNotFoundError)" in capsys.readouterr().err
 
 
-def test_what_another_user_keeps_to_himself_is_no_fault_of_the_suite(monkeypatch, capsys):
+@pytest.mark.parametrize("home", ["/shared", "/home/me"])
+def test_what_another_user_keeps_to_himself_is_no_fault_of_the_suite(monkeypatch, capsys, home):
     def run(arguments):
         raise PermissionError(13, "Permission denied", "/shared/builds/mpich.lock")
 
     command(monkeypatch, run)
+    monkeypatch.setenv("CLUSTERGATE_HOME", home)
     assert cli.main([]) == 2
     told = capsys.readouterr().err
     assert told.startswith("clustergate: /shared/builds/mpich.lock is not open to ")
-    assert "share the home with your group" in told
+    assert "share it with your group" in told
+    assert ("CLUSTERGATE_HOME" in told) == (home == "/shared")
     assert "Traceback" not in told
 
 

@@ -197,7 +197,7 @@ FAULTS = [
         # Its peaks take a minute each time, so that few fit into the budget.
         "slow, but too few launches to be sure: n2$",
     ),
-    Fault("throttled node", ["slow-node", "n2", "50"], screened, ["fault: node n2: "]),
+    Fault("throttled node", ["slow-node", "n2", "25"], screened, ["fault: node n2: "]),
     Fault(
         # The nodes share the machine's counters, so it cannot be told to be on one of them alone.
         "stray processes",

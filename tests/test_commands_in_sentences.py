@@ -40,7 +40,8 @@ def test_a_command_takes_the_options_that_are_added_to_it(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in ("golden", "tune")])
 def test_every_command_that_takes_a_site_is_given_it(name: str) -> None:
     of_one = options_of(parser_of(name))
-    others = {"activate", "list"}
+    # Their sentences are of every system, unless one is named.
+    others = {"activate", "history", "list"}
     assert ("--site" in of_one) == (name in commands.TAKEN or name in others), name
     assert ("--nodes" in of_one and "--exclude" in of_one) == (
         "--nodes" in commands.TAKEN.get(name, ())

@@ -104,6 +104,7 @@ ELSEWHERE = {
     r"screen --(nodes|rounds|resume)|check .*--nodes": "of a cluster: make test-cluster",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
+    r"ab .*token ring": "tests/test_added_benchmark.py runs it",
     r"ab .*(--budget (60s|10m)|spack-openmpi|--b intel-mpi$)": "the words of another, for longer",
     r"fleet last --golden n001$": "of a cluster: make test-cluster",
     r"ab --a /old/": "another clone: tests/test_ab_contenders.py has a manifest for one",
@@ -165,6 +166,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         (folder / "site" / kind).mkdir(parents=True)
         (folder / "site" / kind / file).write_text(text, "utf-8")
+    # Slurm, which `doctor` asks for the nodes of the site of the pages.
+    (folder / "bin").mkdir()
+    sinfo = folder / "bin" / "sinfo"
+    sinfo.write_text("#!/bin/sh\necho 'main*|4|1|2'\n")
+    sinfo.chmod(0o755)
     return folder
 
 
@@ -191,6 +197,7 @@ def test_what_launches_nothing_ends_as_it_should(
     monkeypatch.setattr("sys.stdin", io.StringIO("reframe_checks/hpl.py\n"))
     if re.search(r"\balpha\b", named):
         monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(desk / "site"))
+        monkeypatch.setenv("PATH", str(desk / "bin"), prepend=os.pathsep)
     status = cli.main(shlex.split(named))
     said = "".join(capfd.readouterr())
     assert status == status_of(words), said

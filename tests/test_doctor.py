@@ -11,6 +11,7 @@ import pytest
 from clustergate import cli
 from clustergate.model import CaseId
 from clustergate.references.lookup import References
+from clustergate.schedulers.slurm_nodes import nodes_in
 from clustergate.session import readiness as doctor
 from clustergate.session.forecast import plan_of, waiting_s
 from clustergate.session.readiness import FAIL, OK, WARN, Finding, say_in_the_way
@@ -119,6 +120,12 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
         "openmpi: HplCheck with mpich, openmpi, mode smoke; no references yet: judged against "
         "physical limits only"
     )
+    # As the gate reckons: nothing is said of two cores where there are more.
+    planned = plan_of(mode_named("maintenance"), TWO, {}, AT_1430, referenced=True)
+    assert planned == (
+        "done by about 14:35 (5 min 0 s, as such cases usually take, not all of which ran here "
+        "before): HplCheck with mpich, openmpi, mode maintenance"
+    )
     planned = plan_of(mode_named("acceptance"), TWO, {}, AT_1430, referenced=True)
     assert planned.startswith("nobody knows yet how long it takes here (no limit): HplCheck with ")
 
@@ -139,17 +146,121 @@ def test_cases_of_which_one_never_ran_have_no_end() -> None:
     assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}) == {}
 
 
-def slurm(scheduler: str) -> Partition:
-    partition = described("alpha:node", Shape(64, 4), "mpich")
-    return Partition(**{**vars(partition), "scheduler": scheduler})
+def slurm(*access: str, nodes: int = 4) -> Partition:
+    partition = described("alpha:node", Shape(64, nodes), "mpich")
+    return Partition(**{**vars(partition), "scheduler": "slurm", "access": access})
 
 
-def test_a_partition_of_slurm_needs_its_sbatch() -> None:
-    found = doctor.of_nodes(slurm("slurm"), None, lambda name: None)
-    assert (found.status, code(found)) == (FAIL, "doctor.no-sbatch")
-    found = doctor.of_nodes(slurm("slurm"), None, lambda name: f"/usr/bin/{name}")
-    assert (found.status, found.says) == (OK, "4 nodes of 64 cores, by slurm")
-    assert doctor.of_nodes(slurm("local"), None, lambda name: None).status == OK
+# `sinfo --noheader --all --exact --format='%P|%D|%X|%Y'`: partition, nodes, sockets, their cores.
+SINFO = "cpu*|3|2|32\ncpu*|1|2|32\nfat|8|2|48\nfat|2|2|64\n"
+
+
+@pytest.mark.parametrize(
+    ("partition", "status", "why"),
+    [
+        (slurm("--partition=cpu", "--exclusive"), OK, ""),
+        (slurm("-p cpu"), OK, ""),
+        (slurm("--exclusive"), OK, ""),
+        (slurm("--partition=cpuu"), FAIL, "doctor.no-partition"),
+        (slurm("--partition=cpu", nodes=5), WARN, "doctor.other-nodes"),
+        (slurm("--partition=cpu", nodes=3), WARN, "doctor.other-nodes"),
+        (slurm("--partition=cpu", "--constraint=new", nodes=3), OK, ""),
+        (slurm("--partition=cpu", "--constraint=new", nodes=5), WARN, "doctor.other-nodes"),
+        (slurm("--partition=fat", nodes=10), WARN, "doctor.other-nodes"),
+    ],
+)
+def test_a_partition_is_what_slurm_says_of_it(partition: Partition, status: str, why: str) -> None:
+    found = doctor.of_nodes(partition, nodes_in(SINFO))
+    assert (found.status, code(found)) == (status, why)
+
+
+def test_what_slurm_says_otherwise_is_told() -> None:
+    assert str(doctor.of_nodes(slurm("--partition=fat"), nodes_in(SINFO)).says).startswith(
+        "the site config says 4 nodes of 64 cores, and Slurm has 8 nodes of 96 cores and 2 nodes "
+        "of 128 cores: "
+    )
+    misspelt = doctor.of_nodes(slurm("--partition=cpuu"), nodes_in(SINFO))
+    assert str(misspelt.says).endswith("known: cpu, fat; did you mean 'cpu'?")
+
+
+def test_the_excluded_nodes_are_those_of_the_partition() -> None:
+    fewer = Partition(**{**vars(slurm("-p cpu", nodes=3)), "excluded_nodes": 1})
+    found = doctor.of_nodes(fewer, nodes_in(SINFO))
+    assert (found.status, found.says) == (OK, "3 nodes of 64 cores, by slurm, 1 more excluded")
+    assert doctor.of_nodes(slurm("-p cpu")).says == "4 nodes of 64 cores, by slurm"
+
+
+ALPHA = """\
+from clustergate.sites import configuration, stack
+site_configuration = configuration(
+    systems=[{"name": "alpha", "descr": "alpha", "hostnames": ["alpha$"], "partitions": [{
+        "name": "cpu", "scheduler": "slurm", "launcher": "clustergate-srun",
+        "access": ["--partition=cpu"],
+        "extras": {"nodes": 4, "cores_per_node": 64, "memory_bytes_per_node": 2**38,
+                   "nominal_gflops_per_core": 40.0},
+    }]}],
+    stacks=[
+        stack("openmpi", provider="modules", modules={"load": ["gcc/12", "openmpi/4.9"]}),
+    ],
+)
+"""
+LMOD = """
+Lmod has detected the following error:  The following module(s) are unknown:
+"openmpi/4.9"
+
+Please check the spelling or version number. Also try "module spider ..."
+It is also possible your cache file is out-of-date; it may help to try:
+"""
+
+
+@pytest.mark.usefixtures("home")
+def test_slurm_and_modules_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, programs, init = tmp_path / "alpha.py", tmp_path / "bin", tmp_path / "modules" / "init"
+    programs.mkdir()
+    init.mkdir(parents=True)
+    site.write_text(ALPHA, encoding="utf-8")
+    sinfo = programs / "sinfo"
+    sinfo.write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2\nexit 1\n")
+    sinfo.chmod(0o755)
+    lmod = f"module() {{ case $2 in openmpi*) echo '{LMOD}' >&2; return 1;; esac; }}\n"
+    (init / "bash").write_text(lmod, encoding="utf-8")
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    monkeypatch.setenv("MODULESHOME", str(init.parent))
+    status, found = asked(capsys, "--site", str(site))
+    assert status == 2
+    assert found["partition cpu"]["reason"]["code"] == "slurm.no-answer"
+    assert (
+        "Unable to contact slurm controller; run this on a login" in found["partition cpu"]["says"]
+    )
+    assert found["stack openmpi"]["status"] == FAIL
+    assert found["stack openmpi"]["says"] == (
+        f"{site}:10: `module load gcc/12 openmpi/4.9` failed: Lmod has detected the following "
+        'error: The following module(s) are unknown: "openmpi/4.9"; run `module spider openmpi`, '
+        "which tells what there is and what must be loaded before it, and correct `load` of the "
+        "stack in the site config"
+    )
+    # A run loads them itself, and says then what fails.
+    told = list[str]()
+    say_in_the_way(told.append, site)
+    assert [one for one in told if "module load" in one] == []
+    assert [one for one in told if one.startswith("fail: partition cpu: ")]
+
+
+@pytest.mark.usefixtures("home")
+def test_who_does_not_answer_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, init = tmp_path / "alpha.py", tmp_path / "modules" / "init"
+    init.mkdir(parents=True)
+    site.write_text(ALPHA, encoding="utf-8")
+    (init / "bash").write_text("module() { sleep 60; }\n", encoding="utf-8")
+    monkeypatch.setattr(doctor, "_ASKING_S", 0.3)
+    monkeypatch.setenv("MODULESHOME", str(init.parent))
+    _, found = asked(capsys, "--site", str(site))
+    late = found["stack openmpi"]
+    assert (late["status"], late["reason"]["code"]) == (WARN, "modules.late")
 
 
 @pytest.fixture

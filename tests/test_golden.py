@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ import pytest
 from clustergate import cli
 from clustergate.ab.contenders import manifest_of, parse_contender, require_known
 from clustergate.golden import builds, contents
+from clustergate.machine.changes import describe_one, differences
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
@@ -281,8 +283,9 @@ def test_a_golden_build_is_a_contender(tmp_path):
 
 def test_the_command_lists_and_unpins(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
-    for part in ("list", "verify"):
-        assert cli.main(["golden", part]) == 0
+    # To verify nothing is no yes, as who lets it be done each night would take it.
+    for part, status in (("list", 0), ("verify", 2)):
+        assert cli.main(["golden", part]) == status
         assert "nothing is pinned" in capsys.readouterr().out
     build(tmp_path)
     pinned(tmp_path)
@@ -343,7 +346,31 @@ def test_every_stack_of_a_site_is_pinned_where_none_is_named(monkeypatch, tmp_pa
         ["mpich"],
         ["mpich", "--site", "local"],
         ["no", "--site", "local"],
+        ["mpic"],
     ):
         assert cli.main(["golden", "pin", *words]) != 0
     every = [stack.name for stack in configs.load(configs.choose("local").path).stacks]
     assert asked == [*every, "mpich", "mpich"]
+
+
+def test_a_changed_launcher_or_library_is_told_as_such(tmp_path: Path) -> None:
+    made = build(tmp_path)
+    (tmp_path / MPI / "bin/mpiexec.hydra").write_text("starts ranks")
+    before = contents.software_of(made)
+    assert set(before) == {
+        f"{role}_of_mpich" for role in ("launcher", "library", "BLAS", "programs")
+    }
+    (tmp_path / MPI / "bin/mpiexec.hydra").write_text("sleeps first")
+    (tmp_path / BUILD / "bin/xhpl").write_text("another")
+    told = [
+        describe_one(change)
+        for change in differences({"software": before}, {"software": contents.software_of(made)})
+    ]
+    digits = r" [0-9a-f]{12}"
+    launcher, programs = told
+    hydra = "mpiexec.hydra" + digits
+    assert re.fullmatch(f"launcher of mpich without {hydra} and with {hydra}", launcher)
+    assert re.fullmatch(f"programs of mpich 1 files{digits} -> 1 files{digits}", programs)
+    # A launcher of the system's PATH, and a stack that is not there.
+    assert "launcher_of_mpich" not in contents.software_of(manifest(tmp_path, launcher="srun"))
+    assert contents.software_of(Manifest(stack="mpich", provider="wheels")) == {}

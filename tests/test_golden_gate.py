@@ -14,7 +14,7 @@ import pytest
 from clustergate import store
 from clustergate.ab.contenders import parse_contender
 from clustergate.ab.gathering import Job
-from clustergate.ab.wholes import Cost, costs, faults
+from clustergate.ab.wholes import Cost, costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli import running
 from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, decide
@@ -40,6 +40,7 @@ from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 from clustergate.statistics.comparison import Comparison, Relation
+from clustergate.statistics.rounds import RATHER_SLOWER
 from clustergate.wording.reasons import in_words, plain
 
 SIZES = (8, 64, 512)
@@ -62,11 +63,11 @@ def job(rounds: int = 20, spread: float = 0.01, **slower: Any) -> Job:
 
 
 def evidence(*jobs: Job) -> list[Any]:
-    return of_contest("mpich", costs(jobs), faults(jobs))
+    return of_contest("mpich", *costs_and_faults(jobs))
 
 
 def test_a_benchmark_is_compared_as_a_whole_beside_its_sizes() -> None:
-    found = costs([job(PingPong=1.2)])
+    found, _ = costs_and_faults([job(PingPong=1.2)])
     assert [(one.name.partition(" of ")[0], one.whole) for one in found] == [
         *[("PingPong", False)] * 3,
         ("HPL", True),
@@ -81,7 +82,7 @@ def test_software_as_fast_or_faster_passes_and_says_what_is_ruled_out() -> None:
     for made in (job(), job(PingPong=0.8, HPL=0.9)):
         (one,) = evidence(made)
         assert (one.part, one.verdict) == ("software: mpich", Verdict.PASS)
-        assert "by 10 % of each of 2 benchmarks, and by 20 % of each of 3 single" in one.sentence
+        assert "by 10 % of each of 2 benchmarks, and of each of 3 single" in one.sentence
 
 
 @pytest.mark.parametrize("name", ["PingPong", "HPL", "PingPong_64"])
@@ -107,8 +108,23 @@ def test_a_size_that_is_undecided_keeps_the_gate_from_opening() -> None:
     assert {one.verdict for one in found} == {Verdict.INCONCLUSIVE}
     (one,) = (one for one in found if "64 bytes" in one.sentence)
     assert "64 bytes takes" in one.sentence
-    assert "a slowdown by 20 % is not ruled out" in one.sentence
+    assert "a slowdown by 10 % is not ruled out" in one.sentence
     assert "more rounds (0 node-seconds) would probably decide" in one.sentence
+
+
+def test_a_single_size_must_be_shown_not_to_be_ten_percent_slower() -> None:
+    """The noise rules out 20 %, and an estimate below 5 % is no proof against 10 %."""
+    made = job(rounds=30)
+    noise = np.random.default_rng(4).normal(0.0, 0.1, (2, 30))
+    made.a[:, 1] *= np.exp(noise[0])
+    made.b[:, 1] *= np.exp(noise[1])
+    (one,) = evidence(made)
+    assert one.verdict is Verdict.INCONCLUSIVE
+    (why,) = one.reasons
+    assert why.code == "software.undecided"
+    assert "64 bytes" in str(why.facts["figure"])
+    assert 1.10 < float(str(why.facts["high"])) < 1.20
+    assert decide([one]).status == UNJUDGED
 
 
 def test_launches_that_are_slow_now_and_then_close_the_gate_by_name() -> None:
@@ -123,7 +139,7 @@ def test_launches_that_are_slow_now_and_then_close_the_gate_by_name() -> None:
 
 def test_what_is_surely_slower_but_not_surely_by_the_margin_does_not_open() -> None:
     slower = Comparison(Relation.A_BETTER, 1.03, 1.01, 1.06, 0.995, 12, 12)
-    found = of_contest("mpich", [Cost("HPL", slower, True, 0.1, 60.0)])
+    found = of_contest("mpich", [Cost("HPL", slower, True, 60.0)])
     (one,) = found
     assert one.verdict is Verdict.INCONCLUSIVE
     assert "probably by less than 5 %" in one.sentence
@@ -150,15 +166,17 @@ def test_slow_launches_that_are_not_ruled_out_are_named_with_the_rounds_that_wou
 
 def test_the_rounds_that_would_decide_are_about_those_that_do() -> None:
     made = job(rounds=120, spread=0.15)
-    decided = max(one.comparison.samples_a for one in costs([made]))
-    early = costs([dataclasses.replace(made, a=made.a[:20], b=made.b[:20])])
+    decided = max(one.comparison.samples_a for one in costs_and_faults([made])[0])
+    early, _ = costs_and_faults([dataclasses.replace(made, a=made.a[:20], b=made.b[:20])])
     told = max(one.comparison.further_launches or 0 for one in early)
     assert decided < 120
     assert (decided - 20) / 2 < told < 2 * (decided - 20)
 
 
 def test_what_is_slower_by_a_little_is_not_said_to_be_slower_by_much() -> None:
-    (one, *_) = evidence(job(rounds=30, spread=0.12, PingPong=1.05))
+    ends = (1.06, 0.99, 1.09, 0.995, 30, 30, 92)
+    held = Comparison(Relation.INCONCLUSIVE, *ends, remark=RATHER_SLOWER)
+    (one,) = of_contest("mpich", [Cost("PingPong", held, True, 60.0)])
     assert "so a slowdown by 5 % is not ruled out; about 92 more rounds" in one.sentence
 
 
@@ -309,7 +327,8 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
 
 # --- with real ranks --------------------------------------------------------------------------
 
-# Whoever receives waits another 50 us: handles of MPICH are integers.
+# Whoever receives waits another 200 us, more than others that use the cores hold a message up as a
+# rule. Handles of MPICH are integers.
 SLOWER = """\
 #include <time.h>
 int PMPI_Recv(void *, int, int, int, int, int, void *);
@@ -317,7 +336,7 @@ int MPI_Recv(void *at, int n, int type, int from, int tag, int with, void *statu
     struct timespec begun, now;
     clock_gettime(CLOCK_MONOTONIC, &begun);
     do clock_gettime(CLOCK_MONOTONIC, &now);
-    while ((now.tv_sec - begun.tv_sec) * 1e9 + (now.tv_nsec - begun.tv_nsec) < 5e4);
+    while ((now.tv_sec - begun.tv_sec) * 1e9 + (now.tv_nsec - begun.tv_nsec) < 2e5);
     return PMPI_Recv(at, n, type, from, tag, with, status);
 }
 """

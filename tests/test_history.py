@@ -144,7 +144,7 @@ def test_a_sentence_names_the_day_the_size_and_the_nodes():
         "ImbMpi1Check with mpich (alpha:node, 2-ranks-packed, smoke): since the run of "
         "19 May 2026 08:00 UTC, PingPong latency_us "
     )
-    assert "% slower (" in told
+    assert "% slower (99 % interval: " in told
     assert told.endswith("on nodes n17 to n32")
 
 

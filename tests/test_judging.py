@@ -146,7 +146,7 @@ def test_a_reference_in_another_unit_is_not_compared():
 
 
 @pytest.mark.parametrize("better", [Better.HIGHER, Better.LOWER])
-@pytest.mark.parametrize(("times", "verdict"), [(99, Verdict.IMPROVEMENT), (1000, Verdict.INVALID)])
+@pytest.mark.parametrize(("times", "verdict"), [(9, Verdict.IMPROVEMENT), (1000, Verdict.INVALID)])
 def test_a_reference_of_another_unit_improves_nothing(better, times, verdict):
     expected = dataclasses.replace(
         reference(0.2, -0.05 if better is Better.HIGHER else None, 0.05), where="alpha.yaml:7"
@@ -462,6 +462,19 @@ def test_one_good_launch_does_not_pass_for_all_the_others(times, verdict):
     )
     assert found.verdict is verdict
     assert ("launches.slow-share" in {one.code for one in found.reasons}) == (times > 2)
+
+
+def test_where_no_launch_is_otherwise_nothing_is_said_of_others():
+    found = slow_share([300.0] * 8, Better.LOWER, known_reference())
+    assert found is not None
+    assert "all 8 launches are 3.0 x worse than the reference" in found.sentence
+    assert " not" not in found.sentence
+
+
+def test_a_figure_ten_times_better_than_its_reference_is_no_improvement():
+    found = judge(launched(9.9), Better.LOWER, "us", known_reference(), launches=[9.9] * 8)
+    assert found.verdict is Verdict.INVALID
+    assert "reference.far-off" in {one.code for one in found.reasons}
 
 
 def test_slow_launches_of_a_group_are_a_regression_that_reframe_fails_too():

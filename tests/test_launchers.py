@@ -138,6 +138,15 @@ def site_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_pbs_puts_on_several_nodes_what_is_asked_to_lie_on_them(site_folder):
+    """OpenPBS put four ranks, one per node, on two nodes of two cores."""
+    assert site("pbs", "clustergate", access=["-q main"])["access"] == [
+        *("-q main", "-l place=scatter"),
+    ]
+    own = ["-l place=scatter:excl"]
+    assert site("pbspro", "clustergate", access=own)["access"] == own
+
+
 @pytest.mark.parametrize("scheduler", ["slurm", "squeue"])
 def test_slurm_keeps_out_what_the_hostfile_excludes(site_folder, scheduler):
     found = site(scheduler, "clustergate-srun", access=["-p main"], extras={"nodes": 4})

@@ -83,6 +83,25 @@ def test_what_is_no_run_of_a_mode_tells_its_command_system_and_user(home: Path) 
     ]
 
 
+def test_a_gate_tells_its_system_mode_and_user_though_it_measured_nothing(home: Path) -> None:
+    facts = {"system": "alpha", "mode": "maintenance", "by": "alice"}
+    make("20261101T000000Z-r1", gate={"status": 2, "word": "COULD NOT JUDGE", **facts})
+    (only,) = listing.listed_runs()
+    assert (only.kind, only.system, only.mode, only.by) == ("gate", *facts.values())
+
+
+def test_a_run_whose_stacks_could_not_be_set_up_says_so(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make("20261101T000000Z-r1", asked=asked())
+    assert cli.main(["show", "last"]) == 1
+    told = capsys.readouterr().err
+    assert "none of its stacks could be set up, or it was interrupted" in told
+    (folder / "reframe.out").touch()
+    assert cli.main(["show", "last"]) == 1
+    assert "check --resume 20261101T000000Z-r1`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
 def test_a_damaged_file_hides_no_run(home: Path, content: str) -> None:
     folder = make("20261101T000000Z-r1", asked=asked(), ended={"verdict": "pass"})
@@ -173,6 +192,11 @@ def test_a_run_that_cannot_be_removed_is_not_told_as_removed(
     assert f"removed: {names[0]}, " not in said.out
     assert "kept: 1 run, 0.0 MB: it could not be removed: Permission denied" in said.out
     assert "1 run, 0.0 MB: removed" in said.out
+
+
+def test_no_fewer_than_no_run_can_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["prune", "--keep", "-1", "--yes"]) == 1
+    assert "--keep must not be negative: -1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["30", "d", "-1d"])

@@ -26,7 +26,7 @@ LOST = {
     ),
     "error": (
         f"{GOOD}\n\nraise RuntimeError('a typo')\n",
-        r"lost.py:10: .*\(RuntimeError: a typo\); fix or remove it",
+        r"lost.py:10: .*\(RuntimeError: a typo\); fix or remove it, or the value",
     ),
     "syntax": (f"{GOOD}\ndef (\n", r"lost.py(:|, line )9"),
     "setting": (
@@ -93,10 +93,18 @@ def test_a_check_that_uses_a_deprecated_name_is_told_so(folder):
     assert "old.py:11: WARNING: the use of 'variables' is deprecated" in ended.stdout
 
 
-def test_a_setting_that_some_tests_do_not_have_is_no_error(folder):
-    ended = listed(folder, "-n", "GoodCheck", "-S", "nonexistent=1")
-    assert ended.returncode == 0, ended.stdout
-    assert "Found 1 check(s)" in ended.stdout
+def test_a_setting_that_some_tests_do_not_have_is_no_error_and_one_that_none_has_is(folder):
+    variable = "    launches = variable(int, value=1)\n"
+    (folder / "other.py").write_text(
+        f"from reframe.core.builtins import variable\n{GOOD}{variable}"
+    )
+    for named in ("launches=5", "GoodCheck.launches=5", "Check.launches=5"):
+        ended = listed(folder, "-n", "GoodCheck", "-S", named)
+        assert ended.returncode == 0, ended.stdout
+    for named in ("launchs=5", "GoodCheck.launchs=5"):
+        ended = listed(folder, "-n", "GoodCheck", "-S", named)
+        assert ended.returncode == 1, ended.stdout
+        assert "no check has a setting launchs; correct the name behind -S" in ended.stdout
 
 
 def test_a_site_config_loads_neither_a_check_nor_reframe(tmp_path):

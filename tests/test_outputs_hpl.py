@@ -642,3 +642,26 @@ def test_one_character_damaged(name: str, where: int, character: str) -> None:
             held(row, unknown) for row in EXPECTED[name]
         ]
         assert_rows_stand_in(lines, rows)
+
+
+def rows_or_complaint(lines: Iterable[str]) -> list[Row] | str:
+    try:
+        return list(parse_hpl(lines))
+    except OutputError as error:
+        return str(error)
+
+
+@settings(max_examples=300, deadline=None)
+@given(name=sound_names, data=st.data())
+def test_tests_read_at_once_and_line_by_line_are_the_same(name: str, data: st.DataObject) -> None:
+    """Lines that were given without their ends are read one by one."""
+    text = "".join(SOUND[name])
+    for _ in range(data.draw(st.integers(0, 2))):
+        place = data.draw(st.integers(0, len(text) - 1))
+        text = text[:place] + data.draw(st.sampled_from("019 .,+eWRCLF=-|")) + text[place + 1 :]
+    lines = text.splitlines()
+    for _ in range(data.draw(st.integers(0, 2))):
+        first, second = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+        lines[first], lines[second] = lines[second], lines[first]
+    at_once = rows_or_complaint([f"{line}\n" for line in lines])
+    assert at_once == rows_or_complaint(lines)

@@ -994,7 +994,11 @@ def test_memory_does_not_grow_with_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["impi-2021.11-mpi1-npmin.txt", "mpich-2021.11-mpi1.txt", "mpich-2018-mpi1-multi1.txt"]
+    "name",
+    [
+        *("impi-2021.11-mpi1-npmin.txt", "mpich-2021.11-mpi1.txt", "mpich-2018-mpi1-multi1.txt"),
+        *("impi-2021.11-rma.txt", "impi-2021.11-nbc.txt", "impi-2021.11-p2p.txt"),
+    ],
 )
 def test_the_tables_of_the_warm_up_are_read_and_do_not_count(name: str) -> None:
     text = text_of(name)
@@ -1007,3 +1011,10 @@ def test_the_tables_of_the_warm_up_are_read_and_do_not_count(name: str) -> None:
     table = text.index("#bytes")
     damaged = text[:table] + text[table:].replace(".", ",", 1)
     error_of(damaged, ImbExpectation(warm_up=True))
+
+
+def test_behind_a_warm_up_the_command_line_names_what_nobody_asked_for() -> None:
+    text = changed(text_of("impi-2021.11-p2p.txt"), "# IMB-P2P -", "# IMB-P2P PingPong stencil3D -")
+    assert "Stencil3D was requested" in str(error_of(text.replace("PingPong s", "PingPong,s")))
+    rows = rows_of(text, ImbExpectation(warm_up=True))
+    assert [row.benchmark for row in rows if row.status == "invalid"] == ["Stencil3D"]

@@ -11,6 +11,9 @@ import pytest
 
 from clustergate.paths import checkout
 from clustergate.proof.ranks import RankProof, read_proofs
+from tests.test_shared_files import two_nodes
+
+__all__ = ["two_nodes"]
 
 SOURCES = checkout() / "clustergate" / "kernels" / "src"
 HEADER = """
@@ -26,7 +29,13 @@ double MPI_Wtime(void);
 """
 LIBRARY = """
 #include <mpi.h>
+#include <stdlib.h>
 #include <time.h>
+static int said(const char *name, int otherwise)
+{
+    const char *value = getenv(name);
+    return value ? atoi(value) : otherwise;
+}
 int PMPI_Init(int *a, char ***b) { return 0; }
 int MPI_Init(int *a, char ***b) { return 0; }
 int PMPI_Init_thread(int *a, char ***b, int c, int *d) { return 0; }
@@ -35,8 +44,8 @@ int MPI_Finalize(void) { return 0; }
 int PMPI_Abort(MPI_Comm a, int b) { return 0; }
 int PMPI_Get_version(int *a, int *b) { *a = 4; *b = 0; return 0; }
 int PMPI_Get_library_version(char *a, int *b) { *a = 0; *b = 0; return 0; }
-int PMPI_Comm_rank(MPI_Comm a, int *b) { *b = 0; return 0; }
-int PMPI_Comm_size(MPI_Comm a, int *b) { *b = 1; return 0; }
+int PMPI_Comm_rank(MPI_Comm a, int *b) { *b = said("RANK", 0); return 0; }
+int PMPI_Comm_size(MPI_Comm a, int *b) { *b = said("RANKS", 1); return 0; }
 double MPI_Wtime(void)
 {
     struct timespec now;
@@ -175,3 +184,21 @@ def test_a_rank_calls_the_shared_file_system_a_few_times(built, tmp_path):
     assert sum("O_CREAT" in call for call in calls) == 3
     assert kinds["rename"] == 2
     assert {path.suffix for path in shared.iterdir()} == {".so", ".json", ""}
+
+
+def test_a_thousand_ranks_at_once_say_who_they_are(built, tmp_path, two_nodes):
+    """One half through each of two mounts that remember for seconds, as nodes of NFS do."""
+    ranks = 1000
+    for k, node in enumerate(two_nodes):
+        shutil.copy(built / "libproof.so", node / f"libproof{k}.so")
+    script = """\
+for ((i = 0; i < RANKS; i++)); do
+    node=$((i % 2 + 1)) here=${!node} library=$here/libproof$((i % 2)).so
+    RANK=$i LD_PRELOAD=$library CLUSTERGATE_PRELOAD=$library CLUSTERGATE_PROOF_DIR=$here "$0" &
+done
+wait"""
+    words = ["bash", "-c", script, built / "program", *two_nodes]
+    subprocess.run(words, env={**os.environ, "RANKS": str(ranks)}, check=True)
+    found = read_proofs(two_nodes[0])
+    assert sorted(proof.rank for proof in found) == list(range(ranks))
+    assert all(proof.finalized and proof.size == ranks for proof in found)

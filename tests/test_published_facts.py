@@ -4,12 +4,16 @@ from collections import Counter
 import pytest
 
 from clustergate.model import Better
+from clustergate.paths import checkout
+from evaluations import kinds, predicates
+from evaluations.evidence import Measured, Subject
 from evaluations.facts import (
     CONTRADICTED,
     DOUBTFUL,
     PAPERS,
     STANDS,
     FactsError,
+    Predicate,
     UnknownPaper,
     folder,
     load_paper,
@@ -134,3 +138,67 @@ def test_standing_and_reason_go_together():
 
 def test_a_damaged_text_is_one_sentence():
     assert "not YAML" in refused("systems:", "systems: [")
+
+
+STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("      along: bytes\n      to: 1024\n", "", "a test of the kind 'ahead' needs along"),
+        ("      systems: [intel-mpi, mpich]\n", "", "'ahead' needs systems or than"),
+        ("[intel-mpi, mpich]", "[intel-mpi, mpch]", "there is no system 'mpch'"),
+        ("[intel-mpi, mpich]", "[intel-mpi]", "'ahead' compares 2 systems"),
+        ("kind: trend", "kind: trends", "there is no kind of test 'trends'; known are all, "),
+        ("PingPong, metric: latency_us}", "PingPong}", "'of' names a benchmark and a metric"),
+        ("along: bytes, ranks: 2}", "ranks: 2}", "figure 1: its draw needs along"),
+    ],
+)
+def test_what_a_study_of_ones_own_leaves_out_is_told_with_its_line(old, new, told, tmp_path):
+    path = tmp_path / "study.yaml"
+    assert parse_paper(STUDY, path).id == "two-stacks"
+    changed = STUDY.replace(old, new, 1)
+    assert changed != STUDY
+    with pytest.raises(FactsError, match=re.escape(told)) as found:
+        parse_paper(changed, path)
+    assert re.match(rf"{re.escape(str(path))}:\d+: ", str(found.value))
+
+
+def test_the_kinds_of_tests_are_those_of_the_page_with_what_they_need():
+    assert {*predicates.KINDS, "all", "exception"} == set(kinds.NEEDS)
+    page = (checkout() / "docs" / "your-evaluation.md").read_text(encoding="utf-8")
+    rows = {line for line in page.splitlines() if line.startswith("| `")}
+    for kind, needs in kinds.NEEDS.items():
+        [row] = [row for row in rows if f"`{kind}`" in row.split("|")[1]]
+        assert all(f"`{name}`" in row for need in needs for name in need.split("|")), kind
+
+
+@pytest.mark.parametrize("kind", kinds.NEEDS)
+def test_a_test_that_is_told_what_it_needs_never_stops_the_report(kind):
+    """Whatever it is told otherwise: it decides, or says what is missing."""
+    of = {"benchmark": "Allreduce", "metric": "t_avg_us"}
+    part = {"kind": "trend", "of": of, "along": "bytes", "direction": "rises"}
+    told = {
+        **dict.fromkeys(("of", "than", "with"), of),
+        **{"along": "bytes", "direction": "rises", "within": 0.1, "at": [8, 16], "factor": 2.0},
+        **{"r_squared": 0.9, "better": "packed", "worse": "one-per-node", "ranks": 2},
+        **{"between": [8, 16], "system": "a", "systems": ["a", "b", "a", "b"], "others": ["b"]},
+        **{"at_least": 1, "because": "so", "by": "bytes", "part": part, "parts": [part]},
+        **{"playing": ["a"], "instead": part},
+    }
+    test = {"kind": kind, **{n: told[n] for need in kinds.NEEDS[kind] for n in need.split("|")[:1]}}
+    if kind in ("best at", "dip", "beyond"):
+        test["at"] = 16
+    if kind in ("order", "ahead", "widest"):
+        test["systems"] = ["a", "b"]
+    assert not list(kinds.wrong_with(test, {"a": {}, "b": {}}))
+    figures = [
+        Measured("Allreduce", "t_avg_us", "us", Better.LOWER, 1.0 + size,
+                 {"processes": 2, "ranks": 2, "bytes": size}, f"{size}", "2-ranks-packed")
+        for size in (8, 16, 32)
+    ]  # fmt: skip
+    subjects = [Subject(name, name, "here", figures) for name in ("a", "b")]
+    conclusion = Predicate("p001", "", "", "not checkable", here=test)
+    here = predicates.Cast(subjects, {one.name: one for one in subjects})
+    assert predicates.decide(conclusion, here)

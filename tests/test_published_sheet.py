@@ -57,6 +57,13 @@ def test_bars_of_npb_tell_the_class_that_was_run():
     }
 
 
+def test_a_figure_of_two_sizes_has_no_line_of_a_third():
+    sizes = (1_000_000, 10_000, 8)
+    found = [bcast(float(size + p), p, size) for size in sizes for p in (2, 4)]
+    lines = drawing("004", 9, subject("a", *found)).lines
+    assert [line.name for line in lines] == ["a, 8 bytes", "a, 1000000 bytes"]
+
+
 def test_bars_of_stream_are_one_for_each_loop():
     loops = [
         figure("STREAM", "bandwidth_gb_s", value, processes=2, kernel=kernel)

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import fnmatch
 import importlib
 import json
 import math
@@ -9,6 +10,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +34,7 @@ from clustergate.report.verdicts import as_json
 from clustergate.verdicts.judging import judge
 from clustergate.wording.catalog import CATALOG, TOPICS
 from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
-from tools.reasons import page
+from tools.reasons import GENERAL, page
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("clustergate", "evaluations", "reframe_checks", "tools")
@@ -174,6 +176,18 @@ def test_the_page_of_reasons_is_that_of_the_catalog() -> None:
     assert (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8") == page()
 
 
+def test_each_reason_on_its_page_has_a_cause_and_a_remedy() -> None:
+    rows = [row for row in page().splitlines() if row.startswith("| `")]
+    assert len(rows) == len(CATALOG)
+    for row in rows:
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+        assert len(cells) == 4
+        assert all(cells), row
+    silent = [code for code, (_, _, remedy) in CATALOG.items() if not remedy]
+    held = {next(one for one in GENERAL if fnmatch.fnmatchcase(code, one)) for code in silent}
+    assert held == set(GENERAL)
+
+
 def test_what_is_said_of_some_launches_names_them() -> None:
     told = reason("proof.started-twice", ranks=[0, 1, 2, 5]).of_launches([0, 1, 3], 5)
     assert str(told).startswith("launches 0-1, 3 of 5: ranks 0-2, 5 left more than one record: ")
@@ -203,6 +217,25 @@ def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
 )
 def test_a_reason_comes_back_from_json_as_it_was(one: Reason) -> None:
     assert from_plain(json.loads(json.dumps(plain(one)))) == one
+
+
+@pytest.mark.parametrize(
+    ("code", "facts"),
+    [
+        # As it was stored before its sentence named the library.
+        ("proof.other-version", {"ranks": [0, 1], "hosts": ["vm"], "version": "Intel MPI"}),
+        ("proof.other-version", {"ranks": 7, "hosts": ["vm"], "version": "", "library": ""}),
+        ("a.code-of-later", {"at": "HplCheck"}),
+    ],
+)
+def test_what_another_version_stored_of_other_facts_keeps_its_sentence(
+    code: str, facts: dict[str, Any]
+) -> None:
+    stored = {"code": code, "facts": facts, "sentence": "ranks 0-1 on {vm} ran Intel MPI"}
+    read = from_plain(stored)
+    assert (read.code, str(read), read.remedy) == (code, stored["sentence"], "")
+    assert from_plain(json.loads(json.dumps(plain(read)))) == read
+    assert str(read.at("HplCheck")) == f"HplCheck: {stored['sentence']}"
 
 
 def test_a_sentence_with_braces_stays_as_it_is() -> None:

@@ -301,7 +301,7 @@ def test_a_page_says_its_verdict_as_the_terminal_does(verdict):
     first = render(one, width=100).splitlines()[1]
     assert page.with_id("verdict").startswith(first.replace(":", "", 1))
     assert first.startswith(f"{verdict.value.upper()}: ")
-    assert first.endswith(f"1 figures measured: 1 {verdict.value}")
+    assert first.endswith(f"1 figure measured: 1 {verdict.value}")
 
 
 def test_an_empty_run_is_no_success():

@@ -23,7 +23,7 @@ from clustergate.model import (
 from clustergate.session import resuming
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, ended_cases
-from clustergate.stacks.manifest import Manifest, write_manifest
+from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import in_words
 
@@ -119,13 +119,16 @@ def test_what_was_left_out_counts_as_it_ended_before() -> None:
     [
         ({"build_key": "b2", "proof": {"hosts": [os.uname().nodename]}}, {HPL, HPCC}),
         ({"build_key": "b1"}, {HPCC}),
+        ({"build_key": "b2", "program": {"path": "/builds/mpich-hpl-k1/bin/xhpl"}}, {HPL, HPCC}),
+        ({"build_key": "b2", "program": {"path": "/builds/mpich-hpl-k0/bin/xhpl"}}, {HPCC}),
         ({"proof": {"hosts": ["another"]}}, {HPCC}),
     ],
 )
 def test_what_another_build_or_another_node_measured_runs_again(
     state: Path, details: dict[str, object], kept: set[str]
 ) -> None:
-    write_manifest(state, Manifest("mpich", "wheels", build_key="b2"))
+    programs = {"hpl": Program("/builds/mpich-hpl-k1/bin/xhpl")}
+    write_manifest(state, Manifest("mpich", "wheels", build_key="b2", programs=programs))
     before = record("HplCheck", "be2cd3ab")
     store.write_case(RUN, dataclasses.replace(before, details={**before.details, **details}))
     call = Call(RUN, [], {}, store.run_folder(RUN) / "reframe.json")
@@ -224,6 +227,12 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
         "as it was",
         "as it was the second time",
     ]
+
+
+def test_a_gate_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    store.write_json(store.run_folder(RUN) / listing.GATE, {"status": None})
+    assert cli.main(["check", "--resume", RUN]) == 2
+    assert f"{RUN} is a run of `clustergate gate`, which is not res" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -313,9 +313,10 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
     (found,) = sampled_figures([sample(0.8, 0)], launches, 3)
     assert found.excuse is not None
     assert str(found.excuse.doubt) == (
-        "2 of 3 launches were disturbed (others used 1.00 cores of n18), so that 1 is left where 3 "
-        "are needed; take more launches (-- -S launches=14), compare stacks with `clustergate ab`, "
-        "pin a virtual machine's cores on its host, or measure when nothing else runs there"
+        "2 of 3 launches were disturbed (at worst others used 1.00 cores of n18), so that 1 is "
+        "left where 3 are needed; take more launches (-- -S launches=14), compare stacks with "
+        "`clustergate ab`, pin a virtual machine's cores on its host, or measure when nothing "
+        "else runs there"
     )
     assert doubt_of(launches, 1) is None
 

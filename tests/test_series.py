@@ -51,6 +51,20 @@ def test_a_figure_over_runs_is_one_series_in_the_order_of_their_start():
     assert found.points[0].build == "b1"
 
 
+@pytest.mark.parametrize(
+    ("path", "build"),
+    [
+        ("/home/state/builds/mpich-triad-0a1b2c/bin/triad", "0a1b2c"),
+        ("/opt/spack/hpl-2.3-xyz/bin/xhpl", "b1"),
+        ("", "b1"),
+    ],
+)
+def test_a_program_compiled_for_itself_is_a_build_of_its_own(path: str, build: str) -> None:
+    details = {"build_key": "b1", "program": {"path": path}, "proof": {"hosts": ["n1"]}}
+    (found,) = collect(runs(record(ping(1.0), details=details)))
+    assert found.points[0].build == build
+
+
 def test_the_order_of_the_matrix_is_known_of_hpl_and_hpcc_alone():
     solved = Sample(
         "HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832, "nb": 192}, 91.0

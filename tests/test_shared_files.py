@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -94,6 +95,22 @@ def test_whoever_waits_for_another_process_is_told(tmp_path):
     assert str(tmp_path / "lock") in only
 
 
+def test_whoever_waits_for_a_thread_of_its_own_process_is_not_told(tmp_path):
+    said: list[str] = []
+
+    def wait() -> None:
+        with locked(tmp_path / "lock", say=said.append):
+            pass
+
+    with locked(tmp_path / "lock"):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+    waiting.join()
+    assert said == []
+
+
 WRITER = """
 import sys
 from pathlib import Path
@@ -151,6 +168,28 @@ def test_a_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", noted_rename)
     whole.write_whole(tmp_path / "file", "text")
     assert done == ["fsync", "rename"]
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """`--csv /dev/null` of root made a file of it, and of a link to a file another file."""
+    pipe, link, device = (tmp_path / name for name in ("pipe", "link", "null"))
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, "text")
+    assert os.read(reader, 9) == b"text"
+    assert pipe.is_fifo()
+    os.close(reader)
+    (tmp_path / "file").write_text("old")
+    link.symlink_to("file")
+    write_whole(link, "new")
+    assert link.is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+    if os.geteuid() == 0:
+        os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        write_whole(device, "text")
+        assert device.is_char_device()
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path, "text")
 
 
 @pytest.fixture

@@ -373,7 +373,7 @@ def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path,
     assert suite.check("-S", "n=1000", selection=selection).returncode == 0
     (record,) = suite.records()
     ranks = record["conditions"]["ranks"]
-    variables = site_with_reference(tmp_path, record, rates_of(record)[0] / 10)
+    variables = site_with_reference(tmp_path, record, rates_of(record)[0] / 4)
     assert suite.check("-S", "n=1000", selection=selection, **variables).returncode == 0
     if fewer == "taskset":
         core = str(min(os.sched_getaffinity(0)))

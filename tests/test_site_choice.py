@@ -118,6 +118,24 @@ def test_beside_systems_of_its_own_a_site_has_no_desk(folder):
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{'systems': [{'name': 'x'}]}", "returns; let it say `site_configuration = "),
+        (
+            "{'systems': [{'name': 'x', 'hostnames': [], 'partitions': []}], 'environments': []}",
+            r"x.py: it names no MPI stack.*; add stacks=",
+        ),
+    ],
+    ids=["a plain config of ReFrame", "without stacks"],
+)
+def test_a_site_config_with_nothing_to_measure_tells_what_it_lacks(tmp_path, text, told):
+    path = tmp_path / "x.py"
+    path.write_text(f"site_configuration = {text}")
+    with pytest.raises(sites.SiteError, match=told):
+        sites.load(path)
+
+
 def test_40_hostnames_under_a_mistyped_key_make_no_desk_of_the_machine(folder):
     path = add(folder, "alpha", "node7")
     path.write_text(path.read_text().replace('"hostnames"', '"hostname"'))

@@ -81,6 +81,13 @@ REFUSED = {
     "a key of ReFrame": ('"max_jobs"', '"max_job"', '"max_job"', "did you mean 'max_jobs'"),
     "its value": ('"max_jobs": 1', '"max_jobs": "1"', '"max_jobs"', "'1'; it must be: a number"),
     "launcher": ('"launcher"', '"luancher"', '"luancher"', "lacks 'launcher'.* 'luancher'"),
+    "another launcher": (
+        '"launcher": "clustergate"',
+        '"launcher": "clustergate-rsun"',
+        '"launcher"',
+        "the launcher 'clustergate-rsun', .*did you mean 'clustergate-srun'",
+    ),
+    "another scheduler": ('"slurm"', '"slurmm"', '"scheduler"', "'slurmm', .*pbs.* 'slurm'"),
     "too high": ('"max_jobs": 1', '"nodes": 1', '"nodes": 1', "it belongs in the extras"),
     "no stack": ('"max_jobs": 1', '"environs": ["mpihc"]', '"envi', "did you mean 'mpich'"),
     "a system's key": ('"descr"', '"desrc"', '"desrc"', "has no key 'desrc'; .*'descr'"),
@@ -371,6 +378,21 @@ def test_hpl_is_sized_for_the_cores_and_the_memory_of_each_partition(path, tmp_p
         ("thin", "openmpi"): (32, 51),
         ("fat", "mpich"): (128, 409),
     }
+
+
+def test_users_without_a_name_and_a_group_share_what_reframe_stores(monkeypatch, tmp_path):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 7771)
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    path = checkout() / "site_configs" / "local.py"
+    results = tmp_path / "results"
+    results.mkdir()
+    for folder, file in ((0o2775, "664"), (0o755, "644"), (0o700, "600")):
+        results.chmod(folder)
+        (stored,) = runpy.run_path(str(path))["site_configuration"]["storage"]
+        assert stored["sqlite_db_file_mode"] == file
+    assert sites.reframe_variables(path, sites.load(path))["LOGNAME"] == "uid 7771"
 
 
 def test_the_checks_load_without_a_site_config(tmp_path):

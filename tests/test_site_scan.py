@@ -1,5 +1,7 @@
 """A site config from what scontrol and lscpu really printed."""
 
+import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,24 @@ def test_nodes_of_several_kinds_are_split_and_told() -> None:
     assert first.others == ("g1",)
     text = site_config("example", [first], processor_of(LSCPU), "login1")
     assert "# Left out, as their cores or memory differ: g1" in text
+
+
+def test_fewer_nodes_for_a_job_than_there_are_are_remarked() -> None:
+    remark = "# A job gets 2 nodes at most (MaxNodes)"
+    processor = processor_of(LSCPU)
+    for most, is_told in (("2", True), ("4", False), ("UNLIMITED", False)):
+        limited = PARTITIONS.replace("MaxNodes=UNLIMITED", f"MaxNodes={most}")
+        text = site_config("a", partitions_of(limited, nodes_of(NODES))[:1], processor, "login1")
+        assert (remark in text) is is_told
+
+
+def test_a_machine_that_only_reads_the_files_is_none_of_the_system(folder: Path) -> None:
+    assert cli.main([*command(), "--stack", "openmpi"]) == 0
+    path = folder / "site_configs" / "example.py"
+    claimed = sites.hostname_patterns(path)
+    assert [one for one in claimed if re.match(one, socket.gethostname())] == []
+    assert any(re.match(one, "n003") for one in claimed)
+    assert "# Add the login nodes" in path.read_text(encoding="utf-8")
 
 
 def test_hostnames_are_matched_with_their_numbers() -> None:

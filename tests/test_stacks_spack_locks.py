@@ -131,7 +131,7 @@ def test_a_committed_lock_belongs_to_system_processor_and_blas(tmp_path):
 X86_64 = sorted(name for name, one in archspec.cpu.TARGETS.items() if one.family.name == "x86_64")
 
 
-@pytest.mark.parametrize("mpi", ["intel-mpi", "mpich", "openmpi"])
+@pytest.mark.parametrize("mpi", ["intel-mpi", "mpich", "mvapich2", "openmpi"])
 @pytest.mark.parametrize("name", X86_64)
 def test_a_processor_of_x86_64_finds_a_lock_that_it_can_run(mpi, name):
     processor = archspec.cpu.TARGETS[name]

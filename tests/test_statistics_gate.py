@@ -160,6 +160,10 @@ def test_the_detectable_change_is_found_as_often_as_told() -> None:
         (1, 10, {}, False, False),
         (2, 10, {}, False, True),
         (1, 3, {}, False, True),
+        # A fault in a third of the launches would often show no more.
+        (1, 6, {}, False, True),
+        (1, 7, {}, False, False),
+        (1, 3, {"slow": 0.1}, False, True),
         (6, 10, {}, True, True),
         (3, 10, {"pooled": True, "compared": 80}, False, True),
         (4, 10, {"pooled": True, "compared": 80}, True, True),

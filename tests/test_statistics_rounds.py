@@ -12,6 +12,7 @@ from clustergate.statistics.rounds import (
     answers,
     compare_rounds,
 )
+from clustergate.statistics.slow_launches import is_fault
 
 
 def rounds(
@@ -203,3 +204,12 @@ def test_rates_weigh_less_where_they_are_low():
     job = beside_others(2, 1.1)
     rates = Rounds(1 / np.array(job.a), 1 / np.array(job.b), [Better.HIGHER] * 5)
     assert verdicts(rates) == verdicts(job) == [Relation.A_BETTER] * 5
+
+
+def test_a_fault_must_be_the_plainer_the_more_often_was_looked() -> None:
+    """With twelve launches four are enough of seven benchmarks; of as many in fifty none would."""
+    assert is_fault(0, 4, 12, 7)
+    assert not is_fault(0, 3, 12, 7)
+    assert not is_fault(0, 6, 52, 3)
+    assert not is_fault(1, 6, 24, 3)
+    assert is_fault(0, 8, 52, 3)

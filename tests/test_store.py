@@ -145,8 +145,11 @@ def test_a_copy_that_cannot_be_made_says_where_the_run_is(tmp_path):
         store.copy_run("run", tmp_path / "artifacts", tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path):
+def test_a_folder_that_cannot_be_made_is_no_full_disk(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
+    with pytest.raises(store.StoreError, match="Not a directory; write elsewhere, or have it"):
+        store.make_folder(tmp_path / "file" / "runs")
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     with pytest.raises(store.StoreError, match="name another folder in CLUSTERGATE_HOME and run"):
         store.make_folder(tmp_path / "file" / "runs")
 

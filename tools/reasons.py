@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Mapping
+
 from clustergate.wording.catalog import CATALOG, TOPICS
 
 _HEAD = """# Reasons: codes, causes, remedies
@@ -11,8 +14,165 @@ stays as it is. It stands beside its facts and its sentence in `verdicts.json` a
 the folder of a run, and at the end of a failure's text in `junit.xml`. What is in braces are facts.
 An empty code is that of a sentence without one, as in runs of before there were codes.
 
+A remedy in *italics* is this page's own: the message leaves it out, since it names the file, line
+or option to correct, or stands beside another reason that has the remedy. So is the cause where the
+sentence tells it.
+
 This page is made by `python -m tools.reasons > docs/reasons.md`.
 """
+
+
+_STATED = "nothing: a statement, not a fault"
+_CORRECT = "correct the line that the message names"
+_LAUNCHED_AGAIN = "free the node of other work, and run again; `doctor` tells who uses it"
+_ASK_OTHERWISE = (
+    "give the option a value that the message allows; `--help` of the command tells which"
+)
+_CONFIG = (
+    "correct the site config at the place that the message names "
+    "(`site_configs/template.py` names each key)"
+)
+_REFERENCES = (
+    "correct the reference file at the line that the message names (`references/README.md`)"
+)
+_RERUN = (
+    "run it again; where it stays, look at the output at the line that the message names: "
+    "what else writes there, was the disk full, is it a version of the program that is not known?"
+)
+GENERAL: Mapping[str, str] = {
+    "*.as-expected": _STATED,
+    "*.as-last": _STATED,
+    "software.*": _STATED,
+    "gate.all-judged": _STATED,
+    "gate.all-waived": "take a waiver out of the site config: something must be judged",
+    "gate.not-judged": "see each of these cases' own reasons",
+    "gate.*worse*": "see which figures: the report has them, worst first",
+    "contest.jobs-missing": "read the end of that log, mend the cause, and run the gate again",
+    "baseline.days": "run on more days, and take a new baseline",
+    "baseline.few*": _ASK_OTHERWISE,
+    "figure.same-measurement": _STATED,
+    "figure.unclear": "take more launches",
+    "group.inconclusive": "take more launches",
+    "figure.too-few-launches": "take more launches",
+    "figure.unmeasured": _RERUN,
+    "*.excused": _LAUNCHED_AGAIN,
+    "group.slow-launches": (
+        "see the reason beside it: which launches are slow, and what sets them apart"
+    ),
+    "figures.more-doubtful": "`show RUN --json` lists them all",
+    "change.detectable": "nothing: to see smaller changes, take more launches",
+    "reference.none": "after five runs over an hour, `clustergate baseline` makes references",
+    "limit.not-reached": _STATED,
+    "coverage.set-by-hand": "nothing, as it was asked for: without `-S` the references hold",
+    "coverage.*": (
+        "have the case run as the references foresee, or make new ones with `clustergate baseline`"
+    ),
+    "node.waiting": "wait, or free the node; `--wait 0s` does not wait",
+    "node.*cores": (
+        "nothing on a virtual machine; elsewhere bind the job to the same cores as the baseline's"
+    ),
+    "node.*": _LAUNCHED_AGAIN,
+    "case.unavailable": "what it names is to be set up, where the case is wanted",
+    "case.*": "read `reframe.out` and the case's own output in the run's folder",
+    "job.*": "see the reason beside it, and the job's output in the run's folder",
+    "launch.job-ending": (
+        "raise the time limit (`-S time_limit=…`) where the job was ended for its time"
+    ),
+    "launch.too-long": "look for a hung rank; raise the time limit where the work was too much",
+    "launch.*": "run the command by hand, as the case's record has it",
+    "proof.*cpus": "look at the launcher's binding, and at what set its affinity (cgroup, taskset)",
+    "proof.*blas*": "unset the variable in the site's environment, or export it to all ranks",
+    "proof.*threads": "export OMP_NUM_THREADS to all ranks, and see that the program is threaded",
+    "proof.*ranks": (
+        "see on that node what the rank waits for (`cat /proc/PID/stack`), and drain the node"
+    ),
+    "proof.*node*": "see that the scheduler's node list or the hostfile reaches the launcher",
+    "proof.strange-hosts": (
+        "see that the scheduler's node list or the hostfile reaches the launcher"
+    ),
+    "proof.shared-cores": "ask for fewer ranks a node, or mend the launcher's binding",
+    "proof.stuck-in-init": (
+        "see whether the nodes reach each other by the interface that the MPI library chose"
+    ),
+    "proof.no-date": _RERUN,
+    "output.no-column*": _ASK_OTHERWISE,
+    "output.bad-value": _ASK_OTHERWISE,
+    "output.no-direction": (
+        "state the metric in the benchmark's descriptor ([how](adding-a-benchmark.md))"
+    ),
+    "output.figure-twice": (
+        "give the rows conditions that stand in names ([how](adding-a-benchmark.md))"
+    ),
+    "output.closed": "nothing: the reader of the pipe has ended",
+    "output.*": _RERUN,
+    "screening.no-faults": _STATED,
+    "screening.excluded-node": _STATED,
+    "screening.too-few": "judge these few by `check` and references",
+    "screening.worse-than-last": (
+        "screen again; where it stays, compare the nodes' states (`fleet`)"
+    ),
+    "screening.stranger": "remove that result, or screen the node, too",
+    "screening.unlisted-node": "write the node into the hostfile, or leave it out of the screening",
+    "screening.*": "screen again, with the nodes that were not measured",
+    "allocation.*": "start it in an allocation that holds these nodes, or name a hostfile",
+    "slurm.*": "see what `scontrol` prints there; name the nodes in a hostfile meanwhile",
+    "wish.*": (
+        "name one that there is: `sinfo`, `sacctmgr show` and `scontrol show reservation` list them"
+    ),
+    "hostfile.too-few-nodes": "ask for fewer ranks a node, or list more nodes",
+    "hostfile.*": _CORRECT,
+    "layout.*": "write `hostfiles/SYSTEM`",
+    "plan.*": "run the case again: its log was damaged",
+    "file.*": "see that the file is there, is text, and may be read or written by you",
+    "rows.unwritable": "free some space, or name another file",
+    "yaml.*": _CORRECT,
+    "schema.*": _CORRECT,
+    "site.missing": (
+        "`clustergate site scan NAME` makes one; `clustergate list systems` names those there are"
+    ),
+    "site.no-node-left": "take a node back in, or name other ones",
+    "site.*": _CONFIG,
+    "dry-run.*": _CONFIG,
+    "references.*": _REFERENCES,
+    "statistics.*": _REFERENCES,
+    "derived.*": (
+        "measure what it lacks (more sizes, process counts or stacks), or ask for another quantity"
+    ),
+    "sizing.*": _ASK_OTHERWISE,
+    "input.*": _ASK_OTHERWISE,
+    "option.*": _ASK_OTHERWISE,
+    "compare.*": "name another run (`clustergate list runs`), or another margin",
+    "contender.unavailable": "set that stack up (`clustergate setup`)",
+    "contender.*": "leave that variable out",
+    "golden.name": "name a stack that there is (`clustergate list stacks`)",
+    "golden.no-room": "free some space, or name another folder in CLUSTERGATE_HOME",
+    "golden.unavailable": "set that stack up (`clustergate setup`)",
+    "prune.not-removed": "remove that folder by hand",
+    "prune.*": "nothing: it is kept",
+    "run.*": "restore the file from a copy of the run, or run again",
+    "machine.unrecorded": "compare runs that recorded it",
+    "tune.interrupted": "run it again: it goes on where it was",
+    "tune.no-stack": "set a stack up (`clustergate setup`)",
+    "tune.*": "state cores and memory of the node in the site config",
+    "tuning.*": "see the launch's output, and run `clustergate check --check HplCheck` alone",
+    "program.*": "`clustergate setup --applications npb` (or another) provides it",
+    "doctor.unavailable": "set up what is missing, as the line says",
+    "stack.*": "mend what the sentence names, and run `clustergate setup` again",
+    "source.other-checksum": (
+        "get the file from its publisher anew: this one is not what was pinned"
+    ),
+    "source.*": "put the file into a folder, and name that in CLUSTERGATE_SOURCES",
+    "archive.*": "remove the file, and get it anew",
+    "apt.*": "have an administrator install the packages that `doctor` names",
+    "spack.*": "correct the stack's settings in the site config ([how](spack.md))",
+    "lock.*": "lock anew (`spack-repo/README.md`)",
+    "wheels.unpinned": "restore the requirements file from the release",
+}
+"""What to do about reasons whose messages do not say it: by patterns of codes, the first holds."""
+
+
+def _in_general(code: str) -> str:
+    return next(f"*{said}*" for one, said in GENERAL.items() if fnmatch.fnmatchcase(code, one))
 
 
 def page() -> str:
@@ -26,7 +186,7 @@ def page() -> str:
         ]
         for code in sorted(codes):
             says, cause, remedy = CATALOG[code]
-            cells = (f"`{code}`", says, cause, remedy)
+            cells = (f"`{code}`", says, cause or "*as it says*", remedy or _in_general(code))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)

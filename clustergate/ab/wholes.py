@@ -1,7 +1,7 @@
 """Is B slower than A? Benchmarks as a whole beside their single sizes, and faults now and then.
 
 Pure. It is what a golden build (A) is asked of today's (B): whether anything became slower, and
-else whether a slowdown of a size by 20 %, of a benchmark by 10 %, is ruled out.
+else whether a slowdown by 10 % is ruled out of each.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from clustergate.ab.results import layout_of
 from clustergate.model import Better, Sample
 from clustergate.statistics.comparison import FAMILY_ERROR, Comparison, Relation
 from clustergate.statistics.rounds import Question, Rounds, answers
-from clustergate.statistics.slow_launches import ERROR, chance_of_slow, slow_counts
+from clustergate.statistics.slow_launches import is_fault, slow_counts
 
 Column = tuple[NDArray[np.float64], NDArray[np.float64]]
 """The times of a figure, or of a whole, in the rounds of A and of B."""
 
 TOLERATED = 0.05
-SIZE_RULED_OUT, WHOLE_RULED_OUT = 0.20, 0.10
-"""Slowdowns that must be ruled out of a single size, and of a benchmark as a whole."""
+RULED_OUT = 0.10
+"""The slowdown that must be ruled out of each single size, and of each benchmark as a whole."""
 RULING_OUT_ERROR = 0.01
 
 
@@ -38,14 +38,13 @@ class Cost:
     """How much longer B takes than A, of a single figure or of a benchmark as a ``whole``.
 
     The comparison's ratio is B/A of the time, or of what stands for it: above 1 B is slower.
-    *Equivalent* is a B of which a slowdown by ``ruled_out`` (a fraction) is ruled out.
+    *Equivalent* is a B of which a slowdown by :data:`RULED_OUT` is ruled out.
     ``node_seconds`` are those of the launches until it was decided.
     """
 
     name: str
     comparison: Comparison
     whole: bool
-    ruled_out: float
     node_seconds: float
 
 
@@ -74,12 +73,7 @@ class Costs:
 
     def question(self, jobs: int) -> Question:
         """Return what is asked of them, beside so many jobs at all."""
-        return Question(
-            [WHOLE_RULED_OUT if whole else SIZE_RULED_OUT for _, whole in self.names],
-            FAMILY_ERROR / max(jobs, 1),
-            RULING_OUT_ERROR,
-            TOLERATED,
-        )
+        return Question(RULED_OUT, FAMILY_ERROR / max(jobs, 1), RULING_OUT_ERROR, TOLERATED)
 
     def faults(self, jobs: int) -> list[Fault]:
         """Return of which benchmarks B has more slow launches than A, and than is usual."""
@@ -95,32 +89,29 @@ class Costs:
             made = (np.isfinite(a[:, known]) | np.isfinite(b[:, known])).any(axis=1)
             slow = slow_counts(a[made][:, known], b[made][:, known])
             rounds = int(made.sum())
-            if chance_of_slow(*slow, rounds) <= ERROR / len(self.members) / max(jobs, 1):
+            if is_fault(*slow, rounds, len(self.members) * max(jobs, 1)):
                 seen.append(Fault(name.rpartition(", ")[0], *slow, rounds))
         return seen
 
 
-def costs(jobs: Sequence[Job], family: int = 1) -> list[Cost]:
-    """Return the comparisons of all figures that can be worse, and of each benchmark as a whole.
+def costs_and_faults(jobs: Sequence[Job], family: int = 1) -> tuple[list[Cost], list[Fault]]:
+    """Return how much longer all B take, and which of their faults come and go.
 
     ``family`` counts the comparisons of as many jobs that are read together, for the chance that
     any of them calls anything slower although nothing differs.
     """
-    compared = []
+    compared: list[Cost] = []
+    seen: list[Fault] = []
+    together = len(jobs) * family
     for job in jobs:
         measured = costs_of(job)
+        seen += measured.faults(together)
         spent = np.cumsum([0.0, *job.node_seconds])
-        asked = measured.question(len(jobs) * family)
+        asked = measured.question(together)
         for (name, whole), one in zip(measured.names, answers(measured.rounds, asked), strict=True):
-            ruled_out = WHOLE_RULED_OUT if whole else SIZE_RULED_OUT
             seconds = float(spent[min(one.samples_a, len(spent) - 1)])
-            compared.append(Cost(name, one, whole, ruled_out, seconds))
-    return compared
-
-
-def faults(jobs: Sequence[Job], family: int = 1) -> list[Fault]:
-    """Return the faults that come and go of all jobs' B."""
-    return [one for job in jobs for one in costs_of(job).faults(len(jobs) * family)]
+            compared.append(Cost(name, one, whole, seconds))
+    return compared, seen
 
 
 def costs_of(job: Job) -> Costs:

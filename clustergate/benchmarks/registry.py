@@ -42,8 +42,8 @@ def load_point(point: importlib.metadata.EntryPoint) -> Any:
     """Return what an entry point names; raises :class:`ClustergateError` if it does not load."""
     try:
         return point.load()
-    # Whatever a package of somebody else's raises while it is imported.
-    except Exception as error:
+    # Whatever a package of somebody else's raises while it is imported: it ends no run as passed.
+    except (Exception, SystemExit) as error:
         raise ClustergateError(
             "added.not-loaded",
             package=point.dist.name if point.dist else point.value,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from clustergate.model import OutputError
 from clustergate.wording.reasons import Fact, Given, Reason
 
 # Lines that are read ahead: enough for a table at once, few enough to be nothing in memory.
-_AHEAD = 256
+_AHEAD = 512
+_SHAPE = str.maketrans(dict.fromkeys("123456789", "0"))
 
 
 class NumberedText:
@@ -22,6 +23,7 @@ class NumberedText:
     that is ``idle``.
     """
 
+    program = ""
     idle: frozenset[str] = frozenset()
     # No line is this one.
     end = "\n"
@@ -54,6 +56,11 @@ class NumberedText:
         """The line that was read last as it was given."""
         return self._ahead[self._at - 1]
 
+    @property
+    def shape(self) -> str:
+        """The line that was read last with a 0 for each digit."""
+        return self.line.translate(_SHAPE)
+
     def next(self) -> bool:
         """Read a line and say whether there was one."""
         if self._at == len(self._ahead) and not self._read_ahead():
@@ -63,10 +70,10 @@ class NumberedText:
         self.number += 1
         return True
 
-    def back(self) -> None:
-        """Let the line that was read last be the next one again."""
-        self._at -= 1
-        self.number -= 1
+    def back(self, lines: int = 1) -> None:
+        """Let the line that was read last, or so many that were taken, be next again."""
+        self._at -= lines
+        self.number -= lines
 
     def take(self, lines: re.Pattern[str]) -> re.Match[str] | None:
         """Read what a pattern of whole lines, each with its end, matches from here on.
@@ -74,21 +81,43 @@ class NumberedText:
         Of what stands beyond the lines that were read ahead nothing is matched. Lines that were
         given without their ends never match.
         """
-        if self._at == len(self._ahead) and not self._read_ahead():
-            return None
+        match = lines.match(*self._joined_from_here())
+        taken = match is not None and self._skip(match.group().count("\n"), match.end())
+        return match if taken else None
+
+    def take_while(self, fits: Callable[[str], object]) -> tuple[str, int]:
+        """Read and count the lines from here on, each with its end, whose shapes fit.
+
+        The rows of a table have few shapes. Nothing is read beyond an empty line, nor where
+        :meth:`take` would not match.
+        """
+        joined, begin = self._joined_from_here()
+        piece = joined[begin : joined.find("\n\n", begin) + 1 or len(joined)]
+        shapes = piece.translate(_SHAPE).split("\n")
+        fitting = list(itertools.takewhile(fits, shapes[:-1]))
+        count, size = len(fitting), sum(map(len, fitting)) + len(fitting)
+        if not count or not self._skip(count, begin + size):
+            return "", 0
+        return piece[:size], count
+
+    def _joined_from_here(self) -> tuple[str, int]:
+        """Return the lines that were read ahead as one text, and where the next one begins."""
+        if self._at == len(self._ahead):
+            self._read_ahead()
         if not self._begins:
             self._begins = [0, *itertools.accumulate(map(len, self._ahead))]
             self._joined = "".join(self._ahead)
-        match = lines.match(self._joined, self._begins[self._at])
-        if match is None:
-            return None
-        end = self._at + match.group().count("\n")
-        if match.end() not in self._begins[end : end + 1]:
-            return None
-        self.number += end - self._at
-        self._at = end
-        self.line = self._stripped[end - 1]
-        return match
+        return self._joined, self._begins[self._at]
+
+    def _skip(self, lines: int, end: int) -> bool:
+        """Have read so many lines if they end there in the joined text, and say whether they do."""
+        at = self._at + lines
+        if end not in self._begins[at : at + 1]:
+            return False
+        self.number += lines
+        self._at = at
+        self.line = self._stripped[at - 1]
+        return True
 
     def _read_ahead(self) -> bool:
         self._ahead, self._at = list(itertools.islice(self._lines, _AHEAD)), 0
@@ -99,6 +128,11 @@ class NumberedText:
     def error(self, code: str | Reason, **facts: Given) -> OutputError:
         """Return an error about the line read last."""
         return OutputError(code, line=self.number or None, source=self.source, **facts)
+
+    def damaged(self, what: str, program: str = "") -> OutputError:
+        """Return the error of a line that is not what a program prints there."""
+        program, printed = program or self.program, self.line.strip()
+        return self.error("output.damaged", what=what, program=program, printed=printed)
 
     def cut_off(self, missing: str) -> OutputError:
         """Return the error of a text that ends before ``missing``."""

@@ -144,26 +144,7 @@ def _call(arguments: argparse.Namespace) -> int:
         discard_output(sys.stdout)
         return _READER_LEFT
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EROFS) and error.filename is not None:
-            from clustergate.store import user_name
-
-            print(
-                f"clustergate: {error.filename} is not open to {user_name()}: {error.strerror}; "
-                "have its owner share the home with your group (docs/housekeeping.md), or name "
-                "another folder in CLUSTERGATE_HOME",
-                file=sys.stderr,
-            )
-            return _FAULT
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        if error.filename is None:
-            # Files have names; what has none is standard output.
-            discard_output(sys.stdout)
-            message = "cannot write to standard output: the disk is full; free some space"
-        else:
-            message = f"the disk is full ({error.filename}); free some space, or set "
-            message += "CLUSTERGATE_HOME to a folder on a larger disk,"
-        print(f"clustergate: {message} and try again", file=sys.stderr)
+        print(f"clustergate: {_said_of_file(error)}", file=sys.stderr)
         return _FAULT
     except KeyboardInterrupt as interrupted:
         number = interrupted.number if isinstance(interrupted, _Signalled) else signal.SIGINT
@@ -171,6 +152,27 @@ def _call(arguments: argparse.Namespace) -> int:
         print(f"clustergate: interrupted{by}; earlier results are intact", file=sys.stderr)
         return 128 + number
     return status
+
+
+def _said_of_file(error: OSError) -> str:
+    """Return what keeps a file from being used, and what to do; raise what is no such error."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if error.filename is None and full:
+        # Files have names; what has none is standard output.
+        discard_output(sys.stdout)
+        return "cannot write to standard output: the disk is full; free some space and try again"
+    if error.filename is None or error.errno == errno.ENOENT:
+        raise error
+    what = f"{error.filename} cannot be used: {error.strerror}; move it away"
+    if full:
+        what = f"the disk is full ({error.filename}); free some space"
+    elif error.errno in (errno.EACCES, errno.EROFS):
+        from clustergate.store import user_name
+
+        what = f"{error.filename} is not open to {user_name()}: {error.strerror}; have its owner "
+        what += "share it with your group (docs/housekeeping.md)"
+    in_home = Path(str(error.filename)).is_relative_to(state_dir())
+    return what + ", or name another folder in CLUSTERGATE_HOME" * in_home
 
 
 # What `timeout`, a cancelled CI job and a closed terminal send. Python itself handles SIGINT.

@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         failures = []
         if not arguments.stored:
-            site = taken(arguments.site).path
+            site = taken(arguments.site, sys.stderr if arguments.json else None).path
             contest = _contest(arguments, wished(arguments, site))
             with Progress() as say:
                 say_in_the_way(say, site, [contest.a.stack, contest.b.stack])

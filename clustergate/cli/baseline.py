@@ -40,6 +40,8 @@ tolerates; each is listed with what to do.
 
 Exit status 0: every figure of the runs has a new reference; 1: at least one has not."""
 _REFUSALS_SHOWN = 12
+# A tolerance that grows by so much is told: noisier runs, or slower ones, made it.
+_WIDER = 1.2
 _LONGEST_HOURS = 1e6
 _BLESSED = re.compile(r"^ +blessed: .*\n", re.MULTILINE)
 
@@ -187,7 +189,8 @@ def _summary(
         first, last = made.runs[0], made.runs[-1]
         yield (
             f"{known.source} {would} {counted(written, 'new reference')} from "
-            f"{len(made.runs)} runs, {first} to {last}; review the change (git diff)"
+            f"{len(made.runs)} runs, {first} to {last}; review the change (git diff; "
+            "of a new file after git add -N)"
         )
 
 
@@ -225,7 +228,13 @@ def _signed(drift: Drift) -> str:
     from clustergate.history.trends import percent
 
     text = f"{'+' if drift.worse_by > 0 else '-'}{percent(drift.worse_by).removesuffix(' %')}"
-    return f"{text} (refused)" if drift.refused else text
+    if drift.refused:
+        return f"{text} (refused)"
+    before, after = (
+        max(abs(end or 0.0) for end in ends)
+        for ends in ((drift.before.lower, drift.before.upper), drift.after[1:3])
+    )
+    return f"{text} (tolerates {after:.0%}, not {before:.0%})" if after > _WIDER * before else text
 
 
 def _changes(runs: Sequence[str]) -> Iterable[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,8 +72,8 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         command = reframe.command(only, report=report, action="--dry-run")
         ended = capture(command, env={**os.environ, **variables})
         if ended.returncode:
-            sys.stderr.write(ended.stdout + ended.stderr)
-            raise BadRequest("dry-run.failed", at=str(site), status=ended.returncode)
+            why = reframe.last_error((ended.stdout + ended.stderr).splitlines())
+            raise BadRequest("dry-run.failed", at=str(site), status=ended.returncode, why=why)
         return report
 
     # ReFrame works on one core.

@@ -16,7 +16,7 @@ from clustergate.gate.contract import MODE, contract_of
 from clustergate.history.listing import GATE, JUNIT, SUMMARY
 from clustergate.history.stored_runs import seconds_last_time
 from clustergate.launching.hostfiles import fold
-from clustergate.model import ClustergateError, Run, Verdict
+from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.references.lookup import references_of
 from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
 from clustergate.session.placing import keep_out
@@ -101,10 +101,19 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         if not references_of(system).paths():
             say(str(reason("references.none", system=system)))
         # Until it is decided, no later run may be compared with it.
-        store.write_json(store.run_folder(run_id) / GATE, {"status": None})
+        what = {"system": system, "mode": MODE, "by": store.user_name()}
+        store.write_json(store.run_folder(run_id) / GATE, {"status": None, **what})
         evidence, without = screen_partitions(
             site, run_id, described, contract, arguments.before, say, wishes
         )
+        if not contract.allotted.checks:
+            if any(one.reasons[0].code == "stack.not-provided" for one in evidence):
+                # More time would not help.
+                doctor = "see what `clustergate doctor` says of it"
+                contract = contract.with_nothing_judged("its stack could not be set up", doctor)
+            else:
+                small = Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))
+                evidence.append(small)
         kept_out = [*wishes, *keep_out(without, system)]
         request = Request(
             modes.mode_named(MODE),
@@ -130,6 +139,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     store.write_json(
         store.run_folder(run_id) / GATE,
         {
+            **what,
             "status": decision.status,
             "word": decision.word,
             "because": decision.because,

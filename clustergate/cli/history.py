@@ -12,6 +12,8 @@ from clustergate.cli.passing_on import option
 from clustergate.history import series
 from clustergate.model import BadRequest
 from clustergate.report import console
+from clustergate.sites import configs
+from clustergate.wording.notation import counted
 
 DESCRIPTION = """\
 Show the trend of each stack's figures over the stored runs, and since which run they have changed:
@@ -21,6 +23,7 @@ unless --figure names figures."""
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--figure PATTERN", "figures by their names, such as 'PingPong.*.8B.*'")
+    option(parser, "--site NAME", "only runs of the system of this site config (default: of all)")
     selection.add_options(parser)
     option(parser, "--all", "also trends without a change")
     option(parser, "--json", "print an object per trend")
@@ -34,10 +37,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     runs, wanted = selection.named_runs(arguments), selection.named_cases(arguments)
     pattern = arguments.figure
+    system = configs.load(configs.find(arguments.site)).name if arguments.site else "*"
     figures = [
         one
         for one in series.collect(runs, wanted=wanted)
-        if pattern is None or fnmatch.fnmatchcase(one.name, pattern)
+        if fnmatch.fnmatchcase(one.name, pattern or "*")
+        and fnmatch.fnmatchcase(one.case.partition, f"{system}:*")
     ]
     found_trends = history.trends(figures, by_figure=pattern is not None)
     if not found_trends:
@@ -47,10 +52,14 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps(history.as_record(trend)))
         return 0
     everything = arguments.all or pattern
-    shown = found_trends if everything else trends.worth_showing(found_trends)
+    # What was measured once has no trend.
+    several = [trend for trend in found_trends if everything or len(trend.moments) > 1]
+    shown = several if everything else trends.worth_showing(several)
     if shown:
         print(trends.render(shown, width=console.width()), end="")
-    if left := len(found_trends) - len(shown):
+    if once := len(found_trends) - len(several):
+        print(f"{counted(once, 'trend')} of a single run left out (--all)")
+    if left := len(several) - len(shown):
         print(f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)")
     for line in trends.event_sentences(history.events(found_trends)):
         print(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
@@ -29,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     named = hostfiles.hostfile_path(arguments.file)
     # A name that is a path would leave the folder.
-    known = Path(arguments.file).name == arguments.file and named.is_file()
+    known = Path(arguments.file).name == arguments.file and os.path.lexists(named)
     if not known and not Path(arguments.file).exists():
         if arguments.file in {path.stem for path in site_files()}:
             facts = {"path": named, "template": hostfiles.hostfile_path("template")}

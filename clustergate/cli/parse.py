@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import functools
 import io
+import itertools
 import json
 import operator
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO
 
 from clustergate.benchmarks.formats import formats, read
@@ -19,10 +21,10 @@ from clustergate.cli.passing_on import option
 from clustergate.model import ClustergateError, OutputError, Part, Row, Table
 
 DESCRIPTION = """\
-Print the figures of benchmark outputs, one JSON object per line or a CSV table. The program is
-recognised by its title. Nothing is printed of an output that is truncated, damaged, incomplete, or
-whose own checks failed: that is one sentence with file and line on standard error, and exit
-status 1."""
+Print the figures of benchmark outputs: one JSON object per line, or a table as CSV or Parquet. The
+program is recognised by its title. Nothing is printed of an output that is truncated, damaged,
+incomplete, or whose own checks failed: that is one sentence with file and line on standard error,
+and exit status 1."""
 
 STANDARD_INPUT = "-"
 # No benchmark prints longer lines: what has them is not text, and would fill the memory.
@@ -30,6 +32,8 @@ LONGEST_LINE = 65536
 IN_MEMORY = 1 << 20
 # How compressed files begin.
 COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
+Columns = dict[str, type]
+"""The columns of a table by name: each holds strings, integers or floats."""
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
 # What stands for a number in the line that all rows of a table have in common.
 _CELL = "%r"
@@ -38,7 +42,8 @@ _FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files FILE", f"an output; {STANDARD_INPUT} is standard input", nargs="+")
-    option(parser, "--format", "default: jsonl", choices=("jsonl", "csv"), default="jsonl")
+    kinds = ("jsonl", "csv", "parquet")
+    option(parser, "--format", "default: jsonl", choices=kinds, default="jsonl")
     option(
         parser, "--suite", "read as this program's output, unrecognised", choices=sorted(formats())
     )
@@ -49,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Rows wait in a temporary file until their text has been read to its end: memory stays flat.
     """
-    columns = dict.fromkeys(FIRST_COLUMNS)
+    columns: Columns = {**dict.fromkeys(FIRST_COLUMNS, str), "line": int}
     written = _as_json if arguments.format == "jsonl" else _as_csv
     status = 0
     kept = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, closed below
@@ -68,9 +73,16 @@ def run(arguments: argparse.Namespace) -> int:
                 columns = known
                 print(f"clustergate: {error}", file=sys.stderr)
                 status = error.exit_status
-        table = arguments.format == "csv" and kept.tell() > 0
+        kinds = columns if arguments.format != "jsonl" and kept.tell() > 0 else {}
         kept.seek(0)
-        _print(kept, list(columns) if table else [])
+        if kinds and arguments.format == "parquet":
+            _print(_as_parquet(_blocks(kept, kinds), kinds), sys.stdout.buffer.write)
+        else:
+            names = io.StringIO()
+            if kinds:
+                csv.writer(names, lineterminator="\n").writerow(kinds)
+            blocks = itertools.chain([names.getvalue().encode()], _blocks(kept, kinds))
+            _print(blocks, lambda block: sys.stdout.write(block.decode()))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -129,7 +141,7 @@ def _refuse_no_text(lines: bytes, number: int, source: str) -> None:
     raise OutputError(code, line=number + 1, source=source, most=LONGEST_LINE)
 
 
-def _as_json(source: str, part: Part, columns: dict[str, None]) -> str:
+def _as_json(source: str, part: Part, columns: Columns) -> str:
     form = part.form(_CELL) if isinstance(part, Table) else part
     record = (source, *_FIELDS(form), form.conditions, form.values)
     names = (*FIRST_COLUMNS, "conditions", "values")
@@ -141,7 +153,7 @@ def _as_json(source: str, part: Part, columns: dict[str, None]) -> str:
     return "".join(map(text.__mod__, zip(*part.columns().values(), strict=True)))
 
 
-def _as_csv(source: str, part: Part, columns: dict[str, None]) -> str:
+def _as_csv(source: str, part: Part, columns: Columns) -> str:
     """Return lines of the columns known so far, their number last; a zero byte ends each.
 
     Columns that are new are added to them.
@@ -150,7 +162,9 @@ def _as_csv(source: str, part: Part, columns: dict[str, None]) -> str:
     if isinstance(part, Table):
         source = source.replace("%", "%%")
     named = {**form.conditions, **form.values}
-    columns.update(dict.fromkeys(named))
+    for name, value in named.items():
+        kind = float if name in form.values else int if value == _CELL else type(value)
+        columns[name] = kind if columns.get(name, kind) is kind else str
     named |= dict(zip(FIRST_COLUMNS, (source, *_FIELDS(form)), strict=True))
     text = io.StringIO(newline="")
     line = [*map(named.get, columns), len(columns)]
@@ -169,14 +183,33 @@ def _filled_up(line: bytes, columns: int) -> bytes:
     return cells + b"," * (columns - int(known)) + b"\n"
 
 
-def _print(lines: IO[bytes], columns: list[str]) -> None:
+def _blocks(lines: IO[bytes], columns: Columns) -> Iterator[bytes]:
+    """Yield the lines, those of a table with the empty cells of all its ``columns``."""
+    while block := lines.readlines(4 * LONGEST_LINE):
+        yield b"".join(_filled_up(line, len(columns)) for line in block)
+
+
+def _as_parquet(blocks: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
+    # Polars is for those who want this.
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    schema = {name: kinds[kind] for name, kind in columns.items()}
+
+    def frames(*_: object) -> Iterator[pl.DataFrame]:
+        for block in blocks:
+            yield pl.read_csv(block, schema=schema, has_header=False)
+
+    with tempfile.NamedTemporaryFile() as result:
+        register_io_source(frames, schema=schema).sink_parquet(result.name)
+        yield from iter(functools.partial(result.read, LONGEST_LINE), b"")
+
+
+def _print(blocks: Iterable[bytes], write: Callable[[bytes], object]) -> None:
     try:
-        if columns:
-            csv.writer(sys.stdout, lineterminator="\n").writerow(columns)
-        while block := lines.readlines(LONGEST_LINE):
-            if columns:
-                block = [_filled_up(line, len(columns)) for line in block]
-            sys.stdout.write(b"".join(block).decode())
+        for block in blocks:
+            write(block)
         sys.stdout.flush()
     except BrokenPipeError:
         raise

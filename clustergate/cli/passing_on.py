@@ -61,8 +61,9 @@ class PassingOnParser(argparse.ArgumentParser):
         namespace, unknown = super().parse_known_args(args[:at], namespace)
         if namespace.reframe_options:
             # ReFrame would complain of it after minutes.
-            named = " ".join(namespace.reframe_options)
-            self.error(f"unrecognized arguments: {named} (options for ReFrame stand behind --)")
+            named = " ".join([*unknown, *namespace.reframe_options])
+            hint = "options for ReFrame stand behind --" if unknown else "a value follows an option"
+            self.error(f"unrecognized arguments: {named} ({hint})")
         namespace.reframe_options = list(args[at + 1 :])
         if namespace.reframe_options:
             commands.called.append(args[at:])

@@ -12,6 +12,7 @@ from clustergate.cli.passing_on import option
 from clustergate.history import listing
 from clustergate.history.listing import Kept
 from clustergate.history.stored_runs import point_in_time
+from clustergate.model import BadRequest
 from clustergate.paths import state_dir
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
@@ -44,6 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Remove what may go, or tell it; 2 where something could not be removed."""
+    if arguments.keep < 0:
+        raise BadRequest("option.negative", option="--keep", value=arguments.keep)
     kept = listing.what_stays(
         listing.listed_runs(),
         point_in_time(arguments.older_than, datetime.datetime.now().astimezone()),

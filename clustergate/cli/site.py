@@ -9,9 +9,9 @@ import socket
 import subprocess
 from pathlib import Path
 
+from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_repeatable
-from clustergate.files.whole import write_whole
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.name,
         site_writer.partitions_of(partitions, known),
         site_writer.processor_of(lscpu),
-        socket.gethostname(),
+        "" if arguments.nodes else socket.gethostname(),
         stacks,
     )
     path = site_folder() / "site_configs" / f"{arguments.name}.py"
@@ -113,8 +113,4 @@ def _read(file: Path | None, command: list[str]) -> str:
 def _write_new(path: Path, text: str) -> None:
     if path.exists():
         raise ClustergateError("site-scan.exists", path=path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
-    except OSError as error:
-        raise ClustergateError("file.unwritable", path=path, why=error) from None
+    store.write_text(path, text)

@@ -66,16 +66,21 @@ def mount_of(path: Path, mountinfo: str | None = None) -> Mount:
     return Mount("")
 
 
+# By threads of this process, for which nobody is told to wait.
+_held: set[str] = set()
+
+
 @contextmanager
 def locked(
     path: Path | str, *, wait: bool = True, say: Say = lambda sentence: None
 ) -> Iterator[None]:
-    """Hold the lock of this file; ``say`` is told when another process has to be waited for.
+    """Hold the lock of this file, in a folder that is made; ``say`` is told of a wait for another.
 
     Raises Timeout where it is held and not to ``wait``, ClustergateError where the file system has
     no locks, and another OSError as it is.
     """
     lock = filelock.FileLock(path)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -83,7 +88,8 @@ def locked(
     except Timeout:
         if not wait:
             raise
-        say(f"waiting for another process, which holds {path}")
+        if str(path) not in _held:
+            say(f"waiting until another process releases {path}")
         lock.acquire()
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in _REFUSED:
@@ -93,8 +99,10 @@ def locked(
         # Of a marker that a killed process left nobody knows whether it still holds.
         if not isinstance(lock, filelock.UnixFileLock):
             raise _no_locks(path)
+        _held.add(str(path))
         yield
     finally:
+        _held.discard(str(path))
         lock.release()
 
 

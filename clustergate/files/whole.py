@@ -20,9 +20,13 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of one.
 
     Others may read it, as they may read what a program writes into a shared folder, and the group
-    may write it where it may write into the folder. Raises OSError, which names the file also where
-    the system does not.
+    may write it where it may write into the folder. A pipe or a device such as /dev/null is not
+    replaced, nor is a link. Raises OSError, which names the file also where the system does not.
     """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    path = Path(os.path.realpath(path))
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import known_of
 from clustergate.gate import decision as gating
+from clustergate.history.stored_runs import Taken
 from clustergate.model import Case, CaseId, ClustergateError
 from clustergate.sites import modes
 from clustergate.sites.description import Site
@@ -48,11 +49,20 @@ class Contract:
 _NOT_NAMED = ("left out by --stack", "run `clustergate gate` without --stack")
 
 
+def usual_seconds(cases: Iterable[CaseId], taken_s: Taken) -> dict[tuple[str, str], float]:
+    """Return what each check takes with each stack in the gate's mode: as long as last time.
+
+    What never ran is expected to take what its benchmark says a case usually does.
+    """
+    counts = Counter((case.check, case.stack) for case in cases)
+    return {pair: taken_s.get(pair, known_of(pair[0]).usual_s * n) for pair, n in counts.items()}
+
+
 def contract_of(
     site: Site,
     named: Sequence[str],
     budget: str | None,
-    took_before: Mapping[tuple[str, str], float],
+    took_before: Taken,
 ) -> Contract:
     """Return what must be judged: every case of the mode that the site config does not waive.
 
@@ -74,15 +84,10 @@ def contract_of(
     ]
     if not stacks:
         raise ClustergateError("gate.all-waived")
-    # As long as before, else as the cases usually take.
-    counts = Counter((key.check, key.stack) for key in required)
-    usual_s = {pair: known_of(pair[0]).usual_s * n for pair, n in counts.items()}
+    seconds = {**took_before, **usual_seconds(required, took_before)}
     # What is waived with every stack is not run; with some of them it runs beside the others.
     run = [check for check in checks if any(key.check == check for key in required)]
-    pairs = {
-        pair: took_before.get(pair, usual_s.get(pair, 0.0))
-        for pair in itertools.product(run, stacks)
-    }
+    pairs = {pair: seconds.get(pair, 0.0) for pair in itertools.product(run, stacks)}
     nodes = max(partition.shape.nodes for partition in site.partitions)
     needed_s = gating.budget_for(pairs.values(), nodes)
     budget_s = parse_duration(budget) if budget else needed_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clustergate.ab.wholes import SIZE_RULED_OUT, TOLERATED, WHOLE_RULED_OUT, Cost, Fault, is_slower
+from clustergate.ab.wholes import RULED_OUT, TOLERATED, Cost, Fault, is_slower
 from clustergate.gate.decision import worse_ones
 from clustergate.model import Evidence, Verdict
 from clustergate.statistics.comparison import Relation
@@ -39,7 +39,7 @@ def of_contest(
     """Return what the launches of both say.
 
     Each size, and each benchmark as a whole, must be shown not to be slower by what is to be ruled
-    out, and nothing may be surely slower. ``faults`` are slow launches now and then, ``absent``
+    out, and nothing may be surely slower. ``faults`` are intermittently slow launches, ``absent``
     sentences of what neither could be compared in.
     """
     part = part_of(stack)
@@ -53,13 +53,9 @@ def of_contest(
     if evidence:
         # The launches ended with that.
         return evidence
-    somewhat = [one for one in slower if one not in beyond]
-    evidence += [
-        Evidence(part, Verdict.INCONCLUSIVE, (_slower("software.somewhat-slower", one),))
-        for one in _worst(somewhat)[:_NAMED]
-    ]
-    undecided = [one for one in costs if one.comparison.verdict is Relation.INCONCLUSIVE]
-    evidence += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in _undecided(undecided)]
+    open_ = [_slower("software.somewhat-slower", one) for one in _worst(slower)[:_NAMED]]
+    open_ += _undecided([x for x in costs if x.comparison.verdict is Relation.INCONCLUSIVE])
+    evidence += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in open_]
     wholes = [one for one in costs if one.whole]
     if not wholes:
         evidence.append(not_compared(stack, reason("software.nothing-compared")))
@@ -68,9 +64,8 @@ def of_contest(
         why = reason(
             "software.as-golden",
             wholes=len(wholes),
-            whole_ruled_out=WHOLE_RULED_OUT,
+            ruled_out=RULED_OUT,
             sizes=len(sizes),
-            size_ruled_out=SIZE_RULED_OUT,
             rounds=max(one.comparison.samples_a for one in costs),
             node_seconds=max(one.node_seconds for one in costs),
             absent="".join(f"; {sentence}" for sentence in absent),
@@ -109,7 +104,8 @@ def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
             untold.setdefault(held.remark or few, []).append(one.name)
         else:
             open_.append(one)
-    for one in sorted(open_, key=_needed, reverse=True)[:_NAMED]:
+    open_.sort(key=lambda one: one.comparison.further_launches or 0, reverse=True)
+    for one in open_[:_NAMED]:
         held, needs = one.comparison, _needs(one)
         if held.remark == SLOW_LAUNCHES:
             yield reason("software.maybe-faults", figure=one.name, ratio=held.ratio, needs=needs)
@@ -120,7 +116,7 @@ def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
             low=held.low,
             high=held.high,
             confidence=held.confidence,
-            margin=TOLERATED if held.remark == RATHER_SLOWER else one.ruled_out,
+            margin=TOLERATED if held.remark == RATHER_SLOWER else RULED_OUT,
             needs=needs,
         )
     if len(open_) > _NAMED:
@@ -138,7 +134,3 @@ def _needs(one: Cost) -> str:
         return f"{rounds} ({further * each_s:.0f} node-seconds)"
     kept_open = held.remark in ("", SLOW_LAUNCHES, RATHER_SLOWER)
     return "more rounds" if kept_open else held.remark
-
-
-def _needed(one: Cost) -> int:
-    return one.comparison.further_launches or 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import hashlib
 import json
 import os
 import shutil
@@ -73,8 +72,10 @@ def folder_of(state: Path, stack: str) -> Path:
 
 
 def pinned_stacks(state: Path) -> list[str]:
-    """Return the stacks that have a golden build."""
-    return sorted(path.parent.name for path in state.glob(f"golden/*/{_MANIFEST}"))
+    """Return the stacks that have a golden build; raises OSError where that cannot be seen."""
+    home = state / "golden"
+    folders = home.iterdir() if home.exists() else ()
+    return sorted(one.name for one in folders if (one / _MANIFEST).exists())
 
 
 def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
@@ -88,7 +89,6 @@ def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
         raise BadRequest("golden.unavailable", stack=stack, why=manifest.unavailable)
     home = folder_of(state, stack)
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
         with locked(home.parent / f".{stack}.lock"):
             if (home / _MANIFEST).exists():
                 raise BadRequest("golden.exists", stack=stack)
@@ -237,7 +237,7 @@ def system_changes(golden: Golden) -> list[str]:
 def digest(golden: Golden) -> str:
     """Return one SHA-256 for all of its files, shortened."""
     text = json.dumps([sorted(golden.tree.items()), sorted(golden.held.items())])
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return contents.digest(text)
 
 
 def unpin(state: Path, stack: str) -> None:

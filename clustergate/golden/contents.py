@@ -23,6 +23,7 @@ _HASHED_AT_ONCE = 4
 _SYSTEM = ("/lib", "/usr", "/etc")
 # Files named in a sentence, at most.
 NAMED = 3
+_DIGITS = 12
 
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
@@ -109,6 +110,33 @@ def settings_of(manifest: Manifest) -> dict[str, str]:
         **{f"variable {k}": value for k, value in (blas.environment if blas else {}).items()},
     }
     return {name: _KEY.sub("", str(value)) for name, value in named.items()}
+
+
+def software_of(manifest: Manifest) -> dict[str, list[str] | str]:
+    """Return by role the files that a stack launches, with the first digits of their SHA-256."""
+    launcher = Path(manifest.launcher)
+    # What mpirun starts in turn, of Hydra and of PRRTE.
+    further = [path for kind in ("*hydra*", "prte*") for path in launcher.parent.glob(kind)]
+    programs = [Path(one.path) for one in manifest.programs.values() if one.path]
+    built = hashes(programs).values()
+    roles: dict[str, list[str] | str] = {
+        "launcher": _told([launcher, *further] if launcher.is_absolute() else []),
+        "library": _told([Path(manifest.mpi_library)]),
+        "BLAS": _told([Path(manifest.blas.library)] if manifest.blas else []),
+        # A new wheel changes them all.
+        "programs": f"{len(built)} files {digest(' '.join(built))}" if built else "",
+    }
+    return {f"{role}_of_{manifest.stack}": files for role, files in roles.items() if files}
+
+
+def _told(files: Iterable[Path]) -> list[str]:
+    there = {path.resolve() for path in files if path.is_file()}
+    return sorted(f"{Path(name).name} {sha256[:_DIGITS]}" for name, sha256 in hashes(there).items())
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text, shortened."""
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _bases(state: Path) -> list[str]:

@@ -24,6 +24,8 @@ ASKED, ENDED, LOCK = "asked.json", "ended.json", "lock"
 MADE = "made.json"
 """What ``keep_made`` noted of a run that is not one of a mode."""
 VERDICTS, GATE, AB = "verdicts.json", "gate.json", "ab.json"
+PRINTED = "reframe.out"
+"""What ReFrame printed of the cases of a run."""
 SUMMARY, JUNIT = "summary.txt", "junit.xml"
 _PAGES = ("gate.html", "report.html", "ab.html", "screening/screening.html")
 """What a browser shows of a run, the page with the answer first."""
@@ -71,21 +73,22 @@ def listed_runs(state: Path | None = None) -> list[StoredRun]:
 
 
 def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
-    made, asked, ended = (_content(folder / name) for name in (MADE, ASKED, ENDED))
+    made, asked, ended, gate = (_content(folder / n) for n in (MADE, ASKED, ENDED, GATE))
+    asked = {**made, **asked, **gate}
     kind = _kind(folder)
     verdict = verdict_of(folder)
     if not verdict and is_running(folder):
         verdict = _RUNNING
     if not verdict and (kind == "gate" or (kind == "check" and not ended)):
         verdict = _UNFINISHED
-    system = made.get("system", Path(str(asked.get("site", ""))).stem)
+    system = asked.get("system", Path(str(asked.get("site", ""))).stem)
     return StoredRun(
         folder.name,
         started,
         kind,
         str(ended.get("system", system)),
         str(asked.get("mode", "")),
-        str({**made, **asked}.get("by", "")),
+        str(asked.get("by", "")),
         verdict,
         sum(map(size_bytes, folders_of(folder.name, state))),
     )
@@ -110,7 +113,8 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
     kind = _kind(folder)
     if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
-        return BadRequest("run.unfinished", command=command, **facts)
+        begun = kind != "check" or (folder / PRINTED).is_file()
+        return BadRequest("run.unfinished" if begun else "run.not-begun", command=command, **facts)
     return BadRequest("run.no-summary", **facts)
 
 

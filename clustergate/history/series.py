@@ -10,6 +10,7 @@ import datetime
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.registry import known_of
@@ -57,7 +58,7 @@ class Point:
     """What a run says of a figure.
 
     ``launches`` are the values of its undisturbed launches in their order, ``build`` is the key
-    of the stack's build, ``nodes`` are sorted. ``nearest_ns`` is the shortest round trip between
+    of the program's build, ``nodes`` are sorted. ``nearest_ns`` is the shortest round trip between
     two cores during its case, None where none was measured, ``matrix_order`` of the case, and
     ``processors`` those of its nodes, as far as they told, and ``method`` that of the case.
     """
@@ -161,7 +162,7 @@ class _Case:
             return
         proof: Any = record.details.get("proof") or {}
         hosts = tuple(sorted(proof.get("hosts", ())))
-        build = str(record.details.get("build_key", ""))
+        build = build_of(record)
         launches = _undisturbed(record)
         nearest: Any = record.details.get("core_distance_ns")
         order = matrix_order(record.samples, known_of(record.check).matrix)
@@ -199,6 +200,14 @@ class _Case:
             )
             for name, figure in self.figures.items()
         ]
+
+
+def build_of(record: CaseRecord) -> str:
+    """Return the key of what a case ran: of its program where that has one, else of the stack."""
+    program: Any = record.details.get("program") or {}
+    unit = Path(program.get("path", "")).parent.parent
+    of_stack = str(record.details.get("build_key", ""))
+    return unit.name.rpartition("-")[2] if unit.parent.name == "builds" else of_stack
 
 
 def _undisturbed(record: CaseRecord) -> dict[str, list[float]]:

@@ -87,12 +87,14 @@ def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
 
 
+Taken = Mapping[tuple[str, str], float]
+"""The seconds that all cases of a check with a stack took together."""
 _LAUNCHING_S = 5.0
 # To read a run with a million samples takes seconds.
 _NEWEST_RUNS = 3
 
 
-def seconds_taken(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]:
+def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
     """Return the seconds that each check took with each stack.
 
     That is its launches, with their start and what measured the node's peaks beside them.
@@ -105,7 +107,7 @@ def seconds_taken(records: Sequence[CaseRecord]) -> dict[tuple[str, str], float]
     return dict(taken_s)
 
 
-def seconds_last_time(system: str, mode: str) -> Mapping[tuple[str, str], float]:
+def seconds_last_time(system: str, mode: str) -> Taken:
     """Return what each check took with each stack in the newest run of a mode that measured it."""
     taken_s: dict[tuple[str, str], float] = {}
     for _, folder in in_order("cases")[-_NEWEST_RUNS:]:

@@ -253,7 +253,7 @@ def _described_shift(trend: Trend, shift: Shift) -> str:
         return change
     sign = 1 if shift.worse_by > 0 else -1
     low, high = sorted(100 * math.expm1(sign * end) for end in (shift.low, shift.high))
-    return f"{change} ({low:.1f} to {high:.1f} %)"
+    return f"{change} ({100 * CONFIDENCE:.0f} % interval: {low:.1f} to {high:.1f} %)"
 
 
 def _word(trend: Trend, shift: Shift) -> str:

@@ -26,6 +26,11 @@ LIKELIEST_FIRST = (
     # What stands before a program, or within its MPI library.
     "software.preloaded_libraries",
     "software.configuration_of_",
+    # What is launched.
+    "software.launcher_of_",
+    "software.library_of_",
+    "software.BLAS_of_",
+    "software.programs_of_",
     # How fast the cores may run.
     "kernel.governor",
     "kernel.boost",

@@ -23,7 +23,10 @@ def first_screen(decision: Decision, run_id: str, cases: Sequence[Case] = ()) ->
     """Return what is said first of a gate; ``cases`` are those of its benchmarks."""
     steps = (_step(one, run_id, cases) for one in decision.evidence)
     if decision.status == OPEN:
-        step = "resume the nodes, such as by `scontrol update NodeName=LIST State=RESUME`"
+        step = (
+            "delete the reservation, or resume the nodes that were judged, such as by `scontrol "
+            "update NodeName=LIST State=RESUME`; what is excluded stays drained"
+        )
     else:
         noisy = any(one.reasons[0].code == "screening.doubt" for one in decision.evidence)
         step = next(filter(None, steps), _LONGER if noisy else _AGAIN)

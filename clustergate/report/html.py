@@ -466,10 +466,10 @@ def _case_view(anchor: str, case: Case) -> dict[str, Any]:
 
 
 def _group_row(group: Group) -> tuple[str, str, str, Judgement]:
-    """Return the name of a group, by how much it is slower, what it could have seen, judgement."""
+    """Return the name of a group, by how much it is slower, beyond what it is worse, judgement."""
     slower = "" if group.worse_by is None else f"{100 * math.expm1(group.worse_by):+.1f} %"
-    seen = "" if math.isinf(group.threshold) else f"{100 * math.expm1(group.threshold):.1f} %"
-    return group_name(group), slower, seen, group.judgement
+    bound = "" if math.isinf(group.threshold) else f"{100 * math.expm1(group.threshold):.1f} %"
+    return group_name(group), slower, bound, group.judgement
 
 
 def _shared(figures: Sequence[Figure]) -> Conditions:

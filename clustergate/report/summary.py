@@ -109,13 +109,15 @@ def first_screen(run: Run) -> FirstScreen:
     ran = sum(case.state is CaseState.RAN for case in run.cases)
     figures = sum(f.estimate is not None for case in run.cases for f in case.figures)
     in_words = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
+    measured = counted(figures, "figure") if figures else "nothing"
+    groups = sum(len(case.groups) for case in run.cases)
+    measured += f" and {counted(groups, 'group')}" if groups else ""
     minutes, seconds = divmod(round(run.duration_s), 60)
     return FirstScreen(
         verdict.name.lower(),
         verdict.value.upper(),
         f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
-        f"{minutes} min {seconds} s, {f'{figures} figures' if figures else 'nothing'} measured: "
-        f"{in_words}",
+        f"{minutes} min {seconds} s, {measured} measured: {in_words}",
         causes(run),
         [completed(step) for step in next_steps(run.cases, run.run_id, run.mode)],
         exits,

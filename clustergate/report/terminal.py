@@ -44,7 +44,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
         out.print(part)
     below = [
         *([WHY_ABOVE_PEAK] if doubted else []),
-        *_detectable(run.cases),
+        *_regressed_beyond(run.cases),
         *run.changes,
         *run.notes,
         *(str(cause_of(one)) for one in run.evidence),
@@ -68,24 +68,24 @@ def _peaks(cases: Sequence[Case]) -> list[str]:
             if kind in peaks
         ]
         where = f" of {partition}" if len(by_partition) > 1 else ""
-        lines.append(f"  a node{where} can do, all cores at once: {', '.join(what)}")
+        lines.append(f"  node peaks{where}, all cores: {', '.join(what)}")
     return lines
 
 
-def _detectable(cases: Sequence[Case]) -> list[str]:
-    """Return what the groups that were compared could have seen."""
-    seen = [
+def _regressed_beyond(cases: Sequence[Case]) -> list[str]:
+    """Return from when on the groups that were compared are regressions."""
+    bounds = [
         group.threshold
         for case in cases
         for group in case.groups
         if group.worse_by is not None and math.isfinite(group.threshold)
     ]
-    if not seen:
+    if not bounds:
         return []
-    low, high = (f"{100 * math.expm1(end):.1f} %" for end in (min(seen), max(seen)))
+    low, high = (f"{100 * math.expm1(end):.1f} %" for end in (min(bounds), max(bounds)))
     return [
-        f"{counted(len(seen), 'group')} compared as a whole; smallest detectable change: {low} "
-        f"in the least noisy group, {high} in the noisiest"
+        f"{counted(len(bounds), 'group')} compared as a whole; slower by more than {low} is a "
+        f"regression of the least noisy group, by more than {high} of the noisiest"
     ]
 
 
@@ -122,6 +122,6 @@ def _last_line(cases: Sequence[Case], status: int) -> str:
     if unsure := groups.count(Verdict.INCONCLUSIVE):
         parts.append(f"{counted(unsure, 'group')}: {Verdict.INCONCLUSIVE.value}")
     if undecided := sum(map(is_undecided, cases)):
-        parts.append(f"{counted(undecided, 'case')}: too disturbed to be judged")
+        parts.append(f"{counted(undecided, 'case')}: no figure could be judged")
     parts += [f"{counted(absent, 'case')}: not available here"] if absent else []
     return "; ".join([f"clustergate check: exit status {status}: {EXIT_MEANINGS[status]}", *parts])

@@ -10,6 +10,8 @@ from clustergate.machine.processes import capture
 
 SLURM = ("slurm", "squeue")
 """The schedulers of ReFrame that are Slurm."""
+PBS = ("pbs", "pbspro")
+"""Those that are PBS; Torque has no ``place``."""
 SECONDS = 10.0
 """What a command of Slurm's may take: a controller that is down must not hold up the verdict."""
 

@@ -12,10 +12,10 @@ from clustergate.ab.contenders import Named, manifest_of, require_known
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
 from clustergate.history.listing import keep_made
 from clustergate.history.node_states import NODE_STATE
-from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.session.execute import measure
+from clustergate.session.prepare import state_here
 from clustergate.session.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -62,7 +62,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     both = (contest.a, contest.b)
     for one in both:
         require_known(one, known)
-    wanted = {one.stack for one in both if not one.golden}
+    wanted = {one.stack for one in both if not one.golden}.intersection(known)
     provide_all([request for request in requests if request.stack in wanted], say=say)
     for one in both:
         if missing := manifest_of(one, state_dir()).unavailable:
@@ -76,7 +76,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     options += [*with_settings(settings), *contest.options]
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
     keep_made(run_id, "ab", described.name)
-    store.write_json(call.report.with_name(NODE_STATE), to_record(read_fingerprint()))
+    store.write_json(call.report.with_name(NODE_STATE), state_here(wanted))
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
     now = datetime.datetime.now()
     first, last = clock(now, contest.seconds), clock(now, 1.5 * contest.seconds)

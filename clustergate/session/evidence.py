@@ -79,9 +79,9 @@ def run_benchmarks(
     started: datetime.datetime,
     say: Say,
 ) -> tuple[list[Evidence], Sequence[Case]]:
-    """Run the benchmarks; return the evidence and the cases."""
+    """Run the benchmarks, those for which there is time; return the evidence and the cases."""
     if not request.checks:
-        return [Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))], ()
+        return [], ()
     try:
         run = run_session(request, run_id, started, say)
         dead = [Evidence("references", Verdict.INCONCLUSIVE, (one,)) for one in run.unjudged]

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-from clustergate.files.whole import is_full
 from clustergate.machine.processes import terminated_with_parent
-from clustergate.model import ClustergateError
 from clustergate.session.reframe import Call, read_outcomes, step_of
 from clustergate.session.resuming import completed, end_processes_of, lock_run
+from clustergate.store import unwritable
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
+from clustergate.wording.reasons import reason
 from clustergate.wording.texts import Foreseen
 
 GRACE_S = 30.0
@@ -38,7 +38,7 @@ def execute(
     """Run ReFrame, keep its output, report which case runs and how many are left, until when.
 
     ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known,
-    ``failure`` says what a case came to that ReFrame calls failed. its exit
+    ``failure`` says what a case came to that ReFrame calls failed. Returns its exit
     status; raises ClustergateError when its output cannot be kept. Nothing that it started on this
     node outlives it, and it does not outlive this process.
     """
@@ -76,6 +76,9 @@ def _run_reframe(
             text=True,
             errors="replace",
             preexec_fn=terminated_with_parent,
+            # Else an interrupt at the terminal begins to cancel its jobs, and what is sent below
+            # ends that halfway.
+            start_new_session=True,
         ) as process,
     ):
         assert process.stdout is not None
@@ -84,16 +87,16 @@ def _run_reframe(
                 say(sentence)
             return process.wait()
         except BaseException as stopped:
-            # ReFrame cancels its jobs when it is terminated (an interrupt may be ignored, as of all
-            # that a shell started in the background). It must have the time to, and a reader for
-            # what it prints meanwhile.
+            # ReFrame cancels its jobs when it is terminated. It must have the time to, and a reader
+            # for what it prints meanwhile.
             process.terminate()
             try:
                 process.communicate(timeout=GRACE_S)
             except subprocess.TimeoutExpired:
                 process.kill()
+                say(str(reason("run.jobs-left", seconds=GRACE_S)))
             if isinstance(stopped, OSError):
-                raise _unwritable(call.log, stopped) from None
+                raise unwritable(call.log, stopped) from None
             raise
 
 
@@ -104,18 +107,13 @@ def _open_log(log: Path) -> Iterator[IO[str]]:
         # Line by line, because the run may be killed.
         kept = log.open("a", buffering=1, encoding="utf-8")
     except OSError as error:
-        raise _unwritable(log, error) from None
+        raise unwritable(log, error) from None
     try:
         yield kept
     finally:
         # A full disk was reported when it was noticed; closing would report it again.
         with contextlib.suppress(OSError):
             kept.close()
-
-
-def _unwritable(log: Path, error: OSError) -> ClustergateError:
-    code = "run.full-disk" if is_full(error) else "run.unwritable"
-    return ClustergateError(code, path=log, why=error)
 
 
 def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:

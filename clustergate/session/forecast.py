@@ -1,17 +1,16 @@
-"""When a run will be done: by how long its cases took before, else by what its mode takes."""
+"""When a run will be done: by how long its cases took before, else by what they usually take."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from clustergate.gate.contract import MODE, usual_seconds
+from clustergate.history.stored_runs import Taken
 from clustergate.model import CaseId
 from clustergate.sites.modes import Mode
 from clustergate.wording.texts import clock, duration
-
-Taken = Mapping[tuple[str, str], float]
-"""The seconds that all cases of a check with a stack took together."""
 
 
 def waiting_s(expected: Sequence[CaseId], taken_s: Taken) -> dict[tuple[str, str], list[float]]:
@@ -44,6 +43,10 @@ def plan_of(
     if waiting:
         seconds = sum(map(sum, waiting.values()))
         when = f"done by about {clock(now, seconds)} ({duration(seconds)}, as last time)"
+    elif mode.name == MODE:
+        seconds = sum(usual_seconds(expected, taken_s).values())
+        why = "as such cases usually take, not all of which ran here before"
+        when = f"done by about {clock(now, seconds)} ({duration(seconds)}, {why})"
     elif mode.minutes is not None:
         when = f"done by {clock(now, 60 * mode.minutes)} ({mode.duration})"
     else:

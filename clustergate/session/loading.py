@@ -14,6 +14,7 @@ import reframe
 from reframe.core import fields, variables
 from reframe.core.exceptions import ReframeError
 from reframe.core.logging import getlogger
+from reframe.core.pipeline import RegressionTest
 from reframe.core.warnings import ReframeDeprecationWarning
 
 from clustergate.model import ClustergateError
@@ -23,6 +24,8 @@ from clustergate.wording.reasons import reason
 
 # How ReFrame 4.10 warns of a file, or of one of its tests, without which it goes on.
 _SKIPPED = re.compile(r"skipping (incompatible )?test\b.*", re.DOTALL)
+# And of what -S sets and a test has not.
+_NOT_SET = re.compile(r"the following variables were not set: (.*)")
 _LOADING = "load_all"
 _OF_OTHERS = (str(Path(reframe.__file__).parent), "<")
 
@@ -61,10 +64,20 @@ def _refuse(record: logging.LogRecord) -> bool:
     message, error = record.getMessage(), sys.exc_info()[1]
     if record.levelno == logging.WARNING and (skipped := _SKIPPED.search(message)):
         raise ReframeError(_sentence(error, printable(skipped[0].splitlines()[0])))
+    if record.levelno == logging.WARNING and (unset := _NOT_SET.search(message)):
+        names = {name.rpartition(".")[2] for name in re.findall(r"'([^']+)'", unset[1])}
+        if unknown := sorted(names - _settings_of(RegressionTest)):
+            raise ReframeError(str(reason("check.no-setting", names=unknown)))
     if record.levelno == logging.ERROR and STOPPED in message and _while_loading(error):
         # What ReFrame does not go on without; it tells the error, and not where.
         record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, message)}", ()
     return True
+
+
+def _settings_of(tests: type[RegressionTest]) -> set[str]:
+    """Return what -S can set of any test that is loaded."""
+    further = (_settings_of(kind) for kind in tests.__subclasses__())
+    return set(tests.var_space).union(*further)
 
 
 def _while_loading(error: BaseException | None) -> bool:

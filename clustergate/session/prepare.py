@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clustergate import store
+from clustergate.golden.contents import software_of
 from clustergate.history.node_states import NODE_STATE
-from clustergate.history.stored_runs import seconds_last_time
+from clustergate.history.stored_runs import Taken, seconds_last_time
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseId, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.session import resuming
-from clustergate.session.forecast import Taken, plan_of
+from clustergate.session.forecast import plan_of
 from clustergate.session.reframe import Call, call_for, read_log, with_stacks
 from clustergate.session.request import Request, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
 from clustergate.stacks import StackRequest
-from clustergate.stacks.manifest import manifest_path
+from clustergate.stacks.manifest import manifest_path, read_manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import Reason
@@ -82,10 +83,12 @@ def prepare(
     expected, taken_s, plan = foresee(request, site, known)
     if not resumes:
         say(plan)
+        # Before anything can fail: what is there of the run says what it was to be.
+        write_request(request, run_id)
     not_set_up = _set_up(wanted, say)
-    fingerprint = to_record(read_fingerprint())
     # What an earlier set-up left of a stack that failed now must not be measured instead.
     run_with = [one.stack for one in wanted if one.stack not in not_set_up]
+    fingerprint = state_here(run_with)
     options = modes.reframe_options(request.mode, request.checks)
     options += with_stacks(run_with) if request.stacks or not_set_up else []
     options += request.options
@@ -95,10 +98,9 @@ def prepare(
     earlier: Mapping[str, Outcome] = {}
     measures = True
     notes = [*filter(None, [request.site_told]), *beside]
-    if not resumes:
-        write_request(request, run_id)
-        store.write_json(call.report.with_name(NODE_STATE), fingerprint)
-    else:
+    if not (state := call.report.with_name(NODE_STATE)).exists():
+        store.write_json(state, fingerprint)
+    if resumes:
         earlier = resuming.restart(run_id, call, sites.partitions_here(site))
         noun = "case was" if len(earlier) == 1 else "cases were"
         notes.append(f"resumed: {len(earlier)} {noun} completed before")
@@ -122,6 +124,14 @@ def prepare(
         measures=measures,
         notes=notes,
     )
+
+
+def state_here(stacks: Iterable[str]) -> dict[str, Any]:
+    """Return what is stored of where a run is started, and of the stacks that it launches."""
+    here = read_fingerprint()
+    for stack in stacks:
+        here["software"].update(software_of(read_manifest(state_dir(), stack)))
+    return to_record(here)
 
 
 def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[CaseId], Taken, str]:

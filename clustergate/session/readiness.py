@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import resource
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -15,20 +18,21 @@ from typing import Any
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
-from clustergate.launching.hostfiles import Hostfile
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.schedulers import SLURM
+from clustergate.schedulers.slurm_nodes import DEFAULT, NodesByCores, nodes_by_cores
+from clustergate.schedulers.wishes import partition_of_access
 from clustergate.session.prepare import foresee
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
-from clustergate.sites.description import Partition, Site, Stack
+from clustergate.sites.description import Partition, Site, Source, Stack
 from clustergate.sites.modes import Mode
-from clustergate.stacks import lacking, lacks
+from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
-from clustergate.wording.notation import counted
+from clustergate.wording.notation import counted, did_you_mean, nearest
 from clustergate.wording.reasons import Reason, plain, reason
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -38,6 +42,8 @@ _ROOM_MB = 1000
 _RUN_MB = 20
 # Linux' default; ranks with less were not tried.
 _STACK_KIB = 8192
+# For Slurm and all modules together, which are asked at once.
+_ASKING_S = 3.0
 _FABRICS = Path("/sys/class/infiniband")
 
 
@@ -132,17 +138,37 @@ def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
     return Finding("golden builds", OK, ", ".join(stacks))
 
 
-def of_nodes(
-    partition: Partition, nodes: Hostfile | None, which: Callable[[str], object]
-) -> Finding:
-    """Return the size of a partition, and whether jobs can be submitted to it from here."""
-    what = f"partition {partition.name}"
-    if partition.scheduler in SLURM and not which("sbatch"):
-        return Finding(what, FAIL, reason("doctor.no-sbatch", partition=partition.name))
-    shape = partition.shape
-    size = f"{counted(shape.nodes, 'node')} of {counted(shape.cores_per_node, 'core')}"
-    excluded = f", {len(nodes.excluded)} excluded in {nodes.source}" if nodes else ""
-    return Finding(what, OK, f"{size}, by {partition.scheduler}{excluded}")
+def of_nodes(partition: Partition, in_slurm: NodesByCores | None = None) -> Finding:
+    """Return the size of a partition, and whether Slurm has its nodes.
+
+    ``in_slurm`` are the nodes by their cores of each of Slurm's partitions, if it is one of Slurm.
+    """
+    what, shape = f"partition {partition.name}", partition.shape
+    excluded = f", {shape.excluded} more excluded" if shape.excluded else ""
+    size = f"{_size(shape.nodes, shape.cores_per_node)}, by {partition.scheduler}{excluded}"
+    if in_slurm is None:
+        return Finding(what, OK, size)
+    name = partition_of_access(partition.access)
+    if (has := in_slurm.get(name)) is None:
+        meant = did_you_mean(nearest(name, known := sorted({*in_slurm} - {DEFAULT})))
+        facts = {"name": name or "(default)", "known": known, "meant": meant}
+        return Finding(what, FAIL, reason("doctor.no-partition", partition=partition.name, **facts))
+    stated = shape.nodes + shape.excluded
+    alike = has[shape.cores_per_node]
+    # What `access` asks for beside the partition may be some of its nodes.
+    if alike < stated or (alike > stated and not _narrowed(partition.access)):
+        each = " and ".join(_size(count, cores) for cores, count in sorted(has.items()))
+        of = {"stated": _size(stated, shape.cores_per_node), "has": each}
+        return Finding(what, WARN, reason("doctor.other-nodes", **of))
+    return Finding(what, OK, size)
+
+
+def _size(nodes: int, cores: int) -> str:
+    return f"{counted(nodes, 'node')} of {counted(cores, 'core')}"
+
+
+def _narrowed(access: Sequence[str]) -> bool:
+    return bool(re.search(r"(?:^|\s)(?:-C|--constraint|-w|--nodelist)", " ".join(access)))
 
 
 def _kib(limit: float) -> str:
@@ -184,7 +210,7 @@ def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding
     try:
         return look()
     except ClustergateError as error:
-        return [Finding(what, FAIL, error.reason)]
+        return [Finding(what, WARN if error.reason.code == "modules.late" else FAIL, error.reason)]
 
 
 def _of_machine(state: Path) -> Iterator[Finding]:
@@ -218,28 +244,46 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     try:
         chosen = sites.choose(named)
         site = sites.load(chosen.path)
-        nodes = sites.hostfile_of(site.name)
     except ClustergateError as error:
         yield Finding("site", FAIL, error.reason)
         return
     yield Finding("site", OK, str(chosen).removeprefix("site "))
-    for partition in site.partitions:
-        yield of_nodes(partition, nodes, shutil.which)
+    is_slurm = any(partition.scheduler in SLURM for partition in site.partitions)
+    on_request = {name for one in builds_on_request().values() for name in one.programs}
+    # A run that begins loads its modules itself.
+    look = partial(_look_at, state, on_request, chosen.path if mode else None)
+    with ThreadPoolExecutor() as pool:
+        in_slurm = pool.submit(nodes_by_cores, _ASKING_S) if is_slurm else None
+        looks = [partial(look, stack) for stack in site.stacks]
+        of_stacks = pool.map(_tried, [_STACK + stack.name for stack in site.stacks], looks)
+    for one in site.partitions:
+        asked = in_slurm if one.scheduler in SLURM else None
+        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, asked))
     if restriction := sites.restriction_of(site):
         yield Finding("cores", WARN, reason("doctor.restricted", restriction=restriction))
-    on_request = {name for one in builds_on_request().values() for name in one.programs}
-    for stack in site.stacks:
-        look = partial(_look_at, stack, state, on_request)
-        yield from _tried(_STACK + stack.name, look)
+    yield from itertools.chain.from_iterable(of_stacks)
     known = cache(partial(references_of, site.name))
     yield from _tried("references", lambda: [of_references(site.name, known())])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
     if mode:
-        asked = Request(mode, chosen.path)
-        yield from _tried("plan", lambda: [Finding("plan", OK, foresee(asked, site, known())[2])])
+        run = Request(mode, chosen.path)
+        yield from _tried("plan", lambda: [Finding("plan", OK, foresee(run, site, known())[2])])
 
 
-def _look_at(stack: Stack, state: Path, on_request: Collection[str]) -> list[Finding]:
+def _look_at_nodes(one: Partition, asked: Future[NodesByCores] | None) -> list[Finding]:
+    return [of_nodes(one, asked.result() if asked else None)]
+
+
+def _look_at(
+    state: Path, on_request: Collection[str], site_config: Path | None, stack: Stack
+) -> list[Finding]:
+    """Look at a stack; where the site config is given, load its modules, too."""
+    # A Spack takes longer than this may to load anything.
+    if site_config and stack.provider == "modules" and "spack" not in stack.settings:
+        try:
+            modules.load(modules.Loading(**stack.settings), _ASKING_S)
+        except ClustergateError as error:
+            raise error.at(Source(site_config, 1).at("modules", stack.name)) from None
     try:
         return of_stack(stack.name, read_manifest(state, stack.name), on_request)
     except ManifestError as error:

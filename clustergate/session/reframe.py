@@ -243,7 +243,7 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
             # ReFrame found nothing to run, which is no error of its own.
             return []
         log = report.with_suffix(".out")
-        facts = {"ended": _how_it_ended(status), "why": _last_error(log), "log": str(log)}
+        facts = {"ended": _how_it_ended(status), "why": last_error(read_log(log)), "log": str(log)}
         raise ClustergateError("run.no-report", **facts) from None
     except ValueError as error:
         raise ClustergateError("run.damaged-report", path=report, why=error) from None
@@ -318,8 +318,8 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
     )
 
 
-def _last_error(log: Path) -> str:
-    lines = read_log(log)
+def last_error(lines: Sequence[str]) -> str:
+    """Return the line of what ReFrame printed that tells best why it failed."""
     stopped = [line for line in lines if STOPPED in line]
     errors = stopped or [line for line in lines if "error" in line.lower()]
     return (errors or lines or ["it printed nothing"])[-1].strip()

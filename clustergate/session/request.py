@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.files.whole import read_json
-from clustergate.history.listing import ASKED
+from clustergate.history.listing import ASKED, GATE
 from clustergate.model import ClustergateError
 from clustergate.sites import modes
 
@@ -53,6 +53,8 @@ def read_request(run_id: str) -> Request:
     path = store.run_folder(run_id) / ASKED
     if not path.parent.is_dir():
         raise ClustergateError("run.unknown", run=run_id, folder=store.runs_folder())
+    if path.with_name(GATE).exists():
+        raise ClustergateError("run.gate", run=run_id)
     try:
         asked = read_json(path)
         return Request(

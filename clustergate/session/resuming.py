@@ -186,10 +186,13 @@ def _is_of_now(record: CaseRecord, here: Collection[str]) -> bool:
     this = [os.uname().nodename]
     if record.partition in here and proof.get("hosts", this) != this:
         return False
-    key = ""
+    program: Any = record.details.get("program") or {}
     with contextlib.suppress(ManifestError):
-        key = read_manifest(state_dir(), record.stack).build_key
-    return record.details.get("build_key", key) == key
+        manifest = read_manifest(state_dir(), record.stack)
+        paths = {one.path for one in manifest.programs.values()}
+        of_stack = record.details.get("build_key", manifest.build_key) == manifest.build_key
+        return of_stack and program.get("path", "") in {"", *paths}
+    return not record.details.get("build_key")
 
 
 def completed(run_id: str) -> frozenset[str]:

@@ -9,16 +9,16 @@ from clustergate import store
 from clustergate.history.listing import ENDED, keep_made
 from clustergate.history.node_states import NODE_STATE, keep_states
 from clustergate.launching.plan import NODES
-from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import ClustergateError, Say
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Log, is_screening
 from clustergate.session.execute import measure
+from clustergate.session.prepare import state_here
 from clustergate.session.reframe import call_for, with_settings, with_stacks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.stacks.set_up import provide_all
+from clustergate.stacks.set_up import NotSetUp, provide_each
 
 
 def screen(
@@ -41,7 +41,9 @@ def screen(
         raise ClustergateError("input.unknown-name", known=names, **facts)
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(described.name))
-    provide_all([with_stack.request], say=say)
+    (provided,) = provide_each([with_stack.request], say=say)
+    if isinstance(provided, NotSetUp):
+        raise ClustergateError(provided.reason)
     where = folder.screening_folder(run_id)
     store.make_folder(where.parent)
     settings = {
@@ -61,7 +63,7 @@ def screen(
     call = call_for(run_id, site, all_options, report="screening-reframe.json")
     run = store.run_folder(run_id)
     keep_made(run_id, "screen", described.name)
-    store.write_json(run / NODE_STATE, to_record(read_fingerprint()))
+    store.write_json(run / NODE_STATE, state_here([with_stack.name]))
     outcomes = measure(call, say, failure=lambda: wording.found_in(where))
     reasons = [outcome.reason for outcome in outcomes if outcome.reason]
     keep_states(where / NODES, run)

@@ -11,7 +11,7 @@ from clustergate import store
 from clustergate.ab.contenders import GOLDEN, parse_contender
 from clustergate.ab.gathering import complaints_of, jobs_of
 from clustergate.ab.results import absences
-from clustergate.ab.wholes import costs, faults
+from clustergate.ab.wholes import costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.gate import software
 from clustergate.golden import builds as golden
@@ -103,8 +103,6 @@ def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> lis
     except ClustergateError as error:
         return [software.not_compared(stack, error.reason)]
     failed = dict.fromkeys([*complaints_of(records), *failures])
-    jobs, family = jobs_of(records), contest.family
-    return [
-        *(software.not_compared(stack, why) for why in failed),
-        *software.of_contest(stack, costs(jobs, family), faults(jobs, family), absences(records)),
-    ]
+    compared = costs_and_faults(jobs_of(records), contest.family)
+    evidence = [software.not_compared(stack, why) for why in failed]
+    return evidence + software.of_contest(stack, *compared, absences(records))

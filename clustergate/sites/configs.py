@@ -37,7 +37,7 @@ from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
-from clustergate.schedulers import SLURM
+from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.sites.description import (
     Partition,
@@ -161,7 +161,14 @@ def configuration(
                 "save_log_files": False,
             }
         ],
-        "storage": [{"enable": True, "sqlite_db_file": str(results / "results.db")}],
+        "storage": [
+            {
+                "enable": True,
+                "sqlite_db_file": str(results / "results.db"),
+                # Of a group's home the group writes it, too.
+                "sqlite_db_file_mode": f"{results.stat().st_mode & 0o666:o}",
+            }
+        ],
         "logging": [_logging(state)],
     }
 
@@ -220,7 +227,7 @@ def hostfile_of(system: str) -> Hostfile | None:
     used.
     """
     path = hostfile_path(system)
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     hostfile = read_hostfile(path)
     now = dict.fromkeys(left_out(), Exclusion(datetime.date.today(), "left out of this run"))
@@ -233,7 +240,7 @@ def nodes_out(system: str) -> tuple[list[str], list[str]]:
     Raises as :func:`hostfile_of` does.
     """
     path = hostfile_path(system)
-    excluded = read_hostfile(path).excluded if path.is_file() else {}
+    excluded = read_hostfile(path).excluded if os.path.lexists(path) else {}
     by_reason: dict[str, list[str]] = {}
     for name, why in excluded.items():
         by_reason.setdefault(str(why), []).append(name)
@@ -259,6 +266,9 @@ def _on_nodes(partition: Partition, nodes: Hostfile | None) -> Partition:
         options |= partition.reframe.get("sched_options", {})
         reframe = {**partition.reframe, "sched_options": options}
         partition = replace(partition, access=access, reframe=reframe)
+    if partition.scheduler in PBS and not any("place=" in option for option in partition.access):
+        # Else PBS puts what should lie on several nodes on one.
+        partition = replace(partition, access=[*partition.access, "-l place=scatter"])
     return _sized(partition, nodes) if nodes or left_out() else partition
 
 
@@ -345,12 +355,12 @@ def load(path: Path) -> Site:
     except ClustergateError:
         raise
     except SyntaxError as error:
-        raise SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=error.msg) from None
+        raise _not_python(path, error) from None
     except OSError as error:
         if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
             raise SiteError("site.broken", at=str(path), why=str(error)) from None
         raise SiteError("file.not-created", path=error.filename, why=error) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))
         meant = suggestion_for(str(error)) if isinstance(error, TypeError) else ""
@@ -364,9 +374,17 @@ def load(path: Path) -> Site:
     if not isinstance(configured, dict):
         raise SiteError("site.unassigned", at=str(path))
     try:
-        return Site.of(configured)
-    except (LookupError, TypeError) as error:
-        raise SiteError("site.not-completed", at=str(path), why=error) from None
+        site = Site.of(configured)
+    except (LookupError, TypeError):
+        raise SiteError("site.not-completed", at=str(path)) from None
+    if not site.stacks:
+        raise SiteError("site.no-stack", at=str(path))
+    return site
+
+
+def _not_python(path: Path, error: SyntaxError) -> SiteError:
+    why = f"{error.msg}; save it as UTF-8" if b"\0" in path.read_bytes() else error.msg
+    return SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=why)
 
 
 def hostname_patterns(path: Path) -> list[str]:
@@ -388,7 +406,7 @@ def _parsed(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
-        raise SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=error.msg) from None
+        raise _not_python(path, error) from None
     except (OSError, ValueError) as error:
         raise SiteError("site.broken", at=str(path), why=error) from None
 
@@ -527,7 +545,9 @@ def reframe_variables(path: Path, site: Site) -> dict[str, str]:
 
     A machine may be named that its hostnames do not match.
     """
-    return {"RFM_CONFIG_FILES": str(path), "RFM_SYSTEM": site.name}
+    # ReFrame ends where nothing names the user, as in a container.
+    named = {"LOGNAME": store.user_name()}
+    return {"RFM_CONFIG_FILES": str(path), "RFM_SYSTEM": site.name, **named}
 
 
 def preload_of(site: Site, stack: str) -> str:

@@ -14,10 +14,11 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.files.whole import read_json
@@ -28,7 +29,7 @@ from clustergate.schedulers.wishes import partition_of_access
 from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackRequest, suggestion
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
-from clustergate.wording.notation import nearest
+from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ ALMOST = 0.8
 BUILTIN = "builtin"
 # The feature of environments that are MPI stacks.
 MPI_STACK = "mpi-stack"
+# What most site configs name; ReFrame takes a fifth of a second to say what else there is.
+_USUAL = ("local", "slurm", "clustergate", "clustergate-srun", "clustergate-ssh")
 # Less memory for a core than this is memory in another unit: no benchmark fits into it.
 _LEAST_BYTES_PER_CORE = 8 << 20
 
@@ -484,6 +487,7 @@ def require_valid(said: Mapping[str, Any], source: Source) -> None:
         _require_once("partition", system["partitions"], source, system["name"])
         for partition in system["partitions"]:
             _require_consistent(partition, source)
+            _require_backends(partition, source)
             _require_stacks(partition, said["environments"], source)
     _require_once("stack", said["environments"], source)
 
@@ -703,7 +707,38 @@ def _require_stacks(
     known = [BUILTIN, *(environment["name"] for environment in environments)]
     for stack in partition.get("environs", ()):
         if stack not in known:
-            meant, name = nearest(stack, known), partition["name"]
-            facts = {"at": source.at("environs", name), "partition": name, "name": stack}
-            code = "site.mistyped-stack" if meant else "site.undefined-stack"
-            raise SiteError(code, meant=meant, known=known[1:], **facts)
+            _refuse("site.undefined-stack", partition, "environs", stack, known[1:], source)
+
+
+def _require_backends(partition: Mapping[str, Any], source: Source) -> None:
+    """Refuse a scheduler and a launcher that nobody registered: ReFrame would only find it late."""
+    for kind in ("scheduler", "launcher"):
+        if (name := partition[kind]) not in _USUAL and name not in (known := _backends(kind)):
+            _refuse("site.unknown-backend", partition, kind, name, sorted(known), source)
+
+
+def _backends(kind: str) -> Mapping[str, Any]:
+    """Return what ReFrame, the suite or the site config itself registered of a kind."""
+    from reframe.core import backends
+    from reframe.core.exceptions import ConfigError
+
+    import clustergate.launching.launchers  # noqa: F401
+
+    with suppress(ConfigError):
+        # It loads ReFrame's own before it looks.
+        getattr(backends, f"get{kind}")("")
+    registered: Mapping[str, Any] = getattr(backends, f"_{kind}s")
+    return registered
+
+
+def _refuse(
+    code: str,
+    partition: Mapping[str, Any],
+    key: str,
+    name: str,
+    known: Sequence[str],
+    source: Source,
+) -> NoReturn:
+    owner, meant = partition["name"], did_you_mean(nearest(name, known))
+    facts = {"partition": owner, "key": key, "name": name, "known": known, "meant": meant}
+    raise SiteError(code, at=source.at(key, owner), **facts)

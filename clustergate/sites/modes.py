@@ -34,8 +34,8 @@ class Mode:
     by benchmarks, and go before what their folders say. ``only`` are the checks that it runs, where
     it does not run all that are for operators. Those ``on_one_node`` run on one node of each
     partition, unless process counts are named or ranks set by hand; True stands for all.
-    ``time_limit`` is that of one job, in ReFrame's form; all take ``minutes`` at most,
-    where ``duration`` says when. A mode that repeats a published evaluation
+    ``time_limit`` is that of one job, in ReFrame's form; ``duration`` says how long all take,
+    ``minutes`` at most where that is known of any machine. A mode that repeats an evaluation
     names its ``paper``. What is ``derived`` of the samples of a check, launch by launch, are
     figures of its cases; an entry point of ``clustergate.metrics`` has their metrics.
     """
@@ -92,7 +92,6 @@ MODES: Mapping[str, Mode] = {
             duration="at most 30 minutes on two cores",
             nodes="all of each partition",
             time_limit="30m",
-            minutes=30,
             like="smoke",
         ),
         Mode(

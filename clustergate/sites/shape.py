@@ -35,7 +35,7 @@ class Shape:
         """
         if not named:
             return self.counts or process_counts(self.cores_per_node * self.nodes)
-        if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", named):
+        if not re.fullmatch(r"[1-9]\d{0,6}(,[1-9]\d{0,6})*", named):
             raise ClustergateError("input.process-counts", named=named)
         return tuple(sorted({int(count) for count in named.split(",")}))
 

@@ -31,12 +31,14 @@ class SlurmNode:
 class SlurmPartition:
     """One partition, with its nodes of the kind that most of them are.
 
-    ``others`` are nodes of other kinds, which the suite leaves out.
+    ``others`` are nodes of other kinds, which the suite leaves out; ``most`` is how many a job gets
+    at most, None where Slurm does not limit it.
     """
 
     name: str
     nodes: tuple[SlurmNode, ...]
     others: tuple[str, ...] = ()
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
             kinds.setdefault((node.cores, node.memory_bytes), []).append(node)
         most = max(kinds.values(), key=len)
         others = tuple(node.name for node in known if node not in most)
-        partitions.append(SlurmPartition(name, tuple(most), others))
+        limit = record.get("MaxNodes", "")
+        at_most = int(limit) if limit.isdecimal() else None
+        partitions.append(SlurmPartition(name, tuple(most), others, at_most))
     if not partitions:
         raise BadRequest("slurm.no-partition")
     return partitions
@@ -165,14 +169,16 @@ def site_config(
 ) -> str:
     """Return the text of a site config with these lines of stacks; what is unknown is a comment.
 
-    ``processor`` is that of the machine where lscpu ran, ``login`` its name. Its caches and clock
+    ``processor`` is that of the machine where lscpu ran, ``login`` its name, empty where that is no
+    machine of the system. Its caches and clock
     are taken for those of a partition whose nodes have as many cores. Raises :class:`BadRequest`
     for a name that cannot be a system's.
     """
     if not _NAME.fullmatch(system):
         raise BadRequest("site.system-name", name=system[:60])
     names = [node.name for partition in partitions for node in partition.nodes]
-    patterns = ", ".join(f'r"{pattern}"' for pattern in hostname_patterns([login, *names]))
+    every = hostname_patterns([login, *names] if login else names)
+    patterns = ", ".join(f'r"{pattern}"' for pattern in every)
     lines = [
         f'"""{system}, as Slurm describes it; see template.py for what each field means."""',
         "",
@@ -183,6 +189,7 @@ def site_config(
         "        {",
         f'            "name": "{system}",',
         f'            "descr": {_quoted(f"{system}, {len(set(names))} nodes")},',
+        *([] if login else ["            # Add the login nodes: this was not written on one."]),
         f'            "hostnames": [{patterns}],',
         '            "partitions": [',
     ]
@@ -206,6 +213,9 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
     yield f'    "access": ["--partition={partition.name}", "--exclusive"],'
     yield '    "max_jobs": 1,'
     yield '    "extras": {'
+    if partition.most and partition.most < len(partition.nodes):
+        yield f"        # A job gets {partition.most} nodes at most (MaxNodes): no case on more"
+        yield "        # is available, so the gate does not open. Have it raised, or state fewer."
     yield f'        "nodes": {len(partition.nodes)},'
     yield f'        "cores_per_node": {node.cores},'
     yield f'        "memory_bytes_per_node": {node.memory_bytes},'

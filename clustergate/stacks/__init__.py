@@ -14,7 +14,7 @@ from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
 from clustergate.stacks.spack.settings import environments
-from clustergate.wording.notation import nearest
+from clustergate.wording.notation import did_you_mean, nearest
 
 
 class Provider(Protocol):
@@ -86,11 +86,13 @@ def suggestion(name: str, known: Sequence[str]) -> str:
     That is one of ``known`` of another provider, or what a provider has and the site does not name.
     """
     bare = name.removeprefix("spack-")
+    module = f'stack("{bare}", provider="modules", modules={{"load": ["{bare}"]}})'
     if same := [one for one in known if one.removeprefix("spack-") == bare]:
-        return f"; did you mean {same[0]!r}?"
+        return did_you_mean(same[0])
     if bare in wheels.STACKS:
-        return f'; it comes as wheels: add stack("{bare}") to the site config'
-    if bare in environments():
-        return f'; Spack builds it: add stack("spack-{bare}", provider="spack") to the site config'
-    near = nearest(name, known)
-    return f"; did you mean {near!r}?" if near else ""
+        added = f'it comes as wheels: add stack("{bare}")'
+    elif bare in environments():
+        added = f'Spack builds it: add stack("spack-{bare}", provider="spack")'
+    else:
+        return did_you_mean(nearest(name, known))
+    return f"; {added} to the site config, or {module} where a module loads it"

@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +112,6 @@ def provide(set_up: SetUp) -> Manifest:
     """
     loading, stack, state = Loading(**set_up.settings), set_up.stack, set_up.state
     builds = state / "builds"
-    builds.mkdir(parents=True, exist_ok=True)
     set_up = set_up.saying(stack)
     with locked(builds / f"{stack}.lock", say=set_up.say):
         set_up.say(f"running `{loading}`")
@@ -156,25 +156,28 @@ def planned(stack: str, settings: Mapping[str, Any]) -> Manifest:
     return wheels.planned_with(Manifest(stack, "modules"), Loading(**settings).mpi, "")
 
 
-def load(loading: Loading) -> dict[str, str]:
+def load(loading: Loading, limit_s: float = _TIME_LIMIT_S) -> dict[str, str]:
     """Return the variables that loading sets; of search paths what it puts in front.
 
     Raises :class:`~clustergate.model.ClustergateError` where it fails, or there is nobody to ask.
     """
     clean = {**clean_environment(os.environ).environment, "PATH": _BARE_PATH}
     try:
-        ended = capture(["bash", "-c", loading.script], env=clean, timeout=_TIME_LIMIT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        is_late = isinstance(error, subprocess.TimeoutExpired)
-        why = f"no answer within {_TIME_LIMIT_S} s" if is_late else str(error)
-        raise ClustergateError("modules.not-loaded", loading=str(loading), why=why) from None
+        ended = capture(["bash", "-c", loading.script], env=clean, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise ClustergateError("modules.late", loading=str(loading), limit_s=limit_s) from None
     if ended.returncode == 127 and not ended.stdout:
         raise ClustergateError("modules.nobody", loading=str(loading), spack=loading.spack)
     before, _, after = ended.stdout.partition("\0\0")
     if ended.returncode or not after:
-        said = (line.strip() for line in ended.stderr.splitlines())
-        why = " ".join(filter(None, said))[:200] or "no reason given"
-        raise ClustergateError("modules.not-loaded", loading=str(loading), why=why)
+        # Lmod's advice, which knows nothing of site configs, follows what is wrong.
+        paragraphs = re.split(r"\n\s*\n", ended.stderr.strip())
+        wrong = next((text for text in paragraphs if "error" in text.lower()), paragraphs[0])
+        why = textwrap.shorten(wrong, 300, placeholder=" …") or "no reason given"
+        named = next((name for name in loading.load if name in wrong), loading.load[-1])
+        search = "spack find" if loading.spack else "module spider"
+        search += f" {re.split('[/@]', named)[0]}"
+        raise ClustergateError("modules.not-loaded", loading=str(loading), why=why, search=search)
     changed = changes(_variables(before), _variables(after))
     if "LD_PRELOAD" in changed:
         raise ClustergateError(

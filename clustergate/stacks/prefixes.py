@@ -49,7 +49,6 @@ def install_prefix(
     """
     pins = REQUIREMENTS / requirements
     prefix = prefix_of(requirements, state)
-    prefix.parent.mkdir(parents=True, exist_ok=True)
     with locked(f"{prefix}.lock", say=say):
         if prefix.is_dir():
             return prefix

@@ -116,4 +116,5 @@ def error_of(failed: Sequence[NotSetUp]) -> ClustergateError:
     """Return the error that tells of every failed stack; what all have in common as it is."""
     if len({str(one.error) for one in failed}) == 1:
         return failed[0].error
-    return ClustergateError("stack.some-failed", failures="; ".join(map(str, failed)))
+    stacks, failures = [one.stack for one in failed], [str(one.error) for one in failed]
+    return ClustergateError("stack.some-failed", stacks=stacks, failures=failures)

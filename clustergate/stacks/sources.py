@@ -84,7 +84,6 @@ def obtain(
     note, asked = _note_of(source, cache), time.monotonic()
     if there := local_copy(source, cache, folders):
         return there
-    cache.mkdir(parents=True, exist_ok=True)
     with locked(cache / f".{source.file_name}.lock", say=say):
         # Another run may have brought it meanwhile.
         if there := local_copy(source, cache):

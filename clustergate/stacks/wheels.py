@@ -96,7 +96,6 @@ def provide(set_up: SetUp) -> Manifest:
             unavailable=f"{stack.mpi.title} has no wheel for {machine}",
         )
     set_up = set_up.saying(f"{stack.mpi.title} {version_of(stack)}")
-    (state / "builds").mkdir(parents=True, exist_ok=True)
     with locked(state / "builds" / f"{name}.lock", say=set_up.say):
         try:
             toolchain = _toolchain(stack, state, set_up.say)

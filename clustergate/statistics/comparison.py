@@ -49,8 +49,8 @@ ENDLESS = 50.0
 # The part of that error which is spent: real launches are not quite as the models have them.
 _CAUTION = 0.5
 _TRIMMED = 0.2
-# How much a launch may resemble the one before it. Of 63 figures recorded here the lag-1 rank
-# autocorrelation was between -0.22 and 0.27; from few launches it cannot be told.
+# How much a launch may resemble the one before it. Of 735 recorded series the lag-1 rank
+# autocorrelation was 0.54 at most; from few launches it cannot be told.
 _CORRELATIONS = np.linspace(0.0, 0.8, 9)
 _DIGITS = 9
 _MOST_FURTHER = 1000

@@ -73,8 +73,10 @@ _SHIFT_APART = math.log(1.5)
 FAR_WORSE = math.log(3.0)
 _SLOW_SHARES = (0.03, 0.01)
 _TWICE = math.log(2.0)
-# Slow launches that are less likely than that do not pass.
+# Slow launches that are less likely than that do not pass. Nor do so many that a fault in a third
+# of the launches, beside what is usual, would show no more in one run of four: 1 of 6 or fewer.
 _DOUBTFUL = 0.1
+_FAULTY_SHARE, _AS_FEW = 1 / 3, 0.25
 # A best launch stands for a level when another comes so near to it.
 _CONFIRMED = math.log(1.10)
 
@@ -240,10 +242,13 @@ def chance_of_slow(slow: int, launches: int, known: Scatter | None) -> float:
 
     ``known`` is None for a reference of which no launches are known.
     """
-    share = _SLOW_SHARES[known is not None and known.pooled]
-    if known is not None:
-        share = max(share, min(2.0 * known.slow, 1.0))
-    return float(scipy.special.bdtrc(slow - 1, launches, share)) if slow else 1.0
+    return float(scipy.special.bdtrc(slow - 1, launches, _usual_share(known))) if slow else 1.0
+
+
+def _usual_share(known: Scatter | None) -> float:
+    if known is None:
+        return _SLOW_SHARES[False]
+    return max(_SLOW_SHARES[known.pooled], min(2.0 * known.slow, 1.0))
 
 
 def is_slow_share(slow: int, launches: int, known: Scatter) -> bool:
@@ -252,8 +257,13 @@ def is_slow_share(slow: int, launches: int, known: Scatter) -> bool:
 
 
 def is_doubtful_share(slow: int, launches: int, known: Scatter | None) -> bool:
-    """Tell whether a run has so many slow launches that it does not pass."""
-    return chance_of_slow(slow, launches, known) < _DOUBTFUL
+    """Tell whether a run does not pass by its slow launches, of which there are some.
+
+    They are too many for an unchanged machine, or too many to rule out a fault now and then.
+    """
+    faulty = min(_usual_share(known) + _FAULTY_SHARE, 1.0)
+    rare = chance_of_slow(slow, launches, known) < _DOUBTFUL
+    return rare or bool(scipy.special.bdtr(slow, launches, faulty) > _AS_FEW)
 
 
 def tolerance(margin: float) -> float:

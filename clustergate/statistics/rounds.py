@@ -50,16 +50,14 @@ from clustergate.statistics.comparison import (
     without_ratio,
 )
 from clustergate.statistics.slow_launches import (
-    RULED_OUT,
     chance_of_slow,
-    most_slower,
     rounds_to_rule_out,
     slow_counts,
 )
 
 FEWEST = 10
 """Rounds without which nothing is called better: of fewer there are too few ways to draw."""
-SLOW_LAUNCHES = "launches that are slow now and then are not ruled out"
+SLOW_LAUNCHES = "intermittently slow launches are not ruled out"
 RATHER_SLOWER = "it is rather slower by more than is tolerated"
 """What keeps a figure open whose typical launches are within the margin."""
 
@@ -69,6 +67,8 @@ _CAUTION = 0.5
 # After so many rounds nothing is spent yet; after n of them all but their share is: so late looks
 # have something left to spend, whenever the last one is.
 _UNSPENT = 6
+# That share, to which power, is what a margin has left to spend: to rule one out may take hundreds.
+_LATE_MARGINS = 0.7
 # A round weighs less from this quantile of the rounds' levels on.
 _BEST_LEVELS = 0.1
 # Half a window, in what A and B differ by in the middle one of the rounds in which they do: by just
@@ -159,9 +159,9 @@ def looks(count: int) -> Iterator[int]:
         rounds += max(1, rounds // 20 if rounds >= _EVERY_ROUND else 1)
 
 
-def spent(rounds: int) -> float:
+def spent(rounds: int, power: float = 1.0) -> float:
     """Return the part of an error that looks may have spent after so many rounds."""
-    return 1.0 - _UNSPENT / rounds if rounds > _UNSPENT else 0.0
+    return 1.0 - (_UNSPENT / rounds) ** power if rounds > _UNSPENT else 0.0
 
 
 class Trial:
@@ -246,7 +246,7 @@ class Trial:
                 continue
             units = table.units((edges if side == 0 else -edges)[columns], columns)
             scores = np.round((units.T @ signs) * np.float32(2 * side - 1), _DECIMALS)
-            total = int(self._asked.error * spent(table.rounds) * _WAYS)
+            total = int(self._asked.error * spent(table.rounds, _LATE_MARGINS) * _WAYS)
             for k, row in zip(columns, scores, strict=True):
                 crossed = self._crossed_within[side, k]
                 critical = _critical(row[~crossed], total - int(crossed.sum()))
@@ -263,13 +263,13 @@ class Trial:
     def _speaks_against(self, table: _Table, k: int, side: int) -> str:
         """Return what else speaks against what is not slower by a margin, if anything.
 
-        That is launches that are slow now and then, or an estimate beyond what is tolerated.
+        That is intermittently slow launches, or an estimate beyond what is tolerated.
         """
         if table.chance_of_fault(k, side) <= _FAULT:
             return SLOW_LAUNCHES
         if self._asked.slower is None:
             return ""
-        if table.most_slower(k) >= RULED_OUT:
+        if table.further_to_rule_out(k, 0) is None:
             return SLOW_LAUNCHES
         allowed = np.array([math.log1p(self._asked.slower)])
         slower = self.better[k] or table.units(allowed, [k]).sum() > 0.0
@@ -400,13 +400,9 @@ class _Table:
         counts = slow_counts(self._a[:, [k]], self._b[:, [k]])
         return chance_of_slow(counts[side], counts[1 - side], self.rounds)
 
-    def most_slower(self, k: int) -> float:
-        """Return which share of B's launches may be slow, beyond that of A's."""
-        return most_slower(self._a[:, [k]], self._b[:, [k]])
-
-    def further_to_rule_out(self, k: int) -> int | None:
-        """Return how many more rounds would rule such launches out, if they go on like that."""
-        needed = rounds_to_rule_out(self._a[:, [k]], self._b[:, [k]], _MOST_FURTHER)
+    def further_to_rule_out(self, k: int, most: int = _MOST_FURTHER) -> int | None:
+        """Return how many more rounds would rule faults out, if they go on like that, 0 by now."""
+        needed = rounds_to_rule_out(self._a[:, [k]], self._b[:, [k]], most)
         return None if needed is None else needed - self.rounds
 
     def differences(self, k: int) -> Floats:

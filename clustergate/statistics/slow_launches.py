@@ -21,7 +21,8 @@ SLOW = 3.5
 """So many times the lower quartile a slow launch takes."""
 ERROR = 0.006
 """Chance of a fault to be shared by all benchmarks of a comparison; chosen on recordings."""
-
+# In so many rounds; of later ones in inverse proportion to them, for there is a look after each.
+_AT_FIRST = 12
 RULED_OUT = 1 / 3
 """The share of launches, beyond A's, of which it must be ruled out that B's are slow."""
 
@@ -56,18 +57,13 @@ def _slow(a: Floats, b: Floats, times: float) -> tuple[NDArray[np.bool_], NDArra
     return slow[: len(a)], slow[len(a) :]
 
 
-def most_slower(a: Floats, b: Floats) -> float:
-    """Return which share of B's launches may be slow, beyond that of A's."""
-    return _most_slower(*_slow(a, b, _RATHER_SLOW), max(len(a), 1))
-
-
 def rounds_to_rule_out(a: Floats, b: Floats, most: int) -> int | None:
     """Return after how many rounds like these :data:`RULED_OUT` would be, at ``most`` as many more.
 
-    None if it would not be by then.
+    That are these rounds where it is by now. None if it would not be by then.
     """
     slow = _slow(a, b, _RATHER_SLOW)
-    later = range(len(a) + 1, len(a) + most + 1)
+    later = range(max(len(a), 1), len(a) + most + 1)
     return next((rounds for rounds in later if _most_slower(*slow, rounds) < RULED_OUT), None)
 
 
@@ -77,6 +73,12 @@ def _most_slower(slow_a: NDArray[np.bool_], slow_b: NDArray[np.bool_], rounds: i
     more = times * (int(slow_b.sum()) - int(slow_a.sum()))
     of_one = times * int((slow_a != slow_b).sum())
     return (more + _ERRORS * float(np.sqrt(of_one + 3 - more**2 / rounds))) / rounds
+
+
+def is_fault(slow_a: int, slow_b: int, rounds: int, benchmarks: int) -> bool:
+    """Tell whether B has more slow launches than chance has, in any of so many benchmarks."""
+    error = ERROR / benchmarks * min(_AT_FIRST / max(rounds, 1), 1.0)
+    return chance_of_slow(slow_a, slow_b, rounds) <= error
 
 
 def chance_of_slow(slow_a: int, slow_b: int, rounds: int) -> float:

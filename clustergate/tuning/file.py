@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
+from clustergate import store
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError, process_grid
 from clustergate.files.marked_yaml import Complaint, Document, read_document
-from clustergate.files.whole import write_whole
 from clustergate.machine.node import Node
 from clustergate.model import BadRequest
 from clustergate.paths import state_dir
@@ -122,18 +122,13 @@ def read_tunings(path: Path) -> dict[str, HplTuning]:
 def write_tunings(path: Path, tunings: Mapping[str, HplTuning]) -> None:
     """Write the tunings of all stacks so that a reader sees the old file or the new one.
 
-    Raises :class:`BadRequest` when the disk is full or the folder cannot be written.
+    Raises :class:`~clustergate.store.StoreError` when it cannot be written.
     """
     content = {
         "schema": SCHEMA,
         "stacks": {name: _plain(tuning) for name, tuning in sorted(tunings.items())},
     }
-    text = _HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
-    except OSError as error:
-        raise BadRequest("file.unwritable", path=path, why=error) from None
+    store.write_text(path, _HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
 def _plain(tuning: HplTuning) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from clustergate.wording.reasons import Fact, Reason, reason
 NO_REFERENCE = reason("reference.none")
 # So many times off, a reference is of another unit, or of something else: no change of a machine or
 # of its software makes a figure so much better, and few make it so much worse.
-FAR_OFF = 100.0
+FAR_OFF = 10.0
 COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, Verdict.REGRESSION)
 """What a comparison with a reference ends in."""
 ReframeReference = tuple[float, float | None, float | None, str]
@@ -100,8 +100,7 @@ def judge(
     value = estimate.value
     if not math.isfinite(value):
         return _judged(Verdict.INVALID, reason("figure.no-number", value=str(value)))
-    low = value if estimate.low is None else estimate.low
-    high = value if estimate.high is None else estimate.high
+    low, high = _ends(estimate)
     for limit in limits:
         if beyond := _beyond(limit, low, high, value, unit):
             return _judged(Verdict.IMPOSSIBLE, beyond)
@@ -119,7 +118,7 @@ def judge(
         return slow
     scatter = reference.scatter
     if scatter is None or better is Better.NEITHER or min(value, reference.value) <= 0:
-        judgement = _against(reference, better, unit, value, low, high)
+        judgement = _against(reference, better, unit, estimate)
     else:
         judgement = _against_runs(estimate, better, unit, reference, scatter, outdone)
     doubted = (reference, better, value, limits)
@@ -134,11 +133,17 @@ def judge(
         return judgement
     excused = reason("figure.excused", **facts)
     excusing = holding_for(reference, better, estimate.samples, excuse)
-    if _against(excusing, better, unit, value, low, high).verdict is Verdict.REGRESSION:
+    if _against(excusing, better, unit, estimate).verdict is Verdict.REGRESSION:
         by = math.exp(worse_than(reference, estimate, better))
         unexcused = _unexcused(excuse, by)
         return _judged(Verdict.REGRESSION, excused, unexcused, *_doubtful_reference(*doubted))
     return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
+
+
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    value = estimate.value
+    low, high = estimate.low, estimate.high
+    return value if low is None else low, value if high is None else high
 
 
 def _judged(verdict: Verdict, *reasons: Reason) -> Judgement:
@@ -267,13 +272,13 @@ def _slow_share(
     slow = far if doubtful else gate.mostly_slow(worse_by)
     if not slow:
         return None
-    slow_share = reason(
-        "launches.slow-share",
-        slow=len(slow),
-        launches=len(worse_by),
-        others=len(worse_by) - len(slow),
-        times=math.exp(statistics.median(slow)),
-    )
+    launches, times = len(worse_by), math.exp(statistics.median(slow))
+    others = launches - len(slow)
+    if not others:
+        slow_share = reason("launches.all-slow", launches=launches, times=times)
+    else:
+        facts = {"slow": len(slow), "launches": launches, "others": others, "times": times}
+        slow_share = reason("launches.slow-share", **facts)
     of_runs = scatter is not None and gate.is_slow_share(len(far), len(worse_by), scatter)
     certain = doubtful and of_runs and excuse is None
     return _judged(Verdict.REGRESSION if certain else Verdict.INCONCLUSIVE, slow_share)
@@ -382,11 +387,10 @@ def _facts(reference: Reference, unit: str, value: float) -> dict[str, Fact]:
     }
 
 
-def _against(
-    reference: Reference, better: Better, unit: str, value: float, low: float, high: float
-) -> Judgement:
+def _against(reference: Reference, better: Better, unit: str, estimate: Estimate) -> Judgement:
     bound = tolerated_bound(reference, better)
-    facts = _facts(reference, unit, value)
+    low, high = _ends(estimate)
+    facts = _facts(reference, unit, estimate.value)
     if bound is None or better is Better.NEITHER:
         return _judged(Verdict.NO_REFERENCE, reason("reference.unbounded", **facts))
     at = abs(bound)
@@ -398,6 +402,7 @@ def _against(
     if high < bound:
         return _judged(Verdict.REGRESSION, reason("figure.regression", **facts, bound=at))
     if low < bound:
+        facts["confidence"] = estimate.confidence
         return _judged(Verdict.INCONCLUSIVE, reason("figure.inconclusive", **facts, bound=at))
     # As much better as would have been tolerated worse.
     if low > 2 * expected - bound:

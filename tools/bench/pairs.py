@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 from clustergate.ab.deciding import Decider
 from clustergate.ab.gathering import Job
 from clustergate.ab.wholes import (
+    RULED_OUT,
     RULING_OUT_ERROR,
-    SIZE_RULED_OUT,
     TOLERATED,
-    WHOLE_RULED_OUT,
-    costs,
-    faults,
+    costs_and_faults,
     is_slower,
 )
 from clustergate.model import Better, Sample
@@ -134,8 +132,9 @@ def at_the_gate(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.floa
         if decider.enough:
             break
     job = Job("", "", {}, figures, a[:rounds], b[:rounds], rounds, 0)
-    found = [one.comparison for one in costs([job])]
-    if faults([job]) or any(map(is_slower, found)):
+    costs, faults = costs_and_faults([job])
+    found = [one.comparison for one in costs]
+    if faults or any(map(is_slower, found)):
         return Decided(CLOSED, rounds)
     if all(one.verdict is Relation.EQUIVALENT for one in found):
         return Decided(OPEN, rounds)
@@ -185,16 +184,16 @@ def by_likelihoods(one: Comparison) -> Decided:
 
     They know how launches of a round differ, and neither which figure may be slower nor how fast
     the machine is by now. They open when the slowdown that is to be ruled out of each size, and of
-    each benchmark, is, and keep closed when one is shown, at the error divided among all.
+    each benchmark, is, and keep closed when it or twice as large a one is shown (by the mean of
+    both ratios), at the error divided among all.
     """
     apart = np.log(with_wholes(one.names, one.b) / with_wholes(one.names, one.a))
-    sums = np.array(
-        [
-            one.differences.likelihoods(k, apart[:, k], margin)
-            for k, margin in enumerate(ruled_out(one.names))
-        ]
+    sums, larger = (
+        np.array([one.differences.likelihoods(k, apart[:, k], by) for k in range(apart.shape[1])])
+        for by in (RULED_OUT, 2 * RULED_OUT)
     )
-    slower = sums >= math.log(len(sums) / _LIKELIHOOD_ERROR)
+    either = np.logaddexp(sums, larger) - math.log(2)
+    slower = either >= math.log(len(sums) / _LIKELIHOOD_ERROR)
     within = np.logical_or.accumulate(sums <= math.log(_LIKELIHOOD_ERROR), axis=1)
     return _first(len(apart), np.asarray(slower.any(axis=0)), np.asarray(within.all(axis=0)))
 
@@ -217,12 +216,6 @@ def with_wholes(names: Sequence[str], times: NDArray[np.float64]) -> NDArray[np.
     return np.concatenate([times, np.stack(wholes, axis=-1)], axis=-1)
 
 
-def ruled_out(names: Sequence[str]) -> list[float]:
-    """Return the slowdown that is to be ruled out of each of them, as a fraction."""
-    wholes = len({name.partition("/")[0] for name in names})
-    return [SIZE_RULED_OUT] * len(names) + [WHOLE_RULED_OUT] * wholes
-
-
 def by_e_values(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.float64]) -> Decided:
     """Return what bets on the lots say: e-values, which hold at every look whatever the last is.
 
@@ -237,8 +230,8 @@ def by_e_values(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.floa
     apart = np.log(with_wholes(names, b) / with_wholes(names, a))
     slower = _gains(apart).mean(axis=1) >= 1.0 / (FAMILY_ERROR / 2)
     middle = np.array([np.median(apart[: n + 1], axis=0).max() for n in range(len(apart))])
-    margins = np.log1p(ruled_out(names))
-    within = np.logical_or.accumulate(_gains(margins - apart) >= 1.0 / RULING_OUT_ERROR, axis=0)
+    margin = math.log1p(RULED_OUT)
+    within = np.logical_or.accumulate(_gains(margin - apart) >= 1.0 / RULING_OUT_ERROR, axis=0)
     closed = np.logical_or.accumulate(slower) & (middle > math.log1p(TOLERATED))
     return _first(len(a), closed, np.asarray(within.all(axis=1)))
 

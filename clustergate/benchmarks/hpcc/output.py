@@ -25,6 +25,7 @@ What cannot be noticed:
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -259,12 +260,9 @@ def _errors(*keys: str) -> _Line:
     return _line(r"Found# errors in# locations \(passed\)\.", *keys, what=_ERRORS)
 
 
-def _if_first_process(line: _Line) -> _Line:
-    """Make optional what the one process of a Single… section prints if it is the first one."""
-    return replace(line, optional=True)
-
-
 def _section_lines() -> dict[str, tuple[_Line, ...]]:
+    # The one process of a Single… section prints more if it is the first one.
+    if_first = functools.partial(replace, optional=True)
     lines = {
         "StarDGEMM": (
             _RESIDUAL,
@@ -272,7 +270,7 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
             _line(r"Average Gflop/s#", "StarDGEMM_Gflops"),
         ),
         "SingleDGEMM": (
-            _if_first_process(_RESIDUAL),
+            if_first(_RESIDUAL),
             _NODES,
             _line(r"Single DGEMM Gflop/s#", "SingleDGEMM_Gflops"),
         ),
@@ -284,7 +282,7 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
             *(_line(rf"Average {name} GB/s#", f"StarSTREAM_{name}") for name in _STREAM_KERNELS),
         ),
         "SingleSTREAM": (
-            _if_first_process(_VALIDATES),
+            if_first(_VALIDATES),
             _NODES,
             *(
                 _line(rf"Single STREAM {name} GB/s#", f"SingleSTREAM_{name}")
@@ -304,8 +302,8 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
             _line(r"Average Gflop/s#", "StarFFT_Gflops"),
         ),
         "SingleFFT": (
-            _if_first_process(_line(r"Vector size:#", "FFT_N")),
-            _if_first_process(_maximum_error()),
+            if_first(_line(r"Vector size:#", "FFT_N")),
+            if_first(_maximum_error()),
             _NODES,
             _line(r"Single FFT Gflop/s#", "SingleFFT_Gflops"),
         ),
@@ -354,8 +352,8 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
             _line(r"Average GUP/s#", f"StarRandomAccess{suffix}_GUPs"),
         )
         lines[f"SingleRandomAccess{suffix}"] = (
-            _if_first_process(_line(table, f"RandomAccess{suffix}_N")),
-            _if_first_process(_errors()),
+            if_first(_line(table, f"RandomAccess{suffix}_N")),
+            if_first(_errors()),
             _NODES,
             _line(r"Single GUP/s#", f"SingleRandomAccess{suffix}_GUPs"),
         )
@@ -400,8 +398,7 @@ def _power_of_two(most: int) -> int:
     return 1 << max(most.bit_length() - 1, 0)
 
 
-@dataclass(frozen=True)
-class _Printed:
+class _Printed(NamedTuple):
     """A figure as a section printed it, in the summary's unit, with its rounding and line."""
 
     value: float
@@ -422,7 +419,7 @@ class _Result(NamedTuple):
 class _Text(Text):
     """A text of which one section is read at a time: its ``end`` is that of the lines."""
 
-    suspicious = (*Text.suspicious, " section.", *_COMPLAINTS[1:])
+    suspicious = (*Text.suspicious, " section.", "ailed", "rror", "Cannot", "ILLEGAL")
 
     def _refuse(self) -> None:
         line = self.line

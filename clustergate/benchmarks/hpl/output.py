@@ -109,6 +109,16 @@ _VARIANT_PARTS = re.compile(
 _VARIANT_ANYWHERE = re.compile(r"W[RC]{1,2}\d+X?[LCR]\d+[LCR]\d|^W[RC]\d+\s+\d")
 _HEAD = "T/V                N    NB     P     Q               Time                 Gflops"
 _RESIDUAL = re.compile(r"\|\|Ax-b\|\|_oo ?/.*= *(\S+) \.{6} (PASSED|FAILED)")
+# A test as HPL prints it, with the times of 2.1 and later.
+_DATE = r"\w{3} \w{3} [\d ]\d [\d:]{8} \d{4}"
+_USUAL_TEST = re.compile(
+    rf"\n*={{80}}\n{re.escape(_HEAD)}\n-{{80}}\n"
+    rf"(?P<variant>W\w+) +(?P<n>{INTEGER}) +(?P<nb>{INTEGER}) +(?P<p>{INTEGER}) +(?P<q>{INTEGER})"
+    rf" +(?P<time>\d+\.\d+) +(?P<gflops>{_RATE})\n"
+    rf"(?:HPL_pdgesv\(\) start time {_DATE}\n\nHPL_pdgesv\(\) end time +{_DATE}\n\n)?-{{80}}\n"
+    rf"\|\|Ax-b\|\|_oo/\(eps[\w|*+()]+= +(?P<residual>{NUMBER}) \.{{6}} PASSED\n",
+    re.ASCII,
+)
 _NUMBER_ONLY = re.compile(NUMBER)
 _INTEGER_ONLY = re.compile(INTEGER)
 _COUNTS = tuple(
@@ -256,14 +266,19 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
     parameters.overridden = parameters.overridden and not (expect and expect.declared)
     text.idle = text.idle | {_HEAD}
     for done, (test, conditions) in enumerate(parameters.tests()):
-        match, number = _next_result(text, test, done, parameters), text.number
+        usual = _usual_test(text, test, parameters)
+        match = usual or _next_result(text, test, done, parameters)
         n, time, gflops = int(match["n"]), match["time"], match["gflops"]
+        number = text.number
+        if usual:
+            number += 1 - usual.string.count("\n", usual.end("gflops"), usual.end())
         check_gflops(n, time, gflops, line=number, source=text.source)
         conditions |= {"n": n, "variant": match["variant"]}
         if parameters.overridden:
             conditions = _as_it_ran(conditions, match["variant"])
         values = {"time_s": float(time), "performance_gflops": float(gflops)}
-        values["scaled_residual"] = _read_residuals(text, number, parameters)
+        residual = usual["residual"] if usual else _read_residuals(text, number, parameters)
+        values["scaled_residual"] = float(residual)
         yield Row(suite, "HPL", conditions, values, line=number)
     read_counts(text, "HPL", parameters.count())
     for _line in text:
@@ -321,13 +336,11 @@ def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> N
 class Text(NumberedText):
     """A text of HPL or HPCC."""
 
+    program = "HPL"
     # Most lines between results, which are none of HPL's figures.
     idle = frozenset(("", "=" * 80, "-" * 80))
     # A line that may be skipped has none of these, or what it is must be looked at.
-    suspicious: tuple[str, ...] = (
-        *("HPL ERROR", "WR", "WC", "......", "tests "),
-        *("HPLinpack", "HPC Challenge", "MPI Benchmark"),
-    )
+    suspicious: tuple[str, ...] = ("HPL", "HPC ", "WR", "WC", "......", "tests ", "Bench")
 
     def refuse_figures(self) -> None:
         """Raise if the line is one of HPL's figures, a complaint of HPL's or the title of another
@@ -367,10 +380,6 @@ class Text(NumberedText):
         said = self.line.strip().removeprefix(">>> ").removesuffix(" <<<")
         facts = {"program": "HPL", "words": said}
         return OutputError("output.failure", line=number, source=self.source, **facts)
-
-    def damaged(self, what: str, program: str = "HPL") -> OutputError:
-        """Return the error of a line that is not what a program prints there."""
-        return self.error("output.damaged", what=what, program=program, printed=self.line.strip())
 
 
 def read_parameters(text: Text) -> Parameters:
@@ -493,6 +502,23 @@ def compare_with_expectation(
         }
         line = parameters.lines.get(other[0])
         raise OutputError("output.other-run", line=line, source=source, what="problem", **facts)
+
+
+def _usual_test(text: Text, test: _Test, parameters: Parameters) -> re.Match[str] | None:
+    """Read a test at once, with its residual, if it is the one foretold and nothing is odd."""
+    match = text.take(_USUAL_TEST)
+    if match is None:
+        return None
+    sizes = tuple(map(int, match.group("n", "nb", "p", "q")))
+    if (
+        (match["variant"], *sizes, "") == test
+        and parameters.residuals_per_test == 1
+        and not parameters.cpu_times
+        and float(match["residual"]) <= parameters.threshold + THRESHOLD_HALF_UNIT
+    ):
+        return match
+    text.back(match.group().count("\n"))
+    return None
 
 
 def _next_result(text: Text, test: _Test, done: int, parameters: Parameters) -> re.Match[str]:

@@ -340,19 +340,8 @@ class HplInput:
     @property
     def solves_per_n(self) -> int:
         """How many runs HPL makes of each problem size: all combinations of the other values."""
-        return math.prod(
-            len(values)
-            for values in (
-                self.nb_values,
-                self.p_values,
-                self.pfacts,
-                self.nbmins,
-                self.ndivs,
-                self.rfacts,
-                self.bcasts,
-                self.depths,
-            )
-        )
+        lists = [len(getattr(self, name)) for name, line in _LINES.items() if line.count_label]
+        return math.prod(lists) // len(self.n_values)
 
 
 def _require_within(name: str, value: int) -> None:

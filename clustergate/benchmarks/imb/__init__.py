@@ -49,7 +49,12 @@ def limits(one: Measurement) -> tuple[Limit, ...]:
 
 
 _MPI1 = "ImbMpi1Check"
-_MORE = frozenset({"imb-more"})
+_MORE = {
+    "ImbRmaCheck": "IMB-RMA: one-sided calls",
+    "ImbNbcCheck": "IMB-NBC: non-blocking collective calls and their overlap with computation",
+    "ImbP2pCheck": "IMB-P2P: point-to-point patterns of all ranks at once",
+    "ImbMtCheck": "IMB-MT: several threads of each rank in MPI at once",
+}
 
 BENCHMARK = Benchmark(
     "imb",
@@ -62,24 +67,9 @@ BENCHMARK = Benchmark(
             Sweep.LAYOUTS,
             judged={"smoke": MPI1_BENCHMARKS},
         ),
-        Check("ImbRmaCheck", "IMB-RMA: one-sided calls", Sweep.LAYOUTS, tags=_MORE),
-        Check(
-            "ImbNbcCheck",
-            "IMB-NBC: non-blocking collective calls and their overlap with computation",
-            Sweep.LAYOUTS,
-            tags=_MORE,
-        ),
-        Check(
-            "ImbP2pCheck",
-            "IMB-P2P: point-to-point patterns of all ranks at once",
-            Sweep.LAYOUTS,
-            tags=_MORE,
-        ),
-        Check(
-            "ImbMtCheck",
-            "IMB-MT: several threads of each rank in MPI at once",
-            Sweep.LAYOUTS,
-            tags=_MORE,
+        *(
+            Check(name, title, Sweep.LAYOUTS, tags=frozenset({"imb-more"}))
+            for name, title in _MORE.items()
         ),
     ),
     efforts={

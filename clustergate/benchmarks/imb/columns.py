@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from clustergate.model import Conditions
 
@@ -43,14 +45,17 @@ _STATUS = r"(out-of-mem|int-overflow|time-out)[.;].*"
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of a table: ``grouped`` and ``checked`` tell of "Group" and "defects"."""
+    """The columns of a table: ``grouped`` and ``checked`` tell of "Group" and "defects".
+
+    ``is_row`` says of a line, or of its shape, whether it has the form of a row.
+    """
 
     grouped: bool
     sized: bool
     metrics: tuple[str, ...]
     checked: bool
     aligned: bool
-    rows: re.Pattern[str]
+    is_row: Callable[[str], re.Match[str] | None]
     words: re.Pattern[str]
 
     @property
@@ -58,8 +63,7 @@ class Columns:
         return (*("group",) * self.grouped, *("bytes",) * self.sized, "repetitions")
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """What stands above the rows of a table; ``conditions`` are what all of them have in common."""
 
     benchmark: str
@@ -92,16 +96,16 @@ def columns_of(line: str) -> Columns | None:
     aligned = ends == [WIDTH * column for column in range(1, len(words) + 1)]
     forms = [_INTEGER] * (grouped + sized + 1)
     forms += [_INTEGER if name == "message_rate_per_s" else _FIGURE for name in metrics]
-    row = " *" + " +".join([*forms, *[_FIGURE] * checked]) + r"[ \r]*\n"
+    row = " *" + " +".join([*forms, *[_FIGURE] * checked]) + r"[ \r]*"
     group = rf"({_INTEGER}) +" if grouped else "()"
     if aligned:
-        row = rf"(?=.{{{ends[-1] - 1}}}\d[ \r]*\n){row}"
+        row = rf"(?=.{{{ends[-1] - 1}}}\d[ \r]*\Z){row}"
     return Columns(
         grouped,
         sized,
         metrics,
         checked,
         aligned,
-        rows=re.compile(f"(?:{row})+", re.ASCII),
+        is_row=functools.lru_cache(maxsize=4096)(re.compile(row, re.ASCII).fullmatch),
         words=re.compile(f" *{group}({_INTEGER}) {_STATUS}", re.ASCII),
     )

@@ -9,10 +9,6 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import CannotRun, Effort
 
-# Intel MPI needs 3 us instead of 0.25 for each of the first few hundred messages of a launch. That
-# many are not among those that IMB sends before it measures a size, as they are as many as it then
-# measures: with 100 or 200 repetitions they were what PingPong showed for 0 and 8 bytes.
-WARM_UP = "Sendrecv"
 MPI1_BENCHMARKS = (
     *("PingPong", "PingPongSpecificSource", "PingPongAnySource"),
     *("PingPing", "PingPingSpecificSource", "PingPingAnySource"),
@@ -22,6 +18,29 @@ MPI1_BENCHMARKS = (
     *("Reduce_scatter_block", "Allreduce", "Barrier"),
 )
 """All that IMB-MPI1 measures."""
+# What IMB measures between two ranks only, and drops without a word where there are more.
+OF_TWO_RANKS = ("Fetch_and_op", "Compare_and_swap")
+# What the others run where none is named.
+BY_DEFAULT = {
+    "IMB-MT": (
+        *("PingPongMT", "PingPingMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"),
+        *("BcastMT", "ReduceMT", "AllReduceMT", "BarrierMT"),
+    ),
+    "IMB-RMA": (
+        *("Unidir_put", "Bidir_put", "Unidir_get", "Bidir_get", "Put_local", "Put_all_local"),
+        *("One_put_all", "All_put_all", "One_get_all", "All_get_all"),
+        *("Exchange_put", "Exchange_get", "Accumulate", "Get_accumulate"),
+        *(*OF_TWO_RANKS, "Truly_passive_put"),
+    ),
+    "IMB-NBC": (
+        *("Ibcast", "Iallgather", "Iallgatherv", "Igather", "Igatherv", "Iscatter", "Iscatterv"),
+        *("Ialltoall", "Ialltoallv", "Ireduce", "Ireduce_scatter", "Iallreduce", "Ibarrier"),
+    ),
+    "IMB-P2P": (
+        *("PingPong", "PingPing", "Unirandom", "Birandom", "Corandom"),
+        *("Stencil2D", "Stencil3D", "SendRecv_Replace"),
+    ),
+}
 
 # -msglen reads sizes from this file, in the folder of the job.
 # What these count of a message as moved, in their MB/s.
@@ -65,7 +84,6 @@ class ImbEffort(Effort):
 class ImbSettings:
     """What to ask of an IMB program; an empty string leaves IMB's own default.
 
-    ``without`` are benchmarks that the suite would run by itself and is not to.
     ``sizes`` are message sizes in bytes; without them every power of two up to ``largest_bytes``
     is measured, and 0. Each size is repeated ``repetitions`` times, or as often as moves
     ``volume_mb``, and given up after ``seconds``. ``smallest_group`` is the
@@ -77,7 +95,6 @@ class ImbSettings:
     benchmarks: Sequence[str]
     smallest_group: int
     ranks: int | None = None
-    without: Sequence[str] = ()
     sizes: Sequence[int] = ()
     largest_bytes: int = 1 << 22
     repetitions: int | None = None
@@ -109,8 +126,6 @@ def imb_arguments(settings: ImbSettings) -> list[str]:
     """
     _refuse_bad_values(settings)
     arguments = [*settings.benchmarks, "-npmin", str(settings.smallest_group)]
-    if settings.without:
-        arguments += ["-exclude", ",".join(settings.without)]
     arguments += _size_arguments(settings)
     if settings.repetitions is not None:
         volume = [] if settings.volume_mb is None else [str(settings.volume_mb)]

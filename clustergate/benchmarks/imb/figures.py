@@ -84,14 +84,17 @@ def _checked(waiting: list[Row | Block], source: str) -> Iterator[Part]:
         if isinstance(part, Block):
             reader = part.reader
             rules = reader.rules = reader.rules or rules_of(reader.information, reader.head)
-            # Which factor fits is found anew in every table.
-            own = any(len(rule.factors) > 1 for rule in rules)
+            # Which factor fits is found anew in every table; the last rule alone has several.
+            own = len(rules) > 0 and len(rules[-1].factors) > 1
             alike.setdefault((reader.columns, *rules, own and reader), []).append(part)
     if problems := [problem for blocks in alike.values() for problem in _problems(blocks)]:
         line, said = min(problems, key=lambda problem: problem[0])
         raise OutputError(said, line=line, source=source)
     for part in parts:
-        yield part.table if isinstance(part, Block) else part
+        if not isinstance(part, Block):
+            yield part
+        elif part.reader.counts:
+            yield part.table
 
 
 def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
@@ -159,8 +162,9 @@ def _numbers(columns: Columns, text: str, rows: int) -> Floats:
         cells = characters[:, :width].reshape(rows, len(units), WIDTH)
         if (cells[:, :, 0] == _BLANK).all() and (cells[:, :, -1] != _BLANK).all():
             # Blanks and points are below the digits, and count nothing.
-            digits = np.maximum(cells, _ZERO) - _ZERO
-            exact: Floats = np.einsum("rcw,cw->cr", digits.astype(float), weights) / units
+            digits = (np.maximum(characters, _ZERO) - _ZERO).astype(float)
+            cells = digits[:, :width].reshape(rows, len(units), WIDTH)
+            exact: Floats = np.matmul(cells.transpose(1, 0, 2), weights)[:, :, 0] / units
             return exact
     split: Floats = np.array(list(map(float, text.split()))).reshape(rows, len(units)).T
     return split
@@ -177,7 +181,7 @@ def _weights(columns: Columns) -> tuple[Floats, Floats]:
     whole += [False] * columns.checked
     weights = [tens if is_whole else hundredths for is_whole in whole]
     units = [1.0 if is_whole else 100.0 for is_whole in whole]
-    return np.array(weights), np.array(units)[:, None]
+    return np.array(weights)[:, :, None], np.array(units)[:, None]
 
 
 class Rule(NamedTuple):

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clustergate.benchmarks.text import NumberedText
-from clustergate.model import OutputError
 
 PROGRAMS: Mapping[str, str] = {
     "MPI-1": "IMB-MPI1",
@@ -90,12 +89,17 @@ class RunInformation:
 
     def option(self, name: str) -> str:
         """Return the argument of the last ``-name`` on the command line, empty without one."""
-        pairs = itertools.pairwise(self.command)
-        return ([value for word, value in pairs if word.lower() == f"-{name}"] or [""])[-1]
+        return self._options.get(f"-{name}", "")
+
+    @functools.cached_property
+    def _options(self) -> dict[str, str]:
+        return {word.lower(): value for word, value in itertools.pairwise(self.command)}
 
 
 class Text(NumberedText):
     """A text of the Intel MPI Benchmarks."""
+
+    program = "IMB"
 
     def refuse_figures(self, where: str) -> None:
         """Raise if the line is of IMB's tables, another title or a complaint of IMB.
@@ -111,10 +115,6 @@ class Text(NumberedText):
             raise self.error("output.stray", what=f"the head of a table {where}")
         if _ROW.match(line):
             raise self.error("output.stray", what=f"a row of figures {where}")
-
-    def damaged(self, what: str) -> OutputError:
-        """Return the error of a line that is not what IMB prints there."""
-        return self.error("output.damaged", what=what, program="IMB", printed=self.line.strip())
 
 
 def read_header(text: Text) -> RunInformation:

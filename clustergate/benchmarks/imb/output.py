@@ -139,9 +139,8 @@ def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:
             head = _read_head(text)
             plan.table(head.benchmark, head.mode, head.processes, head.groups, head.idle)
             table = TableReader(text, information, lengths, head, expect)
-            for part in table.parts():
-                if not plan.warming_up:
-                    yield part
+            table.counts = not plan.warming_up
+            yield from table.parts()
             if table.may_give_up:
                 plan.may_give_up()
         elif text.line == CLOSING_LINE and information.program != "IMB-MT":
@@ -300,9 +299,12 @@ class TableReader:
             self.due = lengths.expected(head.benchmark, text)
         if self.due and columns.grouped:
             self.due = [size for size in self.due for _ in range(head.groups)]
+        # False for a table of the warm-up: its rows are checked and left out.
+        self.counts = True
         # What must hold for the figures, once there are some to be checked.
         self.rules: list[Rule] = []
-        self.hash = hashlib.blake2b(digest_size=16)
+        if self.due is None:
+            self.hash = hashlib.blake2b(digest_size=16)
         self.most_repetitions = 0
         self._last_size = NO_SIZE
         self._text = text
@@ -322,12 +324,13 @@ class TableReader:
         That is an empty line or, with groups, which empty lines part, the next line of IMB: it is
         left to be read again.
         """
-        text, pattern, blanks = self._text, self.columns.rows, False
+        text, is_row, blanks = self._text, self.columns.is_row, False
         while True:
             line = text.number + 1
-            if rows := text.take(pattern):
-                yield self._block(rows.group(), line)
-            elif not text.next():
+            rows, count = text.take_while(is_row)
+            if rows:
+                yield self._block(rows, line, count)
+            if not text.next():
                 if not (self._gap or blanks):
                     raise text.cut_off(f"the end of the table of {self.head.benchmark}")
                 break
@@ -335,22 +338,22 @@ class TableReader:
                 # Blanks alone are of someone else: IMB ends a table by an empty line. Unless
                 # an editor or a log put blanks at the end of every line.
                 blanks = text.raw.endswith("\n")
-            elif text.line and pattern.fullmatch(f"{text.line}\n"):
-                yield self._block(f"{text.line}\n", line)
+            elif text.line and is_row(text.shape):
+                yield self._block(f"{text.line}\n", text.number, 1)
             elif self._ends_here() or (blanks and text.line.startswith(("#", "!"))):
                 yield from self._finished()
                 text.back()
                 return
             elif text.line:
                 yield None
-                if row := self._row_of_words():
+                if (row := self._row_of_words()) and self.counts:
                     yield row
         yield from self._finished()
 
-    def _block(self, rows: str, line: int) -> Block:
+    def _block(self, rows: str, line: int, count: int) -> Block:
         """Count lines that have the form of rows."""
-        block = Block(self, rows, line, self._count, rows.count("\n"))
-        self._count += block.count
+        block = Block(self, rows, line, self._count, count)
+        self._count += count
         self._gap = 0
         return block
 
@@ -407,7 +410,8 @@ class TableReader:
             firsts = sizes[-start % each :: each]
             self.hash.update(array("q", firsts))
             begun = [self._last_size] * min(-start % each, len(sizes))
-            wanted = [*begun, *(size for size in firsts for _ in range(each))][: len(sizes)]
+            follow = itertools.chain.from_iterable(zip(*[firsts] * each, strict=True))
+            wanted = [*begun, *follow][: len(sizes)]
             self._last_size = wanted[-1]
         if sizes != wanted:
             pairs = itertools.zip_longest(sizes, wanted)

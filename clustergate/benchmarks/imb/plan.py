@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.imb.command import BY_DEFAULT
 from clustergate.benchmarks.imb.header import RunInformation, Text
 from clustergate.model import OutputError, Row
 
@@ -50,10 +51,7 @@ _KINDS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
     }.items()
 }
 _PROGRAMS_WITH_MODES = ("IMB-EXT", "IMB-IO", "IMB-RMA")
-_MT_BENCHMARKS = (
-    *("pingpongmt", "pingpingmt", "sendrecvmt", "exchangemt", "unibandmt", "bibandmt"),
-    *("barriermt", "bcastmt", "reducemt", "allreducemt"),
-)
+_MT_BENCHMARKS = [name.lower() for name in BY_DEFAULT["IMB-MT"]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class ImbExpectation:
     ``arguments`` are the words behind the program's name in the calling sequence that IMB repeats;
     IMB-MT repeats none, there ``repetitions`` and ``threads`` must stand in every table. ``ranks``
     are all processes of the run, those that wait included. With ``warm_up`` the tables of the first
-    benchmark in the list are read, and their rows are left out.
+    benchmark are checked, and their rows are left out.
     """
 
     suite: str | None = None
@@ -162,8 +160,9 @@ class Plan:
         self._ran: dict[str, set[int]] = {}
         self._totals: dict[bool, int] = {}
         # Without an expectation, what the command line names was asked for. IMB's own choice,
-        # which it makes if none is named, was not.
-        named = expect.benchmarks or ",".join(information.command).split(",")
+        # which it makes if none is named, was not; behind a warm-up it is named.
+        on_command_line = () if expect.warm_up else ",".join(information.command).split(",")
+        named = expect.benchmarks or on_command_line
         self._asked = {name.lower() for name in named}
         if expect.suite not in (None, information.suite):
             facts = {"what": "suite", "actual": information.suite, "wanted": expect.suite}
@@ -301,6 +300,8 @@ class Plan:
         total = processes * groups + idle
         rate = _is("message rates", self._information.program, benchmark)
         total -= total % 2 if rate else 0
+        if self._totals.get(rate) == total and groups in (1, total // processes):
+            return total
         totals = {**self._totals, rate: total}
         whole, even = totals.get(False, total), totals.get(True, total)
         if (

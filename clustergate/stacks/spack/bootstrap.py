@@ -18,11 +18,12 @@ from typing import NamedTuple
 import yaml
 
 from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, is_full, read_json, scratch_beside
+from clustergate.files.whole import full_disk, read_json, scratch_beside
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import suite_folder
-from clustergate.wording.reasons import Given, Reason, reason
+from clustergate.store import unwritable
+from clustergate.wording.reasons import Given
 
 STAMP = ".clustergate-pin.json"
 # Spack's recipes, below a checkout of spack-packages.
@@ -105,19 +106,11 @@ def bring(
         folder = pin.folder(state)
         place = (places or {}).get(pin.name) or place_of(pin, environ)
         try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
             with locked(f"{folder}.lock", say=say):
                 if not _is_here(pin, folder):
                     _bring_one(pin, folder, place, say)
         except OSError as error:
-            raise ClustergateError(_failure(pin, folder, error)) from None
-
-
-def _failure(pin: Pin, folder: Path, error: OSError) -> Reason:
-    if is_full(error):
-        return full_disk(f"while bringing {pin} into {folder}")
-    facts = {"pin": str(pin), "folder": str(folder), "path": error.filename}
-    return reason("release.not-brought", why=error, **facts)
+            raise unwritable(folder, error) from None
 
 
 def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:

@@ -129,7 +129,6 @@ def _openblas(state: Path, say: Say) -> Path:
 def _lay_out(prefix: Path, state: Path, lay_out: Callable[[Path, Path], None]) -> Path:
     """Return the folder of links that belongs to a wheel's prefix, made if it is missing."""
     finished = state / "spack" / "externals" / f"{prefix.name}-{LAYOUT}"
-    finished.parent.mkdir(parents=True, exist_ok=True)
     with locked(f"{finished}.lock"):
         if not finished.is_dir():
             with scratch_beside(finished) as scratch:

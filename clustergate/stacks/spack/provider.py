@@ -85,7 +85,6 @@ def provide(set_up: SetUp) -> Manifest:
     request = read_spack_request(set_up.stack, set_up.state, set_up.settings)
     set_up = set_up.saying(set_up.stack)
     try:
-        request.folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(f"{request.folder}.lock", say=set_up.say):
             manifest = None if set_up.refresh else _read_finished(request)
             if manifest is None:
@@ -165,7 +164,6 @@ def lacks(set_up: SetUp) -> list[Lack]:
     It takes seconds: recipes are read, sources fetched, and nothing is concretized or compiled.
     """
     request = read_spack_request(set_up.stack, set_up.state, set_up.settings)
-    request.folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(f"{request.folder}.lock", say=set_up.say):
         if _read_finished(request):
             return []

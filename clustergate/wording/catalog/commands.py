@@ -78,16 +78,23 @@ WORDS = {
         "figures will be of those alone",
         "start it where all of the node may be used, or restrict every run in the same way",
     ),
-    "doctor.no-sbatch": (
-        "there is no sbatch on PATH to submit jobs to the partition {partition}",
-        "run this on a login node of the Slurm system",
+    "doctor.no-partition": (
+        "Slurm has no partition {name!r}, which `access` of the partition {partition} names",
+        "known: {known:list}{meant}",
+    ),
+    "doctor.other-nodes": (
+        "the site config says {stated}, and Slurm has {has}",
+        "jobs on more nodes or cores than there are never start, and nodes that it does not count "
+        "are not measured",
+        "correct whichever is wrong: `sinfo --exact --format='%P %D %X %Y'` tells nodes, sockets, "
+        "and cores of a socket",
     ),
     "doctor.no-golden": (
         "no golden build of {stacks:list}",
         "slower software cannot be told from slower hardware",
         "`clustergate golden pin STACK` keeps one, once it is accepted",
     ),
-    "dry-run.failed": "ReFrame's dry run failed with exit status {status}",
+    "dry-run.failed": ("ReFrame's dry run failed with exit status {status}", "{why}", ""),
     "dry-run.differs": ("the dry run differs from the site config", "{faults}", ""),
     "hostfile.unknown": (
         "no file and no system with a hostfile in {folder} is named {name}",

@@ -92,7 +92,7 @@ WORDS = {
     "software.now-and-then": (
         "{name}: {slow_b} of {rounds} launches took more than 3.5 x as long as usual, and {slow_a} "
         "of the golden build's",
-        "today's build is slow, always or now and then",
+        "today's build is slow, always or intermittently",
         "go back to the golden build; the samples of the gate's run name the launches",
     ),
     "software.untold": (
@@ -110,9 +110,9 @@ WORDS = {
     ),
     "software.as-golden": (
         "nothing was found slower than with the golden build in {rounds} rounds of both in turn "
-        "({node_seconds:.0f} node-seconds): ruled out are slowdowns by {whole_ruled_out:"
-        "whole_percent} of each of {wholes:benchmark|benchmarks}, and by {size_ruled_out:"
-        "whole_percent} of each of {sizes:single size|single sizes}{absent}"
+        "({node_seconds:.0f} node-seconds): ruled out are slowdowns by {ruled_out:whole_percent} "
+        "of each of {wholes:benchmark|benchmarks}, and of each of "
+        "{sizes:single size|single sizes}{absent}"
     ),
     "contest.jobs-missing": (
         "{absent} of {jobs:job|jobs} did not run",

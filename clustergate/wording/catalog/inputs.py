@@ -8,6 +8,12 @@ WORDS = {
         "it was interrupted, or it failed",
         "run `clustergate {command}`; its files are in {folder}",
     ),
+    "run.not-begun": (
+        "the run {run} has no {lacks}",
+        "none of its stacks could be set up, or it was interrupted before they were",
+        "mend what `clustergate doctor` tells, then run `clustergate {command}`; its files are in "
+        "{folder}",
+    ),
     "run.goes-on": (
         "the run {run} has no {lacks} yet",
         "it is still running",
@@ -80,7 +86,11 @@ WORDS = {
         "write a day such as 2026-11-03, 2026-11-03T14:00, the name of a run, or 12h or 7d ago",
     ),
     "file.unreadable": ("{path} cannot be read", "{why}", ""),
-    "file.unwritable": ("{path} cannot be written", "{why}", ""),
+    "file.unwritable": (
+        "{path} cannot be written",
+        "{why}",
+        "write elsewhere, or have it opened to you",
+    ),
     "file.not-created": ("{path} cannot be created", "{why}", _HOME),
     "file.no-locks": (
         "{path} cannot be locked",

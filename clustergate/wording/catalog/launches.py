@@ -34,13 +34,13 @@ WORDS = {
         *("the hypervisor moved the cores, or the job was given others", ""),
     ),
     "launches.too-few-undisturbed": (
-        "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
-        "that {left:is|are} left where {needed:is|are} needed",
+        "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
+        "{worst}), so that {left:is|are} left where {needed:is|are} needed",
         "take more launches (-- -S {setting}), " + _QUIETER,
     ),
     "launches.too-few-undisturbed-in-cases": (
-        "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed ({worst}), so "
-        "that too few are left",
+        "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
+        "{worst}), so that too few are left",
         "take more launches (-- {settings}), " + _QUIETER,
     ),
 }

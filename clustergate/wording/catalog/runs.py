@@ -6,12 +6,17 @@ WORDS = {
     "run.none-selected": (
         "no stored run has a figure of this selection",
         "the runs are in {folder}",
+        "`clustergate list checks` and `list stacks` tell the names, --figure takes patterns",
     ),
     "run.unknown": ("no run {run} in {folder}", "`clustergate list runs` tells which there are"),
     "run.options-lost": (
         "the run {run} cannot be resumed",
         "its options were not recorded",
         _NEW_RUN,
+    ),
+    "run.gate": (
+        "{run} is a run of `clustergate gate`, which is not resumed",
+        "run `clustergate gate`, which measures anew",
     ),
     "run.options-damaged": ("{path} is damaged ({why})", _NEW_RUN),
     "run.complete": (
@@ -34,12 +39,20 @@ WORDS = {
         "{why}",
         "name another folder in CLUSTERGATE_HOME and run again; earlier results are intact",
     ),
+    "run.jobs-left": (
+        "ReFrame did not cancel its jobs within {seconds:.0f} s",
+        "see which of them still run (squeue, qstat, bjobs), and cancel these",
+    ),
     "run.not-copied": ("the run cannot be copied to {folder}", "{why}", "it is in {kept}"),
     "run.other-version": "{path}: another version of clustergate wrote it",
     "run.damaged-case": ("{path} is damaged ({why})", "remove it and run again"),
     "check.not-loaded": (
         "this check does not load ({error}: {why})",
-        "fix or remove it: a run without it is not the run requested",
+        "fix or remove it, or the value behind -S: a run without it is not the run requested",
+    ),
+    "check.no-setting": (
+        "no check has a setting {names:list}",
+        "correct the name behind -S; docs/variables.md has them all",
     ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),
     "nodes.silent": (

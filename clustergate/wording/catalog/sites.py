@@ -22,7 +22,13 @@ WORDS = {
     "site.mistyped-argument": ("{error}: {why}", "did you mean {meant!r}?"),
     "site.unassigned": "no site_configuration is assigned",
     "site.not-completed": (
-        "its site_configuration is not what clustergate.sites.configuration returns ({why})"
+        "its site_configuration is not what clustergate.sites.configuration returns",
+        "let it say `site_configuration = configuration(systems=[…], stacks=[…])`, or let "
+        "`clustergate site scan NAME` write one",
+    ),
+    "site.no-stack": (
+        "it names no MPI stack, so that there is nothing to measure",
+        'add stacks=[stack("mpich")] to its configuration()',
     ),
     "site.hostnames": (
         "hostnames must be a literal list of patterns",
@@ -79,15 +85,20 @@ WORDS = {
     ),
     "site.undefined-stack": (
         "the partition {partition} names the stack {name!r}, which the site config does not have",
-        "known: {known:list}",
+        "known: {known:list}{meant}",
     ),
-    "site.mistyped-stack": (
-        "the partition {partition} names the stack {name!r}, which the site config does not have",
-        "did you mean {meant!r}?",
+    "site.unknown-backend": (
+        "the partition {partition} has the {key} {name!r}, which neither ReFrame nor the suite has",
+        "known: {known:list}{meant}",
     ),
     "site.unknown-stack": (
         "the site config names no stack {name!r}",
         "known: {known:list}{meant}",
+    ),
+    "slurm.no-answer": (
+        "Slurm could not be asked for its nodes: {why}",
+        "run this on a login node of the Slurm system; there `scontrol ping` tells whether its "
+        "controller answers",
     ),
     "slurm.node": "scontrol show node: {name!r} is not usable ({why})",
     "slurm.no-node": "scontrol show node printed no node",

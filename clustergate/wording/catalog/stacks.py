@@ -23,7 +23,12 @@ WORDS = {
         "{why} ({path})",
         "free some space or name another folder in CLUSTERGATE_HOME, and run the command again",
     ),
-    "stack.some-failed": "{failures}",
+    # Each was told in full when it failed.
+    "stack.some-failed": (
+        "{stacks:list} could not be set up",
+        "the lines above say why",
+        "mend it, and run the command again",
+    ),
     "stack.lacks": "{lacks}",
     "program.on-request": (
         "it is compiled on request",
@@ -74,7 +79,12 @@ WORDS = {
     "modules.not-loaded": (
         "`{loading}` failed",
         "{why}",
-        "name what `clustergate site scan` finds, with all that must be loaded before it",
+        "run `{search}`, which tells what there is and what must be loaded before it, and correct "
+        "`load` of the stack in the site config",
+    ),
+    "modules.late": (
+        "`{loading}` did not end within {limit_s:g} s",
+        "try it in a shell; its file system may be slow, or its cache of modules old",
     ),
     "modules.no-wrapper": (
         "`{loading}` puts no mpicc on PATH",
@@ -209,10 +219,6 @@ WORDS = {
     "spack.unknown-choice": (
         "the stack {stack}: unknown {kind} {name!r}",
         "{folder} holds {known:list}",
-    ),
-    "release.not-brought": (
-        "{pin} cannot be put into {folder} ({why}: {path})",
-        "set CLUSTERGATE_HOME to a folder you may write to, and run the command again",
     ),
     "release.other-commit": (
         "the tag {tag} of {place} is commit {actual}… where {pinned}… is pinned, so it is refused",

@@ -68,7 +68,7 @@ WORDS = {
     "figure.regression": (_AGAINST + ", beyond the tolerated {bound:number}", "", _FIND),
     "figure.improvement": (_AGAINST, "", "if it stays, take a new baseline"),
     "figure.inconclusive": (
-        _AGAINST + ", with {bound:number} inside its interval",
+        _AGAINST + ", with {bound:number} inside its {confidence:percent} interval",
         "take more launches",
     ),
     "figure.unclear": (
@@ -122,6 +122,11 @@ WORDS = {
         "something slows launches intermittently, so the best is not representative",
         "find in the raw samples which are slow and what sets them apart: the cores and memory "
         "they were bound to, nodes, links, clocks",
+    ),
+    "launches.all-slow": (
+        "all {launches:launch|launches} are {times:.1f} x worse than the reference",
+        "",
+        _FIND,
     ),
     "launches.unexcused": (
         "{cause}, which explains at most {explained:.1f} x; this is {times:.1f} x",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clustergate.benchmarks.build import Build, own_programs
 from clustergate.benchmarks.descriptor import (
+    AbCheck,
     Benchmark,
     Budget,
     Check,
@@ -49,6 +50,7 @@ BENCHMARK = Benchmark(
     },
     metrics={"round_us": Metric("round_us", "us", Better.LOWER)},
     headlines=(Headline("token ring", "us", "TokenRingCheck", "TokenRing", "round_us"),),
+    ab=AbCheck("AbTokenRingCheck", sweep=Sweep.LAYOUTS),
     build=Build(programs=("token_ring",), recipes=(own_programs(HERE, ("token_ring",)),)),
     tests=str(HERE / "check.py"),
 )

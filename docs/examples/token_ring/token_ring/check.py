@@ -1,10 +1,11 @@
-"""The ReFrame test of the token ring."""
+"""The ReFrame tests of the token ring."""
 
 from collections.abc import Sequence
 
 import reframe as rfm
 
 from reframe_checks.base import MpiBenchmark
+from reframe_checks.contenders import TwoContenders
 from reframe_checks.sweeps import OverLayouts
 from token_ring import BENCHMARK
 from token_ring.output import RingExpectation
@@ -24,3 +25,10 @@ class TokenRingCheck(OverLayouts, MpiBenchmark):
     def expectation(self) -> RingExpectation:
         """Return what the program must repeat."""
         return RingExpectation(self.ranks, self.effort.rounds)
+
+
+@rfm.simple_test
+class AbTokenRingCheck(TwoContenders, TokenRingCheck):
+    """The token ring of A against that of B, as ``clustergate ab`` and the gate launch them."""
+
+    tags = {"ab"}

@@ -1,0 +1,78 @@
+"""What was submitted is cancelled, whoever ends the run: a real ReFrame, and a PBS of scripts."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# A job that runs until it is deleted, which takes a second.
+PBS = {
+    "qsub": "echo 7.head",
+    "qstat": 'echo asked >> asked; [ ! -e deleted ] || exit 153; echo "Job Id: 7.head"\n'
+    'echo "    job_state = R"',
+    "qdel": "sleep 1; touch deleted",
+}
+SITE = """\
+partition = {"name": "p", "scheduler": "pbs", "launcher": "local", "environs": ["e"]}
+site_configuration = {
+    "systems": [{"name": "s", "hostnames": [".*"], "partitions": [partition]}],
+    "environments": [{"name": "e"}],
+}
+"""
+CHECK = """\
+import reframe as rfm
+from reframe.utility.sanity import assert_true
+
+@rfm.simple_test
+class Waiting(rfm.RunOnlyRegressionTest):
+    valid_systems, valid_prog_environs = ["*"], ["*"]
+    executable, num_tasks = "true", 1
+
+    @sanity_function
+    def ended(self):
+        return assert_true(True)
+"""
+DRIVER = """\
+import os, sys
+from pathlib import Path
+from clustergate.session import execute
+from clustergate.session.reframe import Call
+
+# However busy the machine is, ReFrame gets to cancel.
+execute.GRACE_S = 300
+
+words = [str(Path(sys.executable).with_name("reframe")), "-C", "site.py", "-c", "check.py"]
+words += ["--prefix=state", "--exec-policy=serial", "--run"]
+environment = {**os.environ, "CLUSTERGATE_RUN_ID": "x"}
+execute.execute(Call("x", words, environment, Path("reframe.json")), print)
+"""
+
+
+def test_an_interrupt_at_the_terminal_cancels_the_job(tmp_path: Path) -> None:
+    """It comes to all that the terminal runs; what was about to cancel used to be ended itself."""
+    for name, script in PBS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "site.py").write_text(SITE)
+    (tmp_path / "check.py").write_text(CHECK)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    running = subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        env={**os.environ, "PATH": path, "CLUSTERGATE_HOME": str(tmp_path / "home")},
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    asked, end = tmp_path / "asked", time.monotonic() + 300
+    # ReFrame deletes no job of PBS that is younger than three seconds: its fourth question is.
+    while not (asked.exists() and len(asked.read_text().splitlines()) > 3):
+        assert running.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)
+    running.wait(timeout=120)
+    assert (tmp_path / "deleted").exists()
