@@ -32,7 +32,7 @@ from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed
 from clustergate.machine.environment import read_removed
-from clustergate.model import CaseRecord, Conditions, Launch, Row, Sample, rows_of
+from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample, rows_of
 from clustergate.paths import state_dir
 from clustergate.references import lookup
 from clustergate.session import resuming
@@ -47,6 +47,9 @@ from clustergate.wording.notation import printable
 from clustergate.wording.reasons import Reason, reason, sentence_of
 from reframe_checks.build import StackBuild
 from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
+
+# Of ReFrame's own: they change what is launched, and the conditions of a case do not tell them.
+_BY_THE_SITE = ("env_vars", "modules", "prerun_cmds", "local")
 
 
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
@@ -90,6 +93,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Let ReFrame's listings say what the descriptor does."""
         if own := every_check().get(type(self).__name__):
             self.descr, self.tags = own.description, set(own.tags)
+
+    @run_after("init")
+    def refuse_another_job(self) -> None:
+        """Refuse by ``-S`` what would be judged, and kept, as if nobody had set it."""
+        if changed := [name for name in _BY_THE_SITE if getattr(self, name) != self.defaults[name]]:
+            raise ClustergateError("check.by-the-site", names=changed)
 
     @run_after("setup")
     def leave_out_what_ran(self) -> None:
@@ -271,7 +280,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Note the settings as they are without ``-S``, which replaces them."""
         super().__init_subclass__(**kwargs)
         declared = {n: one.default_value for n, one in vars(cls)["_rfm_local_var_space"].items()}
-        for name in cls.settings_that_matter:
+        for name in (*_BY_THE_SITE, *cls.settings_that_matter):
             inherited = [getattr(base, name) for base in cls.__bases__ if hasattr(base, name)]
             own = [known[name] for known in (vars(cls), declared) if name in known]
             cls.defaults = {**cls.defaults, name: next(iter([*own, *inherited]), None)}

@@ -107,6 +107,18 @@ def test_a_setting_that_some_tests_do_not_have_is_no_error_and_one_that_none_has
         assert "no check has a setting launchs; correct the name behind -S" in ended.stdout
 
 
+@pytest.mark.parametrize("setting", ["env_vars=UCX_TLS:tcp", "HplCheck.local=1"])
+def test_a_setting_of_the_job_is_left_to_the_site(folder, setting):
+    """Nothing in the record of a case would tell it, and references would apply to it."""
+    name = setting.partition("=")[0].rpartition(".")[2]
+    checks = folder.parent / "of_the_suite"
+    checks.symlink_to(checkout() / "reframe_checks")
+    ended = listed(checks, "-n", "HplCheck", "-S", setting)
+    assert ended.returncode == 1, ended.stdout
+    assert f"error: {name} behind -S would measure something else" in ended.stdout
+    assert "does not load" not in ended.stdout
+
+
 def test_a_site_config_loads_neither_a_check_nor_reframe(tmp_path):
     script = (
         "import sys\nfrom pathlib import Path\nfrom clustergate.sites.configs import load\n"

@@ -94,6 +94,9 @@ def _sentence(error: BaseException | None, message: str) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if not frame.filename.startswith(_OF_OTHERS)]
         at = (own or frames)[-1]
+        if at.filename == __file__:
+            # What was refused here, as ReFrame meets it again with the file of the test.
+            return str(error)
         file, line = at.filename, at.lineno
         if isinstance(error, SyntaxError) and error.filename:
             file, line = error.filename, error.lineno

@@ -54,6 +54,10 @@ WORDS = {
         "no check has a setting {names:list}",
         "correct the name behind -S; docs/variables.md has them all",
     ),
+    "check.by-the-site": (
+        "{names:list} behind -S would measure something else under the same name",
+        "let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
+    ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),
     "nodes.silent": (
         "{count} of {nodes} nodes did not report their state: changes there go unnoticed",
