@@ -66,6 +66,16 @@ def test_the_whole_interval_must_lie_beyond_a_bound(low, high, verdict):
     assert judge(estimate, Better.HIGHER, "MB/s", reference(100.0)).verdict is verdict
 
 
+@pytest.mark.parametrize("value", [0.0, -0.02])
+@pytest.mark.parametrize("runs", [None, 4])
+def test_what_took_no_time_is_no_improvement(value, runs):
+    """A kernel that returned at once, where no limit says how fast it can be."""
+    expected = known_reference(runs=runs) if runs else reference(100.0)
+    judgement = judge(measured(value), Better.LOWER, expected.unit, expected, launches=[value] * 5)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "did the benchmark do its work" in judgement.sentence
+
+
 def test_without_a_reference_there_is_no_pass():
     assert judge(measured(5.0), Better.HIGHER, "MB/s").verdict is Verdict.NO_REFERENCE
 

@@ -113,6 +113,9 @@ def judge(
     if is_far_off(reference, better, value):
         times = math.exp(abs(math.log(value / reference.value)))
         return _judged(Verdict.INVALID, reason("reference.far-off", **facts, times=times))
+    if better is Better.LOWER and value <= 0 < reference.value:
+        # No limit of physics bounds all that is timed, nor what a site's own benchmark tells.
+        return _judged(Verdict.INCONCLUSIVE, reason("figure.nothing", **facts))
     slow = slow_share(launches, better, reference, excuse)
     if slow is not None and slow.verdict is Verdict.REGRESSION:
         return slow
