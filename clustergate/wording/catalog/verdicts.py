@@ -8,7 +8,7 @@ _GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
 WORDS = {
     "figure.no-number": ("the value is {value}", "look at the output"),
     "figure.nothing": (
-        "{value:number} {unit} compares with no reference, here {reference:number} {unit} ({origin})",
+        "{value:number} {unit} has no ratio to the reference {reference:number} {unit} ({origin})",
         "look at the output: did the benchmark do its work, and does its clock resolve it?",
     ),
     "figure.unmeasured": "the benchmark printed {word!r} instead of a result",
