@@ -331,7 +331,7 @@ def test_where_limits_are_wide_it_is_said():
     (told,) = wide_limits([record(), record(peaks=noisy_peaks())])
     assert told.startswith("in 1 of 2 cases no peak of the node was measured")
     (told,) = wide_limits([record(peaks=noisy_peaks(virtual=1))])
-    assert "does not tell its highest clock" in told
+    assert "shows neither its highest clock" in told
 
 
 def test_rates_that_no_peak_of_the_node_limits_are_told_in_one_line():
@@ -342,7 +342,7 @@ def test_rates_that_no_peak_of_the_node_limits_are_told_in_one_line():
     ran = [outcome(), outcome(name="s", check="StreamCheck")]
     cases = assemble({}, ran, [record(peaks=peaks), stream])
     (told,) = loosely_limited(cases)
-    assert told.startswith("no peak of the node limits 1 rate (StreamCheck: STREAM), only what ")
+    assert told.startswith("no peak of the node bounds 1 rate (StreamCheck: STREAM), only what ")
     assert loosely_limited(cases[:1]) == []
 
 

@@ -89,8 +89,8 @@ def commands(page: Path) -> Iterator[Typed]:
             names = [word.removeprefix(".venv/bin/") for word in words]
             # Some are begun by another program: `bash`, `ci/virtual-cluster run head`.
             begin = [k for k, name in enumerate(names) if name in PROGRAMS]
-            # In braces are facts, of the page of reasons.
-            if begin and "{" not in line:
+            # In angle brackets are facts, of the page of reasons.
+            if begin and not re.search(r"<\w+>", line):
                 told = [CHOICES.get(word, word) for word in names[begin[0] :]]
                 # What follows in a line of the shell is another command.
                 command = " ".join(told).partition("; ")[0]

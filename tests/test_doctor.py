@@ -116,7 +116,7 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
     )
     planned = plan_of(mode_named("smoke"), TWO, {}, AT_1430, ["openmpi"], referenced=False)
     assert planned == (
-        "done by 14:33 (at most 3 minutes on two cores, once built), later by the set-up of "
+        "done by 14:33 (at most 3 minutes on two idle cores, once built), later by the set-up of "
         "openmpi: HplCheck with mpich, openmpi, mode smoke; no references yet: judged against "
         "physical limits only"
     )

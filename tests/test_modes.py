@@ -170,7 +170,7 @@ def test_the_readme_has_this_table():
     match = re.search(r"<!-- modes -->\n(.*?)<!-- /modes -->", readme, re.DOTALL)
     assert match is not None
     rows = [
-        f"| `{m.name}` | {m.purpose} | {m.duration} | {m.nodes} | {m.leaves_out} |"
+        f"| `{m.name}` | {m.purpose} | {m.duration} | {m.nodes} | {m.saves_time_by} |"
         for m in MODES.values()
     ]
     assert match.group(1).splitlines()[2:] == rows
@@ -278,7 +278,7 @@ def test_the_method_follows_from_the_revision_and_from_what_the_mode_asks():
     imb = every_benchmark()["imb"]
     asked = imb.efforts["smoke"]
     method = imb.method(asked)
-    assert method == imb.method(replace(asked, leaves_out="said otherwise"))
+    assert method == imb.method(replace(asked, saves_time_by="said otherwise"))
     others = [
         imb.method(imb.efforts["maintenance"]),
         imb.method(replace(asked, budget=Budget(at_least=4))),

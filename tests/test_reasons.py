@@ -34,7 +34,7 @@ from clustergate.report.verdicts import as_json
 from clustergate.verdicts.judging import judge
 from clustergate.wording.catalog import CATALOG, TOPICS
 from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
-from tools.reasons import GENERAL, page
+from tools.reasons import GENERAL, page, readable
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("clustergate", "evaluations", "reframe_checks", "tools")
@@ -174,6 +174,20 @@ def test_a_command_that_prints_json_tells_an_error_so(
 def test_the_page_of_reasons_is_that_of_the_catalog() -> None:
     """`python -m tools.reasons > docs/reasons.md` makes it."""
     assert (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        ("{nodes:node|nodes} {nodes:~is|are} left", r"\<nodes> nodes are left"),
+        ("{unit!r} of {ratio:compared}, {lost_cores:.2f}{cores:of}",
+         r"'\<unit>' of \<ratio> % above or below, \<lost_cores> of \<cores>"),
+        ("run `check {name}` on {host}", r"run `check <name>` on \<host>"),
+        ('{{"{key}": …}}', r'{"\<key>": …}'),
+    ],
+)  # fmt: skip
+def test_the_page_of_reasons_names_facts_instead_of_their_format(template: str, shown: str) -> None:
+    assert readable(template) == shown
 
 
 def test_each_reason_on_its_page_has_a_cause_and_a_remedy() -> None:

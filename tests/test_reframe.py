@@ -43,6 +43,7 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
         "[       OK ] (1/3) StackBuild ~local:node+mpich /a0c50852 @local:node+mpich",
         "[ RUN      ] HplCheck /be2cd3ab @local:node+mpich",
         "[     FAIL ] (2/3) HplCheck /be2cd3ab @local:node+mpich",
+        f"[ RUN      ] {IMB} /c9bf2ca1 @local:node+openmpi",
         SKIPPED.replace(" 9/12", "3/3"),
     ]
     words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
@@ -52,6 +53,7 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
         "running HplCheck with mpich: 0 done, 1 queued",
         "  FAILED after",
+        "running ImbMpi1Check (2 processes, packed) with openmpi: 1 done, 0 queued",
         "  not available here, or skipped after",
     ]
     assert call.log.read_text().splitlines() == printed

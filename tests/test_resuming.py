@@ -175,7 +175,7 @@ def test_what_is_kept_is_not_told_as_skipped(tmp_path: Path) -> None:
     assert [sentence.partition(" after ")[0] for sentence in told] == [
         "running HpccCheck with mpich: 0 done, 1 queued",
         "  FAILED",
-        "running ImbMpi1Check %count=2 %placement=packed with mpich: 1 done, 0 queued",
+        "running ImbMpi1Check (count=2, packed) with mpich: 1 done, 0 queued",
     ]
 
 

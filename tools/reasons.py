@@ -4,22 +4,71 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
+from string import Formatter
 
 from clustergate.wording.catalog import CATALOG, TOPICS
+from clustergate.wording.reasons import reason
 
 _HEAD = """# Reasons: codes, causes, remedies
 
-Every verdict, every complaint of the proof, every disturbance and every error has a code that
-stays as it is. It stands beside its facts and its sentence in `verdicts.json` and `cases/*.json` in
-the folder of a run, and at the end of a failure's text in `junit.xml`. What is in braces are facts.
-An empty code is that of a sentence without one, as in runs of before there were codes.
+Every verdict, complaint, disturbance and error has a code, which never changes its meaning. The
+terminal prints the sentence alone; the code stands beside it and its facts in what `--json`
+prints, in `verdicts.json` and `cases/*.json` of a run, and at the end of a failure in
+`junit.xml`. To look a sentence up, search this page for a few of its words.
 
-A remedy in *italics* is this page's own: the message leaves it out, since it names the file, line
-or option to correct, or stands beside another reason that has the remedy. So is the cause where the
-sentence tells it.
+A name in angle brackets stands for a fact of that name. So `figure.regression`,
+
+> {template}
+
+becomes
+
+> {sentence}
+
+Where a cause or a remedy is in *italics*, the message leaves it out: its sentence tells it
+already, or names the file, line or option to correct, or stands beside another reason that has
+the remedy. A sentence without a code is of a run that was stored before there were codes.
 
 This page is made by `python -m tools.reasons > docs/reasons.md`.
 """
+_EXAMPLE = reason(
+    "figure.regression",
+    value=0.83,
+    unit="us",
+    ratio=2.441,
+    reference=0.34,
+    origin="measured on 5 days",
+    bound=0.68,
+)
+# How facts of a form are shown that is more than their name; of others it is `<name>`.
+_SHOWN = {
+    "percent": "<{}> %",
+    "whole_percent": "<{}> %",
+    "change": "<{}> %",
+    "compared": "<{}> % above or below",
+    "cost": "<{}> % slower or faster",
+    "ranks": "ranks <{}>",
+    "launches": "launches <{}>",
+    "cores": "cores <{}>",
+    "of": " of <{}>",
+}
+
+
+def readable(template: str) -> str:
+    """Return words with ``<name>`` for each fact, in Markdown."""
+    shown = ""
+    for text, name, form, quoted in Formatter().parse(template):
+        shown += text
+        if name is None:
+            continue
+        _, counted, several = (form or "").partition("|")
+        if counted:
+            shown += several if str(form).startswith("~") else f"<{name}> {several}"
+        else:
+            one = _SHOWN.get(form or "", "<{}>").format(name)
+            shown += f"'{one}'" if quoted else one
+    # Outside of code spans a bracket would begin an HTML tag.
+    parts = shown.split("`")
+    return "`".join(p if k % 2 else p.replace("<", r"\<") for k, p in enumerate(parts))
 
 
 _STATED = "nothing: a statement, not a fault"
@@ -177,7 +226,8 @@ def _in_general(code: str) -> str:
 
 def page() -> str:
     """Return the page."""
-    lines = [_HEAD]
+    template = readable(": ".join(filter(None, CATALOG[_EXAMPLE.code][:2])))
+    lines = [_HEAD.format(template=template, sentence=_EXAMPLE.without_remedy)]
     for title, codes in TOPICS.items():
         lines += [
             f"## {title}\n",
@@ -185,7 +235,7 @@ def page() -> str:
             "|---|---|---|---|",
         ]
         for code in sorted(codes):
-            says, cause, remedy = CATALOG[code]
+            says, cause, remedy = map(readable, CATALOG[code])
             cells = (f"`{code}`", says, cause or "*as it says*", remedy or _in_general(code))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")

@@ -70,13 +70,13 @@ ONE_LAUNCH = Budget()
 class Effort:
     """What a mode spends on a benchmark, whose folder may add fields of its own.
 
-    What it solves fills at most ``memory_fraction`` of the memory, in bytes. ``leaves_out`` says
+    What it solves fills at most ``memory_fraction`` of the memory, in bytes. ``saves_time_by`` says
     what more effort would measure.
     """
 
     budget: Budget = ONE_LAUNCH
     memory_fraction: float = 1.0
-    leaves_out: str = ""
+    saves_time_by: str = ""
 
 
 class Sweep(enum.Enum):
@@ -236,7 +236,7 @@ class Benchmark:
         asked = [
             (f.name, value)
             for f in fields(effort)
-            if (value := getattr(effort, f.name)) != f.default and f.name != "leaves_out"
+            if (value := getattr(effort, f.name)) != f.default and f.name != "saves_time_by"
         ]
         return hashlib.sha256(repr((self.revision, sorted(asked))).encode()).hexdigest()[:12]
 

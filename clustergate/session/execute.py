@@ -147,8 +147,19 @@ def _sentences(
             continue
         start = time.monotonic()
         queued = f": {done} done, {left - 1} queued" if left else ""
-        running = f"running {step.name} with {step.stack}{queued}"
+        running = f"running {_readable(step.name)} with {step.stack}{queued}"
         if seconds := waiting.get(pair):
             all_s = sum(map(sum, waiting.values()))
             running = Foreseen(running, datetime.datetime.now(), seconds[-1], all_s)
         yield running
+
+
+def _readable(name: str) -> str:
+    """Return ``C (2 processes, packed)`` of ReFrame's ``C %process_count=2 %node_usage=packed``."""
+    check, *parameters = name.split(" %")
+    said = []
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        plain = f"{key}={value}" if value.isdigit() else value
+        said.append(f"{value} processes" if key == "process_count" else plain)
+    return f"{check} ({', '.join(said)})" if said else check

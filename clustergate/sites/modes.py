@@ -1,4 +1,4 @@
-"""The operator's interface: what each mode runs, how long it may take and what it leaves out.
+"""The operator's interface: what each mode runs, how long it may take and how it saves time.
 
 A mode is a ReFrame mode of the same name; what it spends on a benchmark says that one's folder.
 """
@@ -59,13 +59,16 @@ class Mode:
         return self.only or tuple(for_operators)
 
     @property
-    def leaves_out(self) -> str:
-        """What it does not measure of its benchmarks, by their order."""
+    def saves_time_by(self) -> str:
+        """What it makes smaller of its benchmarks, or leaves out, by their order."""
         own = (
             b for b in every_benchmark().values() if any(c.name in self.checks for c in b.checks)
         )
         efforts = (effort_of(self, benchmark) for benchmark in own)
-        return ", ".join(effort.leaves_out for effort in efforts if effort.leaves_out) or "nothing"
+        return (
+            ", ".join(effort.saves_time_by for effort in efforts if effort.saves_time_by)
+            or "nothing"
+        )
 
     def is_on_one_node(self, check: str) -> bool:
         """Tell whether a check runs on one node of each partition."""
@@ -80,7 +83,7 @@ MODES: Mapping[str, Mode] = {
         Mode(
             name="smoke",
             purpose="does everything run and look sane? (`make check`)",
-            duration="at most 3 minutes on two cores, once built",
+            duration="at most 3 minutes on two idle cores, once built",
             nodes="one of each partition",
             time_limit="10m",
             minutes=3,
@@ -89,7 +92,7 @@ MODES: Mapping[str, Mode] = {
         Mode(
             name="maintenance",
             purpose="may the machine go back to its users?",
-            duration="at most 30 minutes on two cores",
+            duration="at most 30 minutes on two idle cores",
             nodes="all of each partition",
             time_limit="30m",
             like="smoke",

@@ -536,7 +536,7 @@ def wide_limits(records: Sequence[CaseRecord]) -> list[str]:
         )
     if any(peak.virtual for of_partition in peaks for peak in of_partition):
         lines.append(
-            "a virtual machine does not tell its highest clock, nor what its neighbours take, so "
+            "a virtual machine shows neither its highest clock nor what others on its host use, so "
             "a figure is impossible here beyond 1.25 times the FMA peak, or twice the triad's"
         )
     return lines
@@ -553,8 +553,8 @@ def loosely_limited(cases: Sequence[Case]) -> list[str]:
         return []
     which = "; ".join(f"{check}: {listed(sorted(set(of)), 3)}" for check, of in names.items())
     return [
-        f"no peak of the node limits {counted(sum(map(len, names.values())), 'rate')} ({which}), "
-        "only what no processor does: their data may stay in its caches, or nothing else is known"
+        f"no peak of the node bounds {counted(sum(map(len, names.values())), 'rate')} ({which}), "
+        "only what no processor reaches: their data may stay in the caches, or no peak applies"
     ]
 
 

@@ -79,7 +79,7 @@ BENCHMARK = Benchmark(
             repetitions=100,
             volume_mb=8,
             seconds=5.0,
-            leaves_out="few message sizes, short samples",
+            saves_time_by="few message sizes, short samples",
         ),
         "maintenance": ImbEffort(
             budget=Budget(at_least=10, at_most=20, seconds=180.0, precision=0.02),
