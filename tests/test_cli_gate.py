@@ -15,7 +15,7 @@ from clustergate import cli, store
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
-from clustergate.gate.before import last_run, last_screening
+from clustergate.gate.before import earlier_screenings, last_run
 from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
 from clustergate.history.stored_runs import seconds_last_time, seconds_taken
@@ -138,20 +138,21 @@ def test_what_a_check_took_is_its_launches_with_their_start_and_the_peaks_beside
     assert seconds_taken([record(), measuring]) == {("HplCheck", "mpich"): 2 * 125.0 + 7.5}
 
 
-def test_the_last_screening_is_the_newest_finished_one_of_this_system() -> None:
+def test_earlier_screenings_are_the_finished_ones_of_this_system_newest_first() -> None:
     by = "node with intel-mpi"
-    assert last_screening("local", by, "node", "x") is None
+    assert not list(earlier_screenings("local", by, "node", "x"))
     keep_screening("20261101T000000Z-1")
     keep_screening("20261102T000000Z-1", system="other")
     keep_screening("20261103T000000Z-1", ended=False)
     keep_screening("20261104T000000Z-1")
     keep_screening("20261105T000000Z-1", by="node with mpich")
-    found = last_screening("local", by, "node", without="20261104T000000Z-1")
-    assert found is not None
-    assert found[0].parent.name == "20261101T000000Z-1"
-    assert last_screening("local", by, "core", "x") is None
+    both = [when.day for when, _ in earlier_screenings("local", by, "node", "x")]
+    assert both == [4, 1]
+    ((when, _),) = earlier_screenings("local", by, "node", without="20261104T000000Z-1")
+    assert when.day == 1
+    assert not list(earlier_screenings("local", by, "core", "x"))
     (store.run_folder("20261101T000000Z-1") / "screening" / "plan.json").write_text("{")
-    assert last_screening("local", by, "node", without="20261104T000000Z-1") is None
+    assert not list(earlier_screenings("local", by, "node", without="20261104T000000Z-1"))
 
 
 def screened(*args: object) -> tuple[Log, Screening]:
@@ -441,7 +442,7 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
 
     monkeypatch.setattr(evidence, "screen", screening)
     contract = contract_of(configured, ["openmpi"], "30m", {})
-    told, _ = evidence.screen_partitions(Path("s.py"), "r", configured, contract, None, print)
+    told, _, _ = evidence.screen_partitions(Path("s.py"), "r", configured, contract, None, print)
     assert asked == [("r", "a", 405.0, "openmpi"), ("r/b", "b", 405.0, "openmpi")]
     assert [one.part for one in told] == ["screening of s:a", "screening of s:b"]
 

@@ -196,9 +196,9 @@ def test_nothing_compared_is_no_pass() -> None:
 
 
 def test_equal_builds_open_and_say_what_changed_beside_them() -> None:
-    found = same_build("mpich", "abc", ["/lib/libc.so.6"])
+    found = same_build("mpich", "abc", ["/lib/libc.so.6"], "2026-11-04")
     assert decide(found).status == OPEN
-    assert "the same build as the golden one (sha256 abc)" in found[0].sentence
+    assert "the same build as the golden one of 2026-11-04 (sha256 abc)" in found[0].sentence
     assert "/lib/libc.so.6" in found[1].sentence
 
 
@@ -213,7 +213,7 @@ class Kept:
         self.differing = differing
         monkeypatch.setattr(builds, "pinned_stacks", lambda state: list(differing))
         monkeypatch.setattr(builds, "differences", self.differences)
-        golden = builds.Golden("mpich", "", "", "", "", "", 0, True)
+        golden = builds.Golden("mpich", "2026-11-04T10:00:00Z", "", "", "", "", 0, True)
         monkeypatch.setattr(builds, "read", lambda state, stack: golden)
         monkeypatch.setattr(software, "launched_in_turn", self.launch)
 

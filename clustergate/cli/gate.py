@@ -10,6 +10,7 @@ from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
+from clustergate.gate import controls
 from clustergate.gate import decision as gating
 from clustergate.gate.before import last_run
 from clustergate.gate.contract import MODE, contract_of
@@ -103,7 +104,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         # Until it is decided, no later run may be compared with it.
         what = {"system": system, "mode": MODE, "by": store.user_name()}
         store.write_json(store.run_folder(run_id) / GATE, {"status": None, **what})
-        evidence, without = screen_partitions(
+        evidence, without, nodes = screen_partitions(
             site, run_id, described, contract, arguments.before, say, wishes
         )
         if not contract.allotted.checks:
@@ -124,14 +125,21 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
             site_told=str(chosen),
             fallback=chosen.fallback,
         )
-        results, cases = run_benchmarks(request, run_id, started, say)
+        results, ran = run_benchmarks(request, run_id, started, say)
         left_s = None
         if arguments.budget:
             left_s = parse_duration(arguments.budget) - (time.monotonic() - begun)
         of_software, unpinned = against_golden(
             site, run_id, described, contract.stacks, left_s, kept_out, say
         )
-    items = contract.judged_by(cases)
+    today = started.astimezone(datetime.timezone.utc).date().isoformat()
+
+    def control_of(stack: str) -> coverage.Control:
+        return controls.both(controls.of_software(stack, of_software, today), nodes)
+
+    cases = ran or ()
+    items = contract.judged_by(cases, control_of)
+    results += [] if ran is None else gating.of_cases(cases, control_of)
     evidence += [*results, *of_software]
     asked = arguments.before is not None
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id, asked=asked)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from clustergate.files.whole import read_json
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
 from clustergate.history.listing import GATE
-from clustergate.history.stored_runs import in_order
+from clustergate.history.stored_runs import in_order, started_of
 from clustergate.launching.plan import PlanError
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
@@ -30,14 +31,14 @@ def last_run(system: str) -> str | None:
     return None
 
 
-def last_screening(
+def earlier_screenings(
     system: str, by: str, what: str, without: str, before: str | None = None, below: str = ""
-) -> tuple[Path, Screening] | None:
-    """Return the newest finished screening of a system's nodes (or cores) but the one named.
+) -> Iterator[tuple[datetime.datetime, Screening]]:
+    """Yield the finished screenings of a system's nodes (or cores) but the one named, newest first.
 
-    It is ``by`` the same partition and stack. Those of a gate that did not open are passed over;
-    ``before`` names the only run to look at, ``below`` where in the runs' folders the screening of
-    a further partition lies.
+    Each with the start of its run. They are ``by`` the same partition and stack. Those of a gate
+    that did not open are passed over; ``before`` names the only run to look at, ``below`` where in
+    the runs' folders the screening of a further partition lies.
     """
     for run_id in [before] if before else _runs():
         where = folder.screening_folder(run_id + below)
@@ -49,8 +50,7 @@ def last_screening(
             # It is another version's, or damaged: an older one will do.
             continue
         if (plan.system, plan.by, screening.what) == (system, by, what) and log.ended:
-            return where, screening
-    return None
+            yield started_of(store.run_folder(run_id)), screening
 
 
 def _runs() -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import known_of
@@ -36,9 +36,14 @@ class Contract:
     seconds: float
     notes: Sequence[str]
 
-    def judged_by(self, cases: Sequence[Case]) -> list[coverage.Item]:
+    def judged_by(
+        self,
+        cases: Sequence[Case],
+        control_of: Callable[[str], coverage.Control] = lambda stack: coverage.NO_CONTROL,
+    ) -> list[coverage.Item]:
         """Return what became of all that must be judged."""
-        return coverage.items(modes.mode_named(MODE), self.required, cases, self.left_out)
+        mode = modes.mode_named(MODE)
+        return coverage.items(mode, self.required, cases, self.left_out, control_of)
 
     def with_nothing_judged(self, why: str, remedy: str) -> Contract:
         """Return a contract that finds faults, but by which the gate does not open, and why."""

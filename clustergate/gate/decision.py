@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import Case, Evidence, Verdict
@@ -16,8 +16,8 @@ from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
-from clustergate.verdicts.coverage import Item
-from clustergate.wording.reasons import Reason, reason
+from clustergate.verdicts.coverage import NO_CONTROL, Control, Item
+from clustergate.wording.reasons import Fact, Reason, reason
 from clustergate.wording.texts import DOUBT, doubts
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
@@ -151,10 +151,13 @@ def against_screening(now: Screening, before: Screening, when: str) -> list[Evid
 # --- what the benchmarks say ------------------------------------------------------------------
 
 
-def of_cases(cases: Sequence[Case]) -> list[Evidence]:
+def of_cases(
+    cases: Sequence[Case], control_of: Callable[[str], Control] = lambda stack: NO_CONTROL
+) -> list[Evidence]:
     """Return what the benchmarks say: each that is wrong, and how many were not compared.
 
-    What they leave open beside that, :func:`of_coverage` says.
+    ``control_of`` tells of a stack what stands for references that are not there. What they leave
+    open beside that, :func:`of_coverage` says.
     """
     part = "benchmarks"
     evidence = []
@@ -166,22 +169,29 @@ def of_cases(cases: Sequence[Case]) -> list[Evidence]:
             Evidence(part, judgement.verdict, judgement.reasons, f"{where}: {name}")
             for name, judgement in wrong_in(case)
         ]
-    counts = Counter(verdicts(cases))
     judged = sum(len(case.figures) + len(case.groups) for case in cases)
-    evidence += [
-        Evidence(
-            part,
-            verdict,
-            (reason(code, count=counts[verdict], of=judged, where=_where_of(cases, verdict)),),
-        )
-        for verdict, code in _COUNTED.items()
-        if counts[verdict]
-    ]
+    by_control: dict[str, list[Case]] = {}
+    for case in cases:
+        by_control.setdefault(control_of(case.stack).by, []).append(case)
+    rest = 0
+    for verdict, code in _COUNTED.items():
+        lacks = verdict is Verdict.NO_REFERENCE
+        for by, alike in by_control.items() if lacks else (("", cases),):
+            if count := Counter(verdicts(alike))[verdict]:
+                facts: dict[str, Fact] = {"count": count, "of": judged}
+                facts["where"] = _where_of(alike, verdict)
+                if by:
+                    rest += count
+                    why = reason("gate.by-control", **facts, by=by)
+                    evidence.append(Evidence(part, Verdict.PASS, (why,)))
+                else:
+                    evidence.append(Evidence(part, verdict, (reason(code, **facts),)))
     evidence += [Evidence(part, Verdict.INCONCLUSIVE, (doubt,), DOUBT) for doubt in doubts(cases)]
     if not judged and not evidence:
         evidence.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))
-    if not evidence:
-        evidence.append(Evidence(part, Verdict.PASS, (reason("gate.as-expected", figures=judged),)))
+    if judged > rest and all(one.verdict is Verdict.PASS for one in evidence):
+        why = reason("gate.as-expected", figures=judged - rest)
+        evidence.insert(0, Evidence(part, Verdict.PASS, (why,)))
     return evidence
 
 

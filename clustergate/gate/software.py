@@ -19,9 +19,13 @@ def part_of(stack: str) -> str:
     return f"software: {stack}"
 
 
-def same_build(stack: str, digest: str, system_files: Sequence[str]) -> list[Evidence]:
-    """Return that today's build is the golden one; ``system_files`` beside it are otherwise."""
-    evidence = [Evidence(part_of(stack), Verdict.PASS, (reason("software.same", sha256=digest),))]
+def same_build(stack: str, digest: str, system_files: Sequence[str], pinned: str) -> list[Evidence]:
+    """Return that today's build is the golden one, which was ``pinned`` on a day in UTC.
+
+    ``system_files`` beside it are otherwise.
+    """
+    same = reason("software.same", sha256=digest, pinned=pinned)
+    evidence = [Evidence(part_of(stack), Verdict.PASS, (same,))]
     if system_files:
         why = reason("software.system-changed", files=system_files)
         evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))

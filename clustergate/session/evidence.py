@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate.ab.sample_sets import compare_sets, from_run
+from clustergate.gate import controls
 from clustergate.gate import decision as gating
-from clustergate.gate.before import last_screening
+from clustergate.gate.before import earlier_screenings
 from clustergate.gate.contract import Contract
 from clustergate.gate.decision import Changed
 from clustergate.history.trends import day_and_time
@@ -21,6 +22,7 @@ from clustergate.session.run import run_session
 from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
+from clustergate.verdicts.coverage import Control
 from clustergate.wording.reasons import reason
 
 _TOLERATED = 0.05
@@ -34,8 +36,9 @@ def screen_partitions(
     before: str | None,
     say: Say,
     options: Sequence[str] = (),
-) -> tuple[list[Evidence], list[str]]:
-    """Screen the nodes; return the evidence, and the nodes that the benchmarks are to leave out.
+) -> tuple[list[Evidence], list[str], Control]:
+    """Screen the nodes; return the evidence, the nodes that the benchmarks are to leave out, and
+    whether the others are as they were.
 
     Partitions with nodes of their own share the time, each with a folder of its own. ``options``
     are further ones for ReFrame.
@@ -45,6 +48,8 @@ def screen_partitions(
     partitions = sites.partitions_with_own_nodes(site)
     evidence: list[Evidence] = []
     without: list[str] = []
+    as_before: list[Control] = []
+    today = datetime.datetime.now(datetime.timezone.utc).date()
     share_s, hpl_s = contract.allotted.screening_s / len(partitions), contract.allotted.hpl_s
     for place, partition in enumerate(partitions):
         below = f"/{partition.name}" if place else ""
@@ -63,14 +68,18 @@ def screen_partitions(
             continue
         items = gating.of_screening(screening, ended=log.ended)
         by = named_by(partition.name, stack)
-        if earlier := last_screening(site.name, by, screening.what, run_id, before, below):
-            when = day_and_time(folder.started(earlier[0]).astimezone(datetime.timezone.utc))
-            items += gating.against_screening(screening, earlier[1], when)
+        known = list(earlier_screenings(site.name, by, screening.what, run_id, before, below))
+        for when, last in known[:1]:
+            items += gating.against_screening(screening, last, day_and_time(when))
+        memory = ((when.date(), one) for when, one in known if when.date() < today)
+        worse, control = controls.of_nodes(screening, memory)
+        items += worse
+        as_before.append(control)
         evidence += [
             dataclasses.replace(one, part=one.part.replace("screening", part, 1)) for one in items
         ]
         without += screening.keeps_out if screening.what == "node" else ()
-    return evidence, without
+    return evidence, without, controls.of_all_nodes(as_before, evidence)
 
 
 def run_benchmarks(
@@ -78,16 +87,19 @@ def run_benchmarks(
     run_id: str,
     started: datetime.datetime,
     say: Say,
-) -> tuple[list[Evidence], Sequence[Case]]:
-    """Run the benchmarks, those for which there is time; return the evidence and the cases."""
+) -> tuple[list[Evidence], Sequence[Case] | None]:
+    """Run the benchmarks, those for which there is time; return the cases, None where none ran.
+
+    The evidence is of what is no case.
+    """
     if not request.checks:
-        return [], ()
+        return [], None
     try:
         run = run_session(request, run_id, started, say)
         dead = [Evidence("references", Verdict.INCONCLUSIVE, (one,)) for one in run.unjudged]
-        return [*gating.of_cases(run.cases), *dead], run.cases
+        return dead, run.cases
     except ClustergateError as error:
-        return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], ()
+        return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], None
 
 
 def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> list[Evidence]:

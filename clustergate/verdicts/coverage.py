@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Sweep
@@ -268,6 +268,21 @@ def _holds(shape: Shape, layout: str) -> bool:
 # --- what a mode must see judged ----------------------------------------------------------------
 
 BY_REFERENCE = "its references"
+
+
+@dataclass(frozen=True)
+class Control:
+    """What stands for references that are not there: ``by`` says what, empty where nothing does.
+
+    Then ``why`` tells the reason, and ``remedy`` what would be a control.
+    """
+
+    by: str = ""
+    why: str = ""
+    remedy: str = ""
+
+
+NO_CONTROL = Control()
 _JUDGED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 # Settings that a mode makes by itself.
 _OWN_SETTINGS = ("", "tuned=yes")
@@ -299,10 +314,12 @@ def items(
     required: Iterable[CaseId],
     cases: Sequence[Case],
     left_out: Mapping[tuple[str, str], tuple[str, str]],
+    control_of: Callable[[str], Control] = lambda stack: NO_CONTROL,
 ) -> list[Item]:
     """Return what became of each case that a mode must see judged.
 
-    ``left_out`` says of a check and a stack why it was not run, and what would run it.
+    ``left_out`` says of a check and a stack why it was not run, and what would run it,
+    ``control_of`` of a stack what judges its figures that have no reference.
     """
     by_identity = {case.identity: case for case in cases}
     uncovered_items = []
@@ -316,22 +333,22 @@ def items(
         elif case is not None and case.state is CaseState.FAILED:
             why = "it failed"
         elif case is not None and case.state is CaseState.RAN:
-            why, remedy = _undecided(mode, case)
-            by = "" if why else BY_REFERENCE
+            by, why, remedy = _judged_by(mode, case, control_of(key.stack))
         what = f"{key.check} with {key.stack} on {key.where}"
         uncovered_items.append(Item(key.check, key.stack, what, by, why, remedy))
     return uncovered_items
 
 
+_SEE = "see which option or build left it out"
 _PROVIDE = "provide what is missing, or let the site config waive it with the reason"
 
 
-def _undecided(mode: Mode, case: Case) -> tuple[str, str]:
-    """Return why a case that ran was not judged, and what would decide it."""
+def _judged_by(mode: Mode, case: Case, control: Control) -> tuple[str, str, str]:
+    """Return what judged a case that ran, or else why nothing did, and what would decide it."""
     settings = str(case.conditions.get("settings", ""))
     if settings not in _OWN_SETTINGS:
         why = f"it ran with {settings}, which the mode {mode.name} does not set"
-        return why, "run the gate without that setting"
+        return "", why, "run the gate without that setting"
     alone = case.conditions.get("ranks") == 1
     check = every_check()[case.check]
     wanted = [
@@ -340,12 +357,23 @@ def _undecided(mode: Mode, case: Case) -> tuple[str, str]:
         if not (alone and name in check.between_processes)
     ]
     if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
-        return f"it left no figure of {listed(absent)}", "see which option or build left it out"
+        return "", f"it left no figure of {listed(absent)}", _SEE
     given = [f.judgement.verdict for f in case.figures]
     given += [g.judgement.verdict for g in case.groups]
-    if undecided := sum(verdict not in _JUDGED for verdict in given):
-        return f"{undecided} of {len(given)} figures have no verdict", ""
-    return "", ""
+    undecided = [verdict for verdict in given if verdict not in _JUDGED]
+    if not undecided:
+        return BY_REFERENCE, "", ""
+    said = f"{len(undecided)} of {len(given)} figures have no"
+    # What a reference leaves open speaks against the figure: no control closes that.
+    if {*undecided} != {Verdict.NO_REFERENCE}:
+        return "", f"{said} verdict", ""
+    if control.by:
+        partly = "" if len(undecided) == len(given) else f"{BY_REFERENCE}; "
+        return partly + control.by, "", ""
+    if not control.why:
+        return "", f"{said} verdict", ""
+    remedy = control.remedy or "make references with `clustergate baseline`"
+    return "", f"{said} reference, and no control: {control.why}", remedy
 
 
 def _is_of(figure: Figure, name: str) -> bool:

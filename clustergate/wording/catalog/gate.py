@@ -24,6 +24,10 @@ WORDS = {
     ),
     "screening.as-last": _USUAL,
     "screening.worse-than-last": (_USUAL + ": {worse_by:whole_percent} worse on all {what}s alike"),
+    "screening.worse-than-ever": (
+        "{measure} is usually {now:number} {unit}: {worse_by:whole_percent} worse on all {what}s "
+        "alike than the best of {days:day|days}, which differ by less"
+    ),
     "gate.inconclusive": (
         "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
         "give the gate more budget, for more launches, or free the nodes of other work",
@@ -33,6 +37,11 @@ WORDS = {
         "make references with `clustergate baseline`",
     ),
     "gate.as-expected": "{figures} figures are as expected",
+    "gate.by-control": (
+        "{count} of {of} figures have no reference ({where}) and rest on {by}",
+        "none of them was compared itself",
+        "`clustergate baseline` makes references",
+    ),
     "gate.all-judged": "all of its {cases} cases were",
     "gate.left-out": ("{cases}", "{why}", "{remedy}"),
     "gate.not-judged": "{missing} of {cases} cases were not",
@@ -55,7 +64,7 @@ WORDS = {
         "name another run with `--before`, or leave it out for the last one",
     ),
     "software.same": (
-        "the same build as the golden one (sha256 {sha256}), in every file and setting"
+        "the same build as the golden one of {pinned} (sha256 {sha256}), in every file and setting"
     ),
     "software.system-changed": (
         "libraries of the operating system that its ranks map are not those of the golden build's "

@@ -1,0 +1,255 @@
+"""What the gate rests on where no reference holds, and what keeps it from opening by that."""
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustergate.benchmarks.registry import every_check
+from clustergate.gate import controls
+from clustergate.gate.decision import (
+    CLOSED,
+    OPEN,
+    UNJUDGED,
+    decide,
+    of_cases,
+    of_coverage,
+    of_screening,
+)
+from clustergate.gate.software import not_compared, same_build
+from clustergate.model import (
+    Better,
+    Case,
+    CaseId,
+    CaseState,
+    Evidence,
+    Figure,
+    Judgement,
+    Verdict,
+)
+from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.measures import Result
+from clustergate.screening.rounds import rounds
+from clustergate.sites.modes import judged_figures, mode_named
+from clustergate.verdicts import coverage
+from clustergate.verdicts.coverage import Control
+from clustergate.wording.reasons import in_words, reason
+
+NAMES = [f"n{k}" for k in range(6)]
+DAYS = [datetime.date(2026, 11, day) for day in range(1, 8)]
+TODAY = "2026-11-10"
+USUAL = {
+    "hpl_gflops": 100.0,
+    "fma_peak_gflops": 120.0,
+    "triad_gb_s": 40.0,
+    "pingpong_latency_us": 2.0,
+    "pingpong_bandwidth_mb_s": 12000.0,
+}
+KEY = CaseId("HplCheck", "a:b", "mpich", ())
+MODE = mode_named("maintenance")
+
+
+def screened(
+    seed: int = 0,
+    names: list[str] = NAMES,
+    without: str = "",
+    spread: float = 0.005,
+    slow: str = "",
+    what: str = "node",
+    **factors: float,
+) -> Screening:
+    """Return what nodes say that scatter by so much; ``factors`` are put on values, by measure."""
+    draw = np.random.default_rng(seed)
+
+    def values(*keys: str) -> dict[str, float]:
+        return {
+            key: USUAL[key] * factors.get(key, 1.0) * math.exp(draw.normal(0.0, spread))
+            for key in keys
+        }
+
+    results = []
+    for turn in range(3):
+        for name in names:
+            hpl, peaks = values("hpl_gflops"), values("fma_peak_gflops", "triad_gb_s")
+            results += [
+                Result((name,), "hpl", turn, hpl),
+                Result((name,), "peaks", turn, peaks),
+            ]
+    for turn, members in enumerate([*rounds(len(names)), *rounds(len(names))]):
+        for a, b in members.tolist():
+            both = values("pingpong_latency_us", "pingpong_bandwidth_mb_s")
+            if slow in (names[a], names[b]):
+                both["pingpong_bandwidth_mb_s"] /= 2
+            results.append(Result((names[a], names[b]), "pingpong", 3 + turn, both))
+    return analyse(names, [one for one in results if one.kind != without], what=what)
+
+
+MEMORY = [(day, screened(seed=k + 1)) for k, day in enumerate(DAYS)]
+
+
+def figures(verdict: Verdict) -> tuple[Figure, ...]:
+    names = [name.partition(".") for name in judged_figures(MODE, every_check()[KEY.check])]
+    judgement = Judgement(verdict, (in_words("as it is"),))
+    return tuple(
+        Figure(name, metric, "", Better.HIGHER, {}, None, judgement) for name, _, metric in names
+    )
+
+
+def ran(*verdicts: Verdict, **other: object) -> Case:
+    case = Case(
+        *(KEY.check, KEY.stack, CaseState.RAN),
+        conditions={"mode": "maintenance", "ranks": 2, "settings": ""},
+        figures=tuple(one for verdict in verdicts for one in figures(verdict)),
+        partition=KEY.partition,
+    )
+    return dataclasses.replace(case, **other)  # type: ignore[arg-type]
+
+
+def answered(
+    case: Case,
+    now: Screening,
+    memory: list[tuple[datetime.date, Screening]] = MEMORY,
+    software: list[Evidence] | None = None,
+) -> tuple[int, str]:
+    """Return the gate's answer of a case, a screening and a golden build, and all it says."""
+    if software is None:
+        software = same_build("mpich", "abc", [], "2026-11-04")
+    screening = of_screening(now, ended=True)
+    worse, control = controls.of_nodes(now, memory)
+    screening += worse
+    nodes = controls.of_all_nodes([control], screening)
+
+    def control_of(stack: str) -> Control:
+        return controls.both(controls.of_software(stack, software, TODAY), nodes)
+
+    items = coverage.items(MODE, [KEY], [case], {}, control_of)
+    evidence = [*screening, *of_cases([case], control_of), *software, *of_coverage(items)]
+    said = [*(f"{one.sentence}" for one in evidence), *(one.by for one in items)]
+    return decide(evidence).status, "\n".join(said)
+
+
+def test_without_any_reference_it_opens_by_golden_build_neighbours_and_earlier_days() -> None:
+    status, said = answered(ran(Verdict.NO_REFERENCE), screened())
+    assert status == OPEN, said
+    by = "the golden build of 2026-11-04, 6 nodes as fast as each other and as on 7 earlier days"
+    assert f"and rest on {by}" in said
+    assert said.endswith(by)
+    status, said = answered(ran(Verdict.NO_REFERENCE, Verdict.PASS), screened())
+    assert status == OPEN, said
+    assert said.endswith(f"its references; {by}")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ran(Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE),
+        ran(Verdict.INCONCLUSIVE),
+        ran(Verdict.NO_REFERENCE, Verdict.INVALID),
+        ran(Verdict.NO_REFERENCE, state=CaseState.FAILED, reasons=(in_words("killed"),)),
+        ran(Verdict.NO_REFERENCE, state=CaseState.MISSING, reasons=(in_words("gone"),)),
+        ran(Verdict.NO_REFERENCE, figures=figures(Verdict.NO_REFERENCE)[1:]),
+        ran(Verdict.NO_REFERENCE, conditions={"settings": "n=1500", "ranks": 2}),
+    ],
+)
+def test_no_control_stands_for_a_case_that_is_open_in_itself(case: Case) -> None:
+    status, said = answered(case, screened())
+    assert status == UNJUDGED, said
+
+
+def test_a_doubt_about_a_figure_stays_one() -> None:
+    doubtful = [
+        dataclasses.replace(one, doubt=in_words("6 of 8 launches are 3.0 x worse"))
+        for one in figures(Verdict.NO_REFERENCE)
+    ]
+    status, said = answered(ran(figures=tuple(doubtful)), screened())
+    assert status == UNJUDGED, said
+
+
+OTHER = reason("software.as-golden", wholes=1, ruled_out=0.1, sizes=1, rounds=9, node_seconds=1.0,
+               absent="")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("software", "said"),
+    [
+        ([], "no golden build of mpich"),
+        (same_build("mpich", "abc", [], TODAY), "was pinned today"),
+        (same_build("mpich", "abc", [], ""), "was pinned today"),
+        (same_build("mpich", "abc", ["/lib/libc.so.6"], "2026-11-04"), "are not the golden ones"),
+        ([not_compared("mpich", OTHER, Verdict.PASS)], "are not the golden ones"),
+        (same_build("openmpi", "abc", [], "2026-11-04"), "no golden build of mpich"),
+    ],
+)
+def test_software_that_is_not_known_from_an_earlier_day_opens_nothing(
+    software: list[Evidence], said: str
+) -> None:
+    status, text = answered(ran(Verdict.NO_REFERENCE), screened(), software=software)
+    assert status == UNJUDGED
+    assert said in text
+    # A reference opens it all the same.
+    assert answered(ran(Verdict.PASS), screened(), software=software)[0] == OPEN
+
+
+@pytest.mark.parametrize(
+    ("now", "memory", "said"),
+    [
+        (screened, MEMORY[:4], "on 4 earlier days, and it takes 5; `clustergate screen` on 1 more"),
+        (screened, [(DAYS[0], one) for _, one in MEMORY], "on 1 earlier day, and it takes 5"),
+        (screened, [], "on 0 earlier days"),
+        (lambda: screened(names=NAMES[:2]), MEMORY, "2 nodes cannot be compared"),
+        (lambda: screened(what="core"), MEMORY, "6 cores cannot be compared with other nodes"),
+        (lambda: screened(without="hpl"), MEMORY, "HPL was not screened"),
+        (lambda: screened(fma_peak_gflops=1 / 1.08), MEMORY, "FMA peak may be 8"),
+        (lambda: screened(pingpong_latency_us=1.2), MEMORY, "latency at 8 B may be 2"),
+    ],
+)
+def test_nodes_that_are_not_known_to_be_as_they_were_open_nothing(
+    now: Callable[[], Screening],
+    memory: list[tuple[datetime.date, Screening]],
+    said: str,
+) -> None:
+    status, text = answered(ran(Verdict.NO_REFERENCE), now(), memory)
+    assert status == UNJUDGED, text
+    assert said in text
+    assert answered(ran(Verdict.PASS), now(), memory)[0] == OPEN
+
+
+def test_noise_in_which_a_slow_down_could_hide_opens_nothing() -> None:
+    quiet, noisy = (controls.of_nodes(screened(spread=s), MEMORY)[1] for s in (0.005, 0.12))
+    assert quiet.by
+    assert "worse than on earlier days" in noisy.why
+
+
+@pytest.mark.parametrize("measure", sorted(USUAL))
+def test_what_became_slower_on_all_nodes_alike_since_earlier_days_closes(measure: str) -> None:
+    factors: Any = {measure: 2.0 if measure == "pingpong_latency_us" else 0.5}
+    status, said = answered(ran(Verdict.NO_REFERENCE), screened(**factors))
+    assert status == CLOSED, said
+    assert "worse on all nodes alike than the best of 7 days" in said
+
+
+def test_days_that_differ_by_more_close_nothing_and_open_nothing() -> None:
+    memory = [
+        (day, screened(seed=k, triad_gb_s=1.0 if k % 2 else 0.6)) for k, day in enumerate(DAYS)
+    ]
+    status, said = answered(ran(Verdict.NO_REFERENCE), screened(triad_gb_s=0.6), memory)
+    assert status == UNJUDGED, said
+    assert "memory bandwidth may be 6" in said
+
+
+def test_a_bad_node_closes_whatever_the_others_are() -> None:
+    assert answered(ran(Verdict.NO_REFERENCE), screened(slow="n4"))[0] == CLOSED
+    unfinished = of_screening(screened(), ended=False)
+    control = controls.of_nodes(screened(), MEMORY)[1]
+    assert control.by
+    assert not controls.of_all_nodes([control], unfinished).by
+
+
+def test_every_partition_counts() -> None:
+    both = [Control("6 nodes"), Control(why="two nodes")]
+    assert controls.of_all_nodes(both, []).why == "two nodes"
+    assert controls.of_all_nodes(both[:1], []).by == "6 nodes"
