@@ -569,6 +569,13 @@ def test_statistics_of_what_was_not_measured_are_refused(load):
     refused(load, text, "  ImbMpi1Check:", "has no measured entry with this path")
 
 
+@pytest.mark.parametrize(("number", "read"), [("0750", 488), ("1:30", 90), ("0x1F", 31)])
+def test_a_number_of_another_base_is_refused(load, number, read):
+    """A bound or a value that is lower than what stands there lets a slowdown pass."""
+    text = TEXT.replace("[0.1, null, 0.2, us]", f"[{number}, null, 0.2, us]")
+    refused(load, text, number, f"YAML reads {number} as {read}")
+
+
 def test_an_alias_is_refused(load):
     text = swap("[0.75, null, 0.2, us]", "&short [0.75, null, 0.2, us]")
     refused(load, text.replace("[0.1, null, 0.2, us]", "*short"), "&short", "an alias")

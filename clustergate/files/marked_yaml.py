@@ -1,12 +1,14 @@
 """YAML as ReFrame reads it (PyYAML, YAML 1.1), with the line of every key and value.
 
 What PyYAML passes over in silence is a complaint here: a key that stands twice, a key that is no
-text, and values that stand somewhere else than where they are read (aliases, merges).
+text, numbers of another base than ten, and values that stand somewhere else than where they are
+read (aliases, merges).
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,9 @@ Path = tuple[str | int, ...]
 # Ten times as fast where PyYAML was built with it; the marks are the same.
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+# Of other bases: 0750 is octal, and 1:30 are one and a half sixties.
+_NO_DECIMAL = re.compile(r"[-+]?0[0-9_bx]|[^.]*:")
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,8 @@ class _Reader:
         except (ValueError, yaml.constructor.ConstructorError):
             self.complain(node, "yaml.value", value=node.value, tag=node.tag)
             return None
+        if isinstance(value, (int, float)) and _NO_DECIMAL.match(node.value):
+            self.complain(node, "yaml.number", value=node.value, read=value)
         return value.isoformat() if isinstance(value, datetime.date) else value
 
     def mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:

@@ -102,6 +102,7 @@ WORDS = {
     "yaml.alias": ("an alias repeats this value", "write the value out instead"),
     "yaml.tag": "the tag {tag!r} has no meaning here",
     "yaml.value": "{value!r} is not a value of YAML's {tag!r}",
+    "yaml.number": ("YAML reads {value} as {read:number}", "write it without a leading 0 or colon"),
     "yaml.merge": ("a merge (<<) hides the keys that it adds", "write them out"),
     "yaml.key": (
         "the key {key!r} is not a string in YAML, so ReFrame never matches it",
