@@ -48,6 +48,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     screen_rounds = variable(int, value=0)
     screen_seconds = variable(float, value=1200.0)
     screen_hpl_seconds = variable(float, value=60.0)
+    screen_launches = variable(int, value=0)
 
     @run_after("setup")
     def choose_the_stack(self) -> None:
@@ -76,7 +77,8 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         by_srun = bool(getattr(self.job.launcher, "by_srun", False))
         bound_by_srun = srun_environment(manifest.dialect) if by_srun else {}
         asked = planning.ScreenRequest(
-            self.screen_nodes, self.screen_rounds, self.screen_seconds, self.screen_hpl_seconds
+            *(self.screen_nodes, self.screen_rounds, self.screen_seconds, self.screen_hpl_seconds),
+            launches=self.screen_launches,
         )
         plan = planning.plan_screening(
             manifest,

@@ -15,9 +15,11 @@ from clustergate import cli, store
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
+from clustergate.gate import controls
 from clustergate.gate.before import earlier_screenings, last_run
 from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
+from clustergate.gate.software import same_build
 from clustergate.history.stored_runs import seconds_last_time, seconds_taken
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
@@ -42,13 +44,13 @@ from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Log, Plan
-from clustergate.session import evidence, screening
+from clustergate.session import evidence, screening, software
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.stacks import StackRequest
 from clustergate.stacks.set_up import NotSetUp
-from clustergate.verdicts.coverage import Item
+from clustergate.verdicts.coverage import Control, Item
 from clustergate.wording.reasons import in_words, reason
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -345,6 +347,46 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
     assert "figures have nothing to compare with (" in said.out
     # It says so before it measures, too.
     assert "there are no references of local" in said.err
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pinned", "status"),
+    [
+        (Control("4 nodes as ever"), "2026-11-04", 0),
+        (Control(why="two nodes"), "2026-11-04", 2),
+        (Control("4 nodes as ever"), "2999-01-01", 2),
+    ],
+)
+def test_it_opens_without_references_by_its_controls_alone(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    state: Path,
+    nodes: Control,
+    pinned: str,
+    status: int,
+) -> None:
+    def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
+        keys = expected_cases(wanted.checks, sites.load(wanted.site).partitions, MAINTENANCE)
+        cases = (judged(key, Verdict.NO_REFERENCE) for key in keys)
+        return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
+
+    def golden(path: Path, run_id: str, site: Site, stacks: Sequence[str], *rest: object) -> Any:
+        return [one for stack in stacks for one in same_build(stack, "abc", [], pinned)], []
+
+    monkeypatch.setattr(controls, "of_nodes", lambda *_: ([], nodes))
+    monkeypatch.setattr(software, "against_golden", golden)
+    assert run_gate(monkeypatch, 100.0, measured=benchmarks) == status
+    said = capsys.readouterr().out
+    (page,) = state.glob("results/runs/*/gate.html")
+    cases = json.loads((page.parent / "gate.json").read_text())["must_be_judged"]
+    assert {one["by"] for one in cases} == {
+        "the golden build of 2026-11-04, 4 nodes as ever" if status == 0 else ""
+    }
+    if status == 0:
+        assert "rest on the golden build of 2026-11-04, 4 nodes as ever" in said
+        assert "the golden build of 2026-11-04, 4 nodes as ever" in page.read_text()
+    else:
+        assert "figures have no reference, and no control: " in said
 
 
 def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(

@@ -10,6 +10,7 @@ from clustergate.gate.decision import (
     CLOSED,
     OPEN,
     UNJUDGED,
+    Builds,
     Changed,
     against_run,
     against_screening,
@@ -223,6 +224,16 @@ def test_what_a_check_took_the_last_time_counts() -> None:
 def test_what_no_benchmark_needs_is_for_doubts_of_the_screening() -> None:
     found = allot(300.0, 4, CHECKS[:1], ("mpich",), {("HplCheck", "mpich"): 20.0})
     assert (found.screening_s, found.hpl_s) == (200.0, 0.0)
+
+
+def test_what_golden_builds_do_not_need_is_for_nodes_and_links() -> None:
+    other, unpinned, equal = (
+        allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS, one) for one in Builds
+    )
+    assert (other.screening_s, other.launches) == (950.0, 0)
+    assert (unpinned.screening_s, unpinned.launches) == (1100.0, 0)
+    assert (equal.screening_s, equal.launches) == (1100.0, 14)
+    assert other.left_out == unpinned.left_out == equal.left_out == ()
 
 
 def test_a_single_node_is_screened_for_two_minutes_at_most() -> None:

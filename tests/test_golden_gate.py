@@ -17,7 +17,7 @@ from clustergate.ab.gathering import Job
 from clustergate.ab.wholes import Cost, costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli import running
-from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, decide
+from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Builds, decide
 from clustergate.gate.software import of_contest, same_build
 from clustergate.golden import builds
 from clustergate.model import (
@@ -245,6 +245,21 @@ def test_only_what_differs_from_its_golden_build_is_launched(monkeypatch) -> Non
         "software: no golden build of intel-mpi to compare with; "
         "`clustergate golden pin intel-mpi` keeps today's, once it is accepted"
     ]
+
+
+def test_the_plan_knows_whether_golden_builds_need_time(monkeypatch) -> None:
+    stacks = ["mpich", "openmpi"]
+    for differing, builds_are in (
+        ({"mpich": ["lib/libmpi.so"], "openmpi": []}, Builds.OTHER),
+        ({"mpich": "the golden build of mpich was changed: x"}, Builds.OTHER),
+        ({"intel-mpi": ["lib/libmpi.so"]}, Builds.UNPINNED),
+        ({"mpich": [], "intel-mpi": ["lib/libmpi.so"]}, Builds.EQUAL),
+    ):
+        Kept(monkeypatch, **differing)
+        which, notes = software.builds_of(stacks)
+        assert which is builds_are
+        assert bool(notes) == (which is Builds.EQUAL)
+    assert notes[0].startswith("software: mpich as pinned, so")
 
 
 def test_a_golden_build_that_was_changed_opens_nothing(monkeypatch) -> None:

@@ -124,6 +124,24 @@ def test_what_is_too_noisy_is_measured_again_a_few_times() -> None:
     assert all(len(one.batches) == rounds_of(one) + 2 for one in (quiet, noisy, hopeless))
 
 
+def test_more_launches_of_raw_kernels_and_pairs_are_made_where_they_are_asked_for() -> None:
+    usual, more, late = (Machine(Cluster(8, noise=0.03)) for _ in range(3))
+    screened(plan_of(), usual)
+    screened(plan_of(launches=14), more)
+    kinds = [[batch[0].contender.name for batch in one.batches] for one in (usual, more)]
+    few, many = ([k.count(kind) for kind in ("peaks", "hpl", "pingpong")] for k in kinds)
+    assert few == [1, 1, 7]
+    assert many[:2] == [14, 1]
+    # Until most of the pairs were launched twice.
+    assert 11 <= many[2] <= 14
+    # Not beyond its time, and not once somebody is accused.
+    screened(plan_of(launches=14, seconds=200.0), late)
+    assert late.seconds <= 200.0
+    bad = Machine(Cluster(8, noise=0.03), alone={"n3": 2.0})
+    assert screened(plan_of(launches=14), bad)[0].findings
+    assert len(bad.batches) < len(more.batches)
+
+
 # As a screening of four virtual nodes recorded them while other programs ran: the link of n3 was
 # held to 100 Mbit/s.
 RECORDED = Path(__file__).parent / "data" / "screening" / "one-node-100mbit-under-load.jsonl"

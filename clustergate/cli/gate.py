@@ -70,7 +70,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     from clustergate.report import console
     from clustergate.report.gate import first_screen, render_gate
     from clustergate.report.junit import render_junit
-    from clustergate.session.software import against_golden
+    from clustergate.session.software import against_golden, builds_of
 
     begun, chosen = time.monotonic(), taken(arguments.site)
     site = chosen.path
@@ -82,7 +82,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         raise ClustergateError("run.unknown", run=arguments.before, folder=store.runs_folder())
     # Whether it opened or not: only how long it took counts here.
     took_before = seconds_last_time(system, MODE)
-    contract = contract_of(described, arguments.stack, arguments.budget, took_before)
+    builds, given = builds_of([one.name for one in described.stacks_named(arguments.stack)])
+    contract = contract_of(described, arguments.stack, arguments.budget, took_before, builds)
     by_hand, excluded = sites.nodes_out(system)
     unfit, remedy = "", "run `clustergate gate` on all nodes, or exclude them in the hostfile"
     if chosen.fallback:
@@ -97,6 +98,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         say_in_the_way(say, site, contract.stacks, software=True)
         now = datetime.datetime.now()
         say(f"done by about {clock(now, contract.seconds)} ({duration(contract.seconds)})")
+        for note in given:
+            say(note)
         for why in coverage.reasons(contract.judged_by(())):
             say(f"the gate will not open, whatever the results: {why}")
         if not references_of(system).paths():
@@ -161,7 +164,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
             "site": str(chosen),
         },
     )
-    notes = [str(chosen), *contract.notes, *excluded, *unpinned]
+    notes = [str(chosen), *contract.notes, *excluded, *given, *unpinned]
     page = store.run_folder(run_id) / PAGE
     judged = Run(
         *(run_id, system, MODE, started.isoformat(timespec="seconds")),

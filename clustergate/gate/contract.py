@@ -68,10 +68,12 @@ def contract_of(
     named: Sequence[str],
     budget: str | None,
     took_before: Taken,
+    builds: gating.Builds = gating.Builds.OTHER,
 ) -> Contract:
     """Return what must be judged: every case of the mode that the site config does not waive.
 
-    ``named`` stacks alone are run, where there are some, and what fits into a ``budget``. Raises
+    ``named`` stacks alone are run, where there are some, and what fits into a ``budget``, with the
+    time of golden builds where ``builds`` do not need it. Raises
     :class:`ClustergateError` where nothing of it must be judged.
     """
     mode = modes.mode_named(MODE)
@@ -96,7 +98,7 @@ def contract_of(
     nodes = max(partition.shape.nodes for partition in site.partitions)
     needed_s = gating.budget_for(pairs.values(), nodes)
     budget_s = parse_duration(budget) if budget else needed_s
-    allotted = gating.allot(budget_s, nodes, run, stacks, pairs)
+    allotted = gating.allot(budget_s, nodes, run, stacks, pairs, builds)
     too_little = (
         f"left out, because the budget is {budget}",
         f"a budget of {needed_s / 60:.0f}m covers everything (`clustergate gate --budget "

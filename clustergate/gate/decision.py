@@ -6,6 +6,7 @@ What speaks for and against comes in as evidence, each with a verdict; the exit 
 
 from __future__ import annotations
 
+import enum
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,9 @@ _HOURS_APART = math.log(2.0)
 _SCREENING_SHARE = 0.4
 _LONGEST_SCREENING_S = 1200.0
 _ALONE_S = 60.0
+# Of so many launches that are slow one time in ten, one is with 77 %; of the seven that a node has
+# at least, with 52 %.
+_LAUNCHES = 14
 
 
 @dataclass(frozen=True)
@@ -261,7 +265,8 @@ class Allotment:
     """What a budget is spent on, in seconds; ``left_out`` are checks with stacks that do not fit.
 
     ``hpl_s`` is for HPL on each node alone, a part of ``screening_s``. Every one of ``checks`` runs
-    with every one of ``stacks``.
+    with every one of ``stacks``. ``launches`` are the fewest of each node's raw kernels and with
+    others in the screening, 0 for what it takes.
     """
 
     screening_s: float
@@ -269,6 +274,15 @@ class Allotment:
     checks: tuple[str, ...]
     stacks: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
+    launches: int = 0
+
+
+class Builds(enum.Enum):
+    """What today's builds are to golden ones: some are others, none was pinned, all are equal."""
+
+    OTHER = enum.auto()
+    UNPINNED = enum.auto()
+    EQUAL = enum.auto()
 
 
 def allot(
@@ -277,13 +291,16 @@ def allot(
     checks: Sequence[str],
     stacks: Sequence[str],
     seconds_of: Mapping[tuple[str, str], float],
+    builds: Builds = Builds.OTHER,
 ) -> Allotment:
     """Return what to do within a budget, what finds most first.
 
     First the screening, because one bad node or link is the commonest fault and no benchmark names
     it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
     their order, with the first stack; then other stacks, where all fits. ``seconds_of`` is what to
-    expect of a check with a stack. Raises ValueError for no budget, and without stacks.
+    expect of a check with a stack. Where no golden build is launched its time is the screening's;
+    ``builds`` that are equal leave nodes and links as what may have changed, of which more
+    launches are made. Raises ValueError for no budget, and without stacks.
     """
     if budget_s <= 0:
         raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
@@ -305,14 +322,17 @@ def allot(
             with_stacks.append(stack)
             left_s -= needed
     # Of what nothing else needs, half is for doubts and half for golden builds.
-    screening_s = min(screening_s + left_s / 2, _longest_screening_s(nodes))
+    for_doubts_s = left_s / 2 if builds is Builds.OTHER else left_s
+    screening_s = min(screening_s + for_doubts_s, _longest_screening_s(nodes))
     left_out = [
         (check, stack)
         for stack in stacks
         for check in checks
         if check not in chosen or stack not in with_stacks
     ]
-    return Allotment(screening_s, hpl_s, tuple(chosen), tuple(with_stacks), tuple(left_out))
+    launches = _LAUNCHES if builds is Builds.EQUAL else 0
+    run = tuple(chosen), tuple(with_stacks), tuple(left_out)
+    return Allotment(screening_s, hpl_s, *run, launches)
 
 
 def budget_for(seconds: Iterable[float], nodes: int) -> float:

@@ -25,7 +25,7 @@ from clustergate.screening.further import (
     worth_settling,
 )
 from clustergate.screening.localisation import Located
-from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Result
+from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result
 from clustergate.screening.plan import EACH, Plan
 
 # What is kept for doubts of the time that a screening may take.
@@ -157,21 +157,24 @@ class Campaign:
         noisy = {
             MEASURES[key].kind
             for key, one in screening.located.items()
-            if worth_repeating(one, accused, room) or self._may_have_missed(one, key, accused)
+            if worth_repeating(one, accused, room)
+            or (not accused and self._may_have_missed(one, MEASURES[key]))
         }
         if not noisy:
             return []
         wanted = (batch for batch in repeats if batch[0].name in noisy)
         return list(itertools.islice(wanted, max(self._wanted_rounds // _LOOKS, 1)))
 
-    def _may_have_missed(self, located: Located, key: str, accused: bool) -> bool:
+    def _may_have_missed(self, located: Located, measure: Measure) -> bool:
         """Tell whether a node was launched so seldom that what comes and goes may not have shown.
 
         Of few nodes all pairs are that few, unless fewer rounds were asked for.
         """
+        if measure.kind == "peaks":
+            return located.launches < self._plan.launches
         of_a_node = located.launches * (len(self._names) - 1)
-        is_wanted = MEASURES[key] in PAIRS and self._plan.rounds is None and not accused
-        return is_wanted and of_a_node < _FEWEST_OF_A_NODE
+        is_wanted = measure in PAIRS and self._plan.rounds is None
+        return is_wanted and of_a_node < max(_FEWEST_OF_A_NODE, self._plan.launches)
 
     def _further(self, screening: Screening, turn: int, *, nodes_too: bool) -> list[Batch]:
         """Return what settles doubts: first of pairs, with nodes alone or, if none is, those."""

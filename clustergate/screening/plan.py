@@ -46,7 +46,8 @@ class Plan(JobPlan):
     part. ``what`` says what is screened: nodes, or the cores of one. The contenders' names say how
     their output is read: ``peaks``, ``hpl`` or ``pingpong``. ``rounds`` None stands for all pairs.
     The budget's ``seconds`` are what all of it may take; ``most_further`` is how often doubts may
-    be measured again. ``at_once`` bounds the launches at a time.
+    be measured again. ``at_once`` bounds the launches at a time, ``launches`` are the fewest of
+    each node's raw kernels, and with others.
     """
 
     system: str = ""
@@ -58,6 +59,7 @@ class Plan(JobPlan):
     rounds: int | None = None
     most_further: int = 24
     at_once: int = AT_ONCE
+    launches: int = 0
     switches: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, str] = field(default_factory=dict)
 

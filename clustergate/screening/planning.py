@@ -22,7 +22,8 @@ class ScreenRequest:
 
     ``nodes`` is a list such as ``n[01-64]``, empty for all of the system; ``rounds`` 0 for all
     pairs; ``seconds`` for all of it; ``hpl_seconds`` for HPL on each node alone, 0 for none;
-    ``partition`` empty for the first of the system.
+    ``partition`` empty for the first of the system; ``launches`` are the fewest of each node's raw
+    kernels, and with others, 0 for what it takes.
     """
 
     nodes: str = ""
@@ -30,6 +31,7 @@ class ScreenRequest:
     seconds: float = 1200.0
     hpl_seconds: float = 60.0
     partition: str = ""
+    launches: int = 0
 
 
 def plan_screening(
@@ -76,6 +78,7 @@ def plan_screening(
         budget=Budget(seconds=asked.seconds),
         core_distance=manifest.command("core_distance") if cores else [],
         rounds=asked.rounds or None,
+        launches=asked.launches,
         scheduled=scheduled,
         foreseen=0 if cores else len(usable) or partition.shape.nodes,
         at_once=partition.screen_at_once or AT_ONCE,

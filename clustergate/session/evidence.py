@@ -58,6 +58,7 @@ def screen_partitions(
             seconds=share_s,
             hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
             partition=partition.name,
+            launches=contract.allotted.launches,
         )
         part = f"screening of {partition.fullname}" if len(partitions) > 1 else "screening"
         try:

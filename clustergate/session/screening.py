@@ -53,6 +53,7 @@ def screen(
         "screen_rounds": asked.rounds,
         "screen_seconds": asked.seconds,
         "screen_hpl_seconds": asked.hpl_seconds,
+        "screen_launches": asked.launches,
     }
     all_options = [
         *modes.SCREEN_OPTIONS,

@@ -14,6 +14,7 @@ from clustergate.ab.results import absences
 from clustergate.ab.wholes import costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.gate import software
+from clustergate.gate.decision import Builds
 from clustergate.golden import builds as golden
 from clustergate.model import ClustergateError, Evidence, Say, Verdict
 from clustergate.paths import state_dir
@@ -29,6 +30,27 @@ _JOB_S = 600.0
 # long that few are made.
 _SIZES = (8, 64, 512, 4096, 32768, 262144, 1048576)
 _ROUNDS = 1000
+
+
+def builds_of(stacks: Sequence[str]) -> tuple[Builds, list[str]]:
+    """Return what the builds of stacks are to their golden ones, and a note where that gives time.
+
+    It is for the plan alone: what a set-up changes later is seen when golden builds are compared.
+    """
+    state = state_dir()
+    pinned = [stack for stack in stacks if stack in golden.pinned_stacks(state)]
+    if not pinned:
+        return Builds.UNPINNED, []
+    try:
+        if any(golden.differences(state, stack) for stack in pinned):
+            return Builds.OTHER, []
+    except ClustergateError:
+        return Builds.OTHER, []
+    note = (
+        f"software: {', '.join(pinned)} as pinned, so what launching golden builds would take goes "
+        "to nodes, links and raw kernels"
+    )
+    return Builds.EQUAL, [note]
 
 
 def against_golden(
