@@ -8,7 +8,7 @@ from typing import Any
 from clustergate.benchmarks.npb.output import BENCHMARKS
 from evaluations.derived import DerivedError, comparisons, curves
 from evaluations.evidence import Subject
-from evaluations.rows import DerivedRow, rows_of
+from evaluations.rows import DerivedRow, Told, rows_of
 
 _ALIKE = 0.05
 _BANDWIDTHS = ("PingPong", "Sendrecv", "Exchange")
@@ -47,17 +47,18 @@ def _beside_first(
     subjects: Sequence[Subject],
     of: Mapping[str, Any],
     quantity: str,
-    of_pair: Callable[[curves.Curve, curves.Curve], str],
+    of_pair: Callable[[curves.Curve, curves.Curve], Told],
 ) -> list[DerivedRow]:
     """Return what ``of_pair`` says of each other curve and that of the first subject."""
 
-    def of_one(other: Subject) -> str:
-        first, mine = _curves(subjects[0], other, of)
+    def of_one(one: Subject, other: Subject) -> Told:
+        first, mine = _curves(one, other, of)
         if not first.keys() & mine.keys():
             raise DerivedError("they have no size in common")
         return of_pair(mine, first)
 
-    return rows_of(quantity, "paper 001, section V", subjects[1:], of_one)
+    pairs = {other.name: (subjects[0], other) for other in subjects[1:]}
+    return rows_of(quantity, "paper 001, section V", pairs, of_one)
 
 
 def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
@@ -66,13 +67,17 @@ def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
     named += [(name, "t_avg_us", True) for name in _TIMES]
     for benchmark, metric, lower in named:
 
-        def lead_of(mine: curves.Curve, first: curves.Curve, lower: bool = lower) -> str:
+        def lead_of(mine: curves.Curve, first: curves.Curve, lower: bool = lower) -> Told:
             places = {
                 "alike": curves.from_where_alike(mine, first, _ALIKE),
                 "ahead": curves.from_where_ahead(mine, first, lower_is_better=lower),
                 "behind": curves.from_where_ahead(first, mine, lower_is_better=lower),
             }
-            return next(f"{w} from {size} bytes" for w, size in places.items() if size is not None)
+            return next(
+                Told(f"{words} from {{}} bytes", size, words)
+                for words, size in places.items()
+                if size is not None
+            )
 
         of = {"benchmark": benchmark, "metric": metric}
         quantity = f"{benchmark} beside {subjects[0].name}, up to the largest size"
@@ -83,9 +88,9 @@ def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
 def _time_ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the times of collectives of the largest message relative to the first subject."""
 
-    def ratio_at_largest(mine: curves.Curve, first: curves.Curve) -> str:
+    def ratio_at_largest(mine: curves.Curve, first: curves.Curve) -> Told:
         size = max(first.keys() & mine.keys())
-        return f"{mine[size] / first[size]:.3g} with {size} bytes"
+        return Told(f"{{}} with {size} bytes", mine[size] / first[size])
 
     rows = []
     for benchmark in _TIMES:
@@ -99,25 +104,24 @@ def _correlations(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return how the rates of NPB correlate with what tells of a component, over the subjects."""
     rows = []
     for name in BENCHMARKS:
-        of = {"benchmark": f"NPB-{name}", "metric": "total_mop_per_s"}
-        rates = {one.name: runs_of(one, of) for one in subjects}
-        common = set.intersection(*(set(found) for found in rates.values())) if rates else set()
-        if not common:
-            continue
-        told = []
-        for component, asked in _COMPONENTS.items():
-            best = [max((f.value for f in one.values(asked)), default=0.0) for one in subjects]
-            mine = [rates[one.name][max(common)] for one in subjects]
-            if not all(best):
-                continue
-            try:
-                told.append(f"{comparisons.correlation(mine, best):.2f} with {component}")
-            except DerivedError:
-                continue
-        if told:
-            quantity = f"NPB-{name}: correlation over {len(subjects)} configurations"
-            values = {subjects[0].name: ", ".join(told)}
-            rows.append(DerivedRow(quantity, "paper 003, section 8.2", values))
+        for component, of_component in _COMPONENTS.items():
+
+            def correlation_of(
+                *launch: Subject, name: str = name, asked: Mapping[str, object] = of_component
+            ) -> Told:
+                of = {"benchmark": f"NPB-{name}", "metric": "total_mop_per_s"}
+                rates = [runs_of(one, of) for one in launch]
+                common = set.intersection(*map(set, rates))
+                best = [max((f.value for f in one.values(asked)), default=0.0) for one in launch]
+                if not (common and all(best)):
+                    raise DerivedError("not measured of all")
+                mine = [one[max(common)] for one in rates]
+                return Told("{}", comparisons.correlation(mine, best))
+
+            quantity = f"NPB-{name}: correlation with {component}"
+            over = f"{quantity} over {len(subjects)} configurations"
+            groups = {subjects[0].name: subjects}
+            rows += rows_of(over, "paper 003, section 8.2", groups, correlation_of)
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
@@ -11,10 +12,8 @@ from evaluations.contrasts import contrast_rows, runs_of
 from evaluations.derived import DerivedError, comparisons, curves, links, scaling
 from evaluations.evidence import Subject
 from evaluations.facts import TO_BASELINE, Suite
-from evaluations.growth import (
-    growth_rows,
-)
-from evaluations.rows import DerivedRow, rows_of
+from evaluations.growth import growth_rows
+from evaluations.rows import DerivedRow, Told, each, rows_of
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
 # The tests of paper 004 of which it prints ratios to this baseline, with their sizes in bytes.
@@ -36,9 +35,13 @@ def derived_rows(
     ``link_mb_s`` is what a link of a system carries in one direction, by the system's name;
     ``roles`` say who stands for which of the papers' systems.
     """
-    single = [rows_of(quantity, source, subjects, told) for quantity, source, told in _QUANTITIES]
+    groups = each(subjects)
     return [
-        *(row for rows in single for row in rows),
+        *(
+            row
+            for quantity, source, told in _QUANTITIES
+            for row in rows_of(quantity, source, groups, told)
+        ),
         *_link_efficiencies(subjects, link_mb_s or {}),
         *growth_rows(subjects),
         *contrast_rows(subjects),
@@ -62,44 +65,44 @@ def _three(curve: dict[int, float]) -> dict[int, float]:
     return curve
 
 
-def _alpha(subject: Subject) -> str:
+def _alpha(subject: Subject) -> Told:
     fit = curves.latency_bandwidth(_times(subject))
-    return f"{number(fit.alpha_us)} us (R squared {fit.r_squared:.3f})"
+    return Told(f"{{}} us (R squared {fit.r_squared:.3f})", fit.alpha_us)
 
 
-def _beta(subject: Subject) -> str:
-    return f"{number(curves.latency_bandwidth(_times(subject)).bandwidth_mb_s)} MB/s"
+def _beta(subject: Subject) -> Told:
+    return Told("{} MB/s", curves.latency_bandwidth(_times(subject)).bandwidth_mb_s)
 
 
-def _half(subject: Subject) -> str:
-    return f"{curves.size_of_half(_bandwidths(subject)):.0f} bytes"
+def _half(subject: Subject) -> Told:
+    return Told("{} bytes", curves.size_of_half(_bandwidths(subject)))
 
 
-def _most(subject: Subject) -> str:
-    return f"{curves.size_of_most(_bandwidths(subject))} bytes"
+def _most(subject: Subject) -> Told:
+    return Told("{} bytes", curves.size_of_most(_bandwidths(subject)))
 
 
-def _dips(subject: Subject) -> str:
-    found = curves.dips(_three(_bandwidths(subject)))
-    return ", ".join(map(str, found)) or "none"
+def _dips(subject: Subject) -> Told:
+    return _places(curves.dips(_three(_bandwidths(subject))))
 
 
-def _switches(subject: Subject) -> str:
-    found = curves.switch_points(_three(_times(subject)))
-    return ", ".join(map(str, found)) or "none"
+def _switches(subject: Subject) -> Told:
+    return _places(curves.switch_points(_three(_times(subject))))
 
 
-def _duplex(subject: Subject) -> str:
+def _places(sizes: Sequence[int]) -> Told:
+    return Told(", ".join(map(str, sizes)) or "none")
+
+
+def _duplex(subject: Subject) -> Told:
     one_way, both = (max(_bandwidths(subject, b).values(), default=0.0) for b in _WAYS)
-    return f"{one_way / both:.3g}: {links.duplex_of(one_way, both)}" if both else _nothing()
-
-
-def _nothing() -> str:
-    raise DerivedError("nothing was measured")
+    if not both:
+        raise DerivedError("nothing was measured")
+    return Told(f"{{}}: {links.duplex_of(one_way, both)}", one_way / both)
 
 
 _WAYS = ("PingPong", "Exchange")
-_QUANTITIES: Sequence[tuple[str, str, Callable[[Subject], str]]] = (
+_QUANTITIES: Sequence[tuple[str, str, Callable[[Subject], Told]]] = (
     ("PingPong alpha, latency of the fitted line", "paper 004, test 4", _alpha),
     ("PingPong 1/beta, bandwidth of the fitted line", "paper 004, test 4", _beta),
     ("PingPong n1/2, size of half the bandwidth", "paper 003, section 8.1", _half),
@@ -114,18 +117,19 @@ def _link_efficiencies(
     subjects: Sequence[Subject], link_mb_s: Mapping[str, float]
 ) -> list[DerivedRow]:
     """Return how much of its link each subject's messages between two nodes fill."""
-    values = {}
-    for subject in subjects:
-        peak = link_mb_s.get(subject.system)
+
+    def part_of_link(subject: Subject) -> Told:
         of = {"benchmark": "PingPong", "metric": "bandwidth_mb_s", "ranks": 2, "nodes": 2}
         found = subject.series(of, "bytes")
-        if peak and found:
-            part = links.efficiency_percent(max(found.values()), peak)
-            values[subject.name] = f"{number(part)} % of {number(peak)} MB/s"
-    if not values:
-        return []
+        if not found:
+            raise DerivedError("nothing was measured between nodes")
+        peak = link_mb_s[subject.system]
+        part = links.efficiency_percent(max(found.values()), peak)
+        return Told(f"{{}} % of {number(peak)} MB/s", part)
+
+    linked = each([one for one in subjects if link_mb_s.get(one.system)])
     source = "paper 001, section V; paper 003, table 1"
-    return [DerivedRow("PingPong between nodes, of what the link carries", source, values)]
+    return rows_of("PingPong between nodes, of what the link carries", source, linked, part_of_link)
 
 
 # What tells how fast a component is: of them one must differ, and the others not.
@@ -145,6 +149,13 @@ def _has_network(subject: Subject) -> bool:
     return any(int(figure.conditions.get("nodes", 1)) > 1 for figure in subject.figures)
 
 
+def _gain_percent(component: str, one: Subject, other: Subject) -> float:
+    before, after = (_best(subject, _COMPONENTS[component]) for subject in (one, other))
+    if not before or not after:
+        raise DerivedError(f"what the {component} can do was not measured of both")
+    return scaling.relative_change_percent(before, after)
+
+
 def changed_component(one: Subject, other: Subject) -> tuple[str, float]:
     """Return the only component in which two subjects differ, and its gain in percent.
 
@@ -152,14 +163,11 @@ def changed_component(one: Subject, other: Subject) -> tuple[str, float]:
     one differs by more than 5 %, and when one was not measured; the network is no component of
     subjects that never left a node.
     """
-    gains = {}
-    for name, of in _COMPONENTS.items():
-        if name == "network" and not (_has_network(one) or _has_network(other)):
-            continue
-        before, after = _best(one, of), _best(other, of)
-        if not before or not after:
-            raise DerivedError(f"what the {name} can do was not measured of both")
-        gains[name] = scaling.relative_change_percent(before, after)
+    gains = {
+        name: _gain_percent(name, one, other)
+        for name in _COMPONENTS
+        if name != "network" or _has_network(one) or _has_network(other)
+    }
     changed = {name: gain for name, gain in gains.items() if abs(gain) > _ALIKE_PERCENT}
     if len(changed) != 1:
         told = ", ".join(changed) or "none"
@@ -167,36 +175,52 @@ def changed_component(one: Subject, other: Subject) -> tuple[str, float]:
     return next(iter(changed.items()))
 
 
+def _sensitivity(benchmark: str, component: str, one: Subject, other: Subject) -> float:
+    """Return the gain of a benchmark over that of the component in which two subjects differ."""
+    of = {"benchmark": f"NPB-{benchmark}", "metric": "total_mop_per_s"}
+    rates = [runs_of(subject, of) for subject in (one, other)]
+    if not (common := rates[0].keys() & rates[1].keys()):
+        raise DerivedError(f"{benchmark} was not measured of both")
+    own = scaling.relative_change_percent(*(rate[max(common)] for rate in rates))
+    return comparisons.elasticity(own, _gain_percent(component, one, other))
+
+
 def _sensitivities(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return how NPB follows the one component in which a subject differs from the first."""
-    rows: dict[str, dict[str, str]] = {}
-    found: dict[str, dict[str, float]] = {}
+    changed: dict[str, dict[str, Sequence[Subject]]] = {}
+    rows = []
     for other in subjects[1:]:
-        try:
-            component, gain = changed_component(subjects[0], other)
-        except DerivedError:
-            continue
-        for benchmark in BENCHMARKS:
-            of = {"benchmark": f"NPB-{benchmark}", "metric": "total_mop_per_s"}
-            rates = [runs_of(subject, of) for subject in (subjects[0], other)]
-            if common := rates[0].keys() & rates[1].keys():
-                before, after = (rate[max(common)] for rate in rates)
-                own = scaling.relative_change_percent(before, after)
-                sensitivity = comparisons.elasticity(own, gain)
-                found.setdefault(f"NPB-{benchmark}", {})[component] = sensitivity
-                rows.setdefault(f"NPB-{benchmark}", {})[other.name] = (
-                    f"{sensitivity:.2f} ({component} {gain:+.0f} %)"
-                )
-    told = [
-        DerivedRow(f"{name}: gain over that of the changed component", _SENSITIVITY, row)
-        for name, row in rows.items()
-    ]
-    for name, by_component in found.items():
-        if len(by_component) > 1:
-            most = comparisons.most_sensitive_to(by_component)
-            row = {subjects[0].name: f"the {most}, of {', '.join(by_component)}"}
-            told.append(DerivedRow(f"{name}: most sensitive to", _SENSITIVITY, row))
-    return told
+        with contextlib.suppress(DerivedError):
+            component, _ = changed_component(subjects[0], other)
+            changed.setdefault(component, {})[other.name] = (subjects[0], other)
+    for name in BENCHMARKS:
+        for component, pairs in changed.items():
+
+            def sensitivity_of(
+                one: Subject, other: Subject, name: str = name, component: str = component
+            ) -> Told:
+                gain = _gain_percent(component, one, other)
+                found = _sensitivity(name, component, one, other)
+                return Told(f"{{}} ({component} {gain:+.0f} %)", found)
+
+            quantity = f"NPB-{name}: gain over that of the {component}"
+            rows += rows_of(quantity, _SENSITIVITY, pairs, sensitivity_of)
+
+        def most_of(*launch: Subject, name: str = name) -> Told:
+            found = {}
+            for k, component in enumerate(changed):
+                with contextlib.suppress(DerivedError):
+                    pair = launch[2 * k : 2 * k + 2]
+                    found[component] = _sensitivity(name, component, *pair)
+            if len(found) < 2:
+                raise DerivedError("one component alone was changed")
+            most = comparisons.most_sensitive_to(found)
+            return Told(f"the {most}, of {', '.join(found)}")
+
+        group = [one for pairs in changed.values() for one in list(pairs.values())[-1]]
+        column = {subjects[0].name: group} if group else {}
+        rows += rows_of(f"NPB-{name}: most sensitive to", _SENSITIVITY, column, most_of)
+    return rows
 
 
 _SENSITIVITY = "paper 003, sections 7 and 8.2"
@@ -217,7 +241,12 @@ def _ratios(subjects: Sequence[Subject], baseline: Subject | None) -> list[Deriv
                     f"{test} of {size} bytes, {found.launch.processes} processes, relative to "
                     f"{found.baseline}",
                     "paper 004, tables 1 to 9",
-                    {name: f"{ratio:.2g}" for name, ratio in found.values.items()},
+                    {
+                        name: "1"
+                        if name == found.baseline
+                        else f"{ratio.value:.3g}; {ratio.remark}"
+                        for name, ratio in found.values.items()
+                    },
                 )
             )
     return rows

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.wording.notation import number
 from evaluations.derived import DerivedError, scaling
 from evaluations.evidence import Subject
-from evaluations.rows import DerivedRow, rows_of
+from evaluations.rows import DerivedRow, Told, each, rows_of
 
 # Collectives of paper 004 with their sizes in bytes, by the model that makes them constant.
 _MODELS: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -51,15 +50,15 @@ def _several(values: Mapping[Any, float]) -> Mapping[Any, float]:
 def _hpl_efficiency(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the change of HPL's efficiency: the peak of a process is the same, and cancels."""
 
-    def change_of(subject: Subject) -> str:
+    def change_of(subject: Subject) -> Told:
         of = {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"}
         rates = _several(scaling.scaled(subject.series(of, "ranks"), "p"))
         fewest, most = min(rates), max(rates)
         change = scaling.relative_change_percent(rates[fewest], rates[most])
-        return f"{change:+.1f} % from {fewest} to {most} processes"
+        return Told(f"{{}} % from {fewest} to {most} processes", change)
 
     quantity = "efficiency of HPL in HPCC, relative change"
-    return rows_of(quantity, "paper 000, section 4.1.1", subjects, change_of)
+    return rows_of(quantity, "paper 000, section 4.1.1", each(subjects), change_of)
 
 
 def efficiencies_of(subject: Subject, benchmark: str) -> Mapping[int, float]:
@@ -93,26 +92,23 @@ def smallest_efficiency_percent(subject: Subject) -> float:
 
 def _efficiencies(subjects: Sequence[Subject]) -> list[DerivedRow]:
     rows = []
-    for benchmark, (metric, model) in _EFFICIENCIES.items():
-        is_strong = model.startswith("strong")
+    for benchmark, (_, model) in _EFFICIENCIES.items():
+        for which, chosen in (("most processes", max), ("least", _least)):
 
-        def efficiency_of(
-            subject: Subject, of: Any = (benchmark, metric), strong: bool = is_strong
-        ) -> str:
-            parts = efficiencies_of(subject, of[0])
-            least = min(parts, key=lambda p: parts[p])
-            speed_up = ""
-            if strong:
-                times = subject.series({"benchmark": of[0], "metric": of[1]}, "processes")
-                speed_up = f", speed-up {scaling.speed_up(times)[max(parts)]:.3g}"
-            return (
-                f"{parts[max(parts)]:.1f} % with {max(parts)} processes{speed_up}; "
-                f"least {parts[least]:.1f} % with {least}"
-            )
+            def efficiency_of(
+                subject: Subject, name: str = benchmark, chosen: Callable[..., int] = chosen
+            ) -> Told:
+                parts = efficiencies_of(subject, name)
+                at = chosen(parts)
+                return Told(f"{{}} % with {at} processes", parts[at])
 
-        quantity = f"{benchmark}: {'strong' if is_strong else 'weak'} efficiency"
-        rows += rows_of(quantity, "paper 002, section 7", subjects, efficiency_of)
+            quantity = f"{benchmark}: {model.removesuffix(' of times')}, {which}"
+            rows += rows_of(quantity, "paper 002, section 7", each(subjects), efficiency_of)
     return rows
+
+
+def _least(parts: Mapping[int, float]) -> int:
+    return min(parts, key=lambda p: parts[p])
 
 
 @dataclass(frozen=True)
@@ -142,14 +138,13 @@ def penalty_of(subject: Subject) -> Penalty:
 
 
 def _penalty(subjects: Sequence[Subject]) -> list[DerivedRow]:
-    def penalty_in_words(subject: Subject) -> str:
+    def penalty_in_words(subject: Subject) -> Told:
         found = penalty_of(subject)
-        return (
-            f"{number(found.us)} us: {found.odd} beside {found.even} processes, {found.size} bytes"
-        )
+        of = f"{found.odd} beside {found.even} processes, {found.size} bytes"
+        return Told(f"{{}} us: {of}", found.us)
 
     quantity = "Allreduce, penalty of no power of two"
-    return rows_of(quantity, "paper 002, section 6.3", subjects, penalty_in_words)
+    return rows_of(quantity, "paper 002, section 6.3", each(subjects), penalty_in_words)
 
 
 def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
@@ -159,14 +154,14 @@ def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
         for test, sizes in tests.items():
             for size in sizes:
 
-                def spread_of(subject: Subject, of: Any = (test, size), model: str = model) -> str:
+                def spread_of(subject: Subject, of: Any = (test, size), model: str = model) -> Told:
                     asked = {"benchmark": of[0], "metric": "time_us", "bytes": of[1]}
                     found = _several(scaling.scaled(subject.series(asked, "processes"), model))
                     spread = scaling.spread(list(found.values()))
-                    return f"{spread:.3g} from {min(found)} to {max(found)} processes"
+                    return Told(f"{{}} from {min(found)} to {max(found)} processes", spread)
 
                 quantity = f"{test} of {size} bytes, T/({model}): largest over smallest"
-                rows += rows_of(quantity, "paper 004, tests 4 to 8", subjects, spread_of)
+                rows += rows_of(quantity, "paper 004, tests 4 to 8", each(subjects), spread_of)
     return rows
 
 
@@ -175,11 +170,11 @@ def _partners(subjects: Sequence[Subject]) -> list[DerivedRow]:
     rows = []
     for size in (8, 1_000_000):
 
-        def spread_over_partners(subject: Subject, size: int = size) -> str:
+        def spread_over_partners(subject: Subject, size: int = size) -> Told:
             of = {"benchmark": "ping_pong", "metric": "time_us", "bytes": size}
             found = _several(subject.series(of, "peer"))
-            return f"{scaling.spread(list(found.values())):.3g} over {len(found)} partners"
+            return Told(f"{{}} over {len(found)} partners", scaling.spread(list(found.values())))
 
         quantity = f"ping-pong of {size} bytes with each rank: largest over smallest"
-        rows += rows_of(quantity, "paper 004, test 1", subjects, spread_over_partners)
+        rows += rows_of(quantity, "paper 004, test 1", each(subjects), spread_over_partners)
     return rows

@@ -6,13 +6,9 @@ unit that was printed, from a subject whose figures are those of one launch. Pur
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
-
-import scipy
 
 from clustergate.model import Better
 from evaluations.derived import DerivedError, curves, scaling
@@ -23,8 +19,8 @@ from evaluations.growth import (
     penalty_of,
     smallest_efficiency_percent,
 )
+from evaluations.sampling import NoneThere, Sampled, sampled_of
 
-CONFIDENCE = 0.95
 Settings = Mapping[str, Any]
 
 
@@ -35,17 +31,6 @@ class Here:
     subject: Subject
     roles: Mapping[str, Subject] = field(default_factory=dict)
 
-    def of_launch(self, k: int) -> Here:
-        """Return the same with the figures of one launch alone; raises :class:`DerivedError`."""
-
-        def launch(one: Subject) -> Subject:
-            if k >= len(one.by_launch):
-                raise DerivedError(f"{one.name} was launched {len(one.by_launch)} times")
-            return one.by_launch[k]
-
-        roles = {name: launch(one) for name, one in self.roles.items()}
-        return replace(self, subject=launch(self.subject), roles=roles)
-
     def playing(self, system: str) -> Subject:
         """Return who plays a system; raises :class:`DerivedError` when nobody does."""
         if system not in self.roles:
@@ -53,51 +38,16 @@ class Here:
         return self.roles[system]
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """The median of launches with its interval, which few launches do not have.
-
-    Of what was printed as a ``mean`` it is that, with the least and the most.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    launches: int
-    mean: bool = False
-
-    @property
-    def remark(self) -> str:
-        """Return of how many launches it is, and its interval."""
-        ends = "" if self.low is None else f", {self.low:.4g} to {self.high:.4g}"
-        return f"{'mean' if self.mean else 'median'} of {self.launches}{ends}"
-
-
 def sampled(derived: Settings, here: Here, *, mean: bool = False) -> Sampled:
-    """Return a derived quantity; raises :class:`DerivedError` where the first launch has none."""
+    """Return a derived quantity; raises :class:`DerivedError` where no launch has it."""
     kind = KINDS[derived["kind"]]
-    named = {*derived.get("of", ()), *derived.get("over", ())}
-    for system in sorted(named):
-        here.playing(system)
     # Who does not take part has launches of his own.
-    here = replace(here, roles={name: here.roles[name] for name in named})
-    values = [kind(derived, here.of_launch(0))]
-    try:
-        while True:
-            values.append(kind(derived, here.of_launch(len(values))))
-    except DerivedError:
-        pass
-    return sampled_values(values, mean=mean)
+    named = sorted({*derived.get("of", ()), *derived.get("over", ())})
 
+    def of_launch(subject: Subject, *players: Subject) -> float:
+        return kind(derived, Here(subject, dict(zip(named, players, strict=True))))
 
-def sampled_values(values: Sequence[float], *, mean: bool = False) -> Sampled:
-    """Return the median of the values of launches, or their mean."""
-    if mean:
-        return Sampled(statistics.fmean(values), min(values), max(values), len(values), mean)
-    interval = scipy.stats.quantile_test(values, p=0.5).confidence_interval(CONFIDENCE)
-    known = all(map(math.isfinite, interval))
-    low, high = (float(interval.low), float(interval.high)) if known else (None, None)
-    return Sampled(statistics.median(values), low, high, len(values))
+    return sampled_of(of_launch, [here.subject, *map(here.playing, named)], mean=mean)
 
 
 def _figures(settings: Settings) -> dict[str, Any]:
@@ -153,7 +103,7 @@ def _dip_size(settings: Settings, here: Here) -> float:
     curve = _curve(settings, here.subject)
     dips = curves.dips(curve)
     if not dips:
-        raise DerivedError(f"{settings['benchmark']} has no dip")
+        raise NoneThere(f"{settings['benchmark']} has no dip")
     places = sorted(curve)
 
     def left(size: int) -> float:
@@ -166,7 +116,7 @@ def _dip_size(settings: Settings, here: Here) -> float:
 def _switch_size(settings: Settings, here: Here) -> float:
     found = curves.switch_points(_curve(settings, here.subject))
     if not found:
-        raise DerivedError(f"{settings['benchmark']} goes on smoothly")
+        raise NoneThere(f"{settings['benchmark']} goes on smoothly")
     return float(found[0])
 
 
@@ -186,7 +136,7 @@ def _two(settings: Settings, here: Here) -> tuple[dict[int, float], dict[int, fl
 
 def _place(found: int | None, words: str) -> float:
     if found is None:
-        raise DerivedError(f"{words} at no size")
+        raise NoneThere(f"{words} at no size")
     return float(found)
 
 

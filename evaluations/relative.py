@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluations.derived import DerivedError, comparisons
+from evaluations.derived import DerivedError, require_positive
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import OF_BASELINE, Suite
+from evaluations.sampling import Sampled, sampled_values
 
 
 class Launch(NamedTuple):
@@ -32,7 +33,7 @@ class Ratios:
 
     baseline: str
     launch: Launch
-    values: Mapping[str, float]
+    values: Mapping[str, Sampled]
     doubtful: frozenset[str]
 
 
@@ -41,8 +42,8 @@ def ratios(suite: Suite, subjects: Sequence[Subject], baseline: Subject) -> Rati
 
     All are of one launch: of those that all had, one with the check's own settings, and of these
     the one of the most processes (paper 004, tables 1 to 9, has 128). Where several figures fit,
-    such as those of several peers, each is related to its like, and their median is told. Raises
-    :class:`DerivedError` where there is nothing to be related.
+    such as those of several peers, each is related to its like, launch by launch, and their median
+    is told. Raises :class:`DerivedError` where there is nothing to be related.
     """
     found = {one.name: launches for one in subjects if (launches := _by_launch(one, suite))}
     if not found:
@@ -63,34 +64,52 @@ def ratios(suite: Suite, subjects: Sequence[Subject], baseline: Subject) -> Rati
     alike = set.intersection(*(set(named) for named in figures.values()))
     if not alike:
         raise DerivedError(f"{' and '.join(found)} measured no figure that is alike")
-    each = [
-        comparisons.ratios_to(baseline.name, {who: of[name].value for who, of in figures.items()})
-        for name in sorted(alike)
-    ]
-    values = {who: statistics.median(one[who] for one in each) for who in figures}
-    if suite.relative == OF_BASELINE:
-        values = {who: 1 / value for who, value in values.items()}
+    is_over = suite.relative == OF_BASELINE
+    values = {
+        who: _sampled([_sides(of[n], figures[baseline.name][n], swapped=is_over) for n in alike])
+        for who, of in figures.items()
+    }
     disturbed = {who for who, of in figures.items() if any(of[name].doubt for name in alike)}
     doubtful = figures.keys() if baseline.name in disturbed else disturbed
     return Ratios(baseline.name, launch, values, frozenset(doubtful))
 
 
-def flushed_ratios(suite: Suite, subjects: Sequence[Subject]) -> dict[str, tuple[float, Launch]]:
+def _sides(one: Measured, other: Measured, *, swapped: bool = False) -> list[tuple[float, float]]:
+    """Return the values of launches of two figures, those of the same rounds side by side."""
+    common = sorted(one.rounds.keys() & other.rounds.keys())
+    pairs = [(one.rounds[run], other.rounds[run]) for run in common] or list(
+        zip(one.of_launches or [one.value], other.of_launches or [other.value], strict=False)
+    )
+    return [(below, above) for above, below in pairs] if swapped else pairs
+
+
+def _sampled(figures: Sequence[Sequence[tuple[float, float]]]) -> Sampled:
+    """Return the ratio of the sides of each launch, of several figures their median."""
+    for _, below in (pair for pairs in figures for pair in pairs):
+        require_positive(**{"what others are relative to": below})
+    launches = zip(*figures, strict=False)
+    return sampled_values(
+        [statistics.median(above / below for above, below in launch) for launch in launches]
+    )
+
+
+def flushed_ratios(suite: Suite, subjects: Sequence[Subject]) -> dict[str, tuple[Sampled, Launch]]:
     """Return for each subject its figure with flushed caches over that without, and the launch.
 
     Of several it is the launch of the most processes. Disturbed launches do not count.
     """
     found = {}
     for subject in subjects:
-        times: dict[tuple[int, str, str], dict[bool, float]] = {}
+        times: dict[tuple[int, str, str], dict[bool, Measured]] = {}
         for figure in subject.fitting(suite):
             flushed = figure.conditions.get("flush_bytes")
             if flushed is not None and not figure.doubt:
                 place = (int(figure.conditions["processes"]), figure.layout, figure.name)
-                times.setdefault(place, {})[bool(flushed)] = figure.value
+                times.setdefault(place, {})[bool(flushed)] = figure
         if both := {place: of for place, of in times.items() if len(of) == 2}:
             place = max(both)
-            found[subject.name] = (both[place][True] / both[place][False], Launch(*place[:2], ""))
+            sides = _sides(both[place][True], both[place][False])
+            found[subject.name] = (_sampled([sides]), Launch(*place[:2], ""))
     return found
 
 

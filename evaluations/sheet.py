@@ -26,6 +26,7 @@ from evaluations.facts import (
 )
 from evaluations.inference import Outcome
 from evaluations.predicates import Cast, Decision, decide
+from evaluations.sampling import Sampled, beside_printed, sampled_values
 from evaluations.systems import no_reference
 
 PRINTED_OUTCOMES = {
@@ -35,6 +36,7 @@ PRINTED_OUTCOMES = {
 }
 TRIAL, PER_JOULE = "trial", "per watt"
 DISTURBED, OTHER_LAUNCH = "disturbed", "not the printed launch"
+_ELSEWHERE = "of another machine"
 _UPDATES = "HPCC.updates_per_flop"
 _RING = "ring_balance_b_per_kflop"
 # The HPCC of the one paper that has results of it.
@@ -82,11 +84,11 @@ def beside(paper: Paper, here: Cast) -> list[BesideRow]:
     rows = []
     for value in paper.values.values():
         if value.derived:
-            rows.append(_derived_row(value, here))
+            rows.append(_derived_row(value, paper, here))
         elif value.suite is None:
             rows.append(BesideRow(value, {}, {}, quantities.why_not(value)))
         elif value.suite.relative == TO_UNFLUSHED:
-            rows.append(_flushed_row(value, value.suite, here))
+            rows.append(_flushed_row(value, value.suite, paper, here))
         elif value.suite.relative:
             rows.append(_relative_row(value, value.suite, paper, here))
         else:
@@ -94,7 +96,7 @@ def beside(paper: Paper, here: Cast) -> list[BesideRow]:
     return rows
 
 
-def _derived_row(value: PrintedValue, here: Cast) -> BesideRow:
+def _derived_row(value: PrintedValue, paper: Paper, here: Cast) -> BesideRow:
     """Return a printed value with what is derived here of several figures, launch by launch."""
     measured, launches, reasons = {}, {}, []
     for subject in quantities.asked_of(value.derived, here.subjects, here.roles):
@@ -105,14 +107,16 @@ def _derived_row(value: PrintedValue, here: Cast) -> BesideRow:
         except DerivedError as reason:
             reasons.append(str(reason))
             continue
-        measured[subject.name], launches[subject.name] = found.value, f"derived, {found.remark}"
+        measured[subject.name] = found.value
+        asserted = _asserted(value, found, subject, paper, here)
+        launches[subject.name] = f"derived, {found.remark}, {asserted}"
     if not (measured or reasons):
         reasons = [f"nothing here stands for {value.derived['of'][0]}"]
     told = "" if measured else "; ".join(dict.fromkeys(reasons))
     return BesideRow(value, measured, launches, told)
 
 
-def _flushed_row(value: PrintedValue, suite: Suite, here: Cast) -> BesideRow:
+def _flushed_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -> BesideRow:
     """Return a printed ratio of a machine to itself, with the caches flushed and not."""
     found = relative.flushed_ratios(suite, here.subjects)
     if not found:
@@ -120,10 +124,38 @@ def _flushed_row(value: PrintedValue, suite: Suite, here: Cast) -> BesideRow:
         return BesideRow(value, {}, {}, told)
     measured, launches = {}, {}
     for name, (ratio, launch) in found.items():
-        is_printed = value.conditions.get("processes") == launch.processes
-        measured[name] = ratio
-        launches[name] = launch.layout if is_printed else f"{launch.layout}, {OTHER_LAUNCH}"
+        is_printed = launch.processes in _processes(value)
+        subject = next(one for one in here.subjects if one.name == name)
+        measured[name] = ratio.value
+        said = _asserted(value, ratio, subject, paper, here) if is_printed else OTHER_LAUNCH
+        launches[name] = ", ".join([launch.layout, ratio.remark, said])
     return BesideRow(value, measured, launches)
+
+
+def _asserted(
+    value: PrintedValue, found: Sampled, subject: Subject, paper: Paper, here: Cast
+) -> str:
+    """Return whether a derived value is as printed, or why that is not asked.
+
+    A stack that makes a variant of any machine is no such machine.
+    """
+    system = value.derived.get("of", [value.system])[0]
+    is_here = subject.system in paper.family(system)
+    if here.roles.get(system) != subject or (paper.systems[system].played_by and not is_here):
+        return _ELSEWHERE
+    if value.standing != STANDS:
+        return f"{value.standing} in print"
+    if value.not_stated:
+        return f"the paper leaves open: {', '.join(value.not_stated)}"
+    processes = max((one.shape.processes for one in subject.figures), default=0)
+    if processes != max(_processes(value), default=processes):
+        return OTHER_LAUNCH
+    return beside_printed(value, found)
+
+
+def _processes(value: PrintedValue) -> list[int]:
+    """Return the numbers of processes that were printed, or up to which one."""
+    return [int(count) for count in re.findall(r"\d+", str(value.conditions.get("processes", "")))]
 
 
 def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -> BesideRow:
@@ -141,7 +173,8 @@ def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -
     processes = value.conditions.get("processes")
     is_other = isinstance(processes, int) and processes != launch.processes
     launches = {}
-    for name in found.values:
+    subjects = {one.name: one for one in [*here.subjects, *standing]}
+    for name, ratio in found.values.items():
         told = [f"{found.baseline} over this"]
         if suite.relative == TO_BASELINE:
             told = [f"relative to {found.baseline}"]
@@ -152,9 +185,16 @@ def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -
         told += [f"{launch.processes} processes of {launch.layout}" if is_part else launch.layout]
         told += [launch.settings]
         told += [DISTURBED] if name in found.doubtful else []
-        told += [OTHER_LAUNCH] if is_other else []
+        if name != found.baseline:
+            told += [ratio.remark]
+        if is_other:
+            told += [OTHER_LAUNCH]
+        elif name != found.baseline:
+            asserted = _asserted(value, ratio, subjects[name], paper, here)
+            told += [asserted if standing else _ELSEWHERE]
         launches[name] = ", ".join(filter(None, told))
-    return BesideRow(value, found.values, launches, baseline=found.baseline)
+    measured = {name: ratio.value for name, ratio in found.values.items()}
+    return BesideRow(value, measured, launches, baseline=found.baseline)
 
 
 def _row(value: PrintedValue, suite: Suite, subjects: Sequence[Subject]) -> BesideRow:
@@ -167,10 +207,8 @@ def _row(value: PrintedValue, suite: Suite, subjects: Sequence[Subject]) -> Besi
             mixed.append(subject.name)
             continue
         measured[subject.name] = found.value / suite.factor
-        told = [found.layout, *_cautions(value, found)]
-        if len(found.of_launches) > 1:
-            scaled = [one / suite.factor for one in found.of_launches]
-            told.append(quantities.sampled_values(scaled).remark)
+        scaled = [one / suite.factor for one in found.of_launches or [found.value]]
+        told = [found.layout, *_cautions(value, found), sampled_values(scaled).remark]
         launches[subject.name] = ", ".join(told)
     if mixed:
         return BesideRow(value, {}, {}, f"RandomAccess of another HPCC: {', '.join(mixed)}")

@@ -21,12 +21,10 @@ from clustergate.sites import configuration
 from clustergate.sites.description import Partition, Site, Stack
 from evaluations import quantities
 from evaluations.facts import STANDS, FactsError, Paper, PrintedValue, System, load_papers
+from evaluations.sampling import TOLERANCE
 
 PARTITION = "cpus"
 _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
-# By the qualifier of a value, how much worse than it is tolerated, as a fraction of it. A bound
-# holds as it is; the suite tolerates 5 % elsewhere, and an approximate number is no better known.
-_TOLERANCE = {"": 0.05, "up to": 0.05, "about": 0.10, "below": 0.0, "above": 0.0, "at least": 0.0}
 # Settings of a site that are no extras of its partition.
 _NOT_EXTRAS = ("scheduler", "stacks", "assumed")
 
@@ -223,7 +221,7 @@ def entry_of(value: PrintedValue) -> list[Any]:
     higher = metric.better is Better.HIGHER
     number = value.value if value.value is not None else value.low if higher else value.high
     assert number is not None
-    tolerance = _TOLERANCE[value.qualifier]
+    tolerance = TOLERANCE[value.qualifier]
     bounds = [-tolerance, None] if higher else [None, tolerance]
     return [round(float(number) * suite.factor, 6), *bounds, metric.unit]
 

@@ -141,7 +141,8 @@ def test_a_report_decides_what_it_can(westmere, capsys):
     assert re.search(r"p002 .* does not hold here", told)
 
 
-def test_a_report_derives_by_the_papers_formulas(home, capsys):
+def test_a_report_derives_by_the_papers_formulas(home, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
     times = [sample("PingPong", "latency_us", 2 + k / 1000, bytes=k) for k in (0, 1024, 1048576)]
     bcast = [sample("bcast", "time_us", 10.0, processes=2, bytes=8)]
     slower = [sample("bcast", "time_us", 25.0, processes=2, bytes=8)]

@@ -281,12 +281,6 @@ class TestComparisons:
     def test_the_largest_sensitivity_counts(self):
         assert comparisons.most_sensitive_to({"memory": 0.2, "network": 0.5}) == "network"
 
-    def test_a_ratio_table_has_one_for_its_baseline(self):
-        found = comparisons.ratios_to("t3e", {"t3e": 2.0, "origin": 5.0})
-        assert found == {"t3e": 1.0, "origin": 2.5}
-        with pytest.raises(DerivedError, match="nt was not measured"):
-            comparisons.ratios_to("nt", {"t3e": 2.0})
-
     def test_correlations(self):
         assert comparisons.correlation([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
         assert comparisons.rank_correlation([1, 2, 30], [9, 8, 1]) == pytest.approx(-1)

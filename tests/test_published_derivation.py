@@ -1,5 +1,7 @@
 """What follows from measurements by the papers' formulas, on made ones."""
 
+from dataclasses import replace
+
 import pytest
 
 from clustergate.model import METRICS
@@ -30,8 +32,8 @@ def subject(name, *more, gflops=100.0, triad=20.0):
 
 
 def sensitivities(*subjects):
-    rows = derived_rows(subjects)
-    return {row.quantity[:6]: row.values for row in rows if row.quantity.startswith("NPB")}
+    found = quantities(*subjects)
+    return {quantity[:6]: told for quantity, told in found.items() if quantity.startswith("NPB")}
 
 
 def test_a_benchmark_follows_the_component_that_was_changed():
@@ -42,8 +44,8 @@ def test_a_benchmark_follows_the_component_that_was_changed():
     assert component == "memory"
     assert percent == pytest.approx(100 / 3)
     assert sensitivities(before, after) == {
-        "NPB-CG": {"b": "0.50 (memory +33 %)"},
-        "NPB-EP": {"b": "0.00 (memory +33 %)"},
+        "NPB-CG": {"b": "0.5000 (memory +33 %)"},
+        "NPB-EP": {"b": "0 (memory +33 %)"},
     }
 
 
@@ -85,12 +87,16 @@ def test_a_link_is_filled_by_messages_between_nodes_alone():
     inside, outside = subject("inside", on_one_node), subject("outside", on_one_node, *between)
     (row,) = [r for r in derived_rows([inside, outside], {"local": 4000.0}) if "link" in r.quantity]
     # 3100 of 4000 MB/s: paper 001, section V.
-    assert row.values == {"outside": "77.50 % of 4000 MB/s"}
+    assert row.values == {"outside": "77.50 % of 4000 MB/s; one launch, no interval"}
     assert not [r for r in derived_rows([outside], {}) if "link" in r.quantity]
 
 
 def quantities(*subjects):
-    return {row.quantity: row.values for row in derived_rows(subjects)}
+    """Return what is told of single launches, without the remark that they are."""
+    return {
+        row.quantity: {name: told.partition("; one launch")[0] for name, told in row.values.items()}
+        for row in derived_rows(subjects)
+    }
 
 
 def by_processes(benchmark, metric, values, **conditions):
@@ -104,19 +110,17 @@ def test_the_efficiency_of_hpl_changes_with_the_processes():
     # The Opteron cluster of paper 000: 20 % less from 4 to 64.
     rates = by_processes("HPL_Tflops", "HPL_Tflops", {4: 0.4, 64: 5.12})
     found = quantities(subject("a", *rates))["efficiency of HPL in HPCC, relative change"]
-    assert found == {"a": "-20.0 % from 4 to 64 processes"}
+    assert found == {"a": "-20.00 % from 4 to 64 processes"}
 
 
 def test_applications_are_related_to_one_process():
     weak = by_processes("HPCCG", "performance_mflops", {1: 100.0, 2: 190.0, 4: 352.0})
     strong = by_processes("LAMMPS-lj-strong", "time_s", {1: 100.0, 2: 50.0, 4: 40.0})
     found = quantities(subject("a", *weak, *strong))
-    assert found["HPCCG: weak efficiency"] == {
-        "a": "88.0 % with 4 processes; least 88.0 % with 4",
-    }
-    assert found["LAMMPS-lj-strong: strong efficiency"] == {
-        "a": "62.5 % with 4 processes, speed-up 2.5; least 62.5 % with 4"
-    }
+    assert found["HPCCG: weak efficiency, most processes"] == {"a": "88.00 % with 4 processes"}
+    key = "LAMMPS-lj-strong: strong efficiency, "
+    assert found[f"{key}most processes"] == {"a": "62.50 % with 4 processes"}
+    assert found[f"{key}least"] == {"a": "62.50 % with 4 processes"}
 
 
 def test_fewer_processes_that_are_no_power_of_two_cost_what_was_printed():
@@ -137,11 +141,11 @@ def test_how_constant_the_models_of_collectives_make_their_times():
     ]
     found = quantities(subject("a", *bcast, *gather, *peers))
     key = "bcast of 8 bytes, T/(log2 p): largest over smallest"
-    assert found[key] == {"a": "1.1 from 2 to 8 processes"}
+    assert found[key] == {"a": "1.100 from 2 to 8 processes"}
     key = "gather of 10000 bytes, T/(p-1): largest over smallest"
-    assert found[key] == {"a": "2 from 2 to 4 processes"}
+    assert found[key] == {"a": "2.000 from 2 to 4 processes"}
     key = "ping-pong of 8 bytes with each rank: largest over smallest"
-    assert found[key] == {"a": "1.2 over 3 partners"}
+    assert found[key] == {"a": "1.200 over 3 partners"}
 
 
 def curve(benchmark, metric, values, processes=64):
@@ -170,7 +174,7 @@ def test_where_two_libraries_cross_and_how_far_they_are_apart():
     told = found["Bcast beside intel, up to the largest size"]
     assert told == {"mvapich": "behind from 16777216 bytes"}
     # Paper 001: 18 of 15 ms.
-    assert found["Bcast time relative to intel"] == {"mvapich": "1.2 with 16777216 bytes"}
+    assert found["Bcast time relative to intel"] == {"mvapich": "1.200 with 16777216 bytes"}
 
 
 def test_npb_correlates_with_what_tells_of_a_component():
@@ -179,8 +183,75 @@ def test_npb_correlates_with_what_tells_of_a_component():
         subject("b", npb("MG", 200.0), gflops=200.0, triad=20.0),
         subject("c", npb("MG", 300.0), gflops=100.0, triad=30.0),
     )
-    told = found["NPB-MG: correlation over 3 configurations"]
-    assert told == {"a": "-1.00 with HPL, 1.00 with STREAM triad"}
+    told = found["NPB-MG: correlation with HPL over 3 configurations"]
+    assert told == {"a": "-1.000"}
+    assert "NPB-MG: correlation with STREAM triad over 3 configurations" in found
+
+
+def scattered(one, launches, by=0.001):
+    """Return a figure with launches that scatter by a part of it."""
+    values = [one.value * (1 + by * (7 * k % 10 - 5)) for k in range(launches)]
+    return replace(one, of_launches=values)
+
+
+@pytest.mark.parametrize(
+    ("launches", "told"),
+    [
+        (1, "one launch, no interval"),
+        (5, "median of 5, no interval below 6"),
+        (10, "median of 10, 212.3 to 213.8"),
+    ],
+)
+def test_what_follows_from_launches_has_an_interval_or_says_why_not(launches, told):
+    values = {64: 2.0, 1024: 6.0, 1 << 20: 5244.88}
+    times = [scattered(one, launches) for one in curve("PingPong", "latency_us", values, 2)]
+    rows = {row.quantity: row.values["a"] for row in derived_rows([subject("a", *times)])}
+    found = rows["PingPong 1/beta, bandwidth of the fitted line"]
+    assert found.partition("; ")[2] == told
+
+
+def test_no_row_is_without_its_launches():
+    """Whatever is derived tells of how many launches it is."""
+    pair = [
+        subject(
+            name,
+            *(scattered(one, 10) for of, metric, lower in BOTH
+              for one in curve(of, metric, {8: lower, 1024: 2 * lower, 1 << 20: 300 * lower}, 2)),
+            scattered(npb("CG", 300.0), 10), scattered(npb("MG", 30.0 + triad), 10),
+            triad=triad,
+        )
+        for name, triad in (("a", 10.0), ("b", 20.0), ("c", 20.3))
+    ]  # fmt: skip
+    rows = derived_rows(pair)
+    assert len({row.source for row in rows}) > 5
+    for row in rows:
+        for told in row.values.values():
+            assert told == "1" or "of 10" in told or "one launch" in told, (row, told)
+
+
+BOTH = [
+    *((name, "bandwidth_mb_s", 1.0) for name in ("PingPong", "Exchange")),
+    *((name, "time_us", 9.0) for name in ("bcast", "scatter")),
+    *(("PingPong", "latency_us", 1.0), ("Bcast", "t_avg_us", 7.0)),
+]
+
+
+def test_words_say_in_how_many_launches_they_hold():
+    """A dip that three of ten launches do not have, and a lead that turns in four."""
+    dip = [40.0] * 7 + [99.0] * 3
+    values = {64: [60.0] * 10, 1024: dip, 4096: [120.0] * 10}
+    curves = [
+        replace(one, of_launches=values[one.conditions["bytes"]])
+        for one in curve("PingPong", "bandwidth_mb_s", {64: 60.0, 1024: 99.0, 4096: 120.0}, 2)
+    ]
+    flat = curve("PingPong", "bandwidth_mb_s", {64: 50.0, 1024: 50.0, 4096: 50.0}, 2)
+    first = subject("a", *(scattered(one, 10, by=0.0) for one in flat))
+    rows = {row.quantity: row.values for row in derived_rows([first, subject("b", *curves)])}
+    assert rows["PingPong sizes at which the bandwidth dips"] == {
+        "a": "none; so in 10 of 10 launches", "b": "1024; so in 7 of 10 launches",
+    }  # fmt: skip
+    lead = rows["PingPong beside a, up to the largest size"]["b"]
+    assert lead == "ahead from 4096 bytes; median of 10, 64 to 4096"
 
 
 def test_of_several_changed_components_the_one_that_matters_most_is_named():

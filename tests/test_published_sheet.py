@@ -1,17 +1,21 @@
 """Printed values and figures beside measured ones, on made measurements."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from clustergate.benchmarks.registry import every_metric
 from clustergate.figures import name_of
-from clustergate.model import Sample
+from clustergate.model import Better, Sample
 from evaluations import quantities, sheet
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import load_paper, load_papers
 from evaluations.predicates import cast
+from evaluations.sampling import beside_printed, sampled_values
 from evaluations.systems import is_assertable
+
+ONCE = "one launch, no interval"
 
 
 def figure(benchmark, metric, value, *, ranks=2, settings="", doubt="", **conditions):
@@ -96,8 +100,8 @@ def test_a_printed_ratio_has_that_of_each_stack_to_the_first_beside_it():
     assert found.baseline == "a"
     assert found.launches == {
         "a": "the baseline, 2-ranks-packed, not the printed launch",
-        "b": "relative to a, 2-ranks-packed, not the printed launch",
-        "c": "relative to a, 2-ranks-packed, not the printed launch",
+        "b": f"relative to a, 2-ranks-packed, {ONCE}, not the printed launch",
+        "c": f"relative to a, 2-ranks-packed, {ONCE}, not the printed launch",
     }
 
 
@@ -106,7 +110,7 @@ def test_ratios_are_of_the_most_processes_that_all_had():
     other = subject("b", bcast(11.0), bcast(60.0, 128))
     found = row("004", "r005", both, other)
     assert found.measured == {"a": 1.0, "b": 3.0}
-    assert found.launches["b"] == "relative to a, 128-ranks-packed"
+    assert found.launches["b"] == f"relative to a, 128-ranks-packed, {ONCE}, of another machine"
 
 
 def test_a_launch_is_never_compared_with_one_of_other_settings():
@@ -168,7 +172,7 @@ def test_flushed_caches_are_told_from_what_lay_in_them():
     )
     found = row("004", "r065", a, b)
     assert found.measured == {"a": 8.0}
-    assert found.launches == {"a": "4-ranks-packed, not the printed launch"}
+    assert found.launches == {"a": f"4-ranks-packed, {ONCE}, not the printed launch"}
     assert "flush_bytes=0" in row("004", "r065", b).why_not
     # Times are drawn with flushed caches, although others are shorter.
     assert drawing("004", 8, a).lines[0].points == {2.0: 0.03, 4.0: 0.04}
@@ -274,13 +278,82 @@ def test_printed_derivations_have_those_of_several_figures_beside_them():
     assert found.launches["a"].endswith("median of 10, 900.1 to 900.7")
 
 
-def launched(name, *figures):
-    """Return a subject of which ten launches scatter by a thousandth."""
-    several = [
-        replace(one, of_launches=[one.value * (1 + 7 * k % 10 / 1e4) for k in range(10)])
-        for one in figures
-    ]
-    return subject(name, *several)
+def launched(name, *figures, launches=10, scatter=1e-4):
+    """Return a subject of which launches scatter by a part of what they measured."""
+    factors = [1 + 7 * k % 10 * scatter for k in range(launches)]
+    return subject(
+        name, *(replace(one, of_launches=[one.value * by for by in factors]) for one in figures)
+    )
+
+
+# r030 of paper 002 is the part of its rate on one process that HPCCG keeps on 72 of them, 88 %.
+@pytest.mark.parametrize(
+    ("rate", "scatter", "launches", "told"),
+    [
+        (88.0, 1e-4, 10, "as printed"),
+        (80.0, 1e-4, 10, "worse than printed"),
+        (110.0, 1e-4, 10, "better than printed"),
+        (90.0, 1e-2, 10, "more launches would tell whether as printed"),
+        (88.0, 1e-4, 5, "too few launches to tell whether as printed"),
+    ],
+)
+def test_a_derived_value_of_the_printed_system_is_held_to_the_print(rate, scatter, launches, told):
+    one = figure("HPCCG", "performance_mflops", 100.0, processes=1, ranks=1)
+    many = figure("HPCCG", "performance_mflops", 72 * rate, processes=72, ranks=72)
+    many = launched("a", many, launches=launches, scatter=scatter).figures
+    a = replace(subject("a", replace(one, of_launches=[100.0] * launches), *many),
+                system="opteron-myri10g")  # fmt: skip
+    assert row("002", "r030", a).launches["a"].endswith(f", {told}")
+    other = replace(a, system="local")
+    assert row("002", "r030", other).launches["a"].endswith(", of another machine")
+    fewer = [replace(f, conditions={**f.conditions, "processes": 64}) for f in many]
+    fewer = replace(a, figures=[a.figures[0], *fewer])
+    assert row("002", "r030", fewer).launches["a"].endswith(", not the printed launch")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "told"), [(1.512, "as printed"), (2.0, "worse than"), (1.0, "better than")]
+)
+def test_a_ratio_of_two_machines_is_held_to_the_print(ratio, told):
+    """Slower is worse: r005 is what the Origin 2000 takes beside the T3E."""
+    printed = load_paper("004").values["r005"].value or math.nan
+    t3e, origin = (
+        launched(name, bcast(value, 128))
+        for name, value in (("a", 10.0), ("b", 10.0 * printed * ratio / 1.512))
+    )
+    roles = {"cray-t3e600": t3e, load_paper("004").values["r005"].system: origin}
+    assert told in row("004", "r005", t3e, origin, **roles).launches["b"]
+    # Without the printed baseline it is another ratio.
+    del roles["cray-t3e600"]
+    found = row("004", "r005", t3e, origin, **roles).launches["b"]
+    assert found.endswith("of another machine")
+
+
+@pytest.mark.parametrize(
+    ("qualifier", "value", "told"),
+    [
+        ("above", 90.0, "as printed"),
+        ("above", 110.0, "worse than printed"),
+        ("at least", 99.0, "as printed"),
+        ("below", 110.0, "as printed"),
+        ("below", 90.0, "better than printed"),
+        ("about", 92.0, "as printed"),
+        ("", 92.0, "better than printed"),
+        ("up to", 103.0, "as printed"),
+    ],
+)
+def test_bounds_are_held_as_they_are_qualified(qualifier, value, told):
+    printed = load_paper("002").values["r030"]
+    printed = replace(printed, qualifier=qualifier, value=value, better=Better.HIGHER)
+    assert beside_printed(printed, sampled_values([100.0] * 6)) == told
+    lower = beside_printed(replace(printed, better=Better.LOWER), sampled_values([100.0] * 6))
+    turned = {
+        "better than printed": "worse than printed",
+        "worse than printed": "better than printed",
+    }
+    assert lower == turned.get(told, told)
+    neither = beside_printed(replace(printed, better=Better.NEITHER), sampled_values([100.0] * 6))
+    assert neither == ("not as printed" if told in turned else told)
 
 
 def test_every_value_has_a_figure_beside_it_or_the_reason_why_not():
@@ -296,9 +369,9 @@ def test_a_derived_quantity_is_sampled_and_has_an_interval():
     rates = {p: figure("HPCCG", "performance_mflops", r, processes=p) for p, r in
              {1: 100.0, 2: 194.0}.items()}  # fmt: skip
     [told] = row("002", "r032", launched("a", *rates.values())).launches.values()
-    assert told == "derived, median of 10, 97 to 97"
+    assert told == "derived, median of 10, 97 to 97, of another machine"
     [told] = row("002", "r032", subject("a", *rates.values())).launches.values()
-    assert told == "derived, median of 1"
+    assert told == f"derived, {ONCE}, of another machine"
 
 
 def test_what_was_printed_as_a_mean_has_a_mean_beside_it():
@@ -308,7 +381,7 @@ def test_what_was_printed_as_a_mean_has_a_mean_beside_it():
     a = subject("a", *(replace(each, of_launches=values) for each, values in launches))
     found = row("002", "r030", a)
     assert found.measured == {"a": pytest.approx(93.0)}
-    assert found.launches == {"a": "derived, mean of 3, 90 to 98"}
+    assert found.launches == {"a": "derived, mean of 3, 90 to 98, of another machine"}
 
 
 def test_gains_and_losses_are_of_those_who_play_the_systems():

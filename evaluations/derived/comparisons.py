@@ -1,4 +1,4 @@
-"""Several configurations or machines beside each other: sensitivities, ratios, correlations."""
+"""Several configurations or machines beside each other: sensitivities, correlations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy
 
-from evaluations.derived import DerivedError, require_positive
+from evaluations.derived import DerivedError
 
 
 def elasticity(gain_percent: float, component_gain_percent: float) -> float:
@@ -25,17 +25,6 @@ def most_sensitive_to(elasticities: Mapping[str, float]) -> str:
     if not elasticities:
         raise DerivedError("derived.no-component")
     return max(elasticities, key=lambda name: abs(elasticities[name]))
-
-
-def ratios_to(baseline: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Return each machine's value over that of the baseline, which is 1 (paper 004, tables 1 to 9).
-
-    Raises :class:`DerivedError` when the baseline is missing.
-    """
-    if baseline not in values:
-        raise DerivedError("derived.no-baseline", baseline=baseline)
-    require_positive(**{f"the value of {baseline}": values[baseline]})
-    return {name: value / values[baseline] for name, value in values.items()}
 
 
 def correlation(one: Sequence[float], other: Sequence[float]) -> float:

@@ -12,7 +12,6 @@ WORDS = {
         "",
     ),
     "derived.no-component": "no component was changed",
-    "derived.no-baseline": "the baseline {baseline} was not measured",
     "derived.few-pairs": "a correlation takes three pairs of values or more",
     "derived.constant": "a constant correlates with nothing",
     "derived.few-sizes": "a line takes the times of two message sizes or more",
