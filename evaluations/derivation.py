@@ -7,33 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
 from clustergate.wording.notation import number
-from evaluations import relative
 from evaluations.contrasts import contrast_rows, runs_of
 from evaluations.derived import DerivedError, comparisons, curves, links, scaling
 from evaluations.evidence import Subject
-from evaluations.facts import TO_BASELINE, Suite
 from evaluations.growth import growth_rows
 from evaluations.rows import DerivedRow, Told, each, rows_of
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
-# The tests of paper 004 of which it prints ratios to this baseline, with their sizes in bytes.
-_BASELINE = "cray-t3e600"
-_TRIALS = {
-    **dict.fromkeys(("bcast", "reduce", "allreduce", "scan"), (8, 1_000_000)),
-    **dict.fromkeys(("scatter", "gather", "allgather", "alltoall"), (8, 10_000)),
-    "barrier": (0,),
-}
 
 
 def derived_rows(
     subjects: Sequence[Subject],
     link_mb_s: Mapping[str, float] | None = None,
-    roles: Mapping[str, Subject] | None = None,
 ) -> list[DerivedRow]:
     """Return what follows from the measurements, leaving out what nothing here allows.
 
-    ``link_mb_s`` is what a link of a system carries in one direction, by the system's name;
-    ``roles`` say who stands for which of the papers' systems.
+    ``link_mb_s`` is what a link of a system carries in one direction, by the system's name.
     """
     groups = each(subjects)
     return [
@@ -46,7 +35,6 @@ def derived_rows(
         *growth_rows(subjects),
         *contrast_rows(subjects),
         *_sensitivities(subjects),
-        *_ratios(subjects, (roles or {}).get(_BASELINE)),
     ]
 
 
@@ -224,29 +212,3 @@ def _sensitivities(subjects: Sequence[Subject]) -> list[DerivedRow]:
 
 
 _SENSITIVITY = "paper 003, sections 7 and 8.2"
-
-
-def _ratios(subjects: Sequence[Subject], baseline: Subject | None) -> list[DerivedRow]:
-    """Return the times of collectives relative to the baseline, else to the first subject."""
-    rows: list[DerivedRow] = []
-    for test, sizes in _TRIALS.items() if subjects else ():
-        for size in sizes:
-            suite = Suite("MpiTrialsCheck", f"{test}.*p.{size}B.time_us", relative=TO_BASELINE)
-            try:
-                found = relative.ratios(suite, subjects, baseline or subjects[0])
-            except DerivedError:
-                continue
-            rows.append(
-                DerivedRow(
-                    f"{test} of {size} bytes, {found.launch.processes} processes, relative to "
-                    f"{found.baseline}",
-                    "paper 004, tables 1 to 9",
-                    {
-                        name: "1"
-                        if name == found.baseline
-                        else f"{ratio.value:.3g}; {ratio.remark}"
-                        for name, ratio in found.values.items()
-                    },
-                )
-            )
-    return rows

@@ -127,6 +127,10 @@ class Subject:
         """
         return [figure for figure in self._asked({**of, **more}) if not figure.doubt]
 
+    def was_asked(self, of: Mapping[str, Any]) -> bool:
+        """Tell whether figures asked for were measured, also in disturbed launches."""
+        return bool(self._asked(of))
+
     def is_disturbed(self, of: Mapping[str, Any], **more: Any) -> bool:
         """Tell whether figures asked for were measured, in disturbed launches alone."""
         return bool(self._asked({**of, **more})) and not self.values(of, **more)
@@ -238,7 +242,7 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
             system=found[0].partition.partition(":")[0],
             figures=[figure for record in found for figure in _figures(run, record)],
             version_of={record.check: _version(record) for record in found},
-            trials=[one for record in found for one in _trials(record)],
+            trials=[one for record in found for one in trials_of(record)],
             runs=frozenset({run}),
         )
         for stack, found in sorted(by_stack.items())
@@ -335,7 +339,7 @@ def _figures(run: str, record: CaseRecord) -> list[Measured]:
     ]
 
 
-def _trials(record: CaseRecord) -> Sequence[Mapping[str, Any]]:
+def trials_of(record: CaseRecord) -> Sequence[Mapping[str, Any]]:
     """Return the single trials of a case, those of its first launch, unless that was disturbed."""
     kept = record.details.get("trials", ())
     disturbed = [launch for launch in record.launches[:1] if launch.disturbed]

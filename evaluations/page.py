@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,19 +43,22 @@ def render_page(found: Findings) -> str:
         stands=STANDS,
         tables=tables.tables(found.rows, [subject.name for subject in found.subjects]),
         systems=tables.systems_table(found.paper, found.machine),
-        plots=list(map(_figure, found.drawings)),
+        plots=[_figure(one) for one in found.drawings if one.printed or not one.why_not],
+        undrawn=_undrawn(found.drawings),
+        no_reference=Counter(filter(None, (row.no_reference for row in found.rows))).most_common(),
     )
 
 
 def first_screen(found: Findings) -> FirstScreen:
     """Return what is said first: how many conclusions hold here, and what would tell more."""
-    lacking = sum(not row.measured for row in found.rows)
+    asked = [row for row in found.rows if row.value.suite or row.value.derived]
+    lacking = sum(not row.measured for row in asked)
     holding = found.counts.get(Outcome.HOLDS.value, 0)
-    others = [f"{n} {what}" for what, n in found.counts.items() if what != Outcome.HOLDS.value]
+    others = [f"{what}: {n}" for what, n in found.counts.items() if what != Outcome.HOLDS.value]
     told = f"measured with {', '.join(subject.name for subject in found.subjects)}"
     step = (
         f"`clustergate published run {found.paper.id} --full` measures what it can of the "
-        f"{lacking} of {len(found.rows)} printed values that have nothing beside them"
+        f"{lacking} of {len(asked)} printed values that could have something beside them"
     )
     return FirstScreen(
         "no_reference",
@@ -63,6 +67,15 @@ def first_screen(found: Findings) -> FirstScreen:
         [Cause("inconclusive", "note", "", note, note) for note in found.notes],
         [step] if lacking else [],
     )
+
+
+def _undrawn(drawings: Sequence[Drawing]) -> dict[str, list[str]]:
+    """Return the numbers of the figures that are not drawn, by the reason."""
+    found: dict[str, list[str]] = {}
+    for one in drawings:
+        if one.why_not and not one.printed:
+            found.setdefault(one.why_not, []).append(str(one.figure.number))
+    return found
 
 
 def _figure(drawing: Drawing) -> _Figure:

@@ -15,6 +15,7 @@ from evaluations.facts import Paper
 from evaluations.inference import Outcome
 from evaluations.modes import AROUND_A_PACKET, BLOCK_SIZES
 from evaluations.predicates import cast, decide
+from evaluations.sampling import FEWEST
 
 # What a run that is scaled to the machine at hand spends: seconds for each solve of HPL and of
 # HPCC, the class of NPB, LAMMPS's own size where the paper's takes minutes, and the launches of
@@ -68,7 +69,7 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
         scaled = {**scaled, "HplCheck.seconds": 3} if scaled else scaled
     if "MpiTrialsCheck" in paper.checks.values():
         # Figures 1 and 2 show them; no conclusion asks for them.
-        unflushed = {"MpiTrialsCheck.flush_bytes": 0, "launches": 3}
+        unflushed = {"MpiTrialsCheck.flush_bytes": 0, "launches": FEWEST}
         # Of a case the trials of its first launch are drawn.
         spikes = {"MpiTrialsCheck.tests": "bcast", "MpiTrialsCheck.trials": 100, "launches": 1}
         parts += [Part(("MpiTrialsCheck",), aside) for aside in (unflushed, spikes)]

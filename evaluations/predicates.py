@@ -138,7 +138,9 @@ def clauses_of(
             player = here.playing(settings["system"]) if "system" in settings else subject
             if settings["kind"] == "order":
                 settings = _of_those_here(settings, here, missing)
-            about = settings.get("of", {}).get("benchmark", "")
+            of = settings.get("of", {})
+            size = f" of {of['bytes']} bytes" if "bytes" in of else ""
+            about = f"{of.get('benchmark', '')}{size}"
             clauses = KINDS[settings["kind"]](settings, here, player)
             return [replace(one, about=one.about or about) for one in clauses]
         except (NotCheckable, DerivedError) as reason:
@@ -177,10 +179,9 @@ def _curves(
             curve = scaling.scaled(curve, settings["over"])
         if not found and len(curve) < fewest:
             _refuse_disturbed(subject, settings[of], **_limits(settings))
-            wanted = "".join(
-                f" {word} {settings[word]:.10g}" for word in ("from", "to") if word in settings
-            )
-            at_few = f"was measured at {counted(len(curve), 'value')} of {along}{wanted}"
+            ends = [f"{word} {settings[word]:.10g}" for word in ("from", "to") if word in settings]
+            wanted = " ".join(["", *ends, along]) if ends else ""
+            at_few = f"was measured at {counted(len(curve), _place(along))}{wanted}"
             least = f"{at_few}, and it takes {fewest}" if curve else f"was not measured{wanted}"
             raise NotCheckable(f"{_named(settings[of])} {least}")
         if found and curve.keys() != found[0].keys():
@@ -229,7 +230,8 @@ def _sides(
     places = [at for at in found[0][0] if all(side[0].get(at, 0.0) > 0.0 for side in found)]
     if len(places) < fewest:
         raise NotCheckable(
-            f"they have {len(places) or 'no'} {settings['along']} in common, and it takes {fewest}"
+            f"they have {counted(len(places), _place(settings['along']))} in common, and it takes "
+            f"{fewest}"
         )
     curves_of: list[list[Curve]] = [
         [{at: curve[at] for at in places} for curve in side] for side in found
@@ -238,9 +240,18 @@ def _sides(
     return curves_of, how
 
 
+_PLACES = {"processes": "process count", "bytes": "message size", "peer": "partner", "p": "grid"}
+
+
+def _place(along: str) -> str:
+    """Return what a place on an axis is called."""
+    return _PLACES.get(along, f"value of {along}")
+
+
 def _named(of: Settings) -> str:
-    conditions = [f"{k}={v}" for k, v in of.items() if k not in ("benchmark", "metric")]
-    return " ".join([f"{of['benchmark']} {of['metric']}", *conditions])
+    size = [f"of {of['bytes']} bytes"] if "bytes" in of else []
+    others = [f"{k}={v}" for k, v in of.items() if k not in ("benchmark", "metric", "bytes")]
+    return " ".join([of["benchmark"], of["metric"], *size, *others])
 
 
 def _is_lower_better(subject: Subject, of: Settings) -> bool:

@@ -83,16 +83,19 @@ def run(arguments: argparse.Namespace) -> int:
         runs = _useful(known.runs)
         last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
         found = _findings(paper, runs, last)
-        more = study.more_rounds(known.steps, found.conclusions, _check_of(runs))
-        longest = max(step.seconds for step in known.steps)
+        more = [
+            *study.more_rounds(known.steps, found.conclusions, _check_of(runs)),
+            *study.undrawn(known.steps, {run: store.read_cases(run) for run in runs}),
+        ]
         before = len(known.steps)
         for step in more:
+            longest = max(one.seconds for one in known.steps if one.part == step.part)
             if arguments.budget - (time.monotonic() - started) < longest:
-                break
-            print(f"again, a round of {', '.join(step.part.checks or paper.checks.values())}")
+                continue
+            print(f"again: {_words(step.part, paper)}")
             known = replace(known, steps=(*known.steps, step))
             known = _run_step(known, paper, len(known.steps) - 1, site, arguments, statuses)
-        if len(known.steps) < before + len(more) or not more:
+        if len(known.steps) == before:
             break
     for sentence in scope.missing(paper):
         print(sentence)
@@ -272,14 +275,13 @@ def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Fi
         roles[name] = pooled if pooled and one.runs <= pooled.runs else one
     subjects += [one for one in roles.values() if one not in subjects]
     here = predicates.cast(paper, subjects, roles)
-    links = _links(subjects)
     return Findings(
         paper,
         subjects,
         sheet.beside(paper, here),
         sheet.conclusions(paper, here),
         sheet.drawings(paper, subjects),
-        derivation.derived_rows(subjects, links, here.roles),
+        derivation.derived_rows(subjects, _links(subjects)),
         [*sheet.doubts(subjects), *scope.missing(paper)],
         _machine(subjects),
     )

@@ -59,11 +59,14 @@ class BesideRow:
 
     @property
     def remarks(self) -> str:
-        """Return what is to be known of it, with why it is no reference where it is none."""
+        """Return what is to be known of it."""
+        return "; ".join(filter(None, [self.value.remark.rstrip("."), self.why_not]))
+
+    @property
+    def no_reference(self) -> str:
+        """Return why it is no reference, nothing where it is one or that stands there already."""
         why = no_reference(self.value)
-        told = why and why not in (self.why_not, self.value.because)
-        ends = [self.value.remark, self.why_not, f"no reference: {why}" if told else ""]
-        return "; ".join(filter(None, ends))
+        return "" if why in (self.why_not, self.value.because) else why
 
 
 def doubts(subjects: Sequence[Subject]) -> list[str]:
@@ -72,9 +75,11 @@ def doubts(subjects: Sequence[Subject]) -> list[str]:
     for subject in subjects:
         doubtful = [figure for figure in subject.figures if figure.doubt]
         if doubtful:
+            # What a check would do about it is no remedy here.
+            why = doubtful[0].doubt.partition(";")[0]
             told.append(
                 f"{len(doubtful)} of {len(subject.figures)} figures of {subject.name} decide and "
-                f"draw nothing: {doubtful[0].doubt}"
+                f"draw nothing: {why}"
             )
     return told
 
@@ -243,6 +248,14 @@ class Conclusion:
     here: Sequence[Decision]
 
     @property
+    def told(self) -> dict[tuple[str, str], str]:
+        """Return the subjects of each outcome and its sentence, which several may have alike."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for one in self.here:
+            found.setdefault((one.outcome.value, one.sentence), []).append(one.subject)
+        return {said: ", ".join(filter(None, names)) for said, names in found.items()}
+
+    @property
     def summary(self) -> str:
         """Return the outcome here in one word for a table: the outcomes of all subjects."""
         outcomes = list(dict.fromkeys(decision.outcome for decision in self.here))
@@ -328,10 +341,14 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
         for line in _lines(of, draw, subject)
     ]
     printed = _printed_lines(paper, draw, asked)
-    if lines and all(len(line.points) < 2 for line in lines):
+    if any(len(line.points) > 1 for line in lines):
+        return Drawing(figure, lines, printed)
+    if lines:
         missing = f"{', '.join(benchmarks)}: one value of {draw['along']} is no line"
-    drawn = any(len(line.points) > 1 for line in lines)
-    return Drawing(figure, lines, printed, why_not="" if drawn else missing)
+    elif draw["along"] == TRIAL and any(one.was_asked(of) for one in subjects for of in asked):
+        missing = f"{', '.join(benchmarks)}: each launch was disturbed; run again on idle nodes"
+    # A single point is drawn beside a printed one alone.
+    return Drawing(figure, lines if printed else [], printed, why_not=missing)
 
 
 # The names of figures that printed values have: benchmark, processes, call, message size, metric.

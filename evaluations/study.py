@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import store
+from clustergate.model import CaseRecord
 from clustergate.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 from clustergate.statistics.rounds import FEWEST
+from evaluations.evidence import trials_of
 from evaluations.facts import Paper
 from evaluations.inference import Outcome
 from evaluations.plan import Part, leaves_of
@@ -136,6 +138,22 @@ def more_rounds(
             if mode == part.mode and check and check in (part.checks or (check,))
         ]
         found += [Step(part)] * min(max(wanted, default=0), _MOST_AT_ONCE)
+    return found
+
+
+def undrawn(steps: Sequence[Step], cases: Mapping[str, Sequence[CaseRecord]]) -> list[Step]:
+    """Return the parts of which a stack has single trials of disturbed launches alone.
+
+    They are drawn one by one, and none is. ``cases`` are those of the runs, by their names.
+    """
+    found: list[Step] = []
+    for part in [step.part for step in steps]:
+        if part in [one.part for one in found]:
+            continue
+        records = [one for step in steps if step.part == part for one in cases.get(step.run, ())]
+        drawn = {record.stack for record in records if trials_of(record)}
+        if any("trials" in one.details and one.stack not in drawn for one in records):
+            found.append(Step(part))
     return found
 
 

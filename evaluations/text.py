@@ -136,7 +136,7 @@ def report(found: Findings, *, width: int) -> str:
             told_of.summary,
             _because(told_of),
         )
-    told += [table, "; ".join(f"{count} {what}" for what, count in found.counts.items())]
+    told += [table, "; ".join(f"{what}: {count}" for what, count in found.counts.items())]
     # One with an axis for each of two quantities is drawn as two.
     numbers = {drawing.figure.number for drawing in found.drawings}
     drawn = {drawing.figure.number for drawing in found.drawings if not drawing.why_not}

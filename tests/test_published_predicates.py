@@ -76,7 +76,7 @@ def test_what_was_not_measured_is_said():
     rises = asked(kind="trend", of=BCAST, along="processes", direction="rises")
     decision = outcome(rises, bcast(p2=1.0))
     assert decision.outcome is Outcome.NOT_CHECKABLE
-    assert "measured at 1 value of processes, and it takes 2" in decision.sentence
+    assert "measured at 1 process count, and it takes 2" in decision.sentence
 
 
 def test_without_subjects_nothing_can_be_said():
