@@ -284,3 +284,43 @@ def test_the_readme_is_a_page_with_the_versions_of_the_pins():
         version = re.search(rf"^{wheel}==(\S+)", pins, re.MULTILINE)
         assert version
         assert f"| wheels | {library} {version.group(1)} " in text
+
+
+# Of pages whose prose follows tables that a tool prints.
+BY_TOOLS = ("## Measured", "## Single sizes", "## What was aimed at")
+
+
+def paragraphs(text: str) -> Iterator[list[str]]:
+    """Yield the lines of each paragraph and of each item of a list."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*>] |\d+\. ))", prose):
+        yield [line for line in part.splitlines() if not line.lstrip().startswith(("|", "#", "<!"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_no_paragraph_is_longer_than_eight_lines(page):
+    text = page.read_text(encoding="utf-8")
+    text = re.split("|".join(BY_TOOLS), text)[0] if page.name == "verdicts.md" else text
+    width = 125
+    long = [p for p in paragraphs(text) if len(p) > 8 or len(" ".join(p)) > 8 * width]
+    assert long == []
+
+
+def test_a_long_paragraph_is_noticed():
+    lines = [*["a line"] * 9]
+    assert [len(p) for p in paragraphs("# T\n\nshort\n\n" + "\n".join(lines))] == [0, 1, 9]
+
+
+def how_to_pages() -> list[str]:
+    index = (TOP / "docs" / "index.md").read_text(encoding="utf-8")
+    return [
+        name
+        for kind in ("Tutorials", "How to")
+        for name in index.partition(f":caption: {kind}\n")[2].partition("```")[0].split("\n")[1:-1]
+    ]
+
+
+@pytest.mark.parametrize("name", how_to_pages())
+def test_a_page_of_how_to_do_something_shows_what_comes_of_it(name):
+    text = (TOP / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert re.search(r"^ *```(console|text)$|\]\(pictures/", text, re.MULTILINE)
