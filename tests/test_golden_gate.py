@@ -157,8 +157,9 @@ def test_noise_is_inconclusive_with_what_would_decide() -> None:
 def test_slow_launches_that_are_not_ruled_out_are_named_with_the_rounds_that_would() -> None:
     made = job(rounds=28)
     made.b[[3, 9, 15], 0] *= 1.8
-    (one,) = evidence(dataclasses.replace(made, a=made.a[:24], b=made.b[:24]))
-    assert [why.code for why in one.reasons] == ["software.maybe-faults"]
+    # Its size, and the benchmark of which it is a third.
+    one, whole = evidence(dataclasses.replace(made, a=made.a[:24], b=made.b[:24]))
+    assert {why.code for why in one.reasons + whole.reasons} == {"software.maybe-faults"}
     assert "8 bytes mostly takes as long as with the golden build" in one.sentence
     assert "about 4 more rounds" in one.sentence
     assert {x.verdict for x in evidence(made)} == {Verdict.PASS}

@@ -157,6 +157,18 @@ def test_launches_that_are_slow_now_and_then_are_not_equivalent():
     assert verdicts(Rounds(job.a, b, job.better)) == [Relation.INCONCLUSIVE]
 
 
+@pytest.mark.parametrize(("times", "share"), [(1.3, 0.4), (1.2, 0.5)])
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_on_a_quiet_machine_what_is_rather_slow_in_many_launches_is_not_ruled_out(
+    seed, times, share
+):
+    asked, lot = Question(0.1, slower=0.05), np.random.default_rng(seed)
+    a, b = np.exp(0.01 * lot.normal(size=(2, 100, 1)))
+    assert answers(Rounds(a, b, [Better.LOWER]), asked)[0].verdict is Relation.EQUIVALENT
+    b[lot.random(100) < share] *= times
+    assert answers(Rounds(a, b, [Better.LOWER]), asked)[0].verdict is not Relation.EQUIVALENT
+
+
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_what_is_slow_in_a_third_of_its_launches_is_not_ruled_out_to_be_slower(seed):
     asked, job = Question(0.2, slower=0.05), rounds(seed, 40, 1, noise=0.01)

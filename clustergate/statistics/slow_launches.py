@@ -6,9 +6,10 @@ of 16 ways. So the share of slow launches that is usual is known beforehand, and
 has a beta distribution, that of one slow launch in 41 to which those of A are added, and the chance
 is that of so many slow ones of B (Gelman et al., Bayesian data analysis, third edition, 2.4).
 
-That nothing is found does not rule it out: how many more of B's launches may be half as slow again
-is told by the rounds in which one of both was (Agresti and Min, Simple improved confidence
-intervals for comparing matched proportions, Statistics in Medicine 24, 2005).
+That nothing is found does not rule it out: how many more of B's launches may be half as slow again,
+or a tenth slower where rounds scatter little, is told by the rounds in which one of both was
+(Agresti and Min, Simple improved confidence intervals for comparing matched proportions, Statistics
+in Medicine 24, 2005).
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _QUARTILE = 0.25
 # which they are, with three rounds added: with a look after each round, of simulated contenders of
 # which one was twice as slow in a third of its launches, 1 of 60 had that ruled out.
 _RATHER_SLOW, _ERRORS = 1.5, 2.33
+# On a quiet machine from as many as must be ruled out of a size on, and so many times the lower
+# quartile of what A and B differ by in a round.
+_QUIET_SLOW, _APART = 1.1, 8.0
 # Slow launches, and others, that are taken for seen before anything was.
 _SLOW_BEFORE, _FAST_BEFORE = 1.0, 40.0
 
@@ -62,9 +66,18 @@ def rounds_to_rule_out(a: Floats, b: Floats, most: int) -> int | None:
 
     That are these rounds where it is by now. None if it would not be by then.
     """
-    slow = _slow(a, b, _RATHER_SLOW)
+    slow = [_slow(a, b, times) for times in {_RATHER_SLOW, _rather_slow(a, b)}]
     later = range(max(len(a), 1), len(a) + most + 1)
-    return next((rounds for rounds in later if _most_slower(*slow, rounds) < RULED_OUT), None)
+    return next((n for n in later if all(_most_slower(*x, n) < RULED_OUT for x in slow)), None)
+
+
+def _rather_slow(a: Floats, b: Floats) -> float:
+    """Return from how many times the lower quartile on launches count as slow, of such rounds."""
+    with np.errstate(invalid="ignore"):
+        apart = np.abs((a - b).mean(axis=1))
+    apart = apart[np.isfinite(apart)]
+    quiet = float(np.quantile(apart, _QUARTILE)) if apart.size else np.inf
+    return min(_RATHER_SLOW, max(_QUIET_SLOW, float(np.exp(_APART * quiet))))
 
 
 def _most_slower(slow_a: NDArray[np.bool_], slow_b: NDArray[np.bool_], rounds: int) -> float:

@@ -91,7 +91,7 @@ WORDS = {
     "software.maybe-faults": (
         "{figure} mostly takes as long as with the golden build ({ratio:.2f} x), but that a third "
         "of today's launches are slow is not ruled out",
-        "some of them took half as long again, or they are too few to tell",
+        "some of them took longer, half as long again where rounds scatter, or they are too few",
         "{needs} would probably decide: give the gate more budget",
     ),
     "software.more-undecided": (
