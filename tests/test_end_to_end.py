@@ -21,6 +21,8 @@ long = functools.partial(pytest.param, marks=pytest.mark.long)
 
 SMALL = ["-S", "HplCheck.n=1000", "-S", "HpccCheck.n=500"]
 SMALL += ["-S", "ImbMpi1Check.benchmarks=PingPong,Allreduce"]
+# On two cores of any machine it takes longer than a test needs to stop it.
+LONG_HPL = ["-S", "n=20000", "-S", "ranks=2"]
 
 
 def available(suite, program):
@@ -120,7 +122,7 @@ def test_a_selection_that_matches_nothing_is_no_pass(suite):
 
 @pytest.mark.long
 def test_a_hang_ends_at_its_time_limit_and_leaves_no_process(suite):
-    ended = suite.check("-n", "HplCheck", "-p", "mpich", "-S", "n=20000", "-S", "time_limit=3s")
+    ended = suite.check("-n", "HplCheck", "-p", "mpich", *LONG_HPL, "-S", "time_limit=3s")
     assert ended.returncode == 2
     assert "timed out" in verdict_line(ended.stdout)
     assert wait_for(lambda: not suite.processes(), 20), suite.processes()
@@ -129,7 +131,7 @@ def test_a_hang_ends_at_its_time_limit_and_leaves_no_process(suite):
 @pytest.mark.long
 def test_a_killed_rank_is_named(suite):
     running = subprocess.Popen(
-        suite.check_command("-n", "HplCheck", "-p", "mpich", "-S", "n=12000"),
+        suite.check_command("-n", "HplCheck", "-p", "mpich", *LONG_HPL),
         env=suite.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -152,7 +154,7 @@ def test_an_interrupt_is_one_sentence_and_leaves_earlier_results(suite):
     assert suite.check("-n", "HplCheck", "-S", "n=1000").returncode == 2
     before = suite.records()
     running = subprocess.Popen(
-        suite.check_command("-n", "HplCheck", "-S", "n=20000"),
+        suite.check_command("-n", "HplCheck", *LONG_HPL),
         env=suite.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -181,7 +183,7 @@ def as_in_the_background():
 def test_all_of_a_run_ends_with_it(suite, number):
     """As `timeout` and CI end it: the signal comes to one process, and interrupts are ignored."""
     running = subprocess.Popen(
-        suite.check_command("-n", "HplCheck", "-p", "mpich", "-S", "n=20000"),
+        suite.check_command("-n", "HplCheck", "-p", "mpich", *LONG_HPL),
         env=suite.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -373,8 +373,10 @@ def test_31_fewer_ranks_than_the_references_foresee_are_no_pass(suite, tmp_path,
     assert suite.check("-S", "n=1000", selection=selection).returncode == 0
     (record,) = suite.records()
     ranks = record["conditions"]["ranks"]
-    variables = site_with_reference(tmp_path, record, rates_of(record)[0] / 4)
-    assert suite.check("-S", "n=1000", selection=selection, **variables).returncode == 0
+    variables = site_with_reference(tmp_path, record, rates_of(record)[0])
+    suite.check("-S", "n=1000", selection=selection, **variables)
+    # Whatever the rate is this time: on a busy machine it was ten times less than on a quiet one.
+    assert "coverage.fewer-cores" not in suite.codes()
     if fewer == "taskset":
         core = str(min(os.sched_getaffinity(0)))
         ended = suite.check("-S", "n=1000", selection=selection, under=["taskset", "-c", core],
@@ -403,10 +405,11 @@ def neighbours():
 
 @pytest.mark.long
 def test_29_a_neighbour_does_not_excuse_more_than_it_can_explain(suite, tmp_path):
-    options, selection = ("-S", "n=8000"), ["--check=HplCheck", "--stack=mpich"]
+    # For more than a second, on the fastest cores too.
+    options, selection = ("-S", "n=10000"), ["--check=HplCheck", "--stack=mpich"]
     assert suite.check(*options, "-S", "ranks=2", selection=selection).returncode == 0
     (record,) = suite.records()
-    variables = site_with_reference(tmp_path, record, 15 * rates_of(record)[0])
+    variables = site_with_reference(tmp_path, record, 60 * rates_of(record)[0])
     with neighbours():
         ended = suite.check(*options, "-S", "ranks=2", selection=selection, **variables)
     (launch,) = suite.records()[-1]["launches"]
@@ -444,11 +447,13 @@ def test_30_most_launches_far_worse_are_no_improvement(suite, tmp_path):
     selection = ["--check=HplCheck", "--stack=mpich"]
     assert suite.check(*options, selection=selection).returncode == 0
     (record,) = suite.records()
-    variables = site_with_reference(tmp_path, record, 0.6 * max(rates_of(record)))
+    best = max(rates_of(record))
+    variables = site_with_reference(tmp_path, record, 0.6 * best)
     ended = suite.check(*options, selection=selection, **variables)
     quiet = [x["order"] for x in suite.records()[-1]["launches"] if not x["disturbed"]]
     fast = [order for order in quiet if order < 2]
-    if not fast or len(quiet) < 2 * len(fast):
+    changed = max(rates_of(suite.records()[-1])) / best
+    if not fast or len(quiet) < 2 * len(fast) or not 0.5 < changed < 5:
         pytest.skip("others use the machine so much that too few of its launches count")
     assert ended.returncode == 0, ended.stdout
     assert any(line.startswith("INCONCLUSIVE: ") for line in ended.stdout.splitlines())
