@@ -15,6 +15,7 @@ from clustergate import cli
 from clustergate.ab.contenders import manifest_of, parse_contender, require_known
 from clustergate.golden import builds, contents
 from clustergate.machine.changes import describe_one, differences
+from clustergate.machine.configuration import site_files
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
@@ -166,6 +167,23 @@ def test_todays_proof_library_watches_both_where_the_family_is_one(tmp_path):
     assert builds.launchable(tmp_path, "mpich").proof_library == today.proof_library
     write_manifest(tmp_path, manifest(tmp_path, mpi_name="Open MPI"))
     assert "/golden/mpich/" in builds.launchable(tmp_path, "mpich").proof_library
+
+
+def test_launches_that_the_site_sets_otherwise_since_are_told(tmp_path, monkeypatch):
+    build(tmp_path)
+    conf = tmp_path / MPI / "etc/mpich.conf"
+    conf.parent.mkdir()
+    conf.write_text("MPIR_CVAR_CH4_NETMOD=ofi")
+    env = {"env_vars of node": "[['UCX_TLS', 'rc']]"}
+    golden = builds.pin(tmp_path, "mpich", "", SAID.append, proves, env)
+    golden = builds.read(tmp_path, golden.stack)
+    (known,) = site_files([f"{tmp_path}/{MPI}/lib/libmpi.so.12"])
+    assert builds.setting_changes(golden, env, [known.digest]) == []
+    assert builds.setting_changes(golden, {}, [known.digest]) == ["env_vars of node"]
+    files = "configuration files of the MPI libraries"
+    assert builds.setting_changes(golden, env, []) == [files]
+    earlier = dataclasses.replace(golden, settings={})
+    assert builds.setting_changes(earlier, env, [known.digest]) == [files, "env_vars of node"]
 
 
 def test_what_others_installed_is_held_in_place(tmp_path):

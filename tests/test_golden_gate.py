@@ -216,6 +216,7 @@ class Kept:
         monkeypatch.setattr(builds, "differences", self.differences)
         golden = builds.Golden("mpich", "2026-11-04T10:00:00Z", "", "", "", "", 0, True)
         monkeypatch.setattr(builds, "read", lambda state, stack: golden)
+        monkeypatch.setattr(builds, "setting_changes", lambda *today: [])
         monkeypatch.setattr(software, "launched_in_turn", self.launch)
 
     def differences(self, state: Path, stack: str) -> list[str]:

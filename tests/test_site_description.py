@@ -406,3 +406,11 @@ def test_the_checks_load_without_a_site_config(tmp_path):
         check=False,
     )
     assert (listed.returncode, "Found 0 check(s)" in listed.stdout) == (0, True), listed.stdout
+
+
+def test_what_a_site_sets_of_launches_is_without_what_the_suite_adds() -> None:
+    path = checkout() / "site_configs" / "local.py"
+    assert sites.launch_settings(sites.load(path), "mpich") == {
+        "launcher of node": "'clustergate'",
+        "bind_to_cores of node": "True",
+    }

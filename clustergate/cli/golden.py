@@ -52,7 +52,8 @@ def _pin(arguments: argparse.Namespace) -> int:
 
     def pinned(stack: str) -> str:
         with Progress() as say:
-            golden = builds.pin(state_dir(), stack, arguments.note, say, proven)
+            settings = configs.launch_settings(site, stack)
+            golden = builds.pin(state_dir(), stack, arguments.note, say, proven, settings)
         return f"{stack} is pinned, and two ranks proved that they run from it: {_line_of(golden)}"
 
     return _each(stacks, pinned)

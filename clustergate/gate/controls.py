@@ -98,7 +98,8 @@ def of_software(stack: str, evidence: Iterable[Evidence], today: str) -> Control
         return Control(why=f"there is no golden build of {stack}", remedy=pin)
     if any(why.code != "software.same" for why in whys):
         # The evidence says what is to be done.
-        return Control(why=f"today's {stack}, or the system's libraries, are not the golden ones")
+        what = f"today's {stack}, the system's libraries or the settings of its launches"
+        return Control(why=f"{what} are not the golden ones")
     pinned = str(whys[0].facts["pinned"])
     if not pinned or pinned >= today:
         return Control(why=f"the golden build of {stack} was pinned today and knows no other day")

@@ -19,15 +19,24 @@ def part_of(stack: str) -> str:
     return f"software: {stack}"
 
 
-def same_build(stack: str, digest: str, system_files: Sequence[str], pinned: str) -> list[Evidence]:
+def same_build(
+    stack: str,
+    digest: str,
+    system_files: Sequence[str],
+    pinned: str,
+    settings: Sequence[str] = (),
+) -> list[Evidence]:
     """Return that today's build is the golden one, which was ``pinned`` on a day in UTC.
 
-    ``system_files`` beside it are otherwise.
+    ``system_files`` beside it are otherwise, and so are ``settings`` of its launches.
     """
     same = reason("software.same", sha256=digest, pinned=pinned)
     evidence = [Evidence(part_of(stack), Verdict.PASS, (same,))]
     if system_files:
         why = reason("software.system-changed", files=system_files)
+        evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
+    if settings:
+        why = reason("software.settings-changed", settings=settings)
         evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
     return evidence
 

@@ -15,12 +15,14 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from clustergate import store, version
 from clustergate.files.shared import locked
 from clustergate.files.whole import read_json, write_whole
 from clustergate.golden import contents
+from clustergate.machine.configuration import site_files
 from clustergate.model import BadRequest, Say
 from clustergate.stacks.manifest import (
     Manifest,
@@ -37,6 +39,7 @@ not prove itself, and where a program of the stack needs a file of one of these 
 
 _SCHEMA = 1
 _MANIFEST, _CONTENTS = "manifest.json", "contents.json"
+_CONFIGURATION = "configuration files of the MPI libraries"
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -47,7 +50,7 @@ class Golden:
     ``tree`` are the pinned files by their names in the folder, ``held`` those that stay where they
     are, ``system`` those of the operating system that its ranks mapped; each with its SHA-256.
     ``linked`` tells whether the files of the tree are hard links. ``pinned`` is a time in UTC,
-    ``size`` in bytes.
+    ``size`` in bytes. ``settings`` are the digests of what the site's launches were set by.
     """
 
     stack: str
@@ -62,6 +65,7 @@ class Golden:
     tree: Mapping[str, str] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
     system: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def folder_of(state: Path, stack: str) -> Path:
@@ -78,8 +82,17 @@ def pinned_stacks(state: Path) -> list[str]:
     return sorted(one.name for one in folders if (one / _MANIFEST).exists())
 
 
-def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
+def pin(
+    state: Path,
+    stack: str,
+    note: str,
+    say: Say,
+    prove: Prove,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Golden:
     """Keep a stack as it is: what the provider wheels made as a copy, else by hashes in place.
+
+    ``settings`` are what the site config sets of its launches, by name.
 
     Raises :class:`BadRequest` where there is a golden build already, the stack is unavailable, it
     cannot be kept, or what is kept does not prove that it runs without the rest.
@@ -95,7 +108,7 @@ def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
             # What an interrupted one left.
             _remove(home)
             try:
-                return _pinned(manifest, state, note, say, prove)
+                return _pinned(manifest, state, note, say, prove, settings)
             except BaseException:
                 _remove(home)
                 raise
@@ -104,7 +117,14 @@ def pin(state: Path, stack: str, note: str, say: Say, prove: Prove) -> Golden:
         raise BadRequest("golden.not-pinned", stack=stack, why=error, path=path) from None
 
 
-def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) -> Golden:
+def _pinned(
+    manifest: Manifest,
+    state: Path,
+    note: str,
+    say: Say,
+    prove: Prove,
+    settings: Mapping[str, str],
+) -> Golden:
     stack, home = manifest.stack, folder_of(state, manifest.stack)
     roots = contents.roots_of(manifest, state) if manifest.provider == "wheels" else []
     files = list(contents.tree(state, roots))
@@ -150,6 +170,7 @@ def _pinned(manifest: Manifest, state: Path, note: str, say: Say, prove: Prove) 
         _tree_of(home, roots),
         contents.hashes(map(Path, held)),
         contents.hashes(Path(path) for path in outside if path not in held),
+        _digests(settings, (one.digest for one in site_files([golden.launcher, *mapped]))),
     )
     record = {"schema": _SCHEMA, **dataclasses.asdict(result)}
     write_whole(home / _CONTENTS, json.dumps(record, indent=1) + "\n")
@@ -232,6 +253,23 @@ def differences(state: Path, stack: str) -> list[str]:
 def system_changes(golden: Golden) -> list[str]:
     """Return the operating system's files that are otherwise: golden and today's run on them."""
     return contents.changes(golden.system, contents.hashes(map(Path, golden.system)))
+
+
+def setting_changes(
+    golden: Golden, settings: Mapping[str, str], configuration: Iterable[str]
+) -> list[str]:
+    """Return by what the site launches it otherwise than when it was pinned.
+
+    ``configuration`` are the digests of the configuration files that launches see today. What an
+    earlier version pinned does not say: then it is all.
+    """
+    return contents.changes(golden.settings, _digests(settings, configuration))
+
+
+def _digests(settings: Mapping[str, str], configuration: Iterable[str]) -> dict[str, str]:
+    files = " ".join(sorted({*configuration}))
+    named = {**settings, _CONFIGURATION: files}
+    return {name: contents.digest(text) for name, text in named.items()}
 
 
 def digest(golden: Golden) -> str:

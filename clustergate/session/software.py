@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from clustergate import store
 from clustergate.ab.contenders import GOLDEN, parse_contender
@@ -19,6 +20,7 @@ from clustergate.golden import builds as golden
 from clustergate.model import ClustergateError, Evidence, Say, Verdict
 from clustergate.paths import state_dir
 from clustergate.session.contest import Contest, measure_contest, number_of_jobs
+from clustergate.sites.configs import launch_settings
 from clustergate.sites.description import Site
 from clustergate.wording.commands import completed
 from clustergate.wording.reasons import reason
@@ -71,6 +73,10 @@ def against_golden(
     pinned = [stack for stack in stacks if stack in golden.pinned_stacks(state)]
     evidence: list[Evidence] = []
     differing: dict[str, list[str]] = {}
+    configuration: dict[str, list[str]] = {}
+    for record in store.read_cases(run_id):
+        files: Any = record.details.get("site_files") or ()
+        configuration.setdefault(record.stack, []).extend(str(one["digest"]) for one in files)
     for stack in pinned:
         try:
             if changed := golden.differences(state, stack):
@@ -79,7 +85,10 @@ def against_golden(
             kept = golden.read(state, stack)
             system_files = golden.system_changes(kept)
             day, _, _ = kept.pinned.partition("T")
-            evidence += software.same_build(stack, golden.digest(kept), system_files, day)
+            settings = launch_settings(site, stack)
+            otherwise = golden.setting_changes(kept, settings, configuration.get(stack, ()))
+            digest = golden.digest(kept)
+            evidence += software.same_build(stack, digest, system_files, day, otherwise)
         except ClustergateError as error:
             evidence.append(software.not_compared(stack, error.reason))
     checks = list(dict.fromkeys(one.ab for one in every_benchmark().values() if one.ab))

@@ -558,6 +558,23 @@ def preload_of(site: Site, stack: str) -> str:
     return next(filter(None, reversed(named)), "")
 
 
+# What changes a launch, of what the site config says of a stack and of a partition.
+_LAUNCHED_BY = ("launcher", "bind_to_cores", "pmi", "env_vars", "modules", "prepare_cmds")
+
+
+def launch_settings(site: Site, stack: str) -> dict[str, str]:
+    """Return as text, by name, what the site config sets of a stack's launches."""
+    own = (STOP_AT_ERRORS, cleaning_script(REMOVED_ENVIRONMENT))
+    places = [(one.name, vars(one)) for one in site.stacks if one.name == stack]
+    places += [(one.name, vars(one)) for one in site.partitions if stack in one.stacks]
+    settings: dict[str, str] = {}
+    for place, said in places:
+        known = {**said, **said["reframe"]}
+        known["prepare_cmds"] = [x for x in known.get("prepare_cmds", ()) if x not in own]
+        settings |= {f"{k} of {place}": repr(known[k]) for k in _LAUNCHED_BY if known.get(k)}
+    return settings
+
+
 def partitions_with_own_nodes(site: Site) -> list[Partition]:
     """Return the partitions that have nodes which no partition before them has, as far as told.
 

@@ -71,6 +71,10 @@ WORDS = {
         "day: {files:names}",
         "no golden build shows what that does; the references judge it",
     ),
+    "software.settings-changed": (
+        "the site launches it otherwise than when the golden build was pinned: {settings:list}",
+        "no golden build shows what that does; the references judge it",
+    ),
     "software.slower": (
         "{figure} takes {ratio:.2f} x as long as with the golden build ({confidence:percent} "
         "interval: {low:.2f} to {high} x), after {rounds} rounds of both in turn "
