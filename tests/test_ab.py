@@ -144,6 +144,10 @@ def test_point_to_point_is_named_as_a_kind_and_layouts_are_told_apart():
     assert "with 4 processes on 1 node" in told
 
 
+def test_a_large_gain_is_a_plain_number():
+    assert wording._gain(9.16, 5168.7) == "9.2 to 5200 times as fast"
+
+
 def test_partitions_are_told_apart():
     one = records({"PingPong": [0.5] * 5})
     other = [

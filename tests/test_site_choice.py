@@ -97,7 +97,7 @@ def test_a_machine_that_none_claims_is_described_as_it_is_found(desk):
     chosen = sites.choose(hostname="laptop", environ={})
     assert chosen.fallback
     assert str(chosen).startswith(
-        "site local, this machine as detected, since no site config claims this machine, laptop"
+        "site local, as detected, since no site config claims this machine, laptop"
     )
 
 
@@ -238,7 +238,7 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     cli.main(["check", *(["--site", "local"] if named else [])])
     (first, *_) = capsys.readouterr().out.splitlines()
-    why = "as named" if named else "this machine as detected, since no site config claims"
+    why = "as named" if named else "as detected, since no site config claims"
     assert first.startswith(f"site local, {why}")
     assert first == asked[0].site_told
     assert asked[0].fallback is not named
@@ -247,7 +247,7 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
 def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
     run_id = "20261101T000000Z-1"
     local = sites.find("local")
-    site_told = "site local, this machine as detected, since nobody knows it"
+    site_told = "site local, as detected, since nobody knows it"
     wanted = Request(mode_named("smoke"), local, site_told=site_told, fallback=True)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     store.make_folder(store.run_folder(run_id))

@@ -43,7 +43,7 @@ def test_its_own_description_of_an_unknown_machine_comes_first(folder):
     shutil.move(folder / "site_configs" / "alpha.py", folder / "site_configs" / "local.py")
     assert sites.choose(hostname="laptop", environ={}) == sites.Choice(
         folder / "site_configs" / "local.py",
-        "this machine as detected, since no site config claims this machine, laptop",
+        "as detected, since no site config claims this machine, laptop",
         fallback=True,
     )
 

@@ -141,7 +141,8 @@ def _named(curves: Iterable[Curve], result: Result) -> str:
 
 def _gain(least: float, most: float) -> str:
     if most >= _MULTIPLE:
-        low, high = f"{least:.2g}", f"{most:.2g}"
+        # Two digits, and never a power of ten.
+        low, high = (f"{float(f'{x:.2g}'):g}" for x in (least, most))
         return f"{high} times as fast" if low == high else f"{low} to {high} times as fast"
     low, high = (f"{100 * (x - 1):.2g}" for x in (least, most))
     return f"by {high} %" if low == high else f"by {low} to {high} %"

@@ -493,7 +493,7 @@ def choose(
         ]
         hint = f" (those of {', '.join(near)} match only the beginning of its name)" if near else ""
         raise SiteError("site.unclaimed", hostname=hostname, near=hint, guess=guess, known=[*known])
-    return Choice(files[FALLBACK], f"this machine as detected, since {unknown}", fallback=True)
+    return Choice(files[FALLBACK], f"as detected, since {unknown}", fallback=True)
 
 
 def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
