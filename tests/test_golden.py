@@ -169,6 +169,16 @@ def test_todays_proof_library_watches_both_where_the_family_is_one(tmp_path):
     assert "/golden/mpich/" in builds.launchable(tmp_path, "mpich").proof_library
 
 
+def test_a_manifest_that_names_todays_program_is_no_golden_build(tmp_path):
+    build(tmp_path)
+    pinned(tmp_path)
+    path = tmp_path / "golden/mpich/manifest.json"
+    path.chmod(0o644)
+    path.write_text(path.read_text().replace(f"golden/mpich/{BUILD}/bin/xhpl", f"{BUILD}/bin/xhpl"))
+    with pytest.raises(BadRequest, match=rf"{BUILD}/bin/xhpl"):
+        builds.require_unchanged(tmp_path, "mpich")
+
+
 def test_launches_that_the_site_sets_otherwise_since_are_told(tmp_path, monkeypatch):
     build(tmp_path)
     conf = tmp_path / MPI / "etc/mpich.conf"

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -149,12 +149,7 @@ def _pinned(
     if missing := [path for path in named if not Path(path).is_file()]:
         raise BadRequest("golden.not-whole", stack=stack, path=missing[0])
     mapped = prove(golden, [state / root for root in roots])
-    kept = (home, home.resolve())
-    outside = [
-        path
-        for path in sorted({*named, *mapped})
-        if not any(Path(path).is_relative_to(place) for place in kept)
-    ]
+    outside = _outside({*named, *mapped}, (), home)
     # A file is held where the manifest names it, the operating system's own or not.
     held = [path for path in outside if path in named or not contents.is_of_system(path)]
     result = Golden(
@@ -200,10 +195,19 @@ def require_unchanged(state: Path, stack: str) -> Golden:
     golden = read(state, stack)
     now = _tree_of(folder_of(state, stack), golden.roots)
     held = contents.hashes(map(Path, golden.held))
-    if changed := contents.changes(golden.tree, now) + contents.changes(golden.held, held):
+    changed = contents.changes(golden.tree, now) + contents.changes(golden.held, held)
+    # Its manifest must name no file that is not kept, such as today's program.
+    named = contents.files_of(read_manifest_file(folder_of(state, stack) / _MANIFEST))
+    if changed := changed + _outside(named, golden.held, folder_of(state, stack)):
         changes = listed(changed, contents.NAMED)
         raise BadRequest("golden.changed", stack=stack, changes=changes, again=_again(stack))
     return golden
+
+
+def _outside(paths: Iterable[str], held: Collection[str], home: Path) -> list[str]:
+    kept = (home, home.resolve())
+    others = (path for path in sorted(paths) if path not in held)
+    return [path for path in others if not any(Path(path).is_relative_to(one) for one in kept)]
 
 
 def launchable(state: Path, stack: str) -> Manifest:
