@@ -34,6 +34,7 @@ HOSTILE = {
     **dict.fromkeys(("OPENBLAS_CORETYPE", "OPENBLAS_CORETYPE_HASWELL"), "Prescott"),
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "7"),
     **{"OMP_PROC_BIND": "master", "OMP_PLACES": "{0}", "KMP_AFFINITY": "disabled"},
+    **{"INTEL_ISA_DISABLE": "avx512f,avx2", "INTEL_LIBITTNOTIFY64": "/nowhere", "TCM_ENABLE": "1"},
     **{"I_MPI_PIN": "0", "I_MPI_FABRICS": "ofi", "I_MPI_DEBUG": "5", "FI_PROVIDER": "tcp"},
     **{"I_MPI_HYDRA_BOOTSTRAP": "rsh", "HYDRA_LAUNCHER": "rsh", "HYDRA_BINDING": "none"},
     **{"UCX_TLS": "tcp", "UCX_LOG_LEVEL": "info", "MPICH_ASYNC_PROGRESS": "1"},
