@@ -220,6 +220,7 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "silent_passes::26_a_collective_call_in_no_time_is_impossible",
             "limits::a_time_that_rounds_to_nothing_cannot_be",
+            "judging::what_took_no_time_is_no_improvement",
         ),
     ),
     Entry(
@@ -334,6 +335,28 @@ ENTRIES: tuple[Entry, ...] = (
             "site_choice::40_hostnames_under_a_mistyped_key_make_no_desk_of_the_machine",
             "attack::40_no_mistyped_key_of_a_site_config_is_taken_for_an_absent_one",
         ),
+    ),
+    Entry(
+        *(41, "settings of the job that no record tells"),
+        tests=(
+            "loading::a_setting_of_the_job_is_left_to_the_site",
+            "golden::launches_that_the_site_sets_otherwise_since_are_told",
+        ),
+    ),
+    Entry(
+        *(42, "slow in some launches by less than what counts as slow"),
+        tests=(
+            "statistics_rounds::on_a_quiet_machine_what_is_rather_slow_in_many_launches_is_not_"
+            "ruled_out",
+        ),
+    ),
+    Entry(
+        *(43, "a golden build that launches today's programs"),
+        tests=("golden::a_manifest_that_names_todays_program_is_no_golden_build",),
+    ),
+    Entry(
+        *(44, "a reference that YAML reads as another number"),
+        tests=("references::a_number_of_another_base_is_refused",),
     ),
 )
 
