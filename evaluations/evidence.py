@@ -127,27 +127,25 @@ class Subject:
         """
         return [figure for figure in self._asked({**of, **more}) if not figure.doubt]
 
-    def was_asked(self, of: Mapping[str, Any]) -> bool:
-        """Tell whether figures asked for were measured, also in disturbed launches."""
-        return bool(self._asked(of))
-
     def is_disturbed(self, of: Mapping[str, Any], **more: Any) -> bool:
         """Tell whether figures asked for were measured, in disturbed launches alone."""
         return bool(self._asked({**of, **more})) and not self.values(of, **more)
 
+    @functools.cached_property
+    def _by_kind(self) -> Mapping[tuple[str, str], Sequence[Measured]]:
+        found: dict[tuple[str, str], list[Measured]] = {}
+        for one in self.figures:
+            found.setdefault((one.benchmark, one.metric), []).append(one)
+        return found
+
     def _asked(self, of: Mapping[str, Any]) -> list[Measured]:
         wanted = {key: value for key, value in of.items() if value is not None}
+        kind = (wanted.pop("benchmark"), wanted.pop("metric"))
         return [
             figure
-            for figure in self.figures
-            if not (_is_aside(figure) and figure.name in self._flushed)
-            and figure.benchmark == wanted["benchmark"]
-            and figure.metric == wanted["metric"]
-            and all(
-                figure.conditions.get(key) == value
-                for key, value in wanted.items()
-                if key not in ("benchmark", "metric")
-            )
+            for figure in self._by_kind.get(kind, ())
+            if all(figure.conditions.get(key) == value for key, value in wanted.items())
+            and not (_is_aside(figure) and figure.name in self._flushed)
         ]
 
     def shapes(self, of: Mapping[str, Any], along: str, **more: Any) -> set[Shape]:
@@ -170,7 +168,8 @@ class Subject:
             figures = [figure for figure in figures if figure.shape == meant]
         found: dict[Any, float] = {}
         for figure in figures:
-            at = figure.conditions.get(along, self._beside(figure, along))
+            at = figure.conditions.get(along)
+            at = self._beside(figure, along) if at is None else at
             if at is not None:
                 better = max if figure.better is Better.HIGHER else min
                 found[at] = better(found.get(at, figure.value), figure.value)
@@ -340,10 +339,10 @@ def _figures(run: str, record: CaseRecord) -> list[Measured]:
 
 
 def trials_of(record: CaseRecord) -> Sequence[Mapping[str, Any]]:
-    """Return the single trials of a case, those of its first launch, unless that was disturbed."""
+    """Return the single trials of a case, those of its first launch, and if that was disturbed."""
+    disturbed = any(launch.disturbed for launch in record.launches[:1])
     kept = record.details.get("trials", ())
-    disturbed = [launch for launch in record.launches[:1] if launch.disturbed]
-    return kept if isinstance(kept, list) and not disturbed else ()
+    return [{**one, "disturbed": disturbed} for one in kept] if isinstance(kept, list) else ()
 
 
 def _version(record: CaseRecord) -> str:

@@ -181,7 +181,7 @@ def _curves(
             _refuse_disturbed(subject, settings[of], **_limits(settings))
             ends = [f"{word} {settings[word]:.10g}" for word in ("from", "to") if word in settings]
             wanted = " ".join(["", *ends, along]) if ends else ""
-            at_few = f"was measured at {counted(len(curve), _place(along))}{wanted}"
+            at_few = f"was measured at {counted(len(curve), place_of(along))}{wanted}"
             least = f"{at_few}, and it takes {fewest}" if curve else f"was not measured{wanted}"
             raise NotCheckable(f"{_named(settings[of])} {least}")
         if found and curve.keys() != found[0].keys():
@@ -229,10 +229,8 @@ def _sides(
     # Of nothing that is moved there is no ratio.
     places = [at for at in found[0][0] if all(side[0].get(at, 0.0) > 0.0 for side in found)]
     if len(places) < fewest:
-        raise NotCheckable(
-            f"they have {counted(len(places), _place(settings['along']))} in common, and it takes "
-            f"{fewest}"
-        )
+        common_places = counted(len(places), place_of(settings["along"]))
+        raise NotCheckable(f"they have {common_places} in common, and it takes {fewest}")
     curves_of: list[list[Curve]] = [
         [{at: curve[at] for at in places} for curve in side] for side in found
     ]
@@ -243,7 +241,7 @@ def _sides(
 _PLACES = {"processes": "process count", "bytes": "message size", "peer": "partner", "p": "grid"}
 
 
-def _place(along: str) -> str:
+def place_of(along: str) -> str:
     """Return what a place on an axis is called."""
     return _PLACES.get(along, f"value of {along}")
 

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.wording.notation import number
 from evaluations.derived import DerivedError
 from evaluations.evidence import Subject
-from evaluations.sampling import launches_of, sampled_values
+from evaluations.sampling import launches_of, plain, sampled_values
 
 
 @dataclass(frozen=True)
@@ -71,5 +70,5 @@ def _in_words(launches: Sequence[Told]) -> str:
     found = sampled_values(values)
     middle = statistics.median_low(values)
     nearest = next(one for one in alike if one.value == middle)
-    told = f"{nearest.words.format(number(found.value))}; {found.remark}"
-    return told if count == len(launches) else f"{told}; {so}"
+    told = f"{nearest.words.format(plain(found.value))}; {found.remark}"
+    return told if count == len(launches) else f"{told}, {so}"

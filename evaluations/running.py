@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = _findings(paper, runs, last)
         more = [
             *study.more_rounds(known.steps, found.conclusions, _check_of(runs)),
-            *study.undrawn(known.steps, {run: store.read_cases(run) for run in runs}),
+            *study.of_disturbed_trials(known.steps, {run: store.read_cases(run) for run in runs}),
         ]
         before = len(known.steps)
         for step in more:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import scipy
 
 from clustergate.model import Better
-from clustergate.wording.notation import counted
+from clustergate.wording.notation import counted, number
 from evaluations.derived import DerivedError
 from evaluations.evidence import Subject
 from evaluations.facts import PrintedValue
@@ -29,6 +29,11 @@ TOLERANCE = {
 
 class NoneThere(DerivedError):
     """What was measured has no such place: a curve without a dip, two that never cross."""
+
+
+def plain(value: float) -> str:
+    """Return a number with four significant digits, a whole one without decimals."""
+    return f"{value:.0f}" if float(value).is_integer() else number(value)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,9 @@ class Sampled:
         """Return of how many launches it is, and its interval or why it has none."""
         told = "one launch, no interval"
         if self.launches > 1:
-            ends = f", {self.low:.4g} to {self.high:.4g}" if self.low is not None else ""
+            ends = ""
+            if self.low is not None and self.high is not None:
+                ends = f", {plain(self.low)} to {plain(self.high)}"
             few = "" if ends else f", no interval below {FEWEST}"
             told = f"{'mean' if self.mean else 'median'} of {self.launches}{ends}{few}"
         return f"{told}; none in {counted(self.without, 'launch')}" if self.without else told
@@ -94,6 +101,8 @@ def beside_printed(value: PrintedValue, here: Sampled) -> str:
 
     To be asked of who plays the printed system, and of the printed launch.
     """
+    if here.without:
+        return "not in every launch"
     if here.low is None or here.high is None or here.launches < FEWEST:
         return "too few launches to tell whether as printed"
     ends = (value.low, value.high) if value.value is None else (value.value, value.value)

@@ -25,7 +25,7 @@ from evaluations.facts import (
     Suite,
 )
 from evaluations.inference import Outcome
-from evaluations.predicates import Cast, Decision, decide
+from evaluations.predicates import Cast, Decision, decide, place_of
 from evaluations.sampling import Sampled, beside_printed, sampled_values
 from evaluations.systems import no_reference
 
@@ -126,6 +126,9 @@ def _flushed_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) ->
     found = relative.flushed_ratios(suite, here.subjects)
     if not found:
         told = "it takes two runs, one of them with -S MpiTrialsCheck.flush_bytes=0"
+        every = [figure for one in here.subjects for figure in one.fitting(suite)]
+        if any(one.doubt and one.conditions.get("flush_bytes") == 0 for one in every):
+            told = "its launches without flushed caches were disturbed; run again on idle nodes"
         return BesideRow(value, {}, {}, told)
     measured, launches = {}, {}
     for name, (ratio, launch) in found.items():
@@ -189,12 +192,13 @@ def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -
         is_part = not launch.layout.startswith(f"{launch.processes}-ranks-")
         told += [f"{launch.processes} processes of {launch.layout}" if is_part else launch.layout]
         told += [launch.settings]
-        told += [DISTURBED] if name in found.doubtful else []
-        if name != found.baseline:
+        if name in found.doubtful:
+            told += [DISTURBED]
+        elif name != found.baseline:
             told += [ratio.remark]
         if is_other:
             told += [OTHER_LAUNCH]
-        elif name != found.baseline:
+        elif name not in (found.baseline, *found.doubtful):
             asserted = _asserted(value, ratio, subjects[name], paper, here)
             told += [asserted if standing else _ELSEWHERE]
         launches[name] = ", ".join(filter(None, told))
@@ -213,7 +217,8 @@ def _row(value: PrintedValue, suite: Suite, subjects: Sequence[Subject]) -> Besi
             continue
         measured[subject.name] = found.value / suite.factor
         scaled = [one / suite.factor for one in found.of_launches or [found.value]]
-        told = [found.layout, *_cautions(value, found), sampled_values(scaled).remark]
+        told = [found.layout, *_cautions(value, found)]
+        told += [] if found.doubt else [sampled_values(scaled).remark]
         launches[subject.name] = ", ".join(told)
     if mixed:
         return BesideRow(value, {}, {}, f"RandomAccess of another HPCC: {', '.join(mixed)}")
@@ -344,9 +349,7 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
     if any(len(line.points) > 1 for line in lines):
         return Drawing(figure, lines, printed)
     if lines:
-        missing = f"{', '.join(benchmarks)}: one value of {draw['along']} is no line"
-    elif draw["along"] == TRIAL and any(one.was_asked(of) for one in subjects for of in asked):
-        missing = f"{', '.join(benchmarks)}: each launch was disturbed; run again on idle nodes"
+        missing = f"{', '.join(benchmarks)}: one {place_of(draw['along'])} is no line"
     # A single point is drawn beside a printed one alone.
     return Drawing(figure, lines if printed else [], printed, why_not=missing)
 
@@ -475,6 +478,7 @@ def _trial_lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subjec
     """Return the single trials of the most processes, with and without a flushed cache.
 
     They are as many as the figure has; where it does not say, of the run with the most of them.
+    Those of a disturbed launch are drawn where there are no others, and called so.
     """
     fitting = [
         one
@@ -482,12 +486,13 @@ def _trial_lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subjec
         if all(one[k] == of[k] for k in ("benchmark", "bytes"))
         and draw.get("trials") in (None, len(one["times_us"]))
     ]
-    fitting.sort(key=lambda one: len(one["times_us"]))
+    fitting.sort(key=lambda one: (not one["disturbed"], len(one["times_us"])))
     factor = draw.get("factor", 1.0)
     most = max((one["processes"] for one in fitting), default=0)
     lines = {
         flushed: Line(
-            f"{number(flushed / 1e6)} MB flushed by each rank" if flushed else "not flushed",
+            (f"{number(flushed / 1e6)} MB flushed by each rank" if flushed else "not flushed")
+            + (", disturbed" if one["disturbed"] else ""),
             {float(k): factor * time for k, time in enumerate(one["times_us"], 1)},
         )
         for one in fitting

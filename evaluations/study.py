@@ -141,18 +141,24 @@ def more_rounds(
     return found
 
 
-def undrawn(steps: Sequence[Step], cases: Mapping[str, Sequence[CaseRecord]]) -> list[Step]:
+def of_disturbed_trials(
+    steps: Sequence[Step], cases: Mapping[str, Sequence[CaseRecord]]
+) -> list[Step]:
     """Return the parts of which a stack has single trials of disturbed launches alone.
 
-    They are drawn one by one, and none is. ``cases`` are those of the runs, by their names.
+    They are drawn one by one, and say so. ``cases`` are those of the runs, by their names.
     """
     found: list[Step] = []
     for part in [step.part for step in steps]:
         if part in [one.part for one in found]:
             continue
         records = [one for step in steps if step.part == part for one in cases.get(step.run, ())]
-        drawn = {record.stack for record in records if trials_of(record)}
-        if any("trials" in one.details and one.stack not in drawn for one in records):
+        trials = [
+            (record.stack, one["disturbed"]) for record in records for one in trials_of(record)
+        ]
+        if {stack for stack, _ in trials} - {
+            stack for stack, is_disturbed in trials if not is_disturbed
+        }:
             found.append(Step(part))
     return found
 

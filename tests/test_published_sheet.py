@@ -174,6 +174,8 @@ def test_flushed_caches_are_told_from_what_lay_in_them():
     assert found.measured == {"a": 8.0}
     assert found.launches == {"a": f"4-ranks-packed, {ONCE}, not the printed launch"}
     assert "flush_bytes=0" in row("004", "r065", b).why_not
+    disturbed = subject("a", *(replace(one, doubt="a neighbour") for one in trials(30.0, 3.0)))
+    assert "were disturbed" in row("004", "r065", disturbed).why_not
     # Times are drawn with flushed caches, although others are shorter.
     assert drawing("004", 8, a).lines[0].points == {2.0: 0.03, 4.0: 0.04}
 
@@ -317,12 +319,18 @@ def test_a_derived_value_of_the_printed_system_is_held_to_the_print(rate, scatte
 def test_a_ratio_of_two_machines_is_held_to_the_print(ratio, told):
     """Slower is worse: r005 is what the Origin 2000 takes beside the T3E."""
     printed = load_paper("004").values["r005"].value or math.nan
+    system = load_paper("004").values["r005"].system
     t3e, origin = (
         launched(name, bcast(value, 128))
         for name, value in (("a", 10.0), ("b", 10.0 * printed * ratio / 1.512))
     )
-    roles = {"cray-t3e600": t3e, load_paper("004").values["r005"].system: origin}
+    roles = {"cray-t3e600": t3e, system: origin}
     assert told in row("004", "r005", t3e, origin, **roles).launches["b"]
+    # Nothing is said of disturbed launches.
+    busy = replace(origin, figures=[replace(one, doubt="a neighbour") for one in origin.figures])
+    disturbed = row("004", "r005", t3e, busy, **{**roles, system: busy}).launches["b"]
+    assert "disturbed" in disturbed
+    assert "printed" not in disturbed
     # Without the printed baseline it is another ratio.
     del roles["cray-t3e600"]
     found = row("004", "r005", t3e, origin, **roles).launches["b"]
@@ -369,7 +377,7 @@ def test_a_derived_quantity_is_sampled_and_has_an_interval():
     rates = {p: figure("HPCCG", "performance_mflops", r, processes=p) for p, r in
              {1: 100.0, 2: 194.0}.items()}  # fmt: skip
     [told] = row("002", "r032", launched("a", *rates.values())).launches.values()
-    assert told == "derived, median of 10, 97 to 97, of another machine"
+    assert told == "derived, median of 10, 97.00 to 97.00, of another machine"
     [told] = row("002", "r032", subject("a", *rates.values())).launches.values()
     assert told == f"derived, {ONCE}, of another machine"
 
@@ -452,7 +460,7 @@ def test_a_row_says_why_its_value_is_no_reference():
 def test_one_point_is_not_drawn_as_a_line():
     one = figure("barrier", "time_us", 5.0, processes=2)
     two = figure("barrier", "time_us", 9.0, ranks=4, processes=4)
-    assert "one value of processes is no line" in drawing("004", 7, subject("a", one)).why_not
+    assert "one process count is no line" in drawing("004", 7, subject("a", one)).why_not
     assert not drawing("004", 7, subject("a", one, two)).why_not
 
 
