@@ -146,10 +146,11 @@ def of_disturbed_trials(
 ) -> list[Step]:
     """Return the parts of which a stack has single trials of disturbed launches alone.
 
-    They are drawn one by one, and say so. ``cases`` are those of the runs, by their names.
+    They are drawn one by one, and say so; of rounds there are many. ``cases`` are those of the
+    runs, by their names.
     """
     found: list[Step] = []
-    for part in [step.part for step in steps]:
+    for part in [step.part for step in steps if not step.part.is_round]:
         if part in [one.part for one in found]:
             continue
         records = [one for step in steps if step.part == part for one in cases.get(step.run, ())]
