@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from clustergate import model
 from clustergate.baselines.proposals import Rule, make_baseline
@@ -234,8 +235,8 @@ def _metrics_of(benchmark: str) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=8)
-def rest_of_mode(name: str, stacks: tuple[str, ...], recorded: tuple[str, ...]) -> str:
-    """Return the text of a reference file with what a run of a mode has beside ``recorded``.
+def rest_of_mode(name: str, stacks: tuple[str, ...], recorded: tuple[str, ...]) -> References:
+    """Return references of what a run of a mode has beside ``recorded``, by way of their file.
 
     It stands under other stacks, so that nothing of it is missing in a run of these ``stacks``.
     """
@@ -260,7 +261,7 @@ def rest_of_mode(name: str, stacks: tuple[str, ...], recorded: tuple[str, ...]) 
         )
         for stack in stacks
     ]
-    return updated("", measured)
+    return parse_references(updated("", measured), SOURCE, every_check())
 
 
 def _entry(metric: Metric) -> Entry:
@@ -320,7 +321,10 @@ class Judge:
 
 
 def judge_of(runs: Sequence[Run], mode: Mode, stacks: Sequence[str], rule: Rule) -> Judge:
-    """Return the judge that a baseline of some runs makes, by way of a reference file."""
+    """Return the judge that a baseline of some runs makes, by way of a reference file.
+
+    What else the mode measures has a file of its own, written once, whose lines are added.
+    """
     past = [
         PastRun(
             f"{run.started:%Y%m%dT%H%M%SZ}-r{k}",
@@ -330,11 +334,22 @@ def judge_of(runs: Sequence[Run], mode: Mode, stacks: Sequence[str], rule: Rule)
         for k, run in enumerate(sorted(runs, key=lambda run: run.started), start=1)
     ]
     recorded = _measured_once(map(name_of, past[0].records[0].samples))
-    text = rest_of_mode(mode.name, tuple(stacks), recorded)
-    made = make_baseline(collect(past), parse_references(text, SOURCE, every_check()), rule)
-    after = updated(text, made.measured) if made.measured else text
+    rest = rest_of_mode(mode.name, tuple(stacks), recorded)
+    made = make_baseline(collect(past), rest, rule)
     refused = sum(len(refusal.names) for refusal in made.refusals)
-    return Judge(mode, stacks, parse_references(after, SOURCE, every_check()), refused)
+    if not made.measured:
+        return Judge(mode, stacks, rest, refused)
+    references = parse_references(updated("", made.measured), SOURCE, every_check())
+    _add(references.document.data, rest.document.data)
+    return Judge(mode, stacks, references, refused)
+
+
+def _add(whole: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, Mapping) and key in whole:
+            _add(whole[key], value)
+        else:
+            whole.setdefault(key, value)
 
 
 # --- what is said of a change -------------------------------------------------------------------
