@@ -32,7 +32,7 @@ class Decider:
         known = known_of(check).ab
         self._counted = known.counted if known else {}
         self._jobs, self._margin = jobs, margin
-        self._trial: Trial | None = None
+        self.trial: Trial | None = None
         self.without: tuple[str, ...] = ()
         self.enough = False
 
@@ -52,12 +52,12 @@ class Decider:
             rounds = Rounds(job.a, job.b, [figure.better for figure in job.figures])
             parts = [figure.benchmark for figure in job.figures]
             asked = Question(self._margin, FAMILY_ERROR / max(self._jobs, 1))
-        self._trial = self._trial or Trial(asked)
-        self._trial.look(rounds)
-        decided = self._trial.decided
+        self.trial = self.trial or Trial(asked)
+        self.trial.look(rounds)
+        decided = self.trial.decided
         open_ = {part for part, done in zip(parts, decided, strict=True) if not done}
         self.without = tuple(part for part in dict.fromkeys(parts) if part not in open_)
         self.enough = bool(len(parts)) and not open_
         if costs is not None:
-            slower = np.any(self._trial.better) and any(map(is_slower, self._trial.comparisons()))
+            slower = np.any(self.trial.better) and any(map(is_slower, self.trial.comparisons()))
             self.enough = self.enough or bool(slower or costs.faults(self._jobs))

@@ -26,7 +26,7 @@ from clustergate.ab.wholes import (
     RULED_OUT,
     RULING_OUT_ERROR,
     TOLERATED,
-    costs_and_faults,
+    costs_of,
     is_slower,
 )
 from clustergate.model import Better, Sample
@@ -126,17 +126,17 @@ def at_the_gate(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.floa
         for benchmark, _, size in (name.partition("/") for name in names)
     ]
     decider = Decider("AbImbCheck", 1, None)
-    rounds = 0
     for rounds in looks(len(a)):
-        decider.look(Job("", "", {}, figures, a[:rounds], b[:rounds], rounds, 0))
+        job = Job("", "", {}, figures, a[:rounds], b[:rounds], rounds, 0)
+        decider.look(job)
         if decider.enough:
             break
-    job = Job("", "", {}, figures, a[:rounds], b[:rounds], rounds, 0)
-    costs, faults = costs_and_faults([job])
-    found = [one.comparison for one in costs]
-    if faults or any(map(is_slower, found)):
+    if decider.trial is None:
+        return Decided(UNDECIDED, len(a))
+    said = decider.trial.comparisons()
+    if any(map(is_slower, said)) or costs_of(job).faults(1):
         return Decided(CLOSED, rounds)
-    if all(one.verdict is Relation.EQUIVALENT for one in found):
+    if all(one.verdict is Relation.EQUIVALENT for one in said):
         return Decided(OPEN, rounds)
     return Decided(UNDECIDED, rounds)
 
@@ -159,11 +159,16 @@ class Noise:
         return np.asarray(np.interp(logs, self._grids[place], self._heights[place]))
 
     def likelihoods(
-        self, place: int, logs: NDArray[np.float64], slower: float
+        self, place: int, logs: NDArray[np.float64], slower: float, share: float = 1.0
     ) -> NDArray[np.float64]:
-        """Return after each one the logarithm of how much likelier one is slower by a fraction."""
-        moved = self.heights(place, logs - math.log1p(slower))
-        return np.asarray(np.cumsum(moved - self.heights(place, logs)))
+        """Return after each one the logarithm of how much likelier one is slower by a fraction.
+
+        That may be so in a share of the launches alone.
+        """
+        moved, usual = (self.heights(place, x) for x in (logs - math.log1p(slower), logs))
+        if share < 1.0:
+            moved = np.logaddexp(moved + math.log(share), usual + math.log1p(-share))
+        return np.asarray(np.cumsum(moved - usual))
 
 
 def by_likelihood(one: Comparison) -> Decided:
@@ -185,7 +190,8 @@ def by_likelihoods(one: Comparison) -> Decided:
     They know how launches of a round differ, and neither which figure may be slower nor how fast
     the machine is by now. They open when the slowdown that is to be ruled out of each size, and of
     each benchmark, is, and keep closed when it or twice as large a one is shown (by the mean of
-    both ratios), at the error divided among all.
+    both ratios), at the error divided among all. Of what is slow now and then they know how often,
+    and by how much.
     """
     apart = np.log(with_wholes(one.names, one.b) / with_wholes(one.names, one.a))
     sums, larger = (
@@ -193,6 +199,10 @@ def by_likelihoods(one: Comparison) -> Decided:
         for by in (RULED_OUT, 2 * RULED_OUT)
     )
     either = np.logaddexp(sums, larger) - math.log(2)
+    if one.change.every > 1:
+        fault = one.change.factor - 1.0, 1 / one.change.every
+        each = [one.differences.likelihoods(k, x, *fault) for k, x in enumerate(apart.T)]
+        either = np.array(each)
     slower = either >= math.log(len(sums) / _LIKELIHOOD_ERROR)
     within = np.logical_or.accumulate(sums <= math.log(_LIKELIHOOD_ERROR), axis=1)
     return _first(len(apart), np.asarray(slower.any(axis=0)), np.asarray(within.all(axis=0)))
@@ -264,7 +274,10 @@ class Comparison:
 
 
 def comparisons(
-    recorded: Mapping[str, Sequence[Launch]], most: int, times: int
+    recorded: Mapping[str, Sequence[Launch]],
+    most: int,
+    times: int,
+    changes: Sequence[Change] = CHANGES,
 ) -> Iterator[Comparison]:
     """Yield so many comparisons of each stack, recording and change, of ``most`` rounds each."""
     for number, (name, launches) in enumerate(recorded.items()):
@@ -276,8 +289,8 @@ def comparisons(
             noise = Noise(logs.reshape(-1, logs.shape[-1]))
             differences = Noise(np.concatenate([apart, -apart]))
             seconds = [launch.noted.seconds for launch in launches if launch.stack == stack]
-            for place, change in enumerate(CHANGES):
-                lot = np.random.default_rng([number, len(stack), place])
+            for change in changes:
+                lot = np.random.default_rng([number, len(stack), CHANGES.index(change)])
                 for _ in range(times):
                     a, plain = drawn(held, most, lot)
                     b, places = changed(plain, names, change, lot)
@@ -289,6 +302,11 @@ def by_the_field(slower: field.Rule, one: Comparison) -> Decided:
     """Return what a rule of the field says, that takes A's launches for what is known."""
     known = field.Known(list(one.a[:, None, :]), len(one.names))
     return Decided(CLOSED if slower(known, one.b).any() else OPEN, len(one.a))
+
+
+def first(one: Comparison, rounds: int) -> Comparison:
+    """Return the first rounds of a comparison."""
+    return replace(one, a=one.a[:rounds], b=one.b[:rounds])
 
 
 RULES: Mapping[str, Callable[[Comparison], Decided]] = {

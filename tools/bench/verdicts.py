@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -34,7 +35,7 @@ from clustergate.paths import state_dir
 from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest
-from tools.bench import field, otava, pairs, record, runs
+from tools.bench import aims, field, otava, pairs, record, runs
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
 from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
@@ -63,7 +64,7 @@ _FRESH_RUNS = 10
 _SLOWED_LAUNCHES = 15
 # Of ten rounds; a run takes two at most.
 _MOST_JOBS = 4 * _FRESH_RUNS
-_PARTS = ("replay", "ab", "provoked")
+_PARTS = ("replay", "ab", "aims", "provoked")
 
 
 CHANGES = (
@@ -129,6 +130,16 @@ class Replayed:
             for recording in self.recordings
         ]
         return Share([(one[answer], sum(one.values())) for one in told])
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> Replayed:
+        """Return what was kept as JSON."""
+        changes = {str(change): change for change in CHANGES}
+        answers = {
+            (one["rule"], changes[one["change"]], one["recording"], one["answer"]): one["runs"]
+            for one in kept["answers"]
+        }
+        return cls(**{**kept, "answers": Counter(answers)})
 
     @property
     def rules(self) -> list[str]:
@@ -422,8 +433,12 @@ def judged(provocation: str, judge: Judge, slowed: Sequence[Launch]) -> Iterator
 # --- tables -------------------------------------------------------------------------------------
 
 
+Sheet = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""A table: its title, its heads and its rows."""
+
+
 def table_of(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table as a page of the docs holds it."""
+    """Return a table as the terminal shows it."""
     table = Table(box=box.MARKDOWN, title=title, title_justify="left", show_edge=True)
     for k, name in enumerate(columns):
         table.add_column(name, justify="right" if k else "left", overflow="fold")
@@ -450,7 +465,8 @@ def told_of_recordings(recorded: Mapping[str, Sequence[Launch]]) -> str:
     )
 
 
-def _replay_tables(one: Replayed) -> Iterator[Table | str]:
+def sheets_of(one: Replayed) -> Iterator[Sheet]:
+    """Yield what was said of the runs of a mode, and what it costs."""
     title = (
         f"{one.mode}, baselines of {one.baseline}: {one.runs} runs of {one.launches:.1f} launches; "
         f"{one.figures} figures a run, of the replayed ones {100 * one.references:.0f} % have a "
@@ -462,20 +478,18 @@ def _replay_tables(one: Replayed) -> Iterator[Table | str]:
     for change in dict.fromkeys(change for _, change, *_ in one.answers):
         ours = [str(one.share(OURS, change, answer)) for answer in ANSWERS]
         rows.append([str(change), *ours, *(str(one.share(r, change, FOUND)) for r in others)])
-    yield table_of(title, ["slower", *ANSWERS, *others], rows)
-    if one.no_otava:
-        yield f"{OTAVA}: {one.no_otava}"
+    yield title, ["slower", *ANSWERS, *others], rows
     costs = []
     for rule in one.rules:
         decided = sum(one.share(rule, NOTHING, answer).share for answer in (FOUND, PASSED))
         seconds = one.node_seconds[rule]
         per_decision = f"{seconds / decided:.1f}" if decided else "nothing decided"
         costs.append([rule, f"{seconds:.1f}", f"{100 * decided:.0f} %", per_decision])
-    yield table_of(
-        "What it costs, of unchanged runs",
-        ("", "node-seconds a run", "decided", "node-seconds per decision"),
-        costs,
-    )
+    each_s = one.node_seconds[OURS] / max(one.decided * len(STACKS) * record.FIGURES, 1)
+    share = f"{100 * one.decided:.0f} %"
+    costs.insert(1, [f"{OURS}, of each figure", costs[0][1], share, f"{each_s:.1f}"])
+    heads = ("", "node-seconds a run", "decided", "node-seconds per decision")
+    yield f"What that costs, of unchanged runs: {one.mode}, {one.baseline}", heads, costs
 
 
 def _in_turn_table(how: str, found: Sequence[pairs.Found]) -> Table:
@@ -535,7 +549,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         recorded = _recorded(asked.recorded or recordings())
         if "replay" in parts:
-            console.print(told_of_recordings(recorded), soft_wrap=True)
+            results["recordings"] = told_of_recordings(recorded)
+            console.print(results["recordings"], soft_wrap=True)
             results["replay"] = _replay(recorded, asked, console, say)
         if "ab" in parts:
             for how, found in launched_in_turn(recorded, say):
@@ -545,6 +560,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 results[f"in_turn_{how}"] = [
                     {"recording": name, "put": str(put), **asdict(one)} for name, put, one in found
                 ]
+        if "aims" in parts:
+            answered = list(aims.answered(recorded, say))
+            for rows in (aims.rows_of_aims(answered), aims.rows_of_costs(answered)):
+                heads, *others = rows
+                console.print(table_of("Beside a golden build", heads, others))
+            results["aims"] = [one.plain() for one in answered]
         if "provoked" in parts:
             provoked = list(provoke(record.manifests_of(asked.stacks), say))
             console.print(_provoked_table(provoked))
@@ -624,8 +645,10 @@ def _replay(
             if one is None:
                 continue
             one = dataclasses.replace(one, no_otava=missing or one.no_otava)
-            for table in _replay_tables(one):
-                console.print(table, soft_wrap=isinstance(table, str))
+            for sheet in sheets_of(one):
+                console.print(table_of(*sheet))
+            if one.no_otava:
+                console.print(f"{OTAVA}: {one.no_otava}", soft_wrap=True)
             found.append(
                 {
                     **asdict(dataclasses.replace(one, answers=Counter())),

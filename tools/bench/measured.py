@@ -1,0 +1,108 @@
+"""``python -m tools.bench.measured FILE…``: write what the bench kept into the pages of the docs.
+
+Each FILE is the JSON of a run of ``tools.bench.verdicts`` or ``tools.bench.screening``. A table
+stands between two remarks that name it; what none of the files holds stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clustergate.paths import checkout
+from tools.bench import aims, screening
+from tools.bench.runs import FOUND, PASSED
+from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
+from tools.bench.verdicts import INTERMITTENT, OURS, Replayed, sheets_of
+
+DOCS = checkout() / "docs"
+# What the summary has of the changes.
+_CHANGES = (
+    NOTHING,
+    *(Change(SIZE, by) for by in (1.10, 1.20)),
+    Change(BENCHMARK, 1.20),
+    Change(STACK, 1.20),
+    *(Change(STACK, INTERMITTENT, k) for k in (10, 3)),
+)
+_BESIDE = ("median, 10 %", "Mann-Whitney", "t test")
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as a page holds it."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def put_between(page: str, name: str, text: str) -> str:
+    """Return a page with a text between the remarks of a name; without them it stays as it is."""
+    opening, closing = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+    before, there, rest = page.partition(opening)
+    _, _, after = rest.partition(closing)
+    return f"{before}{there}{text}{closing}{after}" if there else page
+
+
+def summary(replays: Sequence[Replayed]) -> str:
+    """Return what checks say of some changes, by modes and baselines, and beside it the field."""
+    heads = ["slower"]
+    for one in replays:
+        heads += [f"{one.mode}, {one.baseline}: found", "passed"]
+    last = replays[-1]
+    heads += [f"{rule}, {last.mode}: found" for rule in _BESIDE]
+    rows = []
+    for change in _CHANGES:
+        ours = [str(one.share(OURS, change, says)) for one in replays for says in (FOUND, PASSED)]
+        field = [str(last.share(rule, change, FOUND)) for rule in _BESIDE]
+        rows.append([str(change), *ours, *field])
+    return markdown(heads, rows)
+
+
+def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each text that runs of the bench make, and the text."""
+    replays = [Replayed.read(one) for run in kept for one in run.get("replay", ())]
+    if replays:
+        yield (
+            "recordings",
+            "\n".join(dict.fromkeys(r["recordings"] for r in kept if "recordings" in r)),
+        )
+        yield "summary", summary(replays)
+        yield (
+            "replay",
+            "\n\n".join(
+                f"{title}.\n\n{markdown(heads, rows)}"
+                for one in replays
+                for title, heads, rows in sheets_of(one)
+            ),
+        )
+    answered = [aims.Answered.read(one) for run in kept for one in run.get("aims", ())]
+    if answered:
+        for name, rows in (
+            ("aims", aims.rows_of_aims(answered)),
+            ("costs", aims.rows_of_costs(answered)),
+        ):
+            heads, *others = rows
+            yield name, markdown(heads, others)
+    screened = [screening.Found(**one) for run in kept for one in run.get("found", ())]
+    if screened:
+        names = dict.fromkeys(one.noise for one in screened if "replay" not in one.fault)
+        yield "screened", markdown(screening.columns(list(names)), screening.rows(screened))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages."""
+    kept = [json.loads(Path(name).read_text(encoding="utf-8")) for name in arguments]
+    made = dict(texts(kept))
+    for path in sorted(DOCS.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        after = page
+        for name, text in made.items():
+            after = put_between(after, name, text)
+        if after != page:
+            path.write_text(after, encoding="utf-8")
+            print(path.relative_to(DOCS.parent))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
