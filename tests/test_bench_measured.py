@@ -1,4 +1,4 @@
-"""Tables of the docs that the bench writes, and aims held against the best test, on made answers."""
+"""Tables that the bench writes into the docs, and aims beside the best test, on made answers."""
 
 import json
 from collections import Counter
@@ -69,12 +69,12 @@ def test_what_is_kept_is_read_again() -> None:
 
 
 def test_a_page_holds_what_the_bench_kept_between_its_remarks() -> None:
-    page = "before\n<!-- costs -->\nold\n<!-- /costs -->\nafter\n"
-    assert measured.put_between(page, "costs", "new") == page.replace("old", "new")
+    page = "before\n<!-- rounds -->\nold\n<!-- /rounds -->\nafter\n"
+    assert measured.put_between(page, "rounds", "new") == page.replace("old", "new")
     assert measured.put_between(page, "others", "new") == page
     slower = answered(Decided(CLOSED, 10), Decided(CLOSED, 5), CLOSED)
     made = dict(measured.texts([{"aims": [slower.plain()]}]))
-    assert "| one size 10 % | quiet | 1 | 0 | 1 | 0 | 10, 10 | 5, 5 | 2.0 | 2.0 |" in made["costs"]
+    assert "| one size 10 % | quiet | 1 | 0 | 1 | 0 | 10, 10 | 5, 5 | 2.0 | 2.0 |" in made["rounds"]
 
 
 def test_the_summary_has_what_was_said_of_runs_by_mode_and_baseline() -> None:

@@ -7,7 +7,7 @@ how they scatter, and the field's rules, for the same time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,11 @@ class Aim:
 
     def __str__(self) -> str:
         """Put it into words."""
-        said = {(CLOSED,): "closed", (OPEN,): "opened"}.get(tuple(self.answers), "decided")
+        said = (
+            "decided"
+            if len(self.answers) > 1
+            else {CLOSED: "closed", OPEN: "opened"}[self.answers[0]]
+        )
         most = " at most" if self.share < 0.5 else ""
         within = f" within {self.within} rounds" if self.within else ""
         host = "quiet" if self.quiet else "busy"
@@ -124,6 +128,7 @@ def answered(
         budgets = {aim.within for aim in AIMS if aim.put == put} | {0}
         for one in pairs.comparisons(recorded, ROUNDS, TIMES.get(put, 1), [put]):
             gate = pairs.RULES["gate"](one)
+            gate = replace(gate, node_seconds=gate.rounds * one.node_seconds)
             said = {GATE: gate, OPTIMUM: pairs.by_likelihoods(one)}
             by_the_field = {
                 (name, rounds): pairs.by_the_field(rule, pairs.first(one, rounds or gate.rounds))

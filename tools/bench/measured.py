@@ -79,7 +79,7 @@ def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     if answered:
         for name, rows in (
             ("aims", aims.rows_of_aims(answered)),
-            ("costs", aims.rows_of_costs(answered)),
+            ("rounds", aims.rows_of_costs(answered)),
         ):
             heads, *others = rows
             yield name, markdown(heads, others)
