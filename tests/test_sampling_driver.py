@@ -308,3 +308,12 @@ def test_an_interrupted_driver_ends_its_launch(tmp_path, number):
         assert running.wait() == 128 + number
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_job_starts_without_what_takes_long_to_load() -> None:
+    script = "import sys, clustergate.launching.driver; print(*sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
+    slow = {"clustergate.stacks", "filelock", "numpy", "psutil", "reframe", "yaml"}
+    assert not slow & set(ended.stdout.split())

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 
 from clustergate import store
-from clustergate.files.shared import Mount, Timeout, locked, mount_of
+from clustergate.files.shared import Mount, locked, mount_of
 from clustergate.files.whole import write_whole
 from clustergate.launching.plan import OUTPUT, launch_folder, proof_folder
 from clustergate.launching.reading import read_launch

@@ -34,7 +34,6 @@ class NumberedText:
         self.line = ""
         self._lines = iter(lines)
         self._ahead: list[str] = []
-        self._stripped: list[str] = []
         self._at = 0
         # Where each of the lines ahead begins when they are joined.
         self._begins: list[int] = []
@@ -43,7 +42,7 @@ class NumberedText:
     def __iter__(self) -> Iterator[str]:
         idle, end = self.idle, self.end
         while self._at < len(self._ahead) or self._read_ahead():
-            self.line = line = self._stripped[self._at]
+            self.line = line = self._ahead[self._at].rstrip()
             self._at += 1
             self.number += 1
             if line == end:
@@ -65,7 +64,7 @@ class NumberedText:
         """Read a line and say whether there was one."""
         if self._at == len(self._ahead) and not self._read_ahead():
             return False
-        self.line = self._stripped[self._at]
+        self.line = self._ahead[self._at].rstrip()
         self._at += 1
         self.number += 1
         return True
@@ -116,12 +115,11 @@ class NumberedText:
             return False
         self.number += lines
         self._at = at
-        self.line = self._stripped[at - 1]
+        self.line = self._ahead[at - 1].rstrip()
         return True
 
     def _read_ahead(self) -> bool:
         self._ahead, self._at = list(itertools.islice(self._lines, _AHEAD)), 0
-        self._stripped = list(map(str.rstrip, self._ahead))
         self._begins = []
         return bool(self._ahead)
 

@@ -12,8 +12,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import filelock
-
 from clustergate.model import ClustergateError, Say
 
 # How long what is in a folder is looked for afresh. By itself a client of NFS asks again within a
@@ -28,8 +26,6 @@ _SHARED = re.compile(r"nfs4?|lustre|gpfs|beegfs|ceph|cifs|smb3|glusterfs|orangef
 _LOCAL_OPTION = re.compile(r"nolock|local_lock=(all|flock)|localflock")
 _LOCAL = re.compile(r"beegfs|fuse(\..*)?")
 _REFUSED = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
-
-Timeout = filelock.Timeout
 
 
 class Mount(NamedTuple):
@@ -76,16 +72,19 @@ def locked(
 ) -> Iterator[None]:
     """Hold the lock of this file, in a folder that is made; ``say`` is told of a wait for another.
 
-    Raises Timeout where it is held and not to ``wait``, ClustergateError where the file system has
-    no locks, and another OSError as it is.
+    Raises filelock.Timeout where it is held and not to ``wait``, ClustergateError where the file
+    system has no locks, and another OSError as it is.
     """
+    # Most who look at shared files lock none, and this takes long to load.
+    import filelock
+
     lock = filelock.FileLock(path)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             lock.acquire(timeout=0)
-    except Timeout:
+    except filelock.Timeout:
         if not wait:
             raise
         if str(path) not in _held:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import Timeout
+
 from clustergate import store
-from clustergate.files.shared import Timeout, locked
+from clustergate.files.shared import locked
 from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import in_order
 from clustergate.model import BadRequest, ClustergateError

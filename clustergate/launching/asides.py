@@ -15,13 +15,16 @@ import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clustergate.files.whole import write_whole
 from clustergate.launching.plan import NODES, Aside, Plan
 from clustergate.machine.kernel_files import text as file_text
 from clustergate.machine.node import settings_of
 from clustergate.model import ClustergateError, Row
-from clustergate.stacks.manifest import Manifest
+
+if TYPE_CHECKING:
+    from clustergate.stacks.manifest import Manifest
 
 CORE_DISTANCE = "core_distance"
 # They bound figures, with an interval from their trials; they are no benchmark of their own.

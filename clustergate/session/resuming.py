@@ -14,8 +14,10 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from filelock import Timeout
+
 from clustergate import store
-from clustergate.files.shared import Timeout, locked, mount_of
+from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json
 from clustergate.history.listing import ENDED, LOCK
 from clustergate.machine.processes import end_processes_with
