@@ -7,6 +7,7 @@ from clustergate.model import BadRequest, Better
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import (
     FEWEST,
+    SLOW_LAUNCHES,
     Question,
     Rounds,
     answers,
@@ -167,6 +168,17 @@ def test_on_a_quiet_machine_what_is_rather_slow_in_many_launches_is_not_ruled_ou
     assert answers(Rounds(a, b, [Better.LOWER]), asked)[0].verdict is Relation.EQUIVALENT
     b[lot.random(100) < share] *= times
     assert answers(Rounds(a, b, [Better.LOWER]), asked)[0].verdict is not Relation.EQUIVALENT
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("slow", "ab")
+def test_what_takes_twice_as_long_in_many_launches_is_not_equivalent(slow, seed):
+    lot = np.random.default_rng(seed)
+    job = dict(zip("ab", np.exp(0.01 * lot.normal(size=(2, 30, 1))), strict=True))
+    assert verdicts(Rounds(**job, better=[Better.LOWER])) == [Relation.EQUIVALENT]
+    job[slow][::3] *= 2.0
+    (one,) = compare_rounds([Rounds(**job, better=[Better.LOWER])])[0]
+    assert (one.verdict, one.remark) == (Relation.INCONCLUSIVE, SLOW_LAUNCHES)
 
 
 @pytest.mark.parametrize("seed", range(1, 6))

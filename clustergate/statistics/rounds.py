@@ -265,12 +265,14 @@ class Trial:
 
         That is intermittently slow launches, or an estimate beyond what is tolerated.
         """
-        if table.chance_of_fault(k, side) <= _FAULT:
+        whose = side if self._asked.slower is None else None
+        if (
+            table.chance_of_fault(k, side) <= _FAULT
+            or table.further_to_rule_out(k, whose, 0) is None
+        ):
             return SLOW_LAUNCHES
         if self._asked.slower is None:
             return ""
-        if table.further_to_rule_out(k, 0) is None:
-            return SLOW_LAUNCHES
         allowed = np.array([math.log1p(self._asked.slower)])
         slower = self.better[k] or table.units(allowed, [k]).sum() > 0.0
         return RATHER_SLOWER if slower else ""
@@ -321,7 +323,9 @@ class Trial:
                 rooms = [(2 * (ratio - low), ratio), (2 * (narrow_high - ratio), edge - likely)]
             remark = remark or self._against[k]
             if remark == SLOW_LAUNCHES:
-                further = table.further_to_rule_out(k) if only_slower else None
+                sides = (None,) if only_slower else (0, 1)
+                each = [table.further_to_rule_out(k, side) for side in sides]
+                further = None if None in each else max(filter(None, each), default=None)
             else:
                 further = _further(count, rooms[:1] if remark == RATHER_SLOWER else rooms, steps)
             if further is None and not remark:
@@ -400,9 +404,17 @@ class _Table:
         counts = slow_counts(self._a[:, [k]], self._b[:, [k]])
         return chance_of_slow(counts[side], counts[1 - side], self.rounds)
 
-    def further_to_rule_out(self, k: int, most: int = _MOST_FURTHER) -> int | None:
-        """Return how many more rounds would rule faults out, if they go on like that, 0 by now."""
-        needed = rounds_to_rule_out(self._a[:, [k]], self._b[:, [k]], most)
+    def further_to_rule_out(
+        self, k: int, side: int | None, most: int = _MOST_FURTHER
+    ) -> int | None:
+        """Return how many more rounds would rule faults out, if they go on like that, 0 by now.
+
+        That are those of B, also where no round showed one (None); of what rounds showed those of B
+        (side 0), or of A (1).
+        """
+        tables = (self._a[:, [k]], self._b[:, [k]])
+        unseen = 3.0 if side is None else 0.0
+        needed = rounds_to_rule_out(*(tables[::-1] if side else tables), most, unseen)
         return None if needed is None else needed - self.rounds
 
     def differences(self, k: int) -> Floats:

@@ -61,14 +61,17 @@ def _slow(a: Floats, b: Floats, times: float) -> tuple[NDArray[np.bool_], NDArra
     return slow[: len(a)], slow[len(a) :]
 
 
-def rounds_to_rule_out(a: Floats, b: Floats, most: int) -> int | None:
+def rounds_to_rule_out(a: Floats, b: Floats, most: int, unseen: float = 3.0) -> int | None:
     """Return after how many rounds like these :data:`RULED_OUT` would be, at ``most`` as many more.
 
-    That are these rounds where it is by now. None if it would not be by then.
+    That are these rounds where it is by now. None if it would not be by then. ``unseen`` rounds, in
+    which one of both was slow, are taken for seen: where there are none, what no round showed is.
     """
     slow = [_slow(a, b, times) for times in {_RATHER_SLOW, _rather_slow(a, b)}]
     later = range(max(len(a), 1), len(a) + most + 1)
-    return next((n for n in later if all(_most_slower(*x, n) < RULED_OUT for x in slow)), None)
+    return next(
+        (n for n in later if all(_most_slower(*x, n, unseen) < RULED_OUT for x in slow)), None
+    )
 
 
 def _rather_slow(a: Floats, b: Floats) -> float:
@@ -80,12 +83,14 @@ def _rather_slow(a: Floats, b: Floats) -> float:
     return min(_RATHER_SLOW, max(_QUIET_SLOW, float(np.exp(_APART * quiet))))
 
 
-def _most_slower(slow_a: NDArray[np.bool_], slow_b: NDArray[np.bool_], rounds: int) -> float:
+def _most_slower(
+    slow_a: NDArray[np.bool_], slow_b: NDArray[np.bool_], rounds: int, unseen: float
+) -> float:
     """Return which share it may be after so many rounds that go on as those that are known."""
     times = rounds / max(len(slow_a), 1)
     more = times * (int(slow_b.sum()) - int(slow_a.sum()))
     of_one = times * int((slow_a != slow_b).sum())
-    return (more + _ERRORS * float(np.sqrt(of_one + 3 - more**2 / rounds))) / rounds
+    return (more + _ERRORS * float(np.sqrt(of_one + unseen - more**2 / rounds))) / rounds
 
 
 def is_fault(slow_a: int, slow_b: int, rounds: int, benchmarks: int) -> bool:
