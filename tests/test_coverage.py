@@ -84,8 +84,8 @@ def test_fewer_cores_than_the_references_foresee_are_a_finding() -> None:
         *("HplCheck", "alpha:node"),
     )
     assert lost.reason.startswith(
-        "alpha.yaml:8 foresees 8-ranks-packed, and it ran with 1-ranks-packed: alpha:node has 1 "
-        f"core now; {why}; run it as foreseen, or make references"
+        "alpha.yaml:8 expects 8-ranks-packed, and it ran with 1-ranks-packed: alpha:node has 1 "
+        f"core now; {why}; run it as the references expect, or make references"
     )
     assert notes == []
 
@@ -124,7 +124,7 @@ def test_a_layout_of_another_effort_is_not_foreseen() -> None:
     tuned = ran(ranks=2, cores_per_rank=4, settings="tuned=yes")
     assert judged(tuned, references=both) == ([], [])
     (lost,), _ = judged(ran(ranks=2), references=both)
-    assert "foresees 8-ranks-packed, and it ran with 2-ranks-packed" in lost.reason
+    assert "expects 8-ranks-packed, and it ran with 2-ranks-packed" in lost.reason
     maintenance = known({"8-ranks-packed": "maintenance"})
     assert judged(ran(ranks=2), references=maintenance) == ([], [])
     absent = ran(CaseState.NOT_AVAILABLE, "gone")
@@ -133,7 +133,7 @@ def test_a_layout_of_another_effort_is_not_foreseen() -> None:
 
 def test_an_effort_that_is_a_pattern_foresees_its_layout_in_every_mode() -> None:
     (lost,), _ = judged(ran(ranks=2), references=known({"8-ranks-packed": '".*"'}))
-    assert "foresees 8-ranks-packed" in lost.reason
+    assert "expects 8-ranks-packed" in lost.reason
 
 
 def test_counts_that_were_named_are_not_those_that_are_foreseen() -> None:
@@ -146,7 +146,7 @@ def test_every_size_of_a_sweep_is_foreseen() -> None:
     sizes = known({"2-ranks-packed": "smoke", "8-ranks-packed": "smoke"})
     assert judged(ran(ranks=2), ran(), references=sizes) == ([], [])
     (lost,), _ = judged(ran(ranks=2), references=sizes)
-    assert "foresees 8-ranks-packed, and it ran with 2-ranks-packed" in lost.reason
+    assert "expects 8-ranks-packed, and it ran with 2-ranks-packed" in lost.reason
 
 
 def test_nodes_that_are_excluded_with_a_reason_explain_what_they_hold() -> None:
@@ -154,12 +154,12 @@ def test_nodes_that_are_excluded_with_a_reason_explain_what_they_hold() -> None:
     lost, (note,) = judged(ran(ranks=6), shape=fewer)
     assert lost == []
     assert str(note) == (
-        "HplCheck with mpich: the references foresee 8-ranks-packed, and alpha:node "
+        "HplCheck with mpich: the references expect 8-ranks-packed, but alpha:node "
         "has 3 nodes besides 1 excluded one"
     )
     # Two cores hold two ranks, whoever is excluded.
     (found,), _ = judged(ran(ranks=6), references=known({"2-ranks-packed": "smoke"}), shape=fewer)
-    assert found.reason.startswith("alpha.yaml:8 foresees 2-ranks-packed")
+    assert found.reason.startswith("alpha.yaml:8 expects 2-ranks-packed")
 
 
 def test_references_of_two_sizes_are_used_as_they_fit() -> None:
@@ -168,9 +168,9 @@ def test_references_of_two_sizes_are_used_as_they_fit() -> None:
         assert judged(ran(ranks=ranks), references=both, shape=shape, mode=MAINTENANCE) == ([], [])
     # Nothing but an exclusion explains fewer nodes, and nothing a size between that was not run.
     (lost,), _ = judged(ran(ranks=6), references=both, shape=Shape(2, 3), mode=MAINTENANCE)
-    assert "foresees 8-ranks-packed, and it ran with 6-ranks-packed" in lost.reason
+    assert "expects 8-ranks-packed, and it ran with 6-ranks-packed" in lost.reason
     (lost,), _ = judged(ran(ranks=4), references=both, shape=Shape(2, 4), mode=MAINTENANCE)
-    assert "foresees 8-ranks-packed, 6-ranks-packed, and it ran with 4" in lost.reason
+    assert "expects 8-ranks-packed, 6-ranks-packed, and it ran with 4" in lost.reason
 
 
 def test_the_evaluation_of_a_paper_is_run_as_large_as_it_goes() -> None:
@@ -216,8 +216,8 @@ def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
     # Half of 2 GiB holds N=11585.
     (lost,) = solved(11520, 2.0)
     assert lost.reason.startswith(
-        "alpha.yaml:13 is of N=20000, and it solved N=11520: alpha:node has memory for N=11585 "
-        "now; this process may; run it as foreseen"
+        "alpha.yaml:13 is for N=20000, but this run solved N=11520: alpha:node has memory for N=11585 "
+        "now; this process may; run it as the references expect"
     )
     # What is free differs from run to run, and a slower clock is no want of memory.
     assert solved(18500, 2.0) == []
@@ -235,12 +235,12 @@ def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note() ->
     lost, notes = judged(ran(), references=both, shape=Shape(8, 10))
     assert lost == []
     assert list(map(str, notes)) == [
-        "HplCheck with mpich: the references foresee 80-ranks-packed, and the mode "
+        "HplCheck with mpich: the references expect 80-ranks-packed, but the mode "
         "smoke runs it on one node of alpha:node; `--mode maintenance` runs it on all of them"
     ]
     # What no longer fits the partition at all is missing as ever.
     lost, notes = judged(ran(), references=both, shape=Shape(8, 9))
-    assert "foresees 80-ranks-packed" in lost[0].reason
+    assert "expects 80-ranks-packed" in lost[0].reason
 
 
 REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE], MAINTENANCE)

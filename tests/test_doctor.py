@@ -127,7 +127,7 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
         "before): HplCheck with mpich, openmpi, mode maintenance"
     )
     planned = plan_of(mode_named("acceptance"), TWO, {}, AT_1430, referenced=True)
-    assert planned.startswith("nobody knows yet how long it takes here (no limit): HplCheck with ")
+    assert planned.startswith("how long it takes here is not known yet (no limit): HplCheck with ")
 
 
 def test_a_run_past_midnight_says_the_day() -> None:
@@ -238,7 +238,7 @@ def test_slurm_and_modules_are_asked(
     assert found["stack openmpi"]["says"] == (
         f"{site}:10: `module load gcc/12 openmpi/4.9` failed: Lmod has detected the following "
         'error: The following module(s) are unknown: "openmpi/4.9"; run `module spider openmpi`, '
-        "which tells what there is and what must be loaded before it, and correct `load` of the "
+        "which lists what there is and what must be loaded first, and correct `load` of the "
         "stack in the site config"
     )
     # A run loads them itself, and says then what fails.

@@ -271,7 +271,7 @@ def test_a_summary_fits_a_narrow_terminal(width):
 
 def test_the_next_command_follows_from_the_verdict():
     slower = summary([figure(8, Verdict.REGRESSION)], [])
-    assert "  next: `clustergate history --check ImbMpi1Check --stack mpich` tells" in slower
+    assert "  next: `clustergate history --check ImbMpi1Check --stack mpich` shows" in slower
     lost = Case("HplCheck", "mpich", CaseState.MISSING, (in_words("it should have run"),))
     assert "  next: `clustergate check --resume r1` runs the missing cases" in told_of([lost])
     assert "next: " not in summary([figure(8)], [])

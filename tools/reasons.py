@@ -73,7 +73,7 @@ def readable(template: str) -> str:
 
 _STATED = "nothing: a statement, not a fault"
 _CORRECT = "correct the line that the message names"
-_LAUNCHED_AGAIN = "free the node of other work, and run again; `doctor` tells who uses it"
+_LAUNCHED_AGAIN = "free the node of other work, and run again; `doctor` shows who uses it"
 _ASK_OTHERWISE = (
     "give the option a value that the message allows; `--help` of the command tells which"
 )
@@ -114,7 +114,7 @@ GENERAL: Mapping[str, str] = {
     "limit.not-reached": _STATED,
     "coverage.set-by-hand": "nothing, as it was asked for: without `-S` the references hold",
     "coverage.*": (
-        "have the case run as the references foresee, or make new ones with `clustergate baseline`"
+        "have the case run as the references expect, or make new ones with `clustergate baseline`"
     ),
     "node.waiting": "wait, or free the node; `--wait 0s` does not wait",
     "node.*cores": (

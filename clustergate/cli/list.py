@@ -16,7 +16,7 @@ from clustergate.report import console
 Rows = Sequence[Mapping[str, Any]]
 _MB = 1e6
 
-DESCRIPTION = "List what there is; `clustergate show RUN` tells more of a run."
+DESCRIPTION = "List what there is; `clustergate show RUN` has the details of a run."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

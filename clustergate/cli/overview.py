@@ -128,7 +128,7 @@ def overview(added: Iterable[str] = ()) -> str:
         lines += ["", "Added by packages:", *(f"  {name}" for name in names)]
     first = ("check", "show last", "open", "baseline --dry-run")
     return "\n".join(
-        [*lines, "", *_examples(first), "", "clustergate COMMAND --help tells more of each.", ""]
+        [*lines, "", *_examples(first), "", "clustergate COMMAND --help has the options of each.", ""]
     )
 
 

@@ -15,7 +15,7 @@ from clustergate.verdicts.coverage import Item
 from clustergate.wording.commands import completed
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
-_AGAIN = "`clustergate gate` judges again, once that is mended"
+_AGAIN = "`clustergate gate` judges again, once that is fixed"
 _LONGER = "give `clustergate gate` a larger `--budget`, with less running beside it"
 
 
@@ -47,11 +47,11 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
     part, _, of = one.part.partition(": ")
     if part == "software" and one.verdict is Verdict.REGRESSION:
         return (
-            f"`clustergate ab --stored {run_id}/golden-{of}` tells which sizes, and `clustergate "
+            f"`clustergate ab --stored {run_id}/golden-{of}` shows which sizes, and `clustergate "
             "golden list` what differs between both builds"
         )
     if part.endswith("against the last one"):
-        return "`clustergate machine --diff previous last` tells what changed on the nodes"
+        return "`clustergate machine --diff previous last` shows what changed on the nodes"
     if part.startswith("screening") and one.verdict is Verdict.REGRESSION:
         return (
             "drain and exclude what is slow, by the lines on the screening's page; then "
@@ -59,7 +59,7 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
         )
     if part.startswith("against the run "):
         before = part.removeprefix("against the run ")
-        return f"`clustergate compare {before} {run_id}` tells every figure of both"
+        return f"`clustergate compare {before} {run_id}` lists every figure of both"
     return next(iter(summary.next_steps(cases, run_id, MODE)), "") if part == "benchmarks" else ""
 
 

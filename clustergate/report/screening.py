@@ -63,8 +63,8 @@ def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
         return [f"`clustergate screen --resume {run_id}` finishes it"]
     if screening.findings:
         out = ", ".join(screening.keeps_out) if screening.what == "node" else ""
-        do = f"drain or exclude {out}, by the lines below" if out else "mend it"
-        return [f"{do}; `clustergate screen` then tells whether that was all"]
+        do = f"drain or exclude {out}, by the lines below" if out else "fix it"
+        return [f"{do}; `clustergate screen` then shows whether that was all"]
     if screening.doubts:
         return ["`clustergate screen` again with a larger --budget, when nothing else runs"]
     return []

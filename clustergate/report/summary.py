@@ -138,11 +138,11 @@ def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:
     for case in cases:
         if any(judged.verdict is Verdict.REGRESSION for _, judged in wrong_in(case)):
             of = f"--check {case.check} --stack {case.stack}"
-            return [f"`clustergate history {of}` tells since when, and what else changed then"]
+            return [f"`clustergate history {of}` shows since when, and what else changed then"]
     for case in cases:
         if case.state is CaseState.FAILED or wrong_in(case):
             of = f"--mode {mode} --check {case.check} --stack {case.stack}"
-            return [f"`clustergate check {of}` measures it again, once the cause is mended"]
+            return [f"`clustergate check {of}` measures it again, once the cause is fixed"]
     again, figures = f"`clustergate check --mode {mode}`", [f for c in cases for f in c.figures]
     if 2 * sum(figure.doubt is not None for figure in figures) > len(figures):
         return [

@@ -50,7 +50,7 @@ def plan_of(
     elif mode.minutes is not None:
         when = f"done by {clock(now, 60 * mode.minutes)} ({mode.duration})"
     else:
-        when = f"nobody knows yet how long it takes here ({mode.duration})"
+        when = f"how long it takes here is not known yet ({mode.duration})"
     if to_set_up:
         when += f", later by the set-up of {', '.join(to_set_up)}"
     by = "" if referenced else "; no references yet: judged against physical limits only"

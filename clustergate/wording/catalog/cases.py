@@ -1,26 +1,26 @@
 """What became of a case as a whole."""
 
-_AGAIN = "run it as foreseen, or make references of this launch with `clustergate baseline`"
+_AGAIN = "run it as the references expect, or make references of this launch with `clustergate baseline`"
 _BASELINE = "make references of this effort with `clustergate baseline`"
-_EFFORT = "{where} is for {foreseen}, and this ran {ran}"
+_EFFORT = "{where} is for {foreseen}, but this ran {ran}"
 
 WORDS = {
-    "coverage.fewer-cores": ("{where} foresees {foreseen}, and {ran}", "{has}", _AGAIN),
+    "coverage.fewer-cores": ("{where} expects {foreseen}, and {ran}", "{has}", _AGAIN),
     "coverage.less-memory": (
-        "{where} is of N={foreseen}, and it solved N={solved}",
+        "{where} is for N={foreseen}, but this run solved N={solved}",
         *("{partition} has memory for N={held} now{because}", _AGAIN),
     ),
     "coverage.one-node": (
-        "the references foresee {foreseen:names}, and the mode {mode} runs it on one node of "
+        "the references expect {foreseen:names}, but the mode {mode} runs it on one node of "
         "{partition}",
         "`--mode maintenance` runs it on all of them",
     ),
     "coverage.excluded-nodes": (
-        "the references foresee {foreseen:names}, and {partition} has {nodes:node|nodes} besides "
+        "the references expect {foreseen:names}, but {partition} has {nodes:node|nodes} besides "
         "{excluded:excluded one|excluded ones}"
     ),
-    "coverage.no-figure": "{where} foresees {foreseen}, and it yielded no such figure",
-    "coverage.set-by-hand": _EFFORT + ", as was asked for by -S",
+    "coverage.no-figure": "{where} expects {foreseen}, but the run yielded no such figure",
+    "coverage.set-by-hand": _EFFORT + ", as -S asked for",
     "coverage.other-effort": _EFFORT,
     "coverage.untuned": (
         _EFFORT,

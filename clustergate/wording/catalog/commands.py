@@ -108,11 +108,11 @@ WORDS = {
     "run.no-such": ("no file and no run is named {name}", "the runs are in {folder}"),
     "run.no-recent": (
         "no {name} run{of} in {folder}",
-        "`clustergate list runs` tells which there are",
+        "`clustergate list runs` lists them",
     ),
     "run.no-screening": (
         "no screening {run} in {folder}",
-        "`clustergate list runs` tells which there are",
+        "`clustergate list runs` lists them",
     ),
     "fleet.no-run": (
         "no run in {folder} recorded its nodes",
@@ -166,7 +166,7 @@ WORDS = {
     "tune.interrupted": "interrupted; {path} {left}, and all launches have ended",
     "added.not-loaded": (
         "the package {package} adds {value} ({group}), which does not load ({error}: {why})",
-        "mend, update or uninstall {package}",
+        "fix, update or uninstall {package}",
     ),
     "added.no-tests": (
         "the benchmark {benchmark} has its ReFrame tests in {path}, which is not there",

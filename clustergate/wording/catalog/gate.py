@@ -72,7 +72,7 @@ WORDS = {
         "no golden build shows what that does; the references judge it",
     ),
     "software.settings-changed": (
-        "the site launches it otherwise than when the golden build was pinned: {settings:list}",
+        "the site's launch settings have changed since the golden build was pinned: {settings:list}",
         "no golden build shows what that does; the references judge it",
     ),
     "software.slower": (

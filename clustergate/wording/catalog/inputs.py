@@ -11,13 +11,13 @@ WORDS = {
     "run.not-begun": (
         "the run {run} has no {lacks}",
         "none of its stacks could be set up, or it was interrupted before they were",
-        "mend what `clustergate doctor` tells, then run `clustergate {command}`; its files are in "
+        "fix what `clustergate doctor` reports, then run `clustergate {command}`; its files are in "
         "{folder}",
     ),
     "run.goes-on": (
         "the run {run} has no {lacks} yet",
         "it is still running",
-        "wait until it has ended; {folder}/reframe.out tells how far it is",
+        "wait until it has ended; {folder}/reframe.out shows how far it has got",
     ),
     "run.no-summary": (
         "the run {run} has no {lacks}",
@@ -41,7 +41,7 @@ WORDS = {
     "input.not-taken": "{name} is {wanted}, not {value!r}",
     "input.no-option": (
         "{program} has no option for {name}",
-        "leave it out, or name the check that is to have it, as in -S {check}.{name}=…",
+        "leave it out, or name the check that should get it, as in -S {check}.{name}=…",
     ),
     "input.map": "a map of {map} needs {needed} processes and there are {ranks}",
     "input.process-rule": "{name} runs on {rule} of processes, and {asked} were asked for",

@@ -105,7 +105,7 @@ WORDS = {
         *("one of the two clocks runs wrong", "compare both with a third"),
     ),
     "proof.other-launcher": (
-        _WHO + ": {version}, yet started by {launcher}, so that binding and fabric settings of the "
+        _WHO + ": {version}, yet started by {launcher}, so binding and fabric settings of the "
         "wrong launcher were in force",
         "use the stack's own launcher, with its bin first on PATH",
     ),

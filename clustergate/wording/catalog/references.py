@@ -15,7 +15,7 @@ WORDS = {
         "write the keys as they stand, with / between them",
     ),
     "references.pattern": (
-        "{key!r} is not a valid regular expression, as which ReFrame reads keys",
+        "{key!r} is not a valid regular expression; ReFrame reads keys as such",
         "{why}",
         "",
     ),

@@ -8,7 +8,7 @@ WORDS = {
         "the runs are in {folder}",
         "`clustergate list checks` and `list stacks` tell the names, --figure takes patterns",
     ),
-    "run.unknown": ("no run {run} in {folder}", "`clustergate list runs` tells which there are"),
+    "run.unknown": ("no run {run} in {folder}", "`clustergate list runs` lists them"),
     "run.options-lost": (
         "the run {run} cannot be resumed",
         "its options were not recorded",
@@ -118,11 +118,11 @@ WORDS = {
     ),
     "golden.not-pinned": ("{stack} cannot be pinned", "{why} ({path})", "no partial copy is left"),
     "golden.no-room": "{stack} takes {size_mb:.0f} MB, and {folder} has {free_mb:.0f} MB",
-    "golden.not-whole": ("{stack} is not whole, {path} is missing", "run `clustergate setup`"),
+    "golden.not-whole": ("{stack} is incomplete: {path} is missing", "run `clustergate setup`"),
     "golden.none": ("{stack} has no golden build", "`clustergate golden pin {stack}` makes one"),
     "golden.not-there": (
         "{stack} has no golden build, so there is none to remove",
-        "`clustergate golden list` tells which there are",
+        "`clustergate golden list` lists them",
     ),
     "golden.other-version": ("{path}: another version wrote it", "{again}"),
     "golden.damaged": ("{path} is damaged ({why})", "{again}"),

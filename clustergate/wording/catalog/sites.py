@@ -27,7 +27,7 @@ WORDS = {
         "`clustergate site scan NAME` write one",
     ),
     "site.no-stack": (
-        "it names no MPI stack, so that there is nothing to measure",
+        "it names no MPI stack, so there is nothing to measure",
         'add stacks=[stack("mpich")] to its configuration()',
     ),
     "site.hostnames": (
@@ -74,7 +74,7 @@ WORDS = {
         f"if it is of other tests, {_APART}",
     ),
     "site.several-systems": (
-        "{names:names} stands beside {name}, as which it would be measured and judged",
+        "{names:names} is described beside {name} and would be measured and judged as {name}",
         "describe each system in a file of its own",
     ),
     "site.name-twice": ("{times} {kind}s{of} are named {name}", "give each its own name"),
@@ -97,7 +97,7 @@ WORDS = {
     ),
     "slurm.no-answer": (
         "Slurm could not be asked for its nodes: {why}",
-        "run this on a login node of the Slurm system; there `scontrol ping` tells whether its "
+        "run this on a login node of the Slurm system; there `scontrol ping` shows whether its "
         "controller answers",
     ),
     "slurm.node": "scontrol show node: {name!r} is not usable ({why})",

@@ -27,7 +27,7 @@ WORDS = {
     "stack.some-failed": (
         "{stacks:list} could not be set up",
         "the lines above say why",
-        "mend it, and run the command again",
+        "fix it, and run the command again",
     ),
     "stack.lacks": "{lacks}",
     "program.on-request": (
@@ -79,7 +79,7 @@ WORDS = {
     "modules.not-loaded": (
         "`{loading}` failed",
         "{why}",
-        "run `{search}`, which tells what there is and what must be loaded before it, and correct "
+        "run `{search}`, which lists what there is and what must be loaded first, and correct "
         "`load` of the stack in the site config",
     ),
     "modules.late": (
