@@ -216,8 +216,8 @@ def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
     # Half of 2 GiB holds N=11585.
     (lost,) = solved(11520, 2.0)
     assert lost.reason.startswith(
-        "alpha.yaml:13 is for N=20000, but this run solved N=11520: alpha:node has memory for N=11585 "
-        "now; this process may; run it as the references expect"
+        "alpha.yaml:13 is for N=20000, but this run solved N=11520: alpha:node has memory for "
+        "N=11585 now; this process may; run it as the references expect"
     )
     # What is free differs from run to run, and a slower clock is no want of memory.
     assert solved(18500, 2.0) == []

@@ -127,9 +127,8 @@ def overview(added: Iterable[str] = ()) -> str:
     if names := sorted(added):
         lines += ["", "Added by packages:", *(f"  {name}" for name in names)]
     first = ("check", "show last", "open", "baseline --dry-run")
-    return "\n".join(
-        [*lines, "", *_examples(first), "", "clustergate COMMAND --help has the options of each.", ""]
-    )
+    last = "clustergate COMMAND --help has the options of each."
+    return "\n".join([*lines, "", *_examples(first), "", last, ""])
 
 
 def examples_of(command: str) -> str:

@@ -1,6 +1,8 @@
 """What became of a case as a whole."""
 
-_AGAIN = "run it as the references expect, or make references of this launch with `clustergate baseline`"
+_AGAIN = (
+    "run it as the references expect, or make references of this launch with `clustergate baseline`"
+)
 _BASELINE = "make references of this effort with `clustergate baseline`"
 _EFFORT = "{where} is for {foreseen}, but this ran {ran}"
 

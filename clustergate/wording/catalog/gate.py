@@ -72,7 +72,8 @@ WORDS = {
         "no golden build shows what that does; the references judge it",
     ),
     "software.settings-changed": (
-        "the site's launch settings have changed since the golden build was pinned: {settings:list}",
+        "the site's launch settings have changed since the golden build was pinned: "
+        "{settings:list}",
         "no golden build shows what that does; the references judge it",
     ),
     "software.slower": (
