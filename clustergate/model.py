@@ -611,7 +611,8 @@ class Run:
     are the references that are there and did not hold for what ran, ``beside`` one on who
     else worked on this node meanwhile, ``changes`` on what is otherwise on it since the run before.
     ``strict``: a case that was too disturbed to be judged fails the run. ``evidence`` is what was
-    found beside its cases, which fails it as it would keep a gate from opening.
+    found beside its cases, which fails it as it would keep a gate from opening. ``before`` are
+    the values of figures, by case and name, in the newest earlier run that has them.
     """
 
     run_id: str
@@ -628,6 +629,7 @@ class Run:
     changes: tuple[str, ...] = ()
     strict: bool = False
     evidence: tuple[Evidence, ...] = ()
+    before: Mapping[tuple[object, str], float] = field(default_factory=dict)
 
 
 # The time in a run's name is for people. The number orders runs, since clocks are set.

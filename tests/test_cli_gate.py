@@ -1,7 +1,6 @@
 """The gate's command: what it compares with, and what it leaves."""
 
 import dataclasses
-import datetime
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -615,14 +614,18 @@ def test_a_small_budget_is_blamed_where_more_would_help(
     assert "the budget" not in said
 
 
+def run_of(evidence: Sequence[Evidence], *cases: Case) -> Run:
+    started = "2026-11-21T00:00:00+00:00"
+    return Run("r1", "example", "maintenance", started, 60.0, cases, evidence=tuple(evidence))
+
+
 def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> None:
     evidence = [
         Evidence("screening", Verdict.REGRESSION, (in_words("node <b>n1</b> is slow"),)),
         Evidence("benchmarks", Verdict.PASS, (in_words("fine"),)),
     ]
-    when = datetime.datetime(2026, 11, 21, tzinfo=datetime.timezone.utc)
     first = first_screen(decide(evidence), "r1")
-    page = render_gate(first, evidence, "example", when, tmp_path, ["left out"])
+    page = render_gate(first, run_of(evidence), tmp_path, ["left out"])
     assert "STAY CLOSED" in page
     assert "node &lt;b&gt;n1&lt;/b&gt; is slow" in page
     assert "exit status 1" in page
@@ -643,8 +646,7 @@ def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) 
     ]
     item = Item("HplCheck", "mpich", "HplCheck with mpich", "", "run `clustergate gate`")
     first = first_screen(decide(evidence), "r1")
-    when = datetime.datetime(2026, 11, 23)
-    page = render_gate(first, evidence, "example", when, tmp_path, items=[item])
+    page = render_gate(first, run_of(evidence), tmp_path, items=[item])
     assert "`" not in page.partition("<main>")[2].partition("<script")[0]
     headings = re.findall("<h2>(.*?)</h2>", page)
     assert len(set(headings)) == len(headings)

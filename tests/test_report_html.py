@@ -29,7 +29,6 @@ from clustergate.report import html, plots
 from clustergate.report.html import render_html
 from clustergate.report.summary import compared, next_steps
 from clustergate.report.terminal import render
-from clustergate.report.trends import History
 from clustergate.verdicts.judging import judge
 from clustergate.wording.notation import number
 from clustergate.wording.reasons import in_words
@@ -628,8 +627,8 @@ def test_a_headline_figure_stands_against_its_reference_and_the_run_before():
         partition="local:node",
         conditions={"ranks": 2, "placement": "packed", "mode": "smoke"},
     )
-    history = History(before={(key_of(here), figure_name(judged)): 2.0})
-    told = Page(render_html(run(here), history)).with_id("machine")
+    before = {(key_of(here), figure_name(judged)): 2.0}
+    told = Page(render_html(run(here, before=before))).with_id("machine")
     assert "PingPong 8 B us 1.500" in told
     assert told.index("50.0 % worse") < told.index("25.0 % better")
     assert "No earlier run" not in told

@@ -1,6 +1,5 @@
 """The pages as a browser shows them: on a desk, on a phone, on paper, in the dark, by keyboard."""
 
-import datetime
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,7 +66,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         Evidence("screening", Verdict.REGRESSION, (in_words("node n17 is slow"),)),
         Evidence("benchmarks", Verdict.PASS, (in_words("229 figures are as expected"),)),
     ]
-    when = datetime.datetime(2026, 11, 22, tzinfo=datetime.timezone.utc)
     told = {
         "report": render_html(run(*measured)),
         "wrong": render_html(
@@ -82,7 +80,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ),
         "screening": test_report_screening.page_of([f"n{k:02}" for k in range(16)]),
         "gate": render_gate(
-            first_screen(decide(evidence), "r1"), evidence, "alpha", when, folder, ["a note"]
+            first_screen(decide(evidence), "r1"),
+            run(*measured, system="alpha", evidence=tuple(evidence)),
+            folder,
+            ["a note"],
         ),
     }
     paths = {name: folder / f"{name}.html" for name in told}

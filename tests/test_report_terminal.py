@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import pytest
 
 from clustergate import store
+from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     Better,
     Case,
@@ -314,3 +316,44 @@ def test_who_worked_beside_a_disturbed_run_is_named_below_the_doubt():
     assert told[told.index(f"  disturbed: {beside[0]}") - 1].startswith("  doubtful (*): ")
     calm = dataclasses.replace(noisy, cases=run([figure(8)], []).cases)
     assert "beside this run" not in render(calm, width=100)
+
+
+LAYOUT = {"ranks": 2, "placement": "packed", "mode": "smoke"}
+
+
+def compared_run(**parts):
+    """Return a run of three stacks that was faster, slower and as fast before."""
+    cases = tuple(
+        dataclasses.replace(
+            run([figure(8)], []).cases[0], stack=stack, library=library, conditions=LAYOUT
+        )
+        for stack, library in (
+            ("intel-mpi", "Intel(R) MPI Library 2021.18.1 for Linux* OS"),
+            ("mpich", "MPICH 5.0.2"),
+            ("openmpi", "Open MPI v5.0.11"),
+        )
+    )
+    name = figure_name(cases[0].figures[0])
+    values = zip(cases, (1.0, 2.0, 1.5), strict=True)
+    before = {(key_of(case), name): value for case, value in values}
+    return dataclasses.replace(run([], []), cases=cases, before=before, **parts)
+
+
+def test_machine_and_stacks_are_named_and_each_headline_is_compared():
+    hardware = {"processor": "Intel(R) Xeon(R) Processor", "cores": 2, "virtual_machine": True}
+    told = render(compared_run(machine={"fingerprint": {"hardware": hardware}}), width=80)
+    lines = told.splitlines()
+    assert "  machine: Intel Xeon Processor, 2 cores, virtual machine" in lines
+    assert (
+        "  stacks: intel-mpi: Intel MPI 2021.18.1; mpich: MPICH 5.0.2; openmpi: Open MPI v5.0.11"
+        in lines
+    )
+    (shown,) = [line for line in lines if line.startswith("PingPong 8 B")]
+    assert re.findall(r"1\.500 +(\S+)", shown) == ["-50%", "+25%", "="]
+    assert any("better (+) or worse (-) than in the run before" in line for line in lines)
+    assert "better (+)" not in render(dataclasses.replace(compared_run(), before={}), width=80)
+
+
+def test_wrapped_for_a_terminal_no_line_exceeds_80_columns():
+    many = dataclasses.replace(compared_run(), notes=("a sentence of many words " * 9,))
+    assert max(map(len, render(many, width=80, wraps=True).splitlines())) <= 80

@@ -57,20 +57,28 @@ def paragraph(result: Result) -> str:
 
 
 def _overall(result: Result) -> str:
-    a, b, same, open_ = map(
+    a, b, same, undecided = map(
         result.count,
         (Relation.A_BETTER, Relation.B_BETTER, Relation.EQUIVALENT, Relation.INCONCLUSIVE),
     )
-    of, within = len(result.figures), f"{100 * result.margin:g} %"
-    rest = f"equivalent within {within} in {same} and undecided in {open_}"
-    if not a and not b:
-        if not open_:
-            return f"{_both(result)} are equivalent within {within} in all {of} figures."
-        return f"Undecided between {_both(result)}: of {of} figures they are {rest}."
-    return (
-        f"Of {of} figures {name(result, Relation.A_BETTER)} is better in {a} and "
-        f"{name(result, Relation.B_BETTER)} in {b}; they are {rest}."
-    )
+    first, second = name(result, Relation.A_BETTER), name(result, Relation.B_BETTER)
+    of, within = counted(len(result.figures), "figure"), f"within {100 * result.margin:g} %"
+    if same == len(result.figures):
+        return f"{first} and {second} are equivalent {within} in all {of}."
+    if a and b:
+        won = f"{first} is better in {a} of {of}, {second} in {b}"
+    elif a or b:
+        ahead, behind = (first, second) if a else (second, first)
+        won = f"{ahead} is better in {a or b} of {of}, {behind} in none"
+    else:
+        won = f"Neither {first} nor {second} is better in any of {of}"
+    rest = [f"{same} {_are(same)} equivalent {within}"] if same else []
+    rest += [f"{undecided} {_are(undecided)} undecided"] if undecided else []
+    return f"{'; '.join([won, *([', '.join(rest)] if rest else [])])}."
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def name(result: Result, winner: Relation) -> str:
@@ -79,10 +87,6 @@ def name(result: Result, winner: Relation) -> str:
     if result.a == result.b:
         return f"{'A' if is_a else 'B'} ({result.a})"
     return result.a if is_a else result.b
-
-
-def _both(result: Result) -> str:
-    return f"{name(result, Relation.A_BETTER)} and {name(result, Relation.B_BETTER)}"
 
 
 def _stretches(result: Result, verdict: Relation) -> list[str]:
@@ -105,7 +109,7 @@ def _stretches(result: Result, verdict: Relation) -> list[str]:
     for (where, layout), alike in parts.items():
         benchmarks = _named([curve for curve, _, _ in alike], result)
         gain = _gain(min(low for _, low, _ in alike), max(high for _, _, high in alike))
-        words = [where, f"in {benchmarks}", layout, f"({gain})" if is_ahead else ""]
+        words = [f"in {benchmarks}", where, layout, f"({gain})" if is_ahead else ""]
         ranges.append(" ".join(filter(None, words)))
     return ranges
 

@@ -140,7 +140,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     def control_of(stack: str) -> coverage.Control:
         return controls.both(controls.of_software(stack, of_software, today), nodes)
 
-    cases = ran or ()
+    cases = ran.cases if ran else ()
     items = contract.judged_by(cases, control_of)
     results += [] if ran is None else gating.of_cases(cases, control_of)
     evidence += [*results, *of_software]
@@ -170,10 +170,12 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         *(run_id, system, MODE, started.isoformat(timespec="seconds")),
         *(time.monotonic() - begun, tuple(cases)),
         evidence=tuple(evidence),
+        machine=ran.machine if ran else {},
+        before=ran.before if ran else {},
     )
     store.write_text(page.parent / JUNIT, render_junit(judged))
     first = first_screen(decision, run_id, cases)
-    text = render_gate(first, evidence, system, started, page.parent, notes, items)
+    text = render_gate(first, judged, page.parent, notes, items)
     store.write_text(page, text)
     answer = [
         *first.lines(),

@@ -26,13 +26,15 @@ _SIGNS = {
     Relation.EQUIVALENT: "=",
     Relation.INCONCLUSIVE: "?",
 }
-# The classes of the report's stylesheet: colours for both winners, for doubt, and for neither.
+# The classes of the report's style sheet: colours for both winners, for doubt, and for neither.
 _CLASSES = {
     Relation.A_BETTER: "a_better",
     Relation.B_BETTER: "b_better",
     Relation.EQUIVALENT: "equal",
     Relation.INCONCLUSIVE: "inconclusive",
 }
+# A banner in the colour of the winner's curves.
+_LOOKS = {"A IS AHEAD": "a_better", "B IS AHEAD": "b_better"}
 _STYLES = {Relation.A_BETTER: "cyan", Relation.B_BETTER: "yellow", Relation.INCONCLUSIVE: "dim"}
 
 
@@ -64,7 +66,7 @@ def exit_status(result: Result, failures: Sequence[str] = ()) -> int:
 
 
 def first_screen(result: Result, failures: Sequence[str] = ()) -> FirstScreen:
-    status = exit_status(result, failures)
+    status, word = exit_status(result, failures), wording.word(result)
     causes = [Cause("invalid", "does not count", "", each, each) for each in failures]
     if disturbed := sum(result.disturbed):
         disturbed_rounds = (
@@ -75,8 +77,8 @@ def first_screen(result: Result, failures: Sequence[str] = ()) -> FirstScreen:
             Cause("inconclusive", "disturbed", "", disturbed_rounds + more, disturbed_rounds)
         )
     return FirstScreen(
-        "inconclusive" if status else "no_reference",
-        wording.word(result),
+        "inconclusive" if status else _LOOKS.get(word, "no_reference"),
+        word,
         wording.paragraph(result),
         causes,
         wording.next_steps(result),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision
-from clustergate.model import Case, Evidence, Verdict
+from clustergate.model import Case, Evidence, Run, Verdict
 from clustergate.report import page, summary
-from clustergate.report.summary import FirstScreen
+from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
 from clustergate.verdicts.coverage import Item
 from clustergate.wording.commands import completed
 
@@ -65,26 +64,29 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
 
 def render_gate(
     first: FirstScreen,
-    evidence: Sequence[Evidence],
-    system: str,
-    started: datetime.datetime,
+    run: Run,
     folder: Path,
     notes: Sequence[str] = (),
     items: Sequence[Item] = (),
 ) -> str:
     """Return the page of a gate, with links to those other pages that are in its run's folder.
 
-    ``items`` are what must be judged.
+    ``run`` has the benchmarks and all evidence, ``items`` are what must be judged.
     """
+    # What the first screen says whole is not repeated below.
+    whole = {(c.where, c.sentence) for c in first.causes[:CAUSES_SHOWN] if c.short == c.sentence}
     parts: dict[str, list[Evidence]] = {}
-    for one in evidence:
-        parts.setdefault(one.part, []).append(one)
+    for one in run.evidence:
+        cause = summary.cause_of(one)
+        if (cause.where, cause.sentence) not in whole:
+            parts.setdefault(one.part, []).append(one)
     return page.render(
         "gate.html.j2",
         first=first,
         parts=parts,
-        system=system,
-        started=started.isoformat(timespec="seconds"),
+        measured=summary.measured(run),
+        system=run.system,
+        started=run.started,
         notes=notes,
         links=_links(folder),
         items=items,

@@ -15,7 +15,6 @@ from typing import Any
 from markupsafe import Markup
 
 from clustergate.benchmarks.registry import known_of
-from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     Better,
     Case,
@@ -30,7 +29,7 @@ from clustergate.model import (
 )
 from clustergate.report import page, plots, summary
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
-from clustergate.report.summary import ABOVE_PEAK, CAUSES_SHOWN, WHY_ABOVE_PEAK, ValueBefore
+from clustergate.report.summary import CAUSES_SHOWN
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
@@ -67,9 +66,6 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     for index, case in enumerate(run.cases, 1):
         anchors.setdefault(id(case), f"case-{index}")
     troubles = summary.troubles(run.cases)
-    headlines = list(summary.headlines(run.cases, stacks, _value_before(history)))
-    texts = {cell.text for row in headlines for cell in row.cells.values()}
-    against = {name for row in headlines for cell in row.cells.values() for name in cell.against}
     return page.render(
         "report.html.j2",
         scripted=True,
@@ -82,11 +78,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
             # What is wrong has its section; of what stands on the first screen whole, no word more.
             if index >= len(troubles) and (index >= CAUSES_SHOWN or cause.short != cause.sentence)
         ],
-        machine=_machine(run.machine),
-        versions=_versions(run.cases),
-        headlines=headlines,
-        against=sorted(against),
-        above_peak=WHY_ABOVE_PEAK if ABOVE_PEAK in texts else "",
+        measured=summary.measured(run),
         troubles=troubles,
         cases_shown=CASES_SHOWN,
         figures_shown=FIGURES_SHOWN,
@@ -103,38 +95,6 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         bars=_bars(run.cases, styles),
         cases=[_case_view(f"case-{index}", case) for index, case in enumerate(run.cases, 1)],
     )
-
-
-def _value_before(history: History) -> ValueBefore:
-    def value(case: Case, figure: Figure) -> float | None:
-        if not history.before:
-            return None
-        return history.before.get((key_of(case), figure_name(figure)))
-
-    return value
-
-
-def _machine(state: Mapping[str, Any]) -> str:
-    groups: Mapping[str, Any] = state.get("fingerprint") or {}
-    hardware, software = (groups.get(name) or {} for name in ("hardware", "software"))
-    kernel = (groups.get("kernel") or {}).get("release")
-    memory, cores = hardware.get("memory_total_gib"), hardware.get("cores")
-    parts = [
-        hardware.get("processor"),
-        cores and counted(cores, "core"),
-        memory and f"{memory:.0f} GiB",
-        "a virtual machine" if hardware.get("virtual_machine") else "",
-        software.get("operating_system"),
-        kernel and f"kernel {kernel}",
-    ]
-    return ", ".join(str(one) for one in parts if one)
-
-
-def _versions(cases: Sequence[Case]) -> list[tuple[str, str]]:
-    libraries: dict[str, dict[str, None]] = {}
-    for case in cases:
-        libraries.setdefault(case.stack, {}).update({case.library: None} if case.library else {})
-    return [(stack, ", ".join(libraries[stack])) for stack in sorted(libraries)]
 
 
 # --- verdicts ---------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 
 from clustergate.model import Better
 from clustergate.report import plots
-from clustergate.report.summary import CAUSES_SHOWN
+from clustergate.report.summary import CAUSES_SHOWN, gain_text
 from clustergate.wording.notation import number, printable
 from clustergate.wording.texts import DOUBTFUL, duration, shape
 
@@ -119,7 +119,9 @@ def _environment(packages: Sequence[str]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, duration=duration, shape=shape, coded=coded)
+    environment.filters.update(
+        number=number, duration=duration, shape=shape, coded=coded, gain=gain_text
+    )
     return environment
 
 

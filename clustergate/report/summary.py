@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
+from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     Better,
     Case,
@@ -49,6 +52,10 @@ WHY_ABOVE_PEAK = (
     "on the node or on its host slowed"
 )
 _WHOLE, _NS_PER_US = 100.0, 1000.0
+REFERENCE, RUN_BEFORE = "reference", "run before"
+# Less is shown as no difference at all.
+EQUAL_PERCENT = 0.05
+_MARKS = re.compile(r"\((?:R|TM|r|tm)\)|\bfor Linux\* OS\b|(?<= MPI) Library\b")
 
 
 @dataclass(frozen=True)
@@ -276,16 +283,79 @@ def _doubts(run: Run) -> Iterator[Cause]:
         yield Cause("inconclusive", "disturbed", "", sentence, sentence)
 
 
+# --- what was measured ---------------------------------------------------------------------------
+
+
+def machine(state: Mapping[str, Any]) -> str:
+    """Return the state of a node in a line: processor, cores, memory, operating system, kernel."""
+    groups: Mapping[str, Any] = state.get("fingerprint") or {}
+    hardware, software = (groups.get(name) or {} for name in ("hardware", "software"))
+    kernel = (groups.get("kernel") or {}).get("release")
+    memory, cores = hardware.get("memory_total_gib"), hardware.get("cores")
+    parts = [
+        _plain(hardware.get("processor") or ""),
+        cores and counted(cores, "core"),
+        memory and f"{memory:.0f} GiB",
+        "virtual machine" if hardware.get("virtual_machine") else "",
+        software.get("operating_system"),
+        kernel and f"kernel {kernel}",
+    ]
+    return ", ".join(str(one) for one in parts if one)
+
+
+def libraries(cases: Sequence[Case]) -> dict[str, str]:
+    """Return by stack what its MPI library said of itself in the ranks, without legal marks."""
+    said: dict[str, dict[str, None]] = {}
+    for case in cases:
+        said.setdefault(case.stack, {}).update({_plain(case.library): None} if case.library else {})
+    ran = {case.stack for case in cases if case.figures}
+    return {
+        stack: ", ".join(said[stack]) or ("version unknown" if stack in ran else "not launched")
+        for stack in sorted(said)
+    }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What stands below the verdict: the node, the stacks by name and library, the headlines.
+
+    ``against`` says what the figures are compared with, ``above_peak`` why one is above its peak.
+    """
+
+    machine: str
+    stacks: Mapping[str, str]
+    rows: Sequence[HeadlineRow]
+    against: Sequence[str]
+    above_peak: str
+
+
+def measured(run: Run) -> Measured:
+    """Return what stands below the verdict of a run."""
+    rows = list(headlines(run, sorted({case.stack for case in run.cases})))
+    cells = [cell for row in rows for cell in row.cells.values()]
+    return Measured(
+        machine(run.machine),
+        libraries(run.cases),
+        rows,
+        [name for name in (REFERENCE, RUN_BEFORE) if any(name in cell.gains for cell in cells)],
+        WHY_ABOVE_PEAK if any(cell.text == ABOVE_PEAK for cell in cells) else "",
+    )
+
+
+def _plain(name: str) -> str:
+    return " ".join(_MARKS.sub("", name).split())
+
+
 # --- headline figures ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class HeadlineCell:
-    """A figure against its reference and against the run before, as they are told."""
+    """A figure, and by how many percent it is better than its reference and than the run before."""
 
     text: str
     css: str
-    against: Mapping[str, str]
+    gains: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -298,22 +368,16 @@ class HeadlineRow:
     share: bool = False
 
 
-ValueBefore = Callable[[Case, Figure], float | None]
-"""What a figure was in the newest run before that has it, None where nobody knows."""
 Picked = tuple[Case, Figure, float]
 
 
-def headlines(
-    cases: Sequence[Case],
-    stacks: Sequence[str],
-    value_before: ValueBefore = lambda case, figure: None,
-) -> Iterator[HeadlineRow]:
-    """Yield the lines of headline figures that at least one stack has, as the terminal has them."""
+def headlines(run: Run, stacks: Sequence[str]) -> Iterator[HeadlineRow]:
+    """Yield the lines of headline figures that at least one stack has."""
     for headline in every_headline():
-        figures = {stack: one for stack in stacks if (one := picked(headline, stack, cases))}
+        figures = {stack: one for stack in stacks if (one := picked(headline, stack, run.cases))}
         if figures:
             cells = {
-                stack: _headline_cell(written(one, headline), *one, value_before(*one[:2]))
+                stack: _headline_cell(written(one, headline), *one, _value_before(run, *one[:2]))
                 for stack, one in figures.items()
             }
             yield HeadlineRow(headline.title, headline.unit, cells)
@@ -324,28 +388,42 @@ def headlines(
                 yield HeadlineRow(share.title, "%" if share.rate else "", cells, share=True)
 
 
+def _value_before(run: Run, case: Case, figure: Figure) -> float | None:
+    return run.before.get((key_of(case), figure_name(figure))) if run.before else None
+
+
 def _headline_cell(
     text: str, case: Case, figure: Figure, value: float, before: float | None
 ) -> HeadlineCell:
     expected = [reason.facts.get("reference") for reason in figure.judgement.reasons]
     reference = next((one for one in expected if isinstance(one, float | int)), None)
-    beside = {"reference": reference, "run before": before}
+    beside = {REFERENCE: reference, RUN_BEFORE: before}
     return HeadlineCell(
         text,
         figure.judgement.verdict.name.lower(),
-        {name: compared(value, one, figure.better) for name, one in beside.items() if one},
+        {name: gain(value, one, figure.better) for name, one in beside.items() if one},
     )
+
+
+def gain(value: float, other: float, better: Better) -> float:
+    """Return by how many percent a value is better than another; higher where none is better."""
+    percent = _WHOLE * (value / other - 1)
+    return -percent if better is Better.LOWER else percent
 
 
 def compared(value: float, other: float, better: Better) -> str:
     """Return by how much a value is better or worse than another, in words."""
-    percent = 100 * (value / other - 1)
-    if abs(percent) < 0.05:
-        return "equal"
-    if better is Better.NEITHER:
+    percent = gain(value, other, better)
+    if better is Better.NEITHER and abs(percent) >= EQUAL_PERCENT:
         return f"{percent:+.1f} %"
-    is_worse = (percent < 0) == (better is Better.HIGHER)
-    return f"{abs(percent):.1f} % {'worse' if is_worse else 'better'}"
+    return gain_text(percent)
+
+
+def gain_text(gain: float) -> str:
+    """Return a gain in percent as ``2.1 % worse``."""
+    if abs(gain) < EQUAL_PERCENT:
+        return "equal"
+    return f"{abs(gain):.1f} % {'worse' if gain < 0 else 'better'}"
 
 
 def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | None:

@@ -13,13 +13,15 @@ from clustergate.machine.peaks import OF_ALL_CORES
 from clustergate.model import Case, CaseState, Run, Verdict
 from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
-    ABOVE_PEAK,
+    EQUAL_PERCENT,
     EXIT_MEANINGS,
-    WHY_ABOVE_PEAK,
+    REFERENCE,
+    RUN_BEFORE,
     HeadlineRow,
+    Measured,
     cause_of,
     first_screen,
-    headlines,
+    measured,
     status_of,
 )
 from clustergate.verdicts.assembly import is_undecided
@@ -27,6 +29,11 @@ from clustergate.wording.notation import counted, number
 
 # Between columns of a table.
 _GAP = 3
+_BESIDE = {
+    REFERENCE: "beside each figure: how much better (+) or worse (-) than its reference",
+    RUN_BEFORE: "beside each figure: how much better (+) or worse (-) than in the run before",
+}
+_WHOLE_PERCENT_FROM = 9.95
 
 
 def render(run: Run, *, width: int, wraps: bool = False) -> str:
@@ -36,14 +43,16 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     """
     stream = io.StringIO()
     out = new_console(width, stream)
-    stacks = sorted({case.stack for case in run.cases if case.figures})
-    rows = list(headlines(run.cases, stacks))
-    doubted = any(cell.text == ABOVE_PEAK for row in rows for cell in row.cells.values())
-    write_lines(out, ["", *first_screen(run).lines(), *_peaks(run.cases)], wraps=wraps)
-    for part in _tables(rows, stacks, width):
+    of = measured(run)
+    against = next(iter(of.against), "")
+    head = ["", *first_screen(run).lines(), *_measured(of), *_peaks(run.cases)]
+    write_lines(out, head, wraps=wraps)
+    stacks = [name for name in of.stacks if any(name in row.cells for row in of.rows)]
+    for part in _tables(of.rows, stacks, against, width):
         out.print(part)
     below = [
-        *([WHY_ABOVE_PEAK] if doubted else []),
+        *([_BESIDE[against]] if against else []),
+        *([of.above_peak] if of.above_peak else []),
         *_regressed_beyond(run.cases),
         *run.changes,
         *run.notes,
@@ -52,6 +61,13 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     ]
     write_lines(out, below, wraps=wraps)
     return stream.getvalue()
+
+
+def _measured(of: Measured) -> list[str]:
+    """Return what was measured: the node, and the stacks in the words of their libraries."""
+    said = "; ".join(f"{stack}: {library}" for stack, library in of.stacks.items())
+    lines = {"machine": of.machine, "stacks": said}
+    return [f"  {title}: {text}" for title, text in lines.items() if text]
 
 
 def _peaks(cases: Sequence[Case]) -> list[str]:
@@ -89,17 +105,19 @@ def _regressed_beyond(cases: Sequence[Case]) -> list[str]:
     ]
 
 
-def _tables(rows: Sequence[HeadlineRow], stacks: Sequence[str], width: int) -> Iterator[Table]:
-    """Yield the table of headlines over stacks, in several parts where it is too wide for one."""
+def _tables(
+    rows: Sequence[HeadlineRow], stacks: Sequence[str], against: str, width: int
+) -> Iterator[Table]:
+    """Yield the table of headlines over stacks, in several parts where it is too wide for one.
+
+    Beside each figure stands its gain ``against`` the reference or the run before.
+    """
     if not rows:
         return
+    columns = [_column(rows, stack, against) for stack in stacks]
     lines = [
-        (
-            f"  {row.title}" if row.share else row.title,
-            row.unit,
-            *(row.cells[stack].text if stack in row.cells else "-" for stack in stacks),
-        )
-        for row in rows
+        (f"  {row.title}" if row.share else row.title, row.unit, *cells)
+        for row, *cells in zip(rows, *columns, strict=True)
     ]
     named = sum(max(len(line[k]) for line in lines) + _GAP for k in (0, 1))
     widest = max(len(text) for line in [stacks, *(x[2:] for x in lines)] for text in line) + _GAP
@@ -108,6 +126,24 @@ def _tables(rows: Sequence[HeadlineRow], stacks: Sequence[str], width: int) -> I
         shown = stacks[k : k + at_once]
         cells = [[*line[:2], *line[2 + k : 2 + k + at_once]] for line in lines]
         yield table(("figure", "unit", *shown), cells, range(2, 2 + len(shown)))
+
+
+def _column(rows: Sequence[HeadlineRow], stack: str, against: str) -> list[str]:
+    cells = [row.cells.get(stack) for row in rows]
+    gains = [
+        _signed(cell.gains[against]) if cell and against in cell.gains else "" for cell in cells
+    ]
+    widest = max(map(len, gains))
+    return [
+        f"{cell.text if cell else '-'}{f' {gain:>{widest}}' if widest else ''}"
+        for cell, gain in zip(cells, gains, strict=True)
+    ]
+
+
+def _signed(gain: float) -> str:
+    if abs(gain) < EQUAL_PERCENT:
+        return "="
+    return f"{gain:+.0f}%" if abs(gain) >= _WHOLE_PERCENT_FROM else f"{gain:+.1f}%"
 
 
 def _last_line(cases: Sequence[Case], status: int) -> str:

@@ -6,7 +6,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
@@ -33,14 +33,10 @@ SMALLEST_HEIGHT = 0.10
 
 @dataclass(frozen=True)
 class History:
-    """What a report shows of earlier runs: trends, and what changed in sentences.
-
-    ``before`` are the values of figures, by case and name, in the newest run before that has them.
-    """
+    """What a report shows of earlier runs: trends, and what changed in sentences."""
 
     trends: Sequence[Trend] = ()
     changes: Sequence[str] = ()
-    before: Mapping[tuple[series.CaseKey, str], float] = field(default_factory=dict)
 
 
 def worth_showing(candidates: Iterable[Trend]) -> list[Trend]:
@@ -114,26 +110,27 @@ def cells(trend: Trend) -> tuple[str, ...]:
     )
 
 
-def history_of(run: Run) -> History:
-    """Return what the report of a run shows of the newest runs of its system."""
+ValuesBefore = Mapping[tuple[object, str], float]
+
+
+def history_of(run: Run) -> tuple[History, ValuesBefore]:
+    """Return what a report shows of the newest runs of its system, and its :attr:`Run.before`."""
     try:
         past_series = series.collect(
             stored_runs(newest=_RUNS_IN_A_REPORT),
             wanted=lambda record: record.partition.partition(":")[0] == run.system,
         )
     except store.StoreError as error:
-        return History(changes=(f"earlier runs are not shown: {error}",))
+        return History(changes=(f"earlier runs are not shown: {error}",)), {}
     shown = [trend for trend in trends(past_series) if len(trend.moments) > 1]
     if not shown:
-        return History()
+        return History(), {}
     before = _values_before(run.run_id, past_series)
-    return History(worth_showing(shown), event_sentences(events(shown)), before)
+    return History(worth_showing(shown), event_sentences(events(shown))), before
 
 
-def _values_before(
-    run_id: str, past: Iterable[series.Series]
-) -> dict[tuple[series.CaseKey, str], float]:
-    values = {}
+def _values_before(run_id: str, past: Iterable[series.Series]) -> ValuesBefore:
+    values: dict[tuple[object, str], float] = {}
     for one in past:
         runs = [point.run_id for point in one.points]
         earlier = one.points[: runs.index(run_id)] if run_id in runs else one.points

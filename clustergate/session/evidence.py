@@ -14,7 +14,7 @@ from clustergate.gate.before import earlier_screenings
 from clustergate.gate.contract import Contract
 from clustergate.gate.decision import Changed
 from clustergate.history.trends import day_and_time
-from clustergate.model import Case, ClustergateError, Evidence, Say, Verdict
+from clustergate.model import ClustergateError, Evidence, Run, Say, Verdict
 from clustergate.screening import folder, planning
 from clustergate.screening.plan import named_by
 from clustergate.session.request import Request
@@ -88,8 +88,8 @@ def run_benchmarks(
     run_id: str,
     started: datetime.datetime,
     say: Say,
-) -> tuple[list[Evidence], Sequence[Case] | None]:
-    """Run the benchmarks, those for which there is time; return the cases, None where none ran.
+) -> tuple[list[Evidence], Run | None]:
+    """Run the benchmarks, those for which there is time; return the run, None where none ran.
 
     The evidence is of what is no case.
     """
@@ -98,7 +98,7 @@ def run_benchmarks(
     try:
         run = run_session(request, run_id, started, say)
         dead = [Evidence("references", Verdict.INCONCLUSIVE, (one,)) for one in run.unjudged]
-        return dead, run.cases
+        return dead, run
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], None
 

@@ -79,8 +79,10 @@ def publish(judged: Run, folder: Path) -> Run:
     from clustergate.report.trends import history_of
 
     resuming.write_ended(judged)
-    run = dataclasses.replace(judged, notes=(*judged.notes, f"report: {folder / 'report.html'}"))
-    return with_reports(run, folder, history_of(run))
+    history, before = history_of(judged)
+    notes = (*judged.notes, f"report: {folder / 'report.html'}")
+    run = dataclasses.replace(judged, notes=notes, before=before)
+    return with_reports(run, folder, history)
 
 
 def with_reports(finished: Run, folder: Path, history: History) -> Run:
