@@ -85,7 +85,7 @@ def test_the_page_says_who_is_to_blame_and_shows_it() -> None:
     page = page_of([f"n{k}" for k in range(12)])
     assert "node n3" in page
     assert "FAULTS FOUND" in page
-    assert "<strong>Next:</strong> drain or exclude n3, by the lines below; <code>" in page
+    assert "<strong>Next:</strong> drain or exclude n3 with the lines below; <code>" in page
     assert "confidence above 99.99" in page
     assert page.count('<figure class="screen"><svg') == 2
     assert "drain &lt;it&gt;" in page

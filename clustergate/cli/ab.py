@@ -135,12 +135,13 @@ def _write(
     figures, failures = results.records_of(result), list(map(str, failed))
     content = results.as_record(result, wording.paragraph(result), wording.next_steps(result))
     store.write_json(folder / AB, {**content, "failures": list(map(plain, failed))})
-    notes = ab.notes_of(records)
+    who, notes = ab.contenders_of(records), ab.notes_of(records)
     page = ab.render_html(
         result,
         title=f"run {run_id}",
         notes=notes,
         commands=ab.commands_of(records),
+        who=who,
         failures=failures,
     )
     store.write_text(folder / "report.html", page)
@@ -149,7 +150,7 @@ def _write(
     if arguments.json:
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in figures))
         return
-    notes.append(f"report: {folder / 'report.html'}")
+    notes = [*who, *notes, f"report: {folder / 'report.html'}"]
     text = ab.render(result, notes, failures, width=console.WIDTH_WHEN_PIPED)
     store.write_text(folder / SUMMARY, text)
     colour = sys.stdout.isatty()

@@ -72,7 +72,7 @@ def first_screen(result: Result, failures: Sequence[str] = ()) -> FirstScreen:
         disturbed_rounds = (
             f"{disturbed} of {counted(sum(result.rounds), 'round')} ({result.disturbance})"
         )
-        more = "; they count, but free nodes answer in fewer rounds"
+        more = "; they count, but idle nodes would need fewer rounds"
         causes.append(
             Cause("inconclusive", "disturbed", "", disturbed_rounds + more, disturbed_rounds)
         )
@@ -170,9 +170,13 @@ def render_html(
     title: str,
     notes: Sequence[str],
     commands: Mapping[str, str],
+    who: Sequence[str] = (),
     failures: Sequence[str] = (),
 ) -> str:
-    """Return the comparison as one self-contained page; ``commands`` repeat it by hand."""
+    """Return the comparison as one self-contained page; ``commands`` repeat it by hand.
+
+    ``who`` took part is said on the first screen.
+    """
     names = (f"A: {result.a}", f"B: {result.b}")
     styles = dict(zip(names, plots.styles(2), strict=True))
     counts = [
@@ -186,6 +190,7 @@ def render_html(
         result=result,
         title=title,
         first=first_screen(result, failures),
+        who=who,
         counts=counts,
         crossovers=wording.crossover_lines(result),
         dips=wording.dip_lines(result),
@@ -264,8 +269,8 @@ def _line(figure: Compared) -> dict[str, Any]:
     }
 
 
-def notes_of(records: Sequence[CaseRecord]) -> list[str]:
-    """Return what is to be known of a comparison: what was left out, who took part, and how."""
+def contenders_of(records: Sequence[CaseRecord]) -> list[str]:
+    """Return who took part: stack, MPI library, build and nodes of each contender."""
     identities = {}
     for record in records:
         side = str(record.details.get("contender"))
@@ -273,10 +278,14 @@ def notes_of(records: Sequence[CaseRecord]) -> list[str]:
         proven: Any = record.details.get("proof") or {}
         hosts = ", ".join(proven.get("hosts", ())) or "no node"
         identities[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
+    return [identities[side] for side in sorted(identities)]
+
+
+def notes_of(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what is to be known of a comparison: what was left out, and how it was launched."""
     removed = {k: v for record in records for k, v in record.removed_environment.items()}
     noted = [note for record in records for note in record.notes]
-    who = [identities[side] for side in sorted(identities)]
-    return [*absences(records), *who, *dict.fromkeys([*describe_removed(removed), *noted])]
+    return [*absences(records), *dict.fromkeys([*describe_removed(removed), *noted])]
 
 
 def commands_of(records: Sequence[CaseRecord]) -> dict[str, str]:

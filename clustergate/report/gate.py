@@ -53,7 +53,7 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
         return "`clustergate machine --diff previous last` shows what changed on the nodes"
     if part.startswith("screening") and one.verdict is Verdict.REGRESSION:
         return (
-            "drain and exclude what is slow, by the lines on the screening's page; then "
+            "drain and exclude what is slow, with the lines on the screening's page; then "
             "`clustergate gate` judges the others"
         )
     if part.startswith("against the run "):

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
 from clustergate import store
+from clustergate.launching.plan import PLAN, read_plan
 from clustergate.report import page as frame
 from clustergate.report import plots
 from clustergate.report.summary import Cause, FirstScreen
@@ -25,7 +26,7 @@ from clustergate.screening.findings import (
     ticket,
 )
 from clustergate.screening.measures import PAIRS, Measure, Result
-from clustergate.screening.plan import Log
+from clustergate.screening.plan import Log, Plan
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, printable
 from clustergate.wording.texts import shortened
@@ -63,7 +64,7 @@ def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
         return [f"`clustergate screen --resume {run_id}` finishes it"]
     if screening.findings:
         out = ", ".join(screening.keeps_out) if screening.what == "node" else ""
-        do = f"drain or exclude {out}, by the lines below" if out else "fix it"
+        do = f"drain or exclude {out} with the lines below" if out else "fix it"
         return [f"{do}; `clustergate screen` then shows whether that was all"]
     if screening.doubts:
         return ["`clustergate screen` again with a larger --budget, when nothing else runs"]
@@ -93,14 +94,16 @@ def render_screening(
     *,
     system: str,
     started: str,
+    by: str = "",
     forms: Sequence[tuple[str, str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the page of a screening; ``forms`` are titled texts to copy."""
+    """Return the page of a screening; ``by`` is who screened, ``forms`` are texts to copy."""
     return frame.render(
         "screening.html.j2",
         system=system,
         started=started,
+        by=by,
         first=first,
         screening=screening,
         confidence=confidence_text,
@@ -152,6 +155,7 @@ def write_forms(log: Log, screening: Screening, system: str, where: Path) -> Non
         log.results,
         system=system,
         started=when.isoformat(timespec="seconds"),
+        by=read_plan(where / PLAN, Plan).by,
         forms=[(_FORMS[name], text) for name, text in texts.items() if text and screening.findings],
         notes=log.notes,
     )

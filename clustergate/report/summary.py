@@ -40,7 +40,7 @@ EXIT_MEANINGS = {
     0: "no fault found",
     1: "something is worse than its reference or its golden build",
     2: "a case did not run, was not proven or, with --strict, was disturbed, a figure exceeds a "
-    "physical limit, or software was not held against its golden build",
+    "physical limit, or software was not compared with its golden build",
 }
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
 CAUSES_SHOWN = 5
