@@ -70,6 +70,7 @@ LAUNCHED = {
         "golden unpin mpich": "golden unpin mpich",
     },
     "comparisons": {
+        "ab --a mpich --b intel-mpi": f"ab --a mpich --b intel-mpi {OF_IMB} --budget 10s",
         "ab --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M --budget 60s": (
             "ab --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M"
             " --budget 15s"
@@ -82,30 +83,43 @@ LAUNCHED = {
         ),
         "ab --stored last --margin 3": "ab --stored last --margin 3",
     },
-    "screenings": {"screen": "screen --hpl 0 --budget 15s --stack mpich"},
+    "screenings": {
+        "screen --rounds 3 --hpl 0": "screen --rounds 3 --hpl 0 --budget 15s --stack mpich",
+        "screen": "screen --hpl 0 --budget 15s --stack mpich",
+        "screen --resume RUN": "screen --resume last",
+    },
 }
-# On a virtual cluster, after one another; the link of n2 is slow for the screening.
-ON_CLUSTER = {
-    "site scan alpha": (0,),
-    "dry-run --site alpha": (0,),
-    "check --site alpha --check HplCheck --stack mpich": (0,),
-    "screen --site alpha --hpl 0 --budget 90s": (1,),
-    "gate --site alpha --stack mpich --budget 3m": (2,),
+# On a virtual cluster, after one another, with what makes less of some and their exit statuses; the
+# link of n2 is slow for the screening, and `window` is a reservation.
+ON_CLUSTER: dict[str, tuple[str, tuple[int, ...]]] = {
+    "site scan alpha": ("", (0,)),
+    "dry-run --site alpha": ("", (0,)),
+    "check --site alpha --check HplCheck --stack mpich": ("", (0,)),
+    "screen --site alpha --hpl 0 --budget 90s": ("", (1,)),
+    "gate --site alpha --stack mpich --budget 3m": ("", (2,)),
     # Few rounds may decide nothing.
     "ab --site alpha --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M "
-    "--processes 2 --budget 90s": (0, 2),
+    "--processes 2 --budget 90s": ("", (0, 2)),
+    "check --site alpha --mode maintenance --exclude n4": (SMALL, (0,)),
+    "check --site alpha --reservation window": (SMALL, (0,)),
+    "gate --site alpha --reservation window": ("--stack mpich --budget 1m", (2,)),
+    'golden pin --site alpha --note "before the window of 3 December"': ("", (0,)),
 }
+WINDOW = (
+    *("scontrol", "create", "reservation", "ReservationName=window", "starttime=now"),
+    *("duration=120", "users=root", "nodes=ALL", "flags=maint,ignore_jobs"),
+)
 # And why the others are not run by the tests of this file.
 ELSEWHERE = {
     r"check --site alpha$": "an unknown system: its output stands on the page",
     r"check --check Hpl$": "an unknown check: its output stands on the page",
     r"site scan NAME$": "as `site scan alpha`",
     r".*--site (alpha|NAME|SYSTEM|ci/virtual_cluster.py)\b": "of a cluster: make test-cluster",
-    r"screen --(nodes|rounds|resume)|check .*--nodes": "of a cluster: make test-cluster",
+    r"screen --nodes|check .*--nodes": "of a cluster: make test-cluster",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
     r"ab .*token ring": "tests/test_added_benchmark.py runs it",
-    r"ab .*(--budget (60s|10m)|spack-openmpi|--b intel-mpi$)": "the words of another, for longer",
+    r"ab .*(--budget (60s|10m)|spack-openmpi)": "the words of another, for longer",
     r"fleet last --golden n001$": "of a cluster: make test-cluster",
     r"ab --a /old/": "another clone: tests/test_ab_contenders.py has a manifest for one",
     r"ab --a mpich --b mpich:UCX_TLS=self,sm .*--sizes": "the same words as others",
@@ -369,9 +383,12 @@ def test_a_cluster_prints_what_the_pages_show(virtual: Any, suite: Any, tmp_path
     (site / "site_configs").mkdir(parents=True)
     of_site = {"CLUSTERGATE_HOME": str(suite.home), "CLUSTERGATE_SITE_FOLDER": str(site)}
     config = site / "site_configs" / "alpha.py"
-    for told, statuses in ON_CLUSTER.items():
+    for told, (less, statuses) in ON_CLUSTER.items():
         assert virtual("fault", *OF_N2.get(told.split()[0], ("mend", "n2"))).returncode == 0
-        ended = virtual("run", "head", CLUSTERGATE, *shlex.split(told), **of_site, COLUMNS="100")
+        if "--reservation" in told:
+            virtual("run", "head", *WINDOW)  # fails the second time: it is there
+        words = shlex.split(f"{told} {less}")
+        ended = virtual("run", "head", CLUSTERGATE, *words, **of_site, COLUMNS="100")
         printed = ended.stdout + ended.stderr
         assert ended.returncode in statuses, printed
         hold_against_the_pages(told, printed)

@@ -8,7 +8,7 @@ import datetime
 from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
-from clustergate.cli.selection import add_site, add_wishes, taken, wished
+from clustergate.cli.selection import RECENT, add_site, add_wishes, recent, taken, wished
 from clustergate.history.listing import SUMMARY
 from clustergate.launching.plan import PLAN
 from clustergate.model import ClustergateError
@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--rounds N", "of pairs (default: all there are)", type=int, default=0)
     option(parser, "--budget TIME", "for the whole screening (default: 20m)", default="20m")
     option(parser, "--hpl TIME", "for HPL on each node (default: 60s; 0: none)", default="60s")
-    option(parser, "--resume RUN", "resume an interrupted screening")
+    option(parser, "--resume RUN", 'resume an interrupted screening ("last", or its id)')
     add_wishes(parser)
 
 
@@ -59,14 +59,17 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.rounds < 0:
         raise ClustergateError("option.negative", option="--rounds", value=arguments.rounds)
-    run_id = arguments.resume or store.new_run_id(datetime.datetime.now().astimezone())
+    resumed = arguments.resume
+    if resumed in RECENT:
+        resumed = recent(resumed, folder.FOLDER).name
+    run_id = resumed or store.new_run_id(datetime.datetime.now().astimezone())
     where = folder.screening_folder(run_id)
-    if arguments.resume and not is_screening(where):
-        facts = {"run": arguments.resume, "folder": store.runs_folder()}
+    if resumed and not is_screening(where):
+        facts = {"run": resumed, "folder": store.runs_folder()}
         raise ClustergateError("run.no-screening", **facts)
     wishes = wished(arguments, site)
-    resumed = f"`clustergate screen --resume {run_id}` goes on with it"
-    with saying_if_interrupted(where / PLAN, resumed), Progress() as say:
+    again = f"`clustergate screen --resume {run_id}` goes on with it"
+    with saying_if_interrupted(where / PLAN, again), Progress() as say:
         say_in_the_way(say, site, [*filter(None, [arguments.stack])])
         say(f"done by {clock(datetime.datetime.now(), asked.seconds)} ({duration(asked.seconds)})")
         result = screen(site, run_id, asked, arguments.stack, say, wishes)
