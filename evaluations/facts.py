@@ -16,10 +16,12 @@ from typing import Any
 
 import jsonschema
 
+from clustergate.benchmarks.registry import every_check
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
 from clustergate.paths import suite_folder
 from clustergate.references.rules import of_schema
+from clustergate.sites import modes
 from evaluations import kinds
 from evaluations.modes import PAPER_CHECKS
 
@@ -362,14 +364,31 @@ def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
         for told in kinds.wrong_with(entry.get("here") or {"kind": "all", "parts": ()}, systems):
             yield ("predicates", i), f"{entry['id']}: {told}"
     for i, entry in enumerate(data["figures"]):
-        draw = entry.get("draw") or {}
-        needs = ["metric", *(["along"] if entry["kind"] == "line" else [])]
-        if lacking := [name for name in needs if draw and name not in draw]:
-            yield ("figures", i), f"figure {entry['number']}: its draw needs {', '.join(lacking)}"
+        draw = entry.get("draw", {})
+        for told in kinds.wrong_with_drawing(draw, entry["kind"]) if draw else ():
+            yield ("figures", i), f"figure {entry['number']}: {told}"
+    yield from _run_complaints(data["paper"].get("run", {}))
     for i, entry in enumerate(data["remarks"]):
         for name in entry.get("concerns", ()):
             if name not in seen:
                 yield ("remarks", i), f"{entry['id']}: it concerns {name}, which is nowhere here"
+
+
+def _run_complaints(run: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield what of a study's `run` is not there: its mode, its checks, a check of a setting."""
+    try:
+        modes.mode_named(run.get("mode", "smoke"))
+    except ClustergateError as error:
+        yield ("paper", "run", "mode"), str(error)
+    checks = run.get("checks", ())
+    for check in checks:
+        if check not in every_check():
+            known = ", ".join(every_check())
+            yield ("paper", "run", "checks"), f"there is no check {check!r}; known are {known}"
+    for setting in run.get("settings", {}):
+        check, point, _ = setting.rpartition(".")
+        if point and check not in checks:
+            yield ("paper", "run", "settings", setting), f"{setting}: {check} is not run"
 
 
 def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:

@@ -1,9 +1,12 @@
-"""What a test of a conclusion must be told, by its kind, and what a study does not say of it."""
+"""What a test of a conclusion and a drawing take, and what is wrong with those of a study."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from clustergate.benchmarks.registry import every_metric
+from evaluations.derived.scaling import MODELS
 
 # Of settings with a bar between them it takes one.
 NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +37,25 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 _SYSTEMS = {"ahead": 2, "widest": 2, "larger gain": 4}
 _SIDES = ("of", "than", "with", "over", "as_much_as")
 _NAMING = ("system", "systems", "groups", "others", "first", "last", "playing")
+_NUMBERS = ("within", "beyond", "r_squared", "at_least", "value", "from", "to")
+_NUMERIC_LISTS = ("between", "factor")
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "direction": ("rises", "falls"),
+    "over": tuple(MODELS),
+    "at": ("largest", "smallest", "squarest"),
+}
+# Whatever another setting is called, it would be passed over in silence.
+_SETTINGS = frozenset(
+    {"kind", "ranks", "processes", "placement", "growing", "spread"}
+    | {name for needs in NEEDS.values() for need in needs for name in need.split("|")}
+    | {*_SIDES, *_NAMING, *_NUMBERS, *_NUMERIC_LISTS, *_WORDS}
+)
+_DRAWN = frozenset(
+    {"benchmark", "benchmarks", "metric", "along", "series", "only", "bytes", "problem_class"}
+    | {"ranks", "placement", "over", "factor", "mean", "linear", "trials"}
+)
+# What is drawn of a run beside single figures.
+DRAWN_OF_A_RUN = ("ratios", "per watt")
 
 
 def wrong_with(test: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:
@@ -48,16 +70,54 @@ def wrong_with(test: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[
     wanted = _SYSTEMS.get(kind, 0)
     if wanted and len(test.get("systems", [""] * wanted)) != wanted:
         yield f"a test of the kind {kind!r} compares {wanted} systems"
+    yield from _strange(test, _SETTINGS, f"a test of the kind {kind!r}")
+    yield from _wrong_values(test)
     for side in _SIDES:
         of = test.get(side, "")
         if isinstance(of, Mapping) and not {"benchmark", "metric"} <= of.keys():
             yield f"{side!r} names a benchmark and a metric"
+        elif isinstance(of, Mapping) and of["metric"] not in every_metric():
+            yield f"there is no metric {of['metric']!r}"
     for name in _NAMING:
         for system in _flat(test.get(name, ())):
             if system not in systems:
                 yield f"there is no system {system!r}"
     for part in [*test.get("parts", ()), *filter(None, map(test.get, ("part", "instead")))]:
         yield from wrong_with(part, systems)
+
+
+def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
+    """Yield what keeps a drawing of a kind of figure from being made of a run."""
+    needs = ["metric", *(["along"] if kind == "line" else [])]
+    if lacking := [name for name in needs if name not in draw]:
+        yield f"its draw needs {', '.join(lacking)}"
+    elif draw["metric"] not in (*every_metric(), *DRAWN_OF_A_RUN):
+        yield f"there is no metric {draw['metric']!r}"
+    yield from _strange(draw, _DRAWN, "a draw")
+
+
+def _strange(told: Mapping[str, Any], known: frozenset[str], what: str) -> Iterator[str]:
+    for name in told:
+        if name not in known:
+            yield f"{what} takes no {name!r}; known are {', '.join(sorted(known))}"
+
+
+def _wrong_values(test: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what has not the form that its setting takes, of which most have one alone."""
+    for name in _NUMBERS:
+        if name in test and not _is_number(test[name]):
+            yield f"{name!r} is a number"
+    for name in _NUMERIC_LISTS:
+        of = test.get(name, 1)
+        if not all(map(_is_number, of if isinstance(of, list) else [of])):
+            yield f"{name!r} takes numbers"
+    for name, words in _WORDS.items():
+        if isinstance(test.get(name), str) and test[name] not in words:
+            yield f"{name!r} is one of {', '.join(words)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _flat(named: Any) -> Iterator[str]:

@@ -165,4 +165,4 @@ MODES: tuple[Mode, ...] = (
     ),
     _published("004", "collectives with flushed caches", efforts=_KERNELS),
 )
-"""The modes of ``clustergate published``: each runs what a paper ran, with its parameters."""
+"""The modes of ``clustergate evaluation``: each runs what a paper ran, with its parameters."""

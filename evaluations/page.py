@@ -57,7 +57,7 @@ def first_screen(found: Findings) -> FirstScreen:
     others = [f"{what}: {n}" for what, n in found.counts.items() if what != Outcome.HOLDS.value]
     told = f"measured with {', '.join(subject.name for subject in found.subjects)}"
     step = (
-        f"`clustergate published run {found.paper.id} --full` measures what it can of the "
+        f"`clustergate evaluation run {found.paper.id} --full` measures what it can of the "
         f"{lacking} of {len(asked)} printed values that could have something beside them"
     )
     return FirstScreen(

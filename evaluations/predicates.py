@@ -65,10 +65,15 @@ class Cast:
 
 
 def cast(paper: Paper, subjects: Sequence[Subject], given: Mapping[str, Subject]) -> Cast:
-    """Return who plays whom: whoever was ``given``, a system itself, the stack of a variant."""
+    """Return who plays whom: whoever was ``given``, a system itself, the stack of a variant.
+
+    Whoever was given a role plays no other one, so that nobody is compared with himself.
+    """
     roles = dict(given)
     for system in paper.systems.values():
         for subject in subjects:
+            if subject in given.values():
+                continue
             if subject.system == system.id or subject.stack in system.played_by:
                 roles.setdefault(system.id, subject)
     return Cast(subjects, roles)

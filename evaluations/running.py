@@ -1,4 +1,4 @@
-"""``clustergate published run`` and ``report``: from a paper to runs, a page and a package."""
+"""``clustergate evaluation run`` and ``report``: from a paper to runs, a page and a package."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from evaluations import derivation, plan, predicates, scope, sheet, study, table
 from evaluations import text as published_text
 from evaluations.evidence import Subject, merged, subjects_of
 from evaluations.facts import Paper, load_paper
+from evaluations.inference import Outcome
 from evaluations.page import render_page
 from evaluations.text import Findings
 
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         roles = dict(map(_role, arguments.roles))
         stacks = tuple(arguments.stack) or plan.stacks_of(paper, partition.stacks, roles)
         _require_known(paper, roles)
+        _require_apart(roles)
         if strangers := [name for name in roles.values() if name not in stacks]:
             raise PublishedError(f"{strangers[0]} is not run; the stacks are {', '.join(stacks)}")
         parts = plan.parts_of(paper, partition.shape, full=arguments.full)
@@ -77,12 +79,13 @@ def run(arguments: argparse.Namespace) -> int:
                 study.keep(known.with_step(k, run="", ended=False))
                 raise PublishedError(
                     f"{', '.join(step.part.checks)} did not pass, so that nothing is compared; see "
-                    f"its report, and go on: clustergate published run {paper.id} --resume"
+                    f"its report, and go on: clustergate evaluation run {arguments.paper} --resume"
                 )
+            if k == study.second_round(known.steps):
+                _tell_lacking(known, paper, partition)
     while True:
         runs = _useful(known.runs)
-        last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
-        found = _findings(paper, runs, last)
+        found = _found_by(known, paper, runs)
         more = [
             *study.more_rounds(known.steps, found.conclusions, _check_of(runs)),
             *study.of_disturbed_trials(known.steps, {run: store.read_cases(run) for run in runs}),
@@ -100,12 +103,13 @@ def run(arguments: argparse.Namespace) -> int:
     for sentence in scope.missing(paper):
         print(sentence)
     told = published_text.report(found, width=console.width())
+    told += study.repeated_by(known, paper, partition.stacks, *_given_by_hand(known))
     page = render_page(found)
     print(told, end="")
     entry = study.bibtex(paper, known, version())
     print(f"package: {study.write_package(known, paper, page, told, entry)}")
     named = " ".join([arguments.paper, *known.runs])
-    print(f"the page again: clustergate published report {named}")
+    print(f"the page again: clustergate evaluation report {named}")
     # Of rounds one launch may fail, but not all; of parts the worst counts, with 1 above 2.
     of_parts = [1 if 1 in of_rounds else min(of_rounds) for of_rounds in statuses.values()]
     for part, of_rounds in statuses.items():
@@ -165,6 +169,41 @@ def _tell_plan(
         print("--as SYSTEM=STACK lets a stack stand for one of the paper's systems")
 
 
+def _found_by(known: study.Study, paper: Paper, runs: Sequence[str]) -> Findings:
+    last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
+    return _findings(paper, runs, last)
+
+
+def _tell_lacking(known: study.Study, paper: Paper, partition: Partition) -> None:
+    """Print which conclusions ask for what was not measured, though the plan counted on it.
+
+    So a benchmark or a condition that no program prints is told after two rounds of many.
+    """
+    with contextlib.suppress(PublishedError):
+        found = _found_by(known, paper, _useful(known.runs))
+        refused = plan.undecidable(
+            paper, partition.shape, known.stacks, known.roles, full=known.full
+        )
+        for one in found.conclusions:
+            if one.predicate.id not in refused and {d.outcome for d in one.here} == {
+                Outcome.NOT_CHECKABLE
+            }:
+                print(f"{one.predicate.id} cannot be decided by this run: {one.here[0].sentence}")
+
+
+def _given_by_hand(known: study.Study) -> tuple[str, list[str]]:
+    """Return the process counts and the options that its runs had beside the study's settings."""
+    counts = ""
+    found: dict[str, None] = {}
+    for step in known.steps:
+        if step.run:
+            asked = read_request(step.run)
+            own = {*with_settings(step.part.settings), _BY_LOT}
+            counts = asked.process_counts or counts
+            found |= dict.fromkeys(one for one in asked.options if one not in own)
+    return f"{PROCESS_COUNTS}={counts} " if counts else "", list(found)
+
+
 def _seconds_before(mode: str, part: plan.Part) -> dict[tuple[str, str], float]:
     """Return what each check took with each stack, the last time that it ran so."""
     wanted = set(with_settings(part.settings))
@@ -218,7 +257,7 @@ def _run_step(
     known = known.with_step(k, run=run)
     study.keep(known)
     begun = time.monotonic()
-    again = f"published run {arguments.paper} --resume"
+    again = f"evaluation run {arguments.paper} --resume"
     status = run_and_tell(request, run, now, resumes=resumes, again=again)
     statuses.setdefault(_words(step.part, paper), []).append(status)
     known = known.with_step(k, ended=True, seconds=time.monotonic() - begun)
@@ -273,6 +312,7 @@ def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Fi
         alike = (s for s in subjects if (s.stack, s.system) == (one.stack, one.system))
         pooled = next(alike, None)
         roles[name] = pooled if pooled and one.runs <= pooled.runs else one
+    _require_apart({name: one.name for name, one in roles.items()})
     subjects += [one for one in roles.values() if one not in subjects]
     here = predicates.cast(paper, subjects, roles)
     return Findings(
@@ -315,6 +355,16 @@ def _require_known(paper: Paper, roles: Mapping[str, object]) -> None:
     if unknown := [name for name in roles if name not in paper.systems]:
         known = ", ".join(paper.systems)
         raise PublishedError(f"paper {paper.id} has no system {unknown[0]!r}; it has {known}")
+
+
+def _require_apart(roles: Mapping[str, str]) -> None:
+    """Refuse a stack in two roles: beside itself it would contradict any order."""
+    for name, stack in roles.items():
+        if twins := [other for other in roles if roles[other] == stack and other != name]:
+            raise PublishedError(
+                f"{stack} cannot stand for both {name} and {twins[0]}: compared with itself it "
+                "says nothing; name another stack for one of them"
+            )
 
 
 def _role(text: str) -> tuple[str, str]:

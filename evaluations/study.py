@@ -21,7 +21,7 @@ from clustergate.statistics.rounds import FEWEST
 from evaluations.evidence import trials_of
 from evaluations.facts import Paper
 from evaluations.inference import Outcome
-from evaluations.plan import Part, leaves_of
+from evaluations.plan import Part, leaves_of, stacks_of
 from evaluations.sheet import Conclusion
 
 # Of a conclusion that says how many more launches would probably decide, so many are made at least,
@@ -110,6 +110,15 @@ def steps_of(parts: Sequence[Part]) -> list[Step]:
     return [*gates, *rounds, *(Step(part) for part in others if not part.gates)]
 
 
+def second_round(steps: Sequence[Step]) -> int:
+    """Return the place of the step with which the second round ends, -1 where there is none."""
+    places: dict[str, list[int]] = {}
+    for k, step in enumerate(steps):
+        if step.part.is_round:
+            places.setdefault(repr(step.part), []).append(k)
+    return max((of[1] for of in places.values() if len(of) > 1), default=-1)
+
+
 def more_rounds(
     steps: Sequence[Step], conclusions: Sequence[Conclusion], check_of: Mapping[str, str]
 ) -> list[Step]:
@@ -190,6 +199,28 @@ def write_package(study: Study, paper: Paper, page: str, told: str, citation: st
     with tarfile.open(folder.with_suffix(".tar.gz"), "w:gz") as archive:
         archive.add(folder, folder.name)
     return folder
+
+
+def repeated_by(
+    study: Study, paper: Paper, stacks_here: Sequence[str], before: str, options: Sequence[str]
+) -> str:
+    """Return the lines that say how to repeat a study, and whether its own file is all it takes.
+
+    ``stacks_here`` are those of the site; ``before`` and ``options`` stood before the command and
+    behind its two dashes.
+    """
+    words = [f"--as {system}={stack}" for system, stack in study.roles.items()]
+    if set(study.stacks) != set(stacks_of(paper, stacks_here, study.roles)):
+        words += [f"--stack {name}" for name in study.stacks]
+    words += ["--full"] if study.full else []
+    words += ["--", *options] if options else []
+    name = paper.id if paper.settings is None else paper.source.name
+    told = f"repeat it: {before}{' '.join(['clustergate evaluation run', name, *words])}\n"
+    if paper.settings is None:
+        return told
+    if words or before:
+        return f"{told}{name} alone does not repeat it: write into it what stands beside its name\n"
+    return f"{told}{name} alone repeats it\n"
 
 
 def bibtex(paper: Paper, study: Study, version: str) -> str:

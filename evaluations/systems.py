@@ -114,7 +114,7 @@ def references_of(name: str) -> str:
     yaml.width = 100
     yaml.dump(document, stream)
     origin = f"references/published/{paper.id}.yaml"
-    return f"# Written by `clustergate published refresh` from {origin}.\n{stream.getvalue()}"
+    return f"# Written by `clustergate evaluation refresh` from {origin}.\n{stream.getvalue()}"
 
 
 def is_assertable(value: PrintedValue) -> bool:

@@ -1,4 +1,4 @@
-"""``clustergate published`` on made runs."""
+"""``clustergate evaluation`` on made runs."""
 
 import dataclasses
 import re
@@ -96,25 +96,25 @@ class Page(HTMLParser):
 
 
 def test_list_shows_the_papers(capsys):
-    assert main(["published", "list"]) == 0
+    assert main(["evaluation", "list"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"003 .* 141 +22 +10 +1 +29", told)
 
 
 def test_list_of_a_paper_shows_where_it_contradicts_itself(capsys):
-    assert main(["published", "list", "002"]) == 0
+    assert main(["evaluation", "list", "002"]) == 0
     told = capsys.readouterr().out
     assert "sicortex-sc072" in told
     assert re.search(r"r013 +322 MFLOPS/W +240", told)
 
 
 def test_an_unknown_paper_is_one_sentence(capsys):
-    assert main(["published", "list", "005"]) == 2
+    assert main(["evaluation", "list", "005"]) == 2
     assert "unknown paper '005'; known: 000, 001" in capsys.readouterr().err
 
 
 def test_a_report_sets_measured_values_beside_printed_ones(westmere, capsys):
-    assert main(["published", "report", "001", RUN]) == 0
+    assert main(["evaluation", "report", "001", RUN]) == 0
     told = capsys.readouterr().out
     # On 2 ranks, where 6144 were printed.
     assert re.search(r"r021 .* up to 87 % +91\.00 \* +-", told)
@@ -125,7 +125,7 @@ def test_a_report_sets_measured_values_beside_printed_ones(westmere, capsys):
 
 
 def test_a_report_decides_what_it_can(westmere, capsys):
-    main(["published", "report", "001", RUN])
+    main(["evaluation", "report", "001", RUN])
     told = capsys.readouterr().out
     # One launch decides nothing.
     assert re.search(r"p011 .* not checkable +inconclusive here", told)
@@ -133,7 +133,7 @@ def test_a_report_decides_what_it_can(westmere, capsys):
     store.write_case(RUN, record("HplCheck", "intel-mpi", launched([efficiency])))
     for stack, factor in (("intel-mpi", 1.0), ("mvapich2", 1.2)):
         store.write_case(RUN, record("ImbMpi1Check", stack, launched(pingpong(factor))))
-    main(["published", "report", "001", RUN])
+    main(["evaluation", "report", "001", RUN])
     told = capsys.readouterr().out
     assert re.search(r"p011 .* not checkable +holds here", told)
     assert re.search(r"p012 .* not checkable here", told)
@@ -148,7 +148,7 @@ def test_a_report_derives_by_the_papers_formulas(home, capsys, monkeypatch):
     slower = [sample("bcast", "time_us", 25.0, processes=2, bytes=8)]
     store.write_case(RUN, record("ImbMpi1Check", "a", times + bcast))
     store.write_case(RUN, record("ImbMpi1Check", "b", slower))
-    assert main(["published", "report", "004", RUN]) == 0
+    assert main(["evaluation", "report", "004", RUN]) == 0
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "2.000 us (R squared 1.000)" in told
     assert "1000 MB/s" in told
@@ -157,7 +157,7 @@ def test_a_report_derives_by_the_papers_formulas(home, capsys, monkeypatch):
 
 
 def test_the_page_opens_offline_and_draws_the_figures_in_the_papers_units(westmere, capsys):
-    assert main(["published", "report", "001"]) == 0
+    assert main(["evaluation", "report", "001"]) == 0
     path = westmere / "results" / "runs" / RUN / "published-001.html"
     assert str(path) in capsys.readouterr().out.replace("\n", "")
     text = path.read_text(encoding="utf-8")
@@ -177,7 +177,7 @@ def test_disturbed_launches_decide_and_draw_nothing(home, capsys):
     disturbed = Launch(0, 0.0, 1.0, disturbed=in_words("others used 3.0 cores"))
     samples = pingpong(1.0)
     store.write_case(RUN, record("ImbMpi1Check", "intel-mpi", samples, launches=[disturbed]))
-    assert main(["published", "report", "001", RUN]) == 0
+    assert main(["evaluation", "report", "001", RUN]) == 0
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "3100 ?" in told
     assert "6 of 6 figures of intel-mpi decide and draw nothing" in told
@@ -202,14 +202,14 @@ def hpcc_run(stack: str, version: str, gups: float) -> CaseRecord:
 
 def test_ratios_of_hpcc_are_drawn_as_a_kiviat_diagram(home, capsys):
     store.write_case(RUN, hpcc_run("mpich", "1.5.0", 0.01))
-    assert main(["published", "report", "000", RUN]) == 0
+    assert main(["evaluation", "report", "000", RUN]) == 0
     told = capsys.readouterr().out
     assert re.search(r"r024 .*0\.094 B/F +0\.02", told)
     text = (home / "results" / "runs" / RUN / "published-000.html").read_text(encoding="utf-8")
     assert "a ring on fewer than 8 nodes says little of the network" in text
     assert "mpich alone is the best of every column" in text
     store.write_case(RUN, hpcc_run("openmpi", "1.5.0", 0.02))
-    main(["published", "report", "000", RUN])
+    main(["evaluation", "report", "000", RUN])
     text = (home / "results" / "runs" / RUN / "published-000.html").read_text(encoding="utf-8")
     assert "alone is the best" not in text
     assert "1 of STREAM [B/F] is 0.2000" in text
@@ -217,7 +217,7 @@ def test_ratios_of_hpcc_are_drawn_as_a_kiviat_diagram(home, capsys):
 
 def test_random_access_of_another_hpcc_is_not_set_beside_the_printed_one(home, capsys):
     store.write_case(RUN, hpcc_run("mpich", "0.8b", 0.01))
-    main(["published", "report", "000", RUN])
+    main(["evaluation", "report", "000", RUN])
     assert "r026" not in capsys.readouterr().out
     text = (home / "results" / "runs" / RUN / "published-000.html").read_text(encoding="utf-8")
     assert "RandomAccess of another HPCC: mpich" in text
@@ -228,9 +228,9 @@ def test_what_several_runs_have_of_a_stack_counts_together(home, capsys):
     for run, processes in ((RUN, 2), (later, 4)):
         times = [sample("Barrier", "t_avg_us", 1.0 * processes, processes=processes)]
         store.write_case(run, record("ImbMpi1Check", "mpich", launched(times)))
-    assert main(["published", "report", "000", RUN]) == 0
+    assert main(["evaluation", "report", "000", RUN]) == 0
     assert re.search(r"p003 .* not checkable here", capsys.readouterr().out)
-    assert main(["published", "report", "000", RUN, later]) == 0
+    assert main(["evaluation", "report", "000", RUN, later]) == 0
     assert re.search(r"p003 .* holds here", capsys.readouterr().out)
 
 
@@ -240,14 +240,15 @@ def asked(monkeypatch, home):
     found = []
 
     def run(request, run_id, started, *, resumes=False, again=""):
-        assert again.startswith("published run ")
+        assert again.startswith("evaluation run ")
         assert again.endswith(" --resume")
         found.append((run_id, request, resumes))
         if found[0] is None:
             raise KeyboardInterrupt
+        write_request(request, run_id)
         for stack in request.stacks:
             launches = int(dict(
-                option.removeprefix("--setvar=").split("=") for option in request.options
+                option.removeprefix("--setvar=").split("=")[:2] for option in request.options
             ).get("launches", 3))  # fmt: skip
             faster = 1.3 if stack == "mpich" else 1.0
             store.write_case(
@@ -260,19 +261,19 @@ def asked(monkeypatch, home):
 
 
 def test_a_paper_is_run_with_its_mode_and_scaled(asked, capsys):
-    assert main(["published", "run", "001", "--stack", "mpich"]) == 0
+    assert main(["evaluation", "run", "001", "--stack", "mpich"]) == 0
     (run_id, hpl, _), (_, imb, _), (_, tilings, _), *_ = asked
     assert (hpl.mode.name, hpl.stacks) == ("published-001", ("mpich",))
     assert [one.checks for one in (hpl, tilings, imb)] == [("HplCheck",)] * 2 + [("ImbMpi1Check",)]
     assert "--setvar=HplCheck.seconds=15" in hpl.options
     told = capsys.readouterr().out
-    assert f"published report 001 {run_id}" in told
+    assert f"evaluation report 001 {run_id}" in told
     assert "to run: 1 case of HplCheck (HplCheck.seconds=15, launches=1)" in told
     assert "to run: 10 rounds of 1 case of ImbMpi1Check (launches=1)" in told
     assert tilings.mode.efforts["hpl"].every_grid
     assert tilings.mode.efforts["hpl"].inputs["nb_values"][-1] == 256
     asked.clear()
-    assert main(["published", "run", "000", "--site", "cray-opteron", "--full"]) == 0
+    assert main(["evaluation", "run", "000", "--site", "cray-opteron", "--full"]) == 0
     *parts, (_, whole, _) = asked
     assert "--setvar=launches=10" not in whole.options
     assert whole.checks == ()
@@ -281,12 +282,12 @@ def test_a_paper_is_run_with_its_mode_and_scaled(asked, capsys):
 
 
 def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys):
-    assert main(["published", "run", "001", "--plan", "--site", "local"]) == 0
+    assert main(["evaluation", "run", "001", "--plan", "--site", "local"]) == 0
     told = capsys.readouterr().out
     assert "nothing here stands for westmere-m610-qdr-mvapich2" in told
     assert "p012" not in told.partition("not:")[2]
     assert "--as SYSTEM=STACK lets a stack stand" in told
-    assert main(["published", "run", "001", "--plan", "--site", "local",
+    assert main(["evaluation", "run", "001", "--plan", "--site", "local",
                  "--as=westmere-m610-qdr-mvapich2=mpich"]) == 0  # fmt: skip
     told = capsys.readouterr().out
     assert "13 of 14 conclusions can be decided here" in told
@@ -302,7 +303,7 @@ def test_a_plan_goes_by_what_launches_with_the_same_settings_took(asked, capsys)
         write_request(Request(mode, Path("local.py"), ("mpich",), checks, options), run)
         launches = [Launch(0, 0.0, seconds=seconds)]
         store.write_case(run, record("MpiTrialsCheck", "mpich", [], launches=launches))
-    words = ["published", "run", "004", "--plan", "--site", "cray-t3e600", "--stack", "mpich"]
+    words = ["evaluation", "run", "004", "--plan", "--site", "cray-t3e600", "--stack", "mpich"]
     assert main(words) == 0
     # Ten rounds of a launch of 31 s with its start, and once launches of a second in all.
     told = capsys.readouterr().out
@@ -318,7 +319,7 @@ def test_a_plan_goes_by_what_launches_with_the_same_settings_took(asked, capsys)
     ],
 )
 def test_a_role_that_cannot_be_is_refused_before_anything_runs(asked, capsys, role, told):
-    assert main(["published", "run", "001", "--site", "local", f"--as={role}"]) == 2
+    assert main(["evaluation", "run", "001", "--site", "local", f"--as={role}"]) == 2
     assert told in capsys.readouterr().err
     assert asked == []
 
@@ -326,7 +327,7 @@ def test_a_role_that_cannot_be_is_refused_before_anything_runs(asked, capsys, ro
 def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, capsys, monkeypatch):
     monkeypatch.setattr(plan, "SCALED", {**plan.SCALED, "launches": 2})
     monkeypatch.setattr(study, "FEWEST", 2)
-    words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
+    words = ["evaluation", "run", "001", "--site", "local", "--stack", "mpich"]
     words += ["--stack", "intel-mpi", "--as=westmere-m610-qdr-mvapich2=mpich"]
     assert main([*words, "--budget", "0s"]) == 0
     assert len(asked) == 7
@@ -352,7 +353,7 @@ def test_a_part_of_which_no_round_proved_itself_is_no_success(
         return rounds.pop() if request.mode.name.endswith("-tilings") and rounds else 0
 
     monkeypatch.setattr(running, "run_and_tell", run)
-    words = ["published", "run", "001", "--site", "local", "--stack", "mpich", "--budget", "0s"]
+    words = ["evaluation", "run", "001", "--site", "local", "--stack", "mpich", "--budget", "0s"]
     assert main(words) == status
     told = "no launch of HplCheck (published-001-tilings, launches=1) proved itself"
     assert (told in capsys.readouterr().out) == (status == 2)
@@ -366,7 +367,7 @@ def test_nothing_is_compared_until_hpl_passes(asked, capsys, monkeypatch, status
     monkeypatch.setattr(
         running, "run_and_tell", lambda *of, **how: ran(*of, **how) or (statuses or [0]).pop()
     )
-    words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
+    words = ["evaluation", "run", "001", "--site", "local", "--stack", "mpich"]
     assert main(words) == 2
     assert "HplCheck did not pass, so that nothing is compared" in capsys.readouterr().err
     assert [request.checks for _, request, _ in asked] == [("HplCheck",)]
@@ -376,7 +377,7 @@ def test_nothing_is_compared_until_hpl_passes(asked, capsys, monkeypatch, status
 
 
 def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys, home):
-    words = ["published", "run", "001", "--site", "local", "--stack", "mpich"]
+    words = ["evaluation", "run", "001", "--site", "local", "--stack", "mpich"]
     assert main([*words, "--resume"]) == 2
     assert "no run of paper 001 to resume" in capsys.readouterr().err
     asked.append(None)
@@ -402,9 +403,10 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     mine.parent.mkdir()
     mine.write_bytes((checkout() / "docs" / "examples" / "two-stacks.yaml").read_bytes())
     words = [str(mine), "--site", "local"]
-    assert main(["published", "run", *words, "--plan"]) == 0
+    assert main(["evaluation", "run", *words, "--plan"]) == 0
     assert "2 of 2 conclusions can be decided here\n" in capsys.readouterr().out
-    assert main(["published", "run", *words, "--budget", "0s"]) == 0
+    assert main(["evaluation", "run", *words, "--budget", "0s"]) == 0
+    assert "run mine.yaml\nmine.yaml alone repeats it\n" in capsys.readouterr().out
     (run, request, _), *more = asked
     assert (request.mode.name, request.checks, len(more)) == ("smoke", ("ImbMpi1Check",), 9)
     # The site has a third one, which the study does not name.
@@ -414,22 +416,51 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     assert (folder / "mine.yaml").read_bytes() == mine.read_bytes()
     assert "two-stacks" in (folder / "citation.bib").read_text()
     capsys.readouterr()
-    assert (
-        main(["published", "report", str(folder / "mine.yaml"), *[one for one, _, _ in asked]]) == 0
-    )
+    runs = [one for one, _, _ in asked]
+    assert main(["evaluation", "report", str(folder / "mine.yaml"), *runs]) == 0
     assert re.search(r"p001 .*does not hold here", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "counts", "told"),
+    [
+        (["--as=intel-mpi=openmpi"], "", "run mine.yaml --as intel-mpi=openmpi"),
+        (["--stack=mpich"], "", "run mine.yaml --stack mpich"),
+        (["--", "-J=exclusive"], "", "run mine.yaml -- -J=exclusive"),
+        ([], "1", "CLUSTERGATE_PROCESS_COUNTS=1 clustergate evaluation run mine.yaml"),
+    ],
+)
+def test_what_a_study_was_told_beside_its_file_is_said(
+    asked, capsys, monkeypatch, tmp_path, words, counts, told
+):
+    if counts:
+        monkeypatch.setenv("CLUSTERGATE_PROCESS_COUNTS", counts)
+    mine = tmp_path / "mine.yaml"
+    mine.write_bytes((checkout() / "docs" / "examples" / "two-stacks.yaml").read_bytes())
+    assert main(["evaluation", "run", str(mine), "--site=local", "--budget=0s", *words]) == 0
+    said = capsys.readouterr().out
+    assert f"{told}\nmine.yaml alone does not repeat it" in said
+
+
+def test_what_two_rounds_did_not_measure_is_said_then(asked, capsys, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_bytes((checkout() / "docs" / "examples" / "two-stacks.yaml").read_bytes())
+    assert main(["evaluation", "run", str(mine), "--site", "local", "--budget", "0s"]) == 0
+    said = capsys.readouterr().out
+    assert "p002 cannot be decided by this run: Allreduce t_avg_us was not measured" in said
+    assert "p001 cannot" not in said
 
 
 def test_a_study_that_says_no_checks_is_one_sentence(home, capsys, tmp_path):
     mine = tmp_path / "mine.yaml"
     text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
     mine.write_text(re.sub(r"  run:\n(    .*\n)*", "", text))
-    assert main(["published", "list", str(mine)]) == 1
+    assert main(["evaluation", "list", str(mine)]) == 1
     assert "says by `run` which mode and checks it takes" in capsys.readouterr().err
 
 
 def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
-    assert main(["published", "run", "003", "--stack", "mpich"]) == 0
+    assert main(["evaluation", "run", "003", "--stack", "mpich"]) == 0
     *smaller, (_, whole, _) = asked[:4]
     assert [request.checks for _, request, _ in smaller] == [("HplCheck",)] * 3
     assert whole.mode.efforts["hpl"].inputs["nb_values"] == (64, 96, 128, 160, 192, 256)
@@ -441,7 +472,7 @@ def test_hpl_of_paper_003_has_points_over_the_size_of_the_problem(asked):
 
 
 def test_trials_are_run_with_flushed_caches_and_without(asked):
-    assert main(["published", "run", "004", "--stack", "mpich"]) == 0
+    assert main(["evaluation", "run", "004", "--stack", "mpich"]) == 0
     (_, flushed, _), *_, (_, unflushed, _), (_, spikes, _) = asked[:12]
     assert {"--setvar=MpiTrialsCheck.trials=100", "--setvar=MpiTrialsCheck.tests=bcast"} <= set(
         spikes.options
@@ -451,14 +482,31 @@ def test_trials_are_run_with_flushed_caches_and_without(asked):
 
 
 def test_stacks_can_stand_for_systems(home, capsys):
-    for stack, factor in (("a", 1.0), ("b", 2.0)):
-        times = [sample("Bcast", "t_avg_us", factor * 9, processes=2, bytes=1048576)]
-        store.write_case(RUN, record("ImbMpi1Check", stack, launched(times)))
     roles = ["nec-sx8", "altix-bx2-numalink4", "cray-x1-msp", "dell-xeon", "cray-opteron"]
-    options = [f"--as={name}={RUN}:{'a' if name == 'nec-sx8' else 'b'}" for name in roles]
-    assert main(["published", "report", "000", RUN, *options]) == 0
+    for k, stack in enumerate("abbbb"):
+        times = [sample("Bcast", "t_avg_us", 9 * (1 + (k > 0)), processes=2, bytes=1048576)]
+        store.write_case(RUN, record("ImbMpi1Check", f"{stack}{k}", launched(times)))
+    options = [f"--as={name}={RUN}:{'abbbb'[k]}{k}" for k, name in enumerate(roles)]
+    assert main(["evaluation", "report", "000", RUN, *options]) == 0
     # Behind the first, all are the same and none is ahead.
     assert re.search(r"p014 .*does not hold here", capsys.readouterr().out)
+
+
+def test_no_stack_stands_for_two_systems(home, asked, capsys):
+    times = [sample("Bcast", "t_avg_us", 9.0, processes=2, bytes=1048576)]
+    store.write_case(RUN, record("ImbMpi1Check", "a", launched(times)))
+    roles = [f"--as={name}={RUN}:a" for name in ("nec-sx8", "dell-xeon")]
+    assert main(["evaluation", "report", "000", RUN, *roles]) == 1
+    told = "a cannot stand for both nec-sx8 and dell-xeon: compared with itself it says nothing"
+    assert told in capsys.readouterr().err
+    roles = ["--as=westmere-m610-qdr-mvapich2=mpich", "--as=westmere-m610-qdr-intelmpi=mpich"]
+    assert main(["evaluation", "run", "001", "--site", "local", *roles]) == 1
+    assert "mpich cannot stand for both" in capsys.readouterr().err
+    assert asked == []
+    # Who was given another role leaves his own.
+    role = "--as=westmere-m610-qdr-mvapich2=intel-mpi"
+    assert main(["evaluation", "run", "001", "--plan", "--site", "local", role]) == 0
+    assert "nothing here stands for westmere-m610-qdr-intelmpi" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -470,21 +518,21 @@ def test_stacks_can_stand_for_systems(home, capsys):
     ],
 )
 def test_a_bad_role_is_one_sentence(westmere, capsys, option, told):
-    assert main(["published", "report", "001", RUN, f"--as={option}"]) == 1
+    assert main(["evaluation", "report", "001", RUN, f"--as={option}"]) == 1
     assert told in capsys.readouterr().err
 
 
 def test_without_a_run_there_is_no_report(home, capsys):
-    assert main(["published", "report", "001"]) == 1
+    assert main(["evaluation", "report", "001"]) == 1
     assert "no last run" in capsys.readouterr().err
-    assert main(["published", "report", "001", "yesterday"]) == 1
+    assert main(["evaluation", "report", "001", "yesterday"]) == 1
     assert "no run is named yesterday" in capsys.readouterr().err
 
 
 def test_a_page_that_cannot_be_written_tells_what_to_do(westmere, tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     page = tmp_path / "file" / "page.html"
-    assert main(["published", "report", "001", RUN, f"--output={page}"]) == 2
+    assert main(["evaluation", "report", "001", RUN, f"--output={page}"]) == 2
     assert "file cannot be written: File exists; name another f" in capsys.readouterr().err
 
 
@@ -502,7 +550,7 @@ def test_what_cannot_be_run_is_named(monkeypatch):
 
 def test_a_paper_of_which_nothing_can_be_run_says_so(monkeypatch, capsys):
     monkeypatch.setattr(scope, "every_check", lambda: ("HplCheck",))
-    assert main(["published", "run", "004"]) == 2
+    assert main(["evaluation", "run", "004"]) == 2
     assert "not available yet: trials of collectives" in capsys.readouterr().err
 
 
@@ -510,7 +558,7 @@ def test_the_page_has_the_table_of_systems():
     page = (checkout() / "docs" / "published-systems.md").read_text(encoding="utf-8")
     match = re.search(r"<!-- published -->\n(.*?)<!-- /published -->", page, re.DOTALL)
     assert match is not None
-    assert match.group(1) == scope.systems_table(), "run `clustergate published refresh`"
+    assert match.group(1) == scope.systems_table(), "run `clustergate evaluation refresh`"
 
 
 def test_directions_of_measured_figures_are_known():
@@ -549,7 +597,7 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
     )
     [drawing] = [d for d in sheet.drawings(paper, [few]) if d.figure.number == 2]
     assert (drawing.lines, drawing.why_not) == ([], "bcast: not measured so in this run")
-    assert main(["published", "report", "004", RUN]) == 0
+    assert main(["evaluation", "report", "004", RUN]) == 0
     page = (store.run_folder(RUN) / "published-004.html").read_text()
     assert "33.00 MB flushed by each rank" in page
     disturbed = Launch(order=0, started=0.0, seconds=1.0, disturbed=in_words("others used a core"))
@@ -586,7 +634,7 @@ def test_trials_are_launched_again_until_undisturbed_or_the_budget_ends(
         return 0
 
     monkeypatch.setattr(running, "run_and_tell", run)
-    words = ["published", "run", "004", "--site", "local", "--stack", "mpich", "--budget", budget]
+    words = ["evaluation", "run", "004", "--site", "local", "--stack", "mpich", "--budget", budget]
     assert main(words) == 0
     assert len(asked) == runs
     told = capsys.readouterr().out
@@ -621,13 +669,13 @@ def test_rates_per_watt_are_drawn_each_to_its_own_scale(home):
 )
 def test_what_stands_behind_two_dashes_goes_to_reframe(words):
     parse = build_parser().parse_args
-    found = parse(["published", "run", *words, "--", "-S", "NpbCheck.problem_class=S"])
+    found = parse(["evaluation", "run", *words, "--", "-S", "NpbCheck.problem_class=S"])
     assert (found.paper, found.stack) == ("003", ["mpich"])
     assert found.reframe_options == ["-S", "NpbCheck.problem_class=S"]
-    assert parse(["published", "run", *words]).reframe_options == []
+    assert parse(["evaluation", "run", *words]).reframe_options == []
 
 
 def test_a_part_that_starts_no_reframe_takes_no_options_for_it(capsys):
     with pytest.raises(SystemExit):
-        build_parser().parse_args(["published", "list", "003", "--", "-S"])
+        build_parser().parse_args(["evaluation", "list", "003", "--", "-S"])
     assert "unrecognized arguments" in capsys.readouterr().err

@@ -147,7 +147,7 @@ def test_bad_data_is_no_verdict_where_one_is_expected(monkeypatch, judges, statu
 
 def test_every_command_whose_one_is_a_verdict_says_so():
     parser = cli.build_parser()
-    for words in (["check"], ["gate"], ["screen"], ["published", "run", "003"]):
+    for words in (["check"], ["gate"], ["screen"], ["evaluation", "run", "003"]):
         assert parser.parse_args(words).judges, words
 
 

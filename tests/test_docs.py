@@ -115,7 +115,7 @@ def test_the_commands_of_the_pages_are_found():
         "make check PROVIDER=spack",
         "clustergate activate",
         "clustergate check --mode maintenance",
-        "clustergate published list",
+        "clustergate evaluation list",
         "ci/airgap unpack /data/clustergate-folder",
         "clustergate check --site ci/virtual_cluster.py",
         # A span over two lines, and a block's line over two.

@@ -124,7 +124,7 @@ ELSEWHERE = {
     r"ab --a /old/": "another clone: tests/test_ab_contenders.py has a manifest for one",
     r"ab --a mpich --b mpich:UCX_TLS=self,sm .*--sizes": "the same words as others",
     r"golden pin ": "the same words as another, of other stacks",
-    r"published run (003|docs/\S+)$": "its cases take half an hour; --plan is run",
+    r"evaluation run (003|docs/\S+)$": "its cases take half an hour; --plan is run",
     SESSIONS: "two sessions of ReFrame: tests/test_cli_compare.py",
 }
 OF_LAUNCHED = {words for kind in LAUNCHED.values() for words in kind}

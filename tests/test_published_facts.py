@@ -153,6 +153,15 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("kind: trend", "kind: trends", "there is no kind of test 'trends'; known are all, "),
         ("PingPong, metric: latency_us}", "PingPong}", "'of' names a benchmark and a metric"),
         ("along: bytes, ranks: 2}", "ranks: 2}", "figure 1: its draw needs along"),
+        ("along: bytes, ranks: 2}", "along: bytes, rank: 2}", "figure 1: a draw takes no 'rank'"),
+        ("      to: 1024\n", "      too: 1024\n", "p001: a test of the kind 'ahead' takes no 'too'"),
+        ("to: 1024", "to: 1 kB", "p001: 'to' is a number"),
+        ("direction: rises", "direction: up", "p002: 'direction' is one of rises, falls"),
+        ("metric: latency_us}", "metric: latency}", "p001: there is no metric 'latency'"),
+        ("mode: smoke", "mode: smok", "unknown mode 'smok'; known: smoke"),
+        ("[ImbMpi1Check]", "[ImbCheck]", "there is no check 'ImbCheck'; known are HplCheck"),
+        ("{launches", "{HplCheck.seconds: 1, launches", "HplCheck.seconds: HplCheck is not run"),
+        ("id: two-stacks", "id: ../two", "expected letters, digits and hyphens"),
     ],
 )
 def test_what_a_study_of_ones_own_leaves_out_is_told_with_its_line(old, new, told, tmp_path):

@@ -60,7 +60,7 @@ def test_the_hostfile_is_that_of_the_facts(name):
 def test_the_references_are_those_of_the_facts_and_valid(name):
     path = checkout() / "references" / f"{name}.yaml"
     written = path.read_text(encoding="utf-8") if path.is_file() else ""
-    assert written == systems.references_of(name), "run `clustergate published refresh`"
+    assert written == systems.references_of(name), "run `clustergate evaluation refresh`"
     references_of(name)
 
 

@@ -96,7 +96,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             samples = test_cli_published.pingpong(factor)
             written = test_cli_published.record("ImbMpi1Check", stack, samples)
             store.write_case(test_cli_published.RUN, written)
-        assert main(["published", "report", "001", f"--output={paths['published']}"]) == 0
+        assert main(["evaluation", "report", "001", f"--output={paths['published']}"]) == 0
     return paths
 
 

@@ -204,7 +204,7 @@ def test_what_is_named_is_taken_and_what_speaks_against_it_is_said(folder, named
 
 COMMANDS = [
     *(["check"], ["activate"], ["setup"], ["screen"], ["tune", "hpl"], ["baseline"]),
-    *(["ab", "--a", "mpich", "--b", "openmpi"], ["published", "run", "003"]),
+    *(["ab", "--a", "mpich", "--b", "openmpi"], ["evaluation", "run", "003"]),
     ["airgap", "pack", "packed"],
 ]
 
