@@ -225,6 +225,11 @@ class Paper:
     checks: Mapping[str, str]
     settings: Mapping[str, Any] | None = None
 
+    @property
+    def called(self) -> str:
+        """Return what it is called: a paper, or a study of one's own, by its id."""
+        return f"{'paper' if self.settings is None else 'study'} {self.id}"
+
     def family(self, system: str) -> list[str]:
         """Return a system and what it is a variant of, the closest first."""
         found = [system]

@@ -14,8 +14,9 @@ from clustergate.report.page import LOGARITHMIC, Plot
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.wording.notation import number
 from evaluations import tables
-from evaluations.facts import STANDS
+from evaluations.facts import STANDS, Paper
 from evaluations.inference import Outcome
+from evaluations.recomputed import Recomputed, recompute
 from evaluations.sheet import TRIAL, Drawing, Line
 from evaluations.text import Findings
 
@@ -38,6 +39,8 @@ def render_page(found: Findings) -> str:
         "evaluations",
         scripted=True,
         found=found,
+        recomputed=_recomputed(found.paper),
+        is_paper=found.paper.settings is None,
         first=first_screen(found),
         names=[subject.name for subject in found.subjects],
         stands=STANDS,
@@ -47,6 +50,13 @@ def render_page(found: Findings) -> str:
         undrawn=_undrawn(found.drawings),
         no_reference=Counter(filter(None, (row.no_reference for row in found.rows))).most_common(),
     )
+
+
+def _recomputed(paper: Paper) -> dict[str, Recomputed]:
+    """Return what follows of a paper's values from its other numbers, none of another study."""
+    if paper.settings is not None:
+        return {}
+    return {one.id: one for one in recompute() if one.paper == paper.id}
 
 
 def first_screen(found: Findings) -> FirstScreen:

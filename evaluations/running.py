@@ -57,8 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
     known = study.kept(paper.id) if arguments.resume else None
     if arguments.resume and known is None:
         raise PublishedError(f"there is no run of paper {paper.id} to resume; leave --resume out")
-    if known is None:
-        roles = dict(map(_role, arguments.roles))
+    roles = dict(map(_role, arguments.roles))
+    if known is not None:
+        _require_same(known, roles, arguments)
+        parts = plan.parts_of(paper, partition.shape, full=known.full)
+        if {repr(step.part) for step in known.steps} - {
+            repr(step.part) for step in study.steps_of(parts)
+        }:
+            raise PublishedError(
+                f"{paper.source.name} asks for other launches than the run to resume began with; "
+                "leave --resume out"
+            )
+    else:
         stacks = tuple(arguments.stack) or plan.stacks_of(paper, partition.stacks, roles)
         _require_known(paper, roles)
         _require_apart(roles)
@@ -355,6 +365,21 @@ def _require_known(paper: Paper, roles: Mapping[str, object]) -> None:
     if unknown := [name for name in roles if name not in paper.systems]:
         known = ", ".join(paper.systems)
         raise PublishedError(f"paper {paper.id} has no system {unknown[0]!r}; it has {known}")
+
+
+def _require_same(
+    known: study.Study, roles: Mapping[str, str], arguments: argparse.Namespace
+) -> None:
+    """Refuse what would be passed over in silence: a resumed run keeps what it began with."""
+    for option, asked, began in (
+        ("--as", dict(roles), dict(known.roles)),
+        ("--stack", set(arguments.stack), set(known.stacks)),
+        ("--full", arguments.full, known.full),
+    ):
+        if asked and asked != began:
+            raise PublishedError(
+                f"the run to resume began with another {option}; leave it or --resume out"
+            )
 
 
 def _require_apart(roles: Mapping[str, str]) -> None:

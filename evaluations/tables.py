@@ -14,6 +14,12 @@ from evaluations.sheet import DISTURBED, OTHER_LAUNCH, BesideRow
 MARKS = {DISTURBED: "?", OTHER_LAUNCH: "*"}
 _TABLE = re.compile(r"Table \d+")
 _NOTHING = "-"
+_UNITS = {
+    **{"ghz": "GHz", "mhz": "MHz", "mb s": "MB/s", "gbytes per s": "GB/s", "gbs": "GB/s"},
+    **{"bytes": "bytes", "gb": "GB", "w": "W"},
+}
+# What is told of the machine at hand where no system states more.
+_OF_ANY_MACHINE = ("processor", "cores_per_node", "memory", "os", "mpi")
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,12 @@ def facts_of(node_state: Mapping[str, Any], stacks: Sequence[str]) -> dict[str, 
 
 
 def systems_table(paper: Paper, here: Mapping[str, Any] | None = None) -> Table | None:
-    """Return what a paper states of its systems, one in a column, None where it states nothing.
+    """Return what a paper states of its systems, one in a column, None where there is nothing.
 
-    The last column is the machine at hand, as far as something is known ``here``.
+    The first column is the machine at hand, as far as something is known ``here``; it is the only
+    one of a study that states nothing.
     """
-    described: dict[str, Mapping[str, Any]] = {}
+    described: dict[str, Mapping[str, Any]] = {"here": here} if here else {}
     for key, system in paper.systems.items():
         if system.facts:
             # A variant is what it is a variant of, but for what is stated of itself.
@@ -69,14 +76,22 @@ def systems_table(paper: Paper, here: Mapping[str, Any] | None = None) -> Table 
             described[key] = {fact: value for facts in family for fact, value in facts.items()}
     if not described:
         return None
-    named = dict.fromkeys(fact for facts in described.values() for fact in facts)
-    if here:
-        described["here"] = here
+    stated = [facts for name, facts in described.items() if name != "here"]
+    named = dict.fromkeys(fact for facts in stated for fact in facts)
     rows = {
-        fact.replace("_", " "): [_stated(one.get(fact, _NOTHING)) for one in described.values()]
-        for fact in named
+        _named(fact): [_stated(one.get(fact, _NOTHING)) for one in described.values()]
+        for fact in named or _OF_ANY_MACHINE
     }
     return Table("What is stated of the systems", list(described), rows, {})
+
+
+def _named(fact: str) -> str:
+    """Return the words of a fact's name, its unit in brackets."""
+    words = fact.replace("_", " ")
+    for ending, unit in _UNITS.items():
+        if words.endswith(f" {ending}"):
+            return f"{words.removesuffix(ending)}[{unit}]"
+    return words
 
 
 def _stated(fact: Any) -> str:

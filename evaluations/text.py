@@ -65,7 +65,7 @@ def papers(found: Iterable[Paper], *, width: int) -> str:
 
 def paper(one: Paper, *, width: int) -> str:
     """Return all that is kept of a paper: systems, values, contradictions, conclusions."""
-    told: list[Table | str] = [f"paper {one.id}: {one.about}", "\nSystems"]
+    told: list[Table | str] = [f"{one.called}: {one.about}", "\nSystems"]
     table = _table("system", "name", "site config", "source")
     for system in one.systems.values():
         table.add_row(system.id, system.name, "yes" if system.site else "", system.source)
@@ -99,7 +99,7 @@ def paper(one: Paper, *, width: int) -> str:
 def report(found: Findings, *, width: int) -> str:
     """Return a paper beside what was measured: values, conclusions, what is missing."""
     names = [subject.name for subject in found.subjects]
-    told: list[Table | str] = [f"paper {found.paper.id}: {found.paper.about}"]
+    told: list[Table | str] = [f"{found.paper.called}: {found.paper.about}"]
     table = _table("id", "system", "quantity", "printed", *names)
     for row in found.rows:
         if row.measured:
@@ -126,15 +126,13 @@ def report(found: Findings, *, width: int) -> str:
             table.add_row(one.quantity, one.source, *(one.values.get(n, "-") for n in names))
         told += ["", table]
     told += ["\nConclusions"]
-    table = _table("id", "conclusion", "in the paper", "here", "because")
+    in_print = ["in the paper"] if found.paper.settings is None else []
+    table = _table("id", "conclusion", *in_print, "here", "because")
     for told_of in found.conclusions:
         predicate = told_of.predicate
+        printed = [predicate.paper] if in_print else []
         table.add_row(
-            predicate.id,
-            predicate.statement,
-            predicate.paper,
-            told_of.summary,
-            _because(told_of),
+            predicate.id, predicate.statement, *printed, told_of.summary, _because(told_of)
         )
     told += [table, "; ".join(f"{what}: {count}" for what, count in found.counts.items())]
     # One with an axis for each of two quantities is drawn as two.

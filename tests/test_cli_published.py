@@ -385,6 +385,14 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys,
     _, (first, _, _) = asked
     store.make_folder(store.run_folder(first))
     asked.clear()
+    for other, told in (
+        ("--as=westmere-m610-qdr-mvapich2=mpich", "another --as"),
+        ("--stack=openmpi", "another --stack"),
+        ("--full", "another --full"),
+    ):
+        assert main([*words, other, "--resume"]) == 2
+        assert f"the run to resume began with {told}" in capsys.readouterr().err
+    assert asked == []
     assert main([*words, "--resume"]) == 0
     (run, request, resumes), *_ = asked
     assert (run, resumes, request.stacks) == (first, True, ("mpich",))
@@ -419,6 +427,20 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     runs = [one for one, _, _ in asked]
     assert main(["evaluation", "report", str(folder / "mine.yaml"), *runs]) == 0
     assert re.search(r"p001 .*does not hold here", capsys.readouterr().out)
+
+
+def test_a_study_that_changed_is_not_resumed(asked, capsys, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
+    mine.write_text(text)
+    asked.append(None)
+    assert main(["evaluation", "run", str(mine), "--site", "local"]) == 130
+    asked.clear()
+    mine.write_text(text.replace("launches: 10", "launches: 10, ImbMpi1Check.benchmarks: Bcast"))
+    load_paper.cache_clear()
+    assert main(["evaluation", "run", str(mine), "--site", "local", "--resume"]) == 2
+    assert "mine.yaml asks for other launches than the run to resume" in capsys.readouterr().err
+    assert asked == []
 
 
 @pytest.mark.parametrize(
@@ -500,7 +522,7 @@ def test_no_stack_stands_for_two_systems(home, asked, capsys):
     told = "a cannot stand for both nec-sx8 and dell-xeon: compared with itself it says nothing"
     assert told in capsys.readouterr().err
     roles = ["--as=westmere-m610-qdr-mvapich2=mpich", "--as=westmere-m610-qdr-intelmpi=mpich"]
-    assert main(["evaluation", "run", "001", "--site", "local", *roles]) == 1
+    assert main(["evaluation", "run", "001", "--site", "local", *roles]) == 2
     assert "mpich cannot stand for both" in capsys.readouterr().err
     assert asked == []
     # Who was given another role leaves his own.

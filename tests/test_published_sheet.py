@@ -8,10 +8,12 @@ import pytest
 from clustergate.benchmarks.registry import every_metric
 from clustergate.figures import name_of
 from clustergate.model import Better, Sample
+from clustergate.paths import checkout
 from evaluations import quantities, sheet
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import load_paper, load_papers
 from evaluations.predicates import cast
+from evaluations.recomputed import recompute
 from evaluations.sampling import beside_printed, sampled_values
 from evaluations.systems import is_assertable
 
@@ -365,12 +367,24 @@ def test_bounds_are_held_as_they_are_qualified(qualifier, value, told):
 
 
 def test_every_value_has_a_figure_beside_it_or_the_reason_why_not():
+    lacking, every = [], 0
     for paper in load_papers():
         for value in paper.values.values():
             if value.derived:
                 assert value.derived["kind"] in quantities.KINDS, value.id
             elif value.suite is None:
                 assert quantities.why_not(value), (paper.id, value.id)
+                lacking.append((paper.id, value.id, quantities.why_not(value)))
+            every += 1
+    again = {(one.paper, one.id) for one in recompute()}
+    nominal = sum(why == quantities.WHY_NOT["theoretical"] for _, _, why in lacking)
+    recomputed = sum((paper, name) in again for paper, name, _ in lacking)
+    page = (checkout() / "references" / "published" / "README.md").read_text(encoding="utf-8")
+    assert f"of the {every} values" in page
+    assert f"| {every - len(lacking)} | have a measured" in page
+    assert f"| {len(lacking)} | have none" in page
+    assert f"{nominal} are nominal" in page
+    assert f"{recomputed} of the {len(lacking)} are recomputed" in page
 
 
 def test_a_derived_quantity_is_sampled_and_has_an_interval():

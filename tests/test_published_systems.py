@@ -224,6 +224,8 @@ def test_every_value_is_a_reference_or_says_why_not():
             assert is_reference == (not systems.no_reference(value)), (paper.id, value.id)
             counted[paper.id] = counted.get(paper.id, 0) + is_reference
     assert counted == {"000": 11, "001": 5, "002": 2, "003": 31, "004": 0}
+    page = (checkout() / "references" / "published" / "README.md").read_text(encoding="utf-8")
+    assert f"| {sum(counted.values())} | are references |" in page
 
 
 def test_two_values_of_one_figure_are_refused(monkeypatch):

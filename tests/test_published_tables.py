@@ -1,6 +1,7 @@
 """The papers' tables with what was measured here."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from evaluations import tables
@@ -47,7 +48,7 @@ def test_a_table_of_configurations_has_a_row_for_each():
 def test_what_is_stated_of_the_systems_stands_side_by_side():
     systems = tables.systems_table(load_paper("000"))
     assert systems is not None
-    clocks = dict(zip(systems.columns, systems.printed["clock ghz"], strict=True))
+    clocks = dict(zip(systems.columns, systems.printed["clock [GHz]"], strict=True))
     assert (clocks["nec-sx8"], clocks["dell-xeon"]) == ("2.0", "3.6")
     networks = dict(zip(systems.columns, systems.printed["network"], strict=True))
     assert networks["altix-bx2-numalink3"] == "NUMALINK3"
@@ -59,12 +60,20 @@ def test_the_machine_at_hand_has_a_column_beside_the_systems():
     facts = tables.facts_of(json.loads(kept.read_text()), ["mpich", "openmpi"])
     systems = tables.systems_table(load_paper("001"), facts)
     assert systems is not None
-    assert systems.columns[-1] == "here"
-    rows = {fact: cells[-1] for fact, cells in systems.printed.items()}
+    assert systems.columns[0] == "here"
+    rows = {fact: cells[0] for fact, cells in systems.printed.items()}
     assert rows["mpi"] == "mpich, openmpi"
     assert rows["memory per node"].endswith(" GiB")
     assert rows["cores per node"].isdigit()
     assert rows["racks"] == "-"
+
+
+def test_a_study_that_states_nothing_of_its_systems_has_the_machine_at_hand():
+    study = replace(load_paper("001"), systems={})
+    assert tables.systems_table(study) is None
+    systems = tables.systems_table(study, {"processor": "one", "mpi": ["mpich"]})
+    assert systems is not None
+    assert (systems.columns, systems.printed["mpi"]) == (["here"], ["mpich"])
 
 
 def test_what_is_stated_is_in_words():
