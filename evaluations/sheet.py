@@ -440,7 +440,7 @@ def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> 
     if split:
         found = {f.conditions.get(split) for f in subject.values(of, **limited)}
         drawn = found & set(draw.get("only", found))
-        parts = sorted(drawn, key=lambda part: (isinstance(part, str), part))
+        parts = sorted(drawn, key=lambda part: (part is None, isinstance(part, str), part or 0))
     lines = []
     for part in parts:
         chosen = {**limited, split: part} if split else limited

@@ -142,7 +142,9 @@ def axes_of(
         right=last + margin,
         low=low,
         high=high,
-        size_ticks=_size_ticks(places, tick if along else _size),
+        size_ticks=_measured_ticks(sizes)
+        if not linear and any(not float(size).is_integer() for size in sizes)
+        else _size_ticks(places, tick if along else _size),
         value_ticks=ticks,
     )
 
@@ -276,7 +278,7 @@ def trend(
 def radar(shapes: Sequence[tuple[Style, Mapping[str, float]]], *, description: str) -> Markup:
     """Draw parts of a whole, 0 to 1, on one spoke for each key of the first shape."""
     spokes = list(shapes[0][1]) if shapes else []
-    middle_x, middle_y, radius = 180.0, 130.0, 95.0
+    middle_x, middle_y, radius = 205.0, 130.0, 95.0
     turns = [2 * math.pi * k / max(1, len(spokes)) for k in range(len(spokes))]
 
     def ring(parts: Iterable[float]) -> str:
@@ -297,7 +299,7 @@ def radar(shapes: Sequence[tuple[Style, Mapping[str, float]]], *, description: s
         shape = ring([parts.get(spoke, 0.0) for spoke in spokes])
         dashes = f' stroke-dasharray="{style.dashes}"' if style.dashes else ""
         drawn.append(f'<path class="curve s{style.colour}" d="{shape}"{dashes}/>')
-    return svg(360, 260, drawn, description)
+    return svg(410, 260, drawn, description)
 
 
 def tick(value: float) -> str:
@@ -347,6 +349,12 @@ def _size_ticks(
         if last - place >= distance and not (ticks and place - ticks[-1][0] < distance):
             ticks.append((place, label_of(size)))
     return [*ticks, (last, label_of(largest))]
+
+
+def _measured_ticks(sizes: Sequence[float]) -> list[tuple[float, str]]:
+    """Return round numbers on a logarithmic axis of what was measured, too."""
+    above = [size for size in sizes if size > 0]
+    return [(math.log2(at), tick(at)) for at in _logarithmic_ticks(min(above), max(above))]
 
 
 def _size(size: float) -> str:
