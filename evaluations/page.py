@@ -20,6 +20,9 @@ from evaluations.recomputed import Recomputed, recompute
 from evaluations.sheet import TRIAL, Drawing, Line
 from evaluations.text import Findings
 
+# Along these, one place is as far from the next as any other.
+_COUNTED = (TRIAL, "peer")
+
 
 @dataclass(frozen=True)
 class _Figure:
@@ -107,7 +110,7 @@ def _figure(drawing: Drawing) -> _Figure:
             unit=figure.y,
             logarithmic=not linear and figure.y.rpartition("[")[2].rstrip("]") in LOGARITHMIC,
             along="" if "bytes" in figure.x else figure.x,
-            linear=linear or figure.x == TRIAL,
+            linear=linear or (figure.draw or {}).get("along") in _COUNTED,
         )
         svg = plots.curves(lines, axes, description=figure.title)
         curves = page.curves_of(lines, axes)

@@ -1,6 +1,7 @@
 """Printed values and figures beside measured ones, on made measurements."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from clustergate.benchmarks.registry import every_metric
 from clustergate.figures import name_of
 from clustergate.model import Better, Sample
 from clustergate.paths import checkout
-from evaluations import quantities, sheet
+from evaluations import page, quantities, sheet
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import load_paper, load_papers
 from evaluations.predicates import cast
@@ -481,3 +482,21 @@ def test_one_point_is_not_drawn_as_a_line():
 def test_axes_are_linear_where_those_of_the_paper_are():
     linear = [f.number for f in load_paper("004").figures if (f.draw or {}).get("linear")]
     assert linear == [9, 23, 24]
+    eights = [figure("bcast", "time_us", 1e6 * p, processes=p, bytes=8) for p in (2, 4, 8)]
+    assert value_labels("004", 8, *eights) == ["2000", "3000", "5000", "7000"]
+    assert value_labels("004", 9, *eights) == ["0", "2000", "4000", "6000", "8000"]
+    # Partners are counted: that of rank 0 is as far from the next as any other.
+    peers = [figure("ping_pong", "time_us", 5.0, peer=k, bytes=8) for k in range(1, 6)]
+    grid = re.findall(r"M([\d.]+) [\d.]+V", svg_of("004", 3, *peers))
+    first, second, third, *_ = map(float, grid)
+    assert third - second == pytest.approx(second - first, abs=0.2)
+
+
+def svg_of(paper: str, number: int, *figures: Measured) -> str:
+    found = drawing(paper, number, subject("a", *figures))
+    assert not found.why_not
+    return str(page._figure(found).drawn.svg)
+
+
+def value_labels(paper: str, number: int, *figures: Measured) -> list[str]:
+    return re.findall(r'text-anchor="end">([^<]+)<', svg_of(paper, number, *figures))

@@ -786,6 +786,12 @@ def test_ratios_have_ticks_at_round_numbers(low, high, ticks):
     assert list(axes.value_ticks) == pytest.approx(ticks)
 
 
+def test_an_axis_of_what_was_measured_has_round_numbers():
+    line = plots.Curve("HPL", plots.styles(1)[0], [plots.Point(x, 1.0) for x in (7.395, 25.2, 124)])
+    axes = plots.axes_of([line], unit="GB/s", logarithmic=False, along="HPL [Tflop/s]")
+    assert [label for _, label in axes.size_ticks] == ["10", "20", "50", "100"]
+
+
 # --- texts and plots --------------------------------------------------------------------------
 
 
