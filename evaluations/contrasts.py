@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
-from evaluations.derived import DerivedError, comparisons, curves
+from evaluations.derived import DerivedError, comparisons, curves, require_positive
 from evaluations.evidence import Subject
 from evaluations.rows import DerivedRow, Told, rows_of
 
@@ -90,6 +90,7 @@ def _time_ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
 
     def ratio_at_largest(mine: curves.Curve, first: curves.Curve) -> Told:
         size = max(first.keys() & mine.keys())
+        require_positive(**{f"the first time of {size} bytes": first[size]})
         return Told(f"{{}} with {size} bytes", mine[size] / first[size])
 
     rows = []

@@ -6,6 +6,7 @@ unit that was printed, from a subject whose figures are those of one launch. Pur
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,7 +109,8 @@ def _dip_size(settings: Settings, here: Here) -> float:
 
     def left(size: int) -> float:
         at = places.index(size)
-        return curve[size] / min(curve[places[at - 1]], curve[places[at + 1]])
+        beside = min(curve[places[at - 1]], curve[places[at + 1]])
+        return curve[size] / beside if beside else math.inf
 
     return float(min(dips, key=left))
 

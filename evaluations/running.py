@@ -206,7 +206,8 @@ def _given_by_hand(known: study.Study) -> tuple[str, list[str]]:
     counts = ""
     found: dict[str, None] = {}
     for step in known.steps:
-        if step.run:
+        # What is damaged is no reason to end without a package.
+        with contextlib.suppress(ClustergateError):
             asked = read_request(step.run)
             own = {*with_settings(step.part.settings), _BY_LOT}
             counts = asked.process_counts or counts

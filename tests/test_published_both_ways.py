@@ -1,4 +1,4 @@
-"""Each conclusion of the papers can hold and can fail, and no table of figures crashes one."""
+"""Each conclusion of the papers can hold and can fail; no table of figures crashes it or a page."""
 
 import math
 import random
@@ -11,11 +11,16 @@ import pytest
 
 from clustergate.benchmarks.registry import every_metric
 from clustergate.model import Better
+from evaluations import sheet
+from evaluations.derivation import derived_rows
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import Paper, Predicate, load_papers
 from evaluations.inference import Clause, Outcome
+from evaluations.kinds import DRAWN_OF_A_RUN
+from evaluations.page import render_page
 from evaluations.plan import leaves_of
-from evaluations.predicates import Cast, clauses_of, decide
+from evaluations.predicates import Cast, cast, clauses_of, decide
+from evaluations.text import Findings, report
 
 PROCESSES = (1, 2, 4)
 BYTES = (0, 8, 1024, 1048576)
@@ -208,3 +213,60 @@ def test_no_table_of_figures_crashes_a_conclusion(paper, predicate):
                 table.cells[cell] = chance.choice((0.0, 1e-9, 1e15, table.cells[cell]))
         decisions = decide(predicate, table.cast(chance.choice((1, 2, 3, 7)), 0.3))
         assert all(one.sentence for one in decisions)
+
+
+def drawn_figures(paper: Paper, chance: random.Random) -> Iterator[Measured]:
+    """Yield made figures of what a paper draws and prints, of which some lack a condition."""
+    asked = [
+        (name, one.draw["metric"], one.draw)
+        for one in paper.figures
+        if one.draw and one.draw["metric"] not in DRAWN_OF_A_RUN
+        for name in one.draw.get("benchmarks") or [one.draw["benchmark"]]
+    ]
+    asked += [
+        (name, of["metric"], of)
+        for value in paper.values.values()
+        if (of := value.derived) and "metric" in of
+        for name in [of["benchmark"]]
+    ]
+    for benchmark, metric, of in asked:
+        along = of.get("along", "bytes")
+        for at in (1, 2, 8, 1024, *([0] if along == "bytes" else [])):
+            conditions = {
+                **{"ranks": 2, "processes": 2, "nodes": 1, "placement": "packed", "bytes": 8},
+                **{"call": "isend", "kernel": "triad", "problem_class": "A", "n": 100},
+                along: at,
+            }
+            for name in list(conditions):
+                if chance.random() < 0.2:
+                    del conditions[name]
+            value = chance.choice((0.0, 1e-9, 1.0, 1.0, 7.0, 1e15))
+            known = every_metric().get(metric)
+            better = known.better if known else Better.HIGHER
+            doubt = chance.choice(("", "", "disturbed"))
+            launches = [value * (1 + k % 3) for k in range(chance.choice((0, 1, 7)))]
+            name = f"{benchmark}.{metric}.{sorted(conditions.items())}"
+            yield Measured(
+                benchmark, metric, "", better, value, conditions, name, "", doubt, launches
+            )
+
+
+@pytest.mark.parametrize("paper", load_papers(), ids=lambda paper: paper.id)
+def test_no_table_of_figures_crashes_a_page(paper):
+    chance = random.Random(3)
+    for _ in range(3):
+        subjects = [Subject(n, n, "here", list(drawn_figures(paper, chance))) for n in "ab"]
+        roles = dict(zip(paper.systems, subjects, strict=False))
+        here = cast(paper, subjects, roles)
+        found = Findings(
+            paper,
+            subjects,
+            sheet.beside(paper, here),
+            sheet.conclusions(paper, here),
+            sheet.drawings(paper, subjects),
+            derived_rows(subjects, {"here": 100.0}),
+            sheet.doubts(subjects),
+        )
+        assert len(found.rows) == len(paper.values)
+        assert render_page(found).startswith("<!DOCTYPE html>")
+        assert report(found, width=100)

@@ -88,7 +88,7 @@ def size_of_half(bandwidth: Curve) -> float:
     sizes = sorted(size for size in bandwidth if size > 0)
     upper = _first_reaching(bandwidth, 0.5)
     below = [size for size in sizes if size < upper]
-    half = max(bandwidth.values()) / 2
+    half = max(bandwidth[size] for size in sizes) / 2
     if bandwidth[upper] == half:
         return float(upper)
     if not below:
@@ -99,10 +99,11 @@ def size_of_half(bandwidth: Curve) -> float:
 
 
 def _first_reaching(bandwidth: Curve, part: float) -> int:
-    if not bandwidth or max(bandwidth.values()) <= 0:
+    moved = {size: value for size, value in sorted(bandwidth.items()) if size > 0}
+    if not moved or max(moved.values()) <= 0:
         raise DerivedError("derived.no-bandwidth")
-    wanted = part * max(bandwidth.values())
-    return next(size for size in sorted(bandwidth) if size > 0 and bandwidth[size] >= wanted)
+    wanted = part * max(moved.values())
+    return next(size for size, value in moved.items() if value >= wanted)
 
 
 def crossover(better: Sequence[bool], sizes: Sequence[int]) -> int | None:
