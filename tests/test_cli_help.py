@@ -31,6 +31,16 @@ def test_every_command_has_its_place_in_the_overview() -> None:
     assert max(map(len, overview().splitlines())) <= 80
 
 
+@pytest.mark.parametrize("command", sorted(ABOUT))
+def test_the_help_of_a_command_fits_80_columns(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
 def typed() -> list[str]:
     return [example for about in ABOUT.values() for example in about.examples]
 

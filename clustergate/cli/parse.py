@@ -45,7 +45,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     kinds = ("jsonl", "csv", "parquet")
     option(parser, "--format", "default: jsonl", choices=kinds, default="jsonl")
     option(
-        parser, "--suite", "read as this program's output, unrecognised", choices=sorted(formats())
+        parser,
+        "--suite NAME",
+        f"read unrecognized output as that of NAME: {', '.join(sorted(formats()))}",
+        choices=sorted(formats()),
     )
 
 

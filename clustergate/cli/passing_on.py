@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from typing import Any, NoReturn
 
 from clustergate.wording import commands
@@ -22,18 +23,31 @@ def option(to: argparse._ActionsContainer, spelled: str, means: str, **how: Any)
     to.add_argument(name, help=means, **how)
 
 
+class _Paragraphs(argparse.HelpFormatter):
+    """Wraps each paragraph of a description; indented and empty lines stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = itertools.groupby(text.splitlines(), lambda line: line[:1].strip() == "")
+        return "\n".join(
+            "\n".join(lines)
+            if kept
+            else super(_Paragraphs, self)._fill_text(" ".join(lines), width, indent)
+            for kept, lines in parts
+        )
+
+
 class PassingOnParser(argparse.ArgumentParser):
     """A parser that passes on what stands behind ``--``, whatever options stand before it.
 
     A command takes that by a default of ``reframe_options`` that is a list. argparse alone would
     give such an argument nothing when options follow another positional one. A description of
-    several lines keeps them, and so does the ``appendix`` of the help. Subparsers are of the same
-    class.
+    several paragraphs keeps them, and the ``appendix`` of the help its lines. Subparsers are of the
+    same class.
     """
 
     def __init__(self, **settings: Any) -> None:
         if "\n" in (settings.get("description") or ""):
-            settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+            settings.setdefault("formatter_class", _Paragraphs)
         super().__init__(**settings)
         self.appendix = ""
 
