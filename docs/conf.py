@@ -24,6 +24,8 @@ myst_heading_anchors = 4
 highlight_language = "bash"
 html_theme = "furo"
 html_title = "clustergate"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_show_copyright = html_show_sphinx = False
 
 # Pages that stand elsewhere in the repository, and where the site has them.

@@ -175,7 +175,7 @@ def test_what_cannot_be_told_is_called_undecided_and_not_without_difference():
     result = judged(a, dataclasses.replace(b, samples=moved))
     told = wording.paragraph(result)
     assert told.startswith(
-        "Neither MVAPICH2 nor Intel MPI is better in any of 5 figures; 5 are undecided."
+        "Neither MVAPICH2 nor Intel MPI is better in any of 5 figures; all are undecided."
     )
     first = report.first_screen(result)
     assert (first.word, first.exits[0][1]) == ("INCONCLUSIVE", 2)

@@ -73,7 +73,8 @@ def _overall(result: Result) -> str:
     else:
         won = f"Neither {first} nor {second} is better in any of {of}"
     rest = [f"{same} {_are(same)} equivalent {within}"] if same else []
-    rest += [f"{undecided} {_are(undecided)} undecided"] if undecided else []
+    open_ = "all" if 1 < undecided == len(result.figures) else undecided
+    rest += [f"{open_} {_are(undecided)} undecided"] if undecided else []
     return f"{'; '.join([won, *([', '.join(rest)] if rest else [])])}."
 
 
