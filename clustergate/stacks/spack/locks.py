@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,11 @@ from clustergate.model import ClustergateError
 from clustergate.wording.notation import listed
 
 DEFAULT_BLAS = "openblas"
+# What packages took to build, in minutes of two cores; others take one or less.
+MINUTES = {
+    **{"mpich": 24, "openmpi": 19, "mvapich2": 11, "amdblis": 11},
+    **dict.fromkeys(("compiler-wrapper", "gcc-runtime"), 0),
+}
 
 
 @dataclass(frozen=True)
@@ -79,25 +84,32 @@ class Lock:
         facts = {"at": self.source, "virtual": virtual, "package": package}
         raise ClustergateError("lock.no-provider", **facts)
 
-    def work(self, mpi: str) -> str:
-        """Return what is compiled, in which time, and what is taken as it is on the machine.
+    def work(self, installed: Collection[str] = ()) -> str:
+        """Return what is compiled, in about how many minutes, and what is taken as it is.
 
-        The times are those of two cores: half a minute a benchmark, a quarter of an hour MVAPICH2.
+        ``installed`` are the packages that the store has.
         """
-        made, taken = (
-            listed(
-                [f"{s.name} {s.version}" for s in self.specs.values() if bool(s.external) is e], 9
-            )
-            for e in (False, True)
-        )
-        time = "minutes" if self.root(mpi).external else "a quarter of an hour and more"
-        there = taken or "nothing"
-        return f"compiles in {time} what the store lacks of {made}; takes as it is {there}"
+        made = [s for s in self.specs.values() if not (s.external or s.name in installed)]
+        made.sort(key=_minutes, reverse=True)
+        minutes = sum(map(_minutes, made))
+        parts = {
+            f"compiles in about {minutes} min on two cores": made,
+            "has in the store": [s for s in self.specs.values() if s.name in installed],
+            "takes as it is": [s for s in self.specs.values() if s.external],
+        }
+        texts = {
+            do: listed([f"{s.name} {s.version}" for s in them], 9) for do, them in parts.items()
+        }
+        return "; ".join(f"{do} {them}" for do, them in texts.items() if them)
 
     def needed_files(self) -> list[str]:
         """Return prefixes and compilers outside the store that this lock takes for granted."""
         external = [spec for spec in self.specs.values() if spec.external]
         return sorted({path for spec in external for path in (spec.external, *spec.files)})
+
+
+def _minutes(spec: LockedSpec) -> int:
+    return MINUTES.get(spec.name, 1)
 
 
 def parse_lock(text: str, source: str = "spack.lock") -> Lock:

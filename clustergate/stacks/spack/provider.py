@@ -169,7 +169,7 @@ def lacks(set_up: SetUp) -> list[Lack]:
             return []
         spack, externals, _ = _compose_environment(request, set_up.source_folders, set_up.say)
         if chosen := _choose_lock(request, lambda sentence: None):
-            return _lacks_of(request, spack, chosen[0])
+            return _asked(request, spack, chosen[0])[1]
         given = {external.package for external in externals}
         roots = [spec for spec in request.specs if package_name(spec) not in given]
         blas = [request.settings.blas] if request.settings.blas not in given else []
@@ -177,11 +177,15 @@ def lacks(set_up: SetUp) -> list[Lack]:
         return recipes.lacks(recipes.ask(spack, request, specs), request)
 
 
-def _lacks_of(request: SpackRequest, spack: SpackProgram, lock: Lock) -> list[Lack]:
-    """Return what is not here of what a lock pins and the store has not; it names its compilers."""
+def _asked(
+    request: SpackRequest, spack: SpackProgram, lock: Lock
+) -> tuple[dict[str, Any], list[Lack]]:
+    """Return what the recipes that a lock pins answer, and what they need and is not here."""
     pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
+    # The lock names its compilers.
     taken = {spec.name for spec in lock.specs.values() if spec.external}
-    return recipes.lacks(recipes.ask(spack, request, pinned), request, taken=taken)
+    answer = recipes.ask(spack, request, pinned)
+    return answer, recipes.lacks(answer, request, taken=taken)
 
 
 def _compose_environment(
@@ -340,9 +344,11 @@ def _install(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
     request, spack, lock = prepared.request, prepared.spack, prepared.lock
     environment = ["-e", str(request.folder)]
-    if absent := _lacks_of(request, spack, lock):
+    answer, absent = _asked(request, spack, lock)
+    if absent:
         raise LackError("stack.lacks", lacks=sentence_of(absent))
-    say(f"installing from the lock {prepared.origin}: {lock.work(request.mpi.package)}")
+    installed = [one["name"] for one in answer.get("recipes", []) if one.get("here")]
+    say(f"installing from the lock {prepared.origin}: {lock.work(installed)}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
         request.log,
