@@ -131,6 +131,24 @@ def test_what_is_built_already_is_not_built_again(state, fetch, compiled, there,
     assert len(compiled) == before
 
 
+def test_a_build_is_made_anew_where_its_state_folder_was_moved(state, fetch, compiled):
+    """Its programs look for their libraries where the folder was."""
+    fetch(HPCC)
+    before = units_of(state, ("hpl",))["benchmarks"]
+    (before / "bin" / "xhpl").touch()
+    moved = state.with_name("moved")
+    state.rename(moved)
+    count = len(compiled)
+    after = units_of(moved, ("hpl",))["benchmarks"]
+    assert len(compiled) > count
+    assert after.name == before.name
+    assert not (after / "bin" / "xhpl").exists()
+    moved.with_name("another-name").symlink_to(moved)
+    count = len(compiled)
+    assert units_of(moved.with_name("another-name"), ("hpl",))["benchmarks"].name == before.name
+    assert len(compiled) == count
+
+
 def test_applications_and_kernels_keep_their_keys_too(state, fetch, compiled, monkeypatch):
     fetch(HPCCG, NPB)
     monkeypatch.setattr(compilation, "compiler_identity", lambda named: f"{named} 1")

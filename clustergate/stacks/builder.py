@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import platform
@@ -30,6 +31,9 @@ from clustergate.stacks.compilation import Objects
 from clustergate.stacks.lacking import LackError, missing_tools, sentence_of
 from clustergate.stacks.manifest import Program
 from clustergate.stacks.sources import SourceUnavailable
+
+# In a build: the state folder below which its programs look for their libraries.
+STATE_FOLDER = ".state-folder"
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,9 @@ class Builder:
         """Return the folder of a build, made if it is missing: whole, or not at all."""
         builds = self.set_up.state / "builds"
         finished = self._folder(unit, members)
-        if finished.is_dir() or not any(_leaves_files(one.recipe) for one in members):
+        if not any(_leaves_files(one.recipe) for one in members):
+            return finished
+        if finished.is_dir() and _looks_into(finished, self.set_up.state):
             return finished
         log = builds / f"{self.set_up.stack}-{unit}.log"
         log.unlink(missing_ok=True)
@@ -212,6 +218,9 @@ class Builder:
                 (target / folder).mkdir(parents=True)
             for number, one in enumerate(members):
                 self._fill(target, one, scratch / str(number), log)
+            (target / STATE_FOLDER).write_text(f"{self.set_up.state}\n", encoding="utf-8")
+            if finished.exists():
+                os.rename(finished, scratch / "elsewhere")
             os.rename(target, finished)
         return finished
 
@@ -253,6 +262,18 @@ def wrappers_of(stack: str, prefix: Path, state: Path) -> Path:
         write_whole(folder / name, compilation.plain_wrapper(compiler, prefix))
         (folder / name).chmod(0o755)
     return folder
+
+
+def _looks_into(build: Path, state: Path) -> bool:
+    """Tell whether a build's programs look for their libraries where they are now.
+
+    They do not once the state folder was moved or copied: programs keep the path of libraries.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        made_for = Path((build / STATE_FOLDER).read_text(encoding="utf-8").strip())
+        return made_for.exists() and made_for.samefile(state)
+    # An earlier version wrote none.
+    return True
 
 
 def _leaves_files(recipe: Recipe | None) -> bool:
