@@ -410,6 +410,8 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
     if (entry.get("standing", STANDS) == STANDS) != ("because" not in entry):
         yield "standing and because go together: what is doubtful or contradicted says why"
     if "suite" in entry:
+        if entry["suite"]["check"] not in every_check():
+            yield f"there is no check {entry['suite']['check']!r}"
         try:
             _figure_name(entry)
         except (LookupError, ValueError):

@@ -82,17 +82,22 @@ def paper(one: Paper, *, width: int) -> str:
             value.source,
             standing,
         )
-    told += [table, "\nRecomputed from its own numbers, and contradicted"]
-    table = _table("id", "printed", "computed", "from")
-    for found in recompute():
-        if found.paper == one.id and not found.agrees:
-            computed = f"{number(found.computed)} {found.unit}"
-            table.add_row(found.id, f"{found.printed} {found.unit}", computed, found.how)
-    told += [table if table.row_count else "nothing", "\nConclusions"]
-    table = _table("id", "conclusion", "in the paper", "decided here by")
+    told += [table]
+    is_paper = one.settings is None
+    if is_paper:
+        table = _table("id", "printed", "computed", "from")
+        for found in recompute():
+            if found.paper == one.id and not found.agrees:
+                computed = f"{number(found.computed)} {found.unit}"
+                table.add_row(found.id, f"{found.printed} {found.unit}", computed, found.how)
+        told += ["\nRecomputed from its own numbers, and contradicted"]
+        told += [table if table.row_count else "nothing"]
+    told += ["\nConclusions"]
+    table = _table("id", "conclusion", *(["in the paper"] if is_paper else []), "decided here by")
     for predicate in one.predicates.values():
         how = predicate.here["kind"] if predicate.here else f"not: {predicate.not_here}"
-        table.add_row(predicate.id, predicate.statement, predicate.paper, str(how))
+        printed = [predicate.paper] if is_paper else []
+        table.add_row(predicate.id, predicate.statement, *printed, str(how))
     return _printed([*told, table], width)
 
 

@@ -429,6 +429,14 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     assert re.search(r"p001 .*does not hold here", capsys.readouterr().out)
 
 
+def test_a_study_whose_stack_is_not_here_says_so(home, capsys, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
+    mine.write_text(text.replace("played_by: [mpich]", "played_by: [lam]"))
+    assert main(["evaluation", "run", str(mine), "--site", "local", "--plan"]) == 0
+    assert "mpich is played by lam, and the stacks here are intel-mpi" in capsys.readouterr().out
+
+
 def test_a_study_that_changed_is_not_resumed(asked, capsys, tmp_path):
     mine = tmp_path / "mine.yaml"
     text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
