@@ -149,10 +149,14 @@ def _tell_plan(
             seconds += times * sum(taken_s.get(pair, 0.0) for pair in pairs)
             unknown |= {check for check, stack in pairs if (check, stack) not in taken_s}
         done = "done" if step.ended else "to run"
+        of_another = [f"mode {step.part.mode}"] if step.part.mode else []
         settings = ", ".join(
-            f"{name}={value}"
-            for name, value in step.part.settings.items()
-            if "." not in name or name.partition(".")[0] in checks
+            of_another
+            + [
+                f"{name}={value}"
+                for name, value in step.part.settings.items()
+                if "." not in name or name.partition(".")[0] in checks
+            ]
         )
         rounds = f"{counted(times, 'round')} of " if step.part.is_round else ""
         print(f"{done}: {rounds}{counted(len(wanted), 'case')} of {', '.join(checks)} ({settings})")

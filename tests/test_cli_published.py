@@ -291,6 +291,7 @@ def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys)
                  "--as=westmere-m610-qdr-mvapich2=mpich"]) == 0  # fmt: skip
     told = capsys.readouterr().out
     assert "13 of 14 conclusions can be decided here" in told
+    assert re.search(r"10 rounds of \d cases of HplCheck \(mode published-001-tilings, ", told)
     assert "tells how long these take: HplCheck, ImbMpi1Check;" in told
     assert asked == []
 
