@@ -31,6 +31,8 @@ from clustergate.sites.modes import (
 from clustergate.sites.shape import Shape
 from tests.described_partitions import described
 
+FREE_NODES = "--flex-alloc-nodes=idle|idle+reserved|idle+maintenance|idle+maintenance+reserved"
+
 
 def test_an_unknown_mode_lists_the_known_ones():
     with pytest.raises(ClustergateError, match="smoke, maintenance, acceptance"):
@@ -150,7 +152,7 @@ def test_what_tells_cases_apart_is_read_from_reframes_name():
 def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
     names: dict[object, Any] = {mode["name"]: mode["options"] for mode in reframe_modes()}
     assert set(names) == {*every_mode(), "screen"}
-    assert names["screen"] == ["--tag=^screen$", "--setvar=mode=screen"]
+    assert names["screen"] == ["--tag=^screen$", "--setvar=mode=screen", FREE_NODES]
     assert "--setvar=mode=maintenance" in names["maintenance"]
 
 
@@ -222,7 +224,7 @@ def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):
         list(load_added("clustergate.broken"))
     assert str(caught.value) == (
         "the package site-ring adds site_ring:BENCHMARK (clustergate.broken), which does not load "
-        "(ModuleNotFoundError: No module named 'site_ring'); mend, update or uninstall site-ring"
+        "(ModuleNotFoundError: No module named 'site_ring'); fix, update or uninstall site-ring"
     )
     (info / "entry_points.txt").write_text("[clustergate.commands]\nring = site_ring:BENCHMARK\n")
     ended = subprocess.run(

@@ -1,5 +1,6 @@
 """A site that keeps its own files outside the clone."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -151,3 +152,9 @@ def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch
     monkeypatch.setenv("CLUSTERGATE_PROCESS_COUNTS", "two")
     with pytest.raises(ClustergateError, match="process counts are a list such as 2,3,5"):
         sites.load(sites.find("alpha"))
+
+
+def test_the_template_of_a_hostfile_is_named_where_it_is(folder, capsys):
+    assert cli.main(["hostfile", "alpha"]) == 1
+    (named,) = re.findall(r"(\S+template\.txt) explains", capsys.readouterr().err)
+    assert Path(named).is_file()

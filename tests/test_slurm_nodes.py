@@ -81,3 +81,8 @@ def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monke
     assert slurm_nodes.notes_on_failure(["local", "squeue"], [ran, failed]) == ["asked"]
     assert slurm_nodes.notes_on_failure(["squeue"], [ran]) == []
     assert slurm_nodes.notes_on_failure(["local"], [failed]) == []
+
+
+def test_nodes_in_a_maintenance_reservation_are_named_with_the_option_to_use_them():
+    (told,) = slurm_nodes.unused_nodes("n[1-4]|maint|none\n")
+    assert told.startswith("Slurm does not use n[1-4]: maint; `--reservation NAME`")

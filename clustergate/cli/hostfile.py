@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clustergate.cli.passing_on import option
 from clustergate.launching import hostfiles
+from clustergate.paths import suite_folder
 from clustergate.sites.configs import site_files
 
 DESCRIPTION = (
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     known = Path(arguments.file).name == arguments.file and os.path.lexists(named)
     if not known and not Path(arguments.file).exists():
         if arguments.file in {path.stem for path in site_files()}:
-            facts = {"path": named, "template": hostfiles.hostfile_path("template")}
+            facts = {"path": named, "template": suite_folder("hostfiles") / "template.txt"}
             raise hostfiles.HostfileError("hostfile.none", name=arguments.file, **facts)
         others = sorted(path.stem for path in named.parent.glob("*.txt"))
         raise hostfiles.HostfileError(

@@ -14,6 +14,7 @@ _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reser
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
 _MARKS = "~#!%$@^-+"
 _MOST = 5
+_RESERVED = "; `--reservation NAME` runs in its reservation (`scontrol show reservation`)"
 NodesByCores = Mapping[str, Counter[int]]
 """How many nodes of how many cores partitions have, by their names."""
 DEFAULT = ""
@@ -50,7 +51,8 @@ def unused_nodes(text: str) -> Iterator[str]:
         seen.add((nodes, state))
         causes = [state, "does not respond"] if silent else [state]
         causes += [reason] if reason and reason != "none" else []
-        yield f"Slurm does not use {nodes}: {', '.join(causes)}"
+        remedy = _RESERVED if state == "maint" else ""
+        yield f"Slurm does not use {nodes}: {', '.join(causes)}{remedy}"
 
 
 def nodes_by_cores(seconds: float = SECONDS) -> NodesByCores:

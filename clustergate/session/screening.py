@@ -73,7 +73,7 @@ def screen(
         raise ClustergateError("screening.no-result", why=why, log=call.log)
     _, log, screening = folder.read_screening(where)
     if not log.results:
-        why = (reasons or ["no reason is given"])[0]
+        why = (reasons or [f"ReFrame skipped it; {call.log} says why"])[0]
         raise ClustergateError("screening.nothing-measured", why=why)
     word = wording.word_for(wording.exit_status(log, screening), screening).lower()
     store.write_json(run / ENDED, {"verdict": word, "system": described.name})

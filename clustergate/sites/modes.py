@@ -165,7 +165,12 @@ def _must_be_known(kind: str, name: str, known: Iterable[str]) -> None:
 # Screening judges nodes by each other and not by references; `clustergate screen` runs it.
 SCREEN = "screen"
 SCREEN_CHECK = "ScreenCheck"
-SCREEN_OPTIONS = ["--tag=^screen$", f"--setvar=mode={SCREEN}"]
+# ReFrame counts as free what is idle and nothing else, and would see no node of a reservation.
+_FREE = ("idle", "idle+reserved", "idle+maintenance", "idle+maintenance+reserved")
+SCREEN_OPTIONS = [
+    *("--tag=^screen$", f"--setvar=mode={SCREEN}"),
+    f"--flex-alloc-nodes={'|'.join(_FREE)}",
+]
 
 
 def mode_named(name: str) -> Mode:

@@ -91,7 +91,7 @@ WORDS = {
     ),
     "doctor.no-golden": (
         "no golden build of {stacks:list}",
-        "slower software cannot be told from slower hardware",
+        "slower software cannot be distinguished from slower hardware",
         "`clustergate golden pin STACK` keeps one, once it is accepted",
     ),
     "dry-run.failed": ("ReFrame's dry run failed with exit status {status}", "{why}", ""),
