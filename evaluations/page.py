@@ -68,7 +68,7 @@ def first_screen(found: Findings) -> FirstScreen:
     lacking = sum(not row.measured for row in asked)
     holding = found.counts.get(Outcome.HOLDS.value, 0)
     others = [f"{what}: {n}" for what, n in found.counts.items() if what != Outcome.HOLDS.value]
-    told = f"measured with {', '.join(subject.name for subject in found.subjects)}"
+    told = f"measured with {found.measured_with}"
     step = (
         f"`clustergate evaluation run {found.paper.id} --full` measures what it can of the "
         f"{lacking} of {len(asked)} printed values that could have something beside them"

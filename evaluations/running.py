@@ -343,6 +343,7 @@ def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Fi
         derivation.derived_rows(subjects, _links(subjects)),
         [*sheet.doubts(subjects), *scope.missing(paper)],
         _machine(subjects),
+        here.roles,
     )
 
 

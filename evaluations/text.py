@@ -26,7 +26,8 @@ from evaluations.sheet import BesideRow, Conclusion, Drawing
 class Findings:
     """A paper beside what was measured: all that a report says.
 
-    ``machine`` are the facts of the one at hand, as those of systems are named.
+    ``machine`` are the facts of the one at hand, as those of systems are named; ``roles`` are the
+    subjects that stand for systems.
     """
 
     paper: Paper
@@ -37,6 +38,16 @@ class Findings:
     derived: Sequence[DerivedRow]
     notes: Sequence[str]
     machine: Mapping[str, Any] = field(default_factory=dict)
+    roles: Mapping[str, Subject] = field(default_factory=dict)
+
+    @property
+    def measured_with(self) -> str:
+        """Return the names of the subjects, with the systems of the paper that each stands for."""
+        told = []
+        for one in self.subjects:
+            played = [name for name, who in self.roles.items() if who is one and name != one.name]
+            told.append(f"{one.name} (for {', '.join(played)})" if played else one.name)
+        return ", ".join(told)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -105,6 +116,7 @@ def report(found: Findings, *, width: int) -> str:
     """Return a paper beside what was measured: values, conclusions, what is missing."""
     names = [subject.name for subject in found.subjects]
     told: list[Table | str] = [f"{found.paper.called}: {found.paper.about}"]
+    told += [f"measured with {found.measured_with}"]
     table = _table("id", "system", "quantity", "printed", *names)
     for row in found.rows:
         if row.measured:

@@ -520,7 +520,9 @@ def test_stacks_can_stand_for_systems(home, capsys):
     options = [f"--as={name}={RUN}:{'abbbb'[k]}{k}" for k, name in enumerate(roles)]
     assert main(["evaluation", "report", "000", RUN, *options]) == 0
     # Behind the first, all are the same and none is ahead.
-    assert re.search(r"p014 .*does not hold here", capsys.readouterr().out)
+    told = capsys.readouterr().out
+    assert re.search(r"p014 .*does not hold here", told)
+    assert "measured with a0 (for nec-sx8), b1 (for altix-bx2-numalink4)" in told
 
 
 def test_no_stack_stands_for_two_systems(home, asked, capsys):
