@@ -41,6 +41,13 @@ def test_the_help_of_a_command_fits_80_columns(
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
+def test_the_bare_command_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    said = capsys.readouterr().err
+    assert "measure this machine and judge it" in said
+    assert "clustergate show last" in said
+
+
 def typed() -> list[str]:
     return [example for about in ABOUT.values() for example in about.examples]
 

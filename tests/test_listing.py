@@ -11,6 +11,7 @@ from clustergate import cli, store
 from clustergate.history import listing
 from clustergate.history.listing import StoredRun, what_stays
 
+REFERENCES = Path(__file__).resolve().parent / "data" / "home" / "references"
 NOW = datetime.datetime(2026, 12, 31, 12, tzinfo=datetime.timezone.utc)
 DAY = datetime.timedelta(days=1)
 
@@ -135,6 +136,40 @@ def test_a_run_that_a_baseline_was_made_from_is_never_lost() -> None:
     assert stays(runs, beta=days)[1:] == ["", "", ""]
     of_nobody_knows_what = [stored(1), stored(400, system="")]
     assert stays([*of_nobody_knows_what, stored(402, system="")], beta=days)[1] == "prune.baseline"
+
+
+def test_a_baseline_of_another_operators_clone_keeps_its_runs(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who prunes a shared home may not have the references that were made of its runs."""
+    names = [f"2026010{day}T000000Z-r{day}" for day in (1, 2, 3)]
+    for name in names:
+        make(name, asked=asked())
+    listing.keep_for_baseline(names[:1])
+    listing.keep_for_baseline(names[1:2])
+    options = ["prune", "--keep", "0", "--older-than", "30d", "--yes"]
+    assert cli.main(options) == 0
+    assert [store.run_folder(name).is_dir() for name in names] == [True, True, False]
+    (home / "results" / "baselines.json").write_text("{")
+    assert cli.main(options) == 1
+    assert "baselines.json is damaged" in capsys.readouterr().err
+    assert store.run_folder(names[0]).is_dir()
+
+
+def test_references_without_a_site_config_keep_their_runs(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Theirs was named by its path."""
+    folder = home / "site" / "references"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(folder.parent))
+    (folder / "alpha.yaml").write_text(
+        (REFERENCES / "local.yaml").read_text().replace("local", "alpha")
+    )
+    name = "20261122T212341Z-r1"
+    make(name, asked=asked())
+    assert cli.main(["prune", "--keep", "0", "--older-than", "0d", "--yes"]) == 0
+    assert store.run_folder(name).is_dir()
 
 
 def test_the_last_gate_that_opened_and_what_runs_stay() -> None:

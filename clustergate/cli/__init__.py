@@ -57,9 +57,13 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser.appendix = overview(points)
     installed = f"clustergate {version()}" if argv and "--version" in argv else ""
     parser.add_argument("--version", action="version", version=installed)
-    commands = parser.add_subparsers(
-        metavar="COMMAND", required=True, help=argparse.SUPPRESS, prog="clustergate"
-    )
+    commands = parser.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS, prog="clustergate")
+
+    def say_what_there_is(_: argparse.Namespace) -> int:
+        parser.print_help(sys.stderr)
+        return _FAULT
+
+    parser.set_defaults(run=say_what_there_is, judges=False)
     for name in (*COMMANDS, *points):
         if argv is not None and argv[:1] != [name]:
             if not argv or argv[0] not in COMMANDS:

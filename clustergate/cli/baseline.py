@@ -18,6 +18,7 @@ from clustergate.cli import selection
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site, taken
 from clustergate.history import series
+from clustergate.history.listing import keep_for_baseline
 from clustergate.history.node_states import changed_between
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.references import lookup as references
@@ -98,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print(_difference(before, after, known), end="")
     elif after != before:
+        keep_for_baseline(made.runs)
         store.write_text(known.source, after)
     stream = sys.stderr if arguments.dry_run else sys.stdout
     for line in _summary(made, known, arguments, unchanged=after == before):

@@ -13,7 +13,7 @@ from clustergate.history import listing
 from clustergate.history.listing import Kept
 from clustergate.history.stored_runs import point_in_time
 from clustergate.model import BadRequest
-from clustergate.paths import state_dir
+from clustergate.paths import site_folder, state_dir
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import reason
@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         point_in_time(arguments.older_than, datetime.datetime.now().astimezone()),
         arguments.keep,
         _days_of_baselines(),
+        listing.runs_of_baselines(),
     )
     failed = 0
     if arguments.yes:
@@ -83,6 +84,8 @@ def _days_of_baselines() -> dict[str, set[datetime.date]]:
     from clustergate.sites.configs import load, site_files
 
     systems = {load(path).name for path in site_files()}
+    # Of a site config that was named by its path, or that went.
+    systems |= {path.stem for path in (site_folder() / "references").glob("*.yaml")}
     return {system: references_of(system).days_measured() for system in sorted(systems)}
 
 

@@ -178,17 +178,47 @@ class Kept:
     why: Reason | None
 
 
+def keep_for_baseline(runs: Collection[str]) -> None:
+    """Note in this home of which runs references were made, besides those noted before.
+
+    References are a site's files: whoever shares the home may not have them, and prunes all the
+    same. Raises :class:`ClustergateError` where it cannot be noted.
+    """
+    path = _baselines()
+    store.make_folder(path.parent)
+    try:
+        with locked(path.with_suffix(".lock")):
+            store.write_json(path, sorted({*runs, *runs_of_baselines()}))
+    except OSError as error:
+        raise store.unwritable(path, error) from None
+
+
+def runs_of_baselines() -> set[str]:
+    """Return the runs that references were made of; raises BadRequest where nobody can tell."""
+    try:
+        return set(read_json(_baselines()))
+    except FileNotFoundError:
+        return set()
+    except (OSError, ValueError, TypeError) as error:
+        raise BadRequest("run.damaged-case", path=_baselines(), why=error) from None
+
+
+def _baselines() -> Path:
+    return store.runs_folder().with_name("baselines.json")
+
+
 def what_stays(
     runs: Sequence[StoredRun],
     before: datetime.datetime,
     newest: int,
     of_baselines: Mapping[str, Collection[datetime.date]],
+    noted: Collection[str] = (),
 ) -> list[Kept]:
     """Return which runs stay and why, the newest first as they come.
 
     Those that did not start ``before`` then, the ``newest`` so many of each system and mode, the
-    last gate that opened on each system, those from the days that are ``of_baselines`` of a system,
-    and those that go on.
+    last gate that opened on each system, those from the days that are ``of_baselines`` of a system
+    or ``noted`` by :func:`keep_for_baseline`, and those that go on.
     """
     seen: dict[tuple[str, str, str], int] = {}
     opened: set[str] = set()
@@ -201,7 +231,7 @@ def what_stays(
         around = {day + datetime.timedelta(days=k) for k in (-1, 0, 1)}
         # Of a plain call of ReFrame nobody noted the system.
         days = [of for system, of in of_baselines.items() if run.system in ("", system)]
-        of_baseline = any(not around.isdisjoint(of) for of in days)
+        of_baseline = run.run in noted or any(not around.isdisjoint(of) for of in days)
         why = None
         if run.verdict == _RUNNING:
             why = reason("prune.running")
