@@ -87,6 +87,9 @@ FOR_SCRIPTS = [
     ("golden list", "golden"),
     ("ab --stored last", "compare"),
     ("ab --stored nothing", "error"),
+    ("check --stack nothing", "error"),
+    ("gate --budget 5", "error"),
+    ("screen --budget 5", "error"),
 ]
 
 
@@ -113,6 +116,23 @@ def test_what_scripts_read_is_as_the_schema_says(
     assert found[0]
     held_to = Draft202012Validator({"$ref": f"#/$defs/{of}", "$defs": SCHEMA["$defs"]})
     assert [error.message for one in found for error in held_to.iter_errors(one)] == []
+
+
+def test_a_run_ends_with_its_verdicts_for_a_script_and_a_summary_for_a_person(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_and_tell(request: object, run_id: str, *_: object) -> int:
+        store.write_json(store.run_folder(run_id) / listing.VERDICTS, as_json(judged_run()))
+        print("REGRESSION: local")
+        return 1
+
+    monkeypatch.setattr("clustergate.cli.check.run_and_tell", run_and_tell)
+    assert cli.main(["check", "--site", "local", "--json"]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out) == as_json(judged_run())
+    assert "REGRESSION: local" in said.err
+    assert cli.main(["check", "--site", "local"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "REGRESSION: local"
 
 
 def test_the_decision_of_a_gate_is_shown_with_its_run(

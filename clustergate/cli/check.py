@@ -7,6 +7,7 @@ import datetime
 import os
 
 from clustergate import store
+from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import (
@@ -60,6 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--strict",
         "exit status 2 also where a case was so disturbed that none of its figures can be judged",
     )
+    add_json(parser)
     add_run_options(parser)
 
 
@@ -69,19 +71,24 @@ def run(arguments: argparse.Namespace) -> int:
     resumed = arguments.resume and named_folder(arguments.resume).name
     run_id = resumed or store.new_run_id(now)
     try:
-        if not resumed:
-            return run_and_tell(_request(arguments), run_id, now)
-        if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
-            raise ClustergateError("resume.options")
-        request = read_request(run_id)
-        resuming.require_unfinished(run_id)
-        commands.begin(request.called)
-        started = started_of(store.run_folder(run_id)).astimezone()
-        print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
-        return run_and_tell(request, run_id, started, resumes=True)
+        with answering(run_id, in_json=arguments.json):
+            return _measured(arguments, run_id, now)
     finally:
         if arguments.copy_to is not None:
             store.copy_run(run_id, arguments.copy_to)
+
+
+def _measured(arguments: argparse.Namespace, run_id: str, now: datetime.datetime) -> int:
+    if not arguments.resume:
+        return run_and_tell(_request(arguments), run_id, now)
+    if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
+        raise ClustergateError("resume.options")
+    request = read_request(run_id)
+    resuming.require_unfinished(run_id)
+    commands.begin(request.called)
+    started = started_of(store.run_folder(run_id)).astimezone()
+    print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
+    return run_and_tell(request, run_id, started, resumes=True)
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -7,6 +7,7 @@ import datetime
 import time
 
 from clustergate import store
+from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
@@ -49,6 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--before RUN",
         "compare with this run (default: the last one that did not keep the gate closed)",
     )
+    add_json(parser)
     add_run_options(parser)
 
 
@@ -58,7 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     run_id = store.new_run_id(started)
     anew = "a gate is not resumed: `clustergate gate` measures anew"
     try:
-        with saying_if_interrupted(store.run_folder(run_id) / GATE, anew):
+        with (
+            answering(run_id, in_json=arguments.json),
+            saying_if_interrupted(store.run_folder(run_id) / GATE, anew),
+        ):
             return _gate(arguments, started, run_id)
     finally:
         if arguments.copy_to is not None:

@@ -6,6 +6,7 @@ import argparse
 import datetime
 
 from clustergate import store
+from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import RECENT, add_site, add_wishes, recent, taken, wished
@@ -39,11 +40,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--budget TIME", "for the whole screening (default: 20m)", default="20m")
     option(parser, "--hpl TIME", "for HPL on each node (default: 60s; 0: none)", default="60s")
     option(parser, "--resume RUN", 'resume an interrupted screening ("last", or its id)')
+    add_json(parser)
     add_wishes(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Screen, print the findings and write the reports."""
+    resumed = arguments.resume
+    if resumed in RECENT:
+        resumed = recent(resumed, folder.FOLDER).name
+    run_id = resumed or store.new_run_id(datetime.datetime.now().astimezone())
+    with answering(run_id, in_json=arguments.json):
+        return _screened(arguments, run_id)
+
+
+def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     # NumPy takes longer to import than all other commands need.
     from clustergate.report import console
     from clustergate.report.screening import terminal_lines, write_forms
@@ -59,14 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.rounds < 0:
         raise ClustergateError("option.negative", option="--rounds", value=arguments.rounds)
-    resumed = arguments.resume
-    if resumed in RECENT:
-        resumed = recent(resumed, folder.FOLDER).name
-    run_id = resumed or store.new_run_id(datetime.datetime.now().astimezone())
     where = folder.screening_folder(run_id)
-    if resumed and not is_screening(where):
-        facts = {"run": resumed, "folder": store.runs_folder()}
-        raise ClustergateError("run.no-screening", **facts)
+    if arguments.resume and not is_screening(where):
+        raise ClustergateError("run.no-screening", run=run_id, folder=store.runs_folder())
     wishes = wished(arguments, site)
     again = f"`clustergate screen --resume {run_id}` goes on with it"
     with saying_if_interrupted(where / PLAN, again), Progress() as say:

@@ -1,0 +1,67 @@
+"""What a run says to a script: the JSON of ``show``, and of the commands that make a run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clustergate import store
+from clustergate.cli.passing_on import option
+from clustergate.files.whole import read_json
+from clustergate.history import listing
+from clustergate.model import BadRequest
+from clustergate.screening.plan import is_screening
+
+
+def answer_of(folder: Path) -> dict[str, Any]:
+    """Return the verdicts of a run with their reasons; raises BadRequest where it never ended."""
+    decided = _content(folder / listing.GATE)
+    shown = {**_content(folder / listing.VERDICTS), **({"gate": decided} if decided else {})}
+    shown = shown or _content(folder / listing.AB) or _screened(folder / "screening")
+    if not shown:
+        raise listing.lacking(folder, "verdicts")
+    return shown
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option that :func:`answering` takes."""
+    option(parser, "--json", "print what `show RUN --json` prints; the rest goes to standard error")
+
+
+@contextlib.contextmanager
+def answering(run_id: str, *, in_json: bool) -> Iterator[None]:
+    """Let a script read the verdicts of a run, once it has ended, and a person all the rest.
+
+    With JSON, what is printed meanwhile goes to standard error.
+    """
+    if not in_json:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+    print(json.dumps(answer_of(store.run_folder(run_id)), indent=1))
+
+
+def _screened(folder: Path) -> dict[str, Any]:
+    """Return what a screening that came to its end says for and against its nodes."""
+    if not is_screening(folder):
+        return {}
+    # NumPy takes longer to import than all other commands need.
+    from clustergate.gate.decision import of_screening
+    from clustergate.screening.folder import read_screening
+
+    _, log, screening = read_screening(folder)
+    evidence = of_screening(screening, ended=log.ended) if log.ended else []
+    return {"evidence": [one.plain() for one in evidence]} if evidence else {}
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        return {**read_json(path)} if path.is_file() else {}
+    except (ValueError, TypeError) as error:
+        raise BadRequest("run.damaged-case", path=path, why=error) from None
