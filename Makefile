@@ -100,7 +100,9 @@ dry-run: $(VENV)/ready
 
 release: $(VENV)/ready-dev
 	@rm -rf dist
-	@$(VENV)/bin/python -m build --no-isolation --outdir dist .
+	@PACKAGE_ORIGIN=$$(git remote get-url origin 2>/dev/null) \
+	  $(VENV)/bin/python -m build --no-isolation --outdir dist .
+	@rm -rf clustergate.egg-info  # it would name this version's commands to later tests
 	@$(VENV)/bin/twine check --strict dist/*
 	@$(VENV)/bin/check-wheel-contents dist/*.whl
 	@$(PYTHON) -m venv .clustergate/sbom

@@ -17,20 +17,49 @@ from clustergate.cli import COMMANDS
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 
+BUNDLED = "LICENSES/MIT.txt"
 
-def test_a_package_made_of_the_clone_carries_its_licence_and_that_of_what_it_bundles(tmp_path):
-    bundled = "LICENSES/MIT.txt"
-    (tmp_path / bundled).parent.mkdir(parents=True)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", bundled):
-        shutil.copy(checkout() / name, tmp_path / name)
+
+def metadata_of(folder, origin=""):
+    """Return the folder of the metadata of a package made in another folder, and what it says."""
+    (folder / BUNDLED).parent.mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", BUNDLED):
+        shutil.copy(checkout() / name, folder / name)
     made = "import setuptools.build_meta as b; print(b.prepare_metadata_for_build_wheel('.'))"
     ended = subprocess.run(
-        [sys.executable, "-c", made], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", made],
+        cwd=folder,
+        env={**os.environ, "PACKAGE_ORIGIN": origin},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    information = tmp_path / ended.stdout.split()[-1]
-    told = email.message_from_string((information / "METADATA").read_text())
+    information = folder / ended.stdout.split()[-1]
+    return information, email.message_from_string((information / "METADATA").read_text())
+
+
+@pytest.mark.parametrize(
+    ("origin", "told"),
+    [
+        ("https://code.example.org/hpc/clustergate.git", True),
+        ("https://job:s3cret@code.example.org/hpc/clustergate", True),
+        ("git@code.example.org:hpc/clustergate.git", True),
+        ("ssh://git@code.example.org/hpc/clustergate.git", True),
+        ("/srv/git/clustergate", False),
+        ("", False),
+    ],
+)
+def test_a_package_names_where_its_clone_came_from_without_a_credential(tmp_path, origin, told):
+    _, metadata = metadata_of(tmp_path, origin)
+    of_clone = ["Source, https://code.example.org/hpc/clustergate"]
+    assert metadata.get_all("Project-URL", []) == (of_clone if told else [])
+    assert "s3cret" not in str(metadata)
+
+
+def test_a_package_made_of_the_clone_carries_its_licence_and_that_of_what_it_bundles(tmp_path):
+    information, told = metadata_of(tmp_path)
     assert told["License-Expression"] == "BSD-3-Clause AND MIT"
-    assert told.get_all("License-File") == ["LICENSE", bundled]
+    assert told.get_all("License-File") == ["LICENSE", BUNDLED]
     (licence,) = information.rglob("LICENSE")
     assert "Copyright (c) 2026, the clustergate authors" in licence.read_text()
 
@@ -57,7 +86,9 @@ def test_what_measures_is_pinned_as_where_the_project_is_tested():
 def test_the_sbom_names_the_version_in_the_place_where_the_package_leaves_it_to_git():
     """`make release` writes the wheel's version over this line."""
     text = (checkout() / "pyproject.toml").read_text(encoding="utf-8")
-    assert re.findall("^dynamic = .*", text, re.MULTILINE) == ['dynamic = ["version"]']
+    assert re.findall("^dynamic = .*", text, re.MULTILINE) == [
+        'dynamic = ["version", "urls"]  # setup.py has the second'
+    ]
     recipe = (checkout() / "Makefile").read_text(encoding="utf-8").partition("\nrelease:")[2]
     assert "s/^dynamic = .*/version = " in recipe
 
