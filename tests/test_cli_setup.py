@@ -1,10 +1,12 @@
 """Each stack stands alone: what fails is told when it fails, and the others go on."""
 
+import signal
 import threading
 
 import pytest
 
 from clustergate.cli import main
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.stacks import StackRequest, set_up
 from clustergate.stacks.manifest import Manifest
@@ -52,6 +54,33 @@ def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatc
     monkeypatch.setattr(set_up, "provide", provide)
     failed, made = provide_each(ORDERS[:2], say=lambda sentence: heard.set())
     assert (failed.stack, made.stack) == ("mpich", "openmpi")
+
+
+def test_an_interrupt_ends_the_compilers_and_blames_no_stack(monkeypatch):
+    """Whoever stops a job of a CI signals the suite alone, and not what it started."""
+    main_thread = threading.get_ident()
+
+    def interrupt():
+        # Of a signal to the process the thread that sends it would hear.
+        signal.pthread_kill(main_thread, signal.SIGINT)
+
+    begun = threading.Barrier(2, action=interrupt)
+    statuses = []
+
+    def provide(request, state, **options):
+        begun.wait(timeout=60)
+        for _ in range(3):
+            statuses.append(capture(["sleep", "30"]).returncode)
+            if statuses[-1]:
+                raise ClustergateError("compiler.failed", complaint="compiling failed", log="log")
+        return Manifest(request.stack, request.provider)
+
+    monkeypatch.setattr(set_up, "provide", provide)
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        provide_each(ORDERS[:2], say=told.append)
+    assert statuses == [-signal.SIGTERM] * 2
+    assert told == ["interrupted: finished stacks are kept; run the command again for the rest"]
 
 
 def test_what_needs_all_stacks_fails_with_each_that_failed(broken):

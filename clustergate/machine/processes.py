@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import signal
 import subprocess
@@ -29,6 +30,13 @@ def terminated_with_parent() -> None:
     It is for a child that is about to execute its program (``preexec_fn``); see prctl(2).
     """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def end_children() -> None:
+    """Terminate all processes below this one."""
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            child.terminate()
 
 
 def end_processes_with(variable: str, value: str, beside: Mapping[str, str] = {}) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from clustergate.machine.processes import end_children
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import StackRequest, lacks, provide
@@ -18,6 +20,7 @@ from clustergate.wording.reasons import Reason, reason
 
 # Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
 AT_ONCE = {"spack": 2}
+_LOOK_S = 0.2
 _T = TypeVar("_T")
 
 
@@ -75,7 +78,7 @@ def _at_once(
 ) -> list[_T | NotSetUp]:
     """Do something for every stack, some at once; a failure is told at once."""
     reported: set[str] = set()
-    one_at_a_time = threading.Lock()
+    one_at_a_time, stopping = threading.Lock(), threading.Event()
 
     def done(request: StackRequest) -> _T | NotSetUp:
         try:
@@ -85,19 +88,26 @@ def _at_once(
             with one_at_a_time:
                 again = str(error) in reported
                 reported.add(str(error))
-                say(f"{request.stack} could not be set up either" if again else str(failed))
+                if not stopping.is_set():
+                    say(f"{request.stack} could not be set up either" if again else str(failed))
             return failed
 
     limits = [AT_ONCE[one.provider] for one in requests if one.provider in AT_ONCE]
     with ThreadPoolExecutor(max_workers=min([*limits, len(requests) or 1])) as pool:
-        waiting = [pool.submit(done, request) for request in requests]
+        waiting: list[Future[_T | NotSetUp]] = []
         try:
+            waiting += (pool.submit(done, request) for request in requests)
             return [future.result() for future in waiting]
         except BaseException as stopped:
             # An interrupt or a fault ends what runs; what has not begun must not begin.
+            stopping.set()
             if isinstance(stopped, KeyboardInterrupt):
                 say("interrupted: finished stacks are kept; run the command again for the rest")
             pool.shutdown(wait=False, cancel_futures=True)
+            # Only a terminal interrupts the compilers, too; a stack ends by the first that fails.
+            while not all(future.done() for future in waiting):
+                end_children()
+                time.sleep(_LOOK_S)
             raise
 
 
