@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(
         parser,
         "--suite NAME",
-        f"read unrecognized output as that of NAME: {', '.join(sorted(formats()))}",
+        f"read unrecognised output as that of NAME: {', '.join(sorted(formats()))}",
         choices=sorted(formats()),
     )
 
