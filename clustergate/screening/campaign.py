@@ -82,6 +82,7 @@ class Campaign:
         self._numbers = itertools.count(len(self.results))
         self._done = Counter((r.turn, frozenset(r.nodes)) for r in results)
         self._longest_s: dict[str, float] = {}
+        self._analysed: tuple[int, Screening] | None = None
 
     def run(self) -> Screening:
         """Go through all of it and return what it says."""
@@ -98,8 +99,11 @@ class Campaign:
         return self._settle_doubts()
 
     def _analyse(self) -> Screening:
-        switch_of = self._plan.switch_of(self._names)
-        return analyse(self._names, self.results, switch_of, self._plan.what)
+        if self._analysed is None or self._analysed[0] != len(self.results):
+            switch_of = self._plan.switch_of(self._names)
+            screening = analyse(self._names, self.results, switch_of, self._plan.what)
+            self._analysed = len(self.results), screening
+        return self._analysed[1]
 
     @property
     def _wanted_rounds(self) -> int:
@@ -157,7 +161,7 @@ class Campaign:
         noisy = {
             MEASURES[key].kind
             for key, one in screening.located.items()
-            if worth_repeating(one, accused, room)
+            if worth_repeating(one, len(self._names), accused, room)
             or (not accused and self._may_have_missed(one, MEASURES[key]))
         }
         if not noisy:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +39,11 @@ _MOST_OF_THE_TURNS = 2 / 3
 # The worst launches among which those of a fault that comes and goes are looked for, in launches
 # of the unit; and what of the error is for that.
 _OF_THE_WORST = 1 / 3
-_FOR_THE_WORST = 0.5
+_FOR_THE_WORST = 0.3
+# What of the error is for comparisons with all others, the rest for those that leave some out.
+_WITH_ALL = 0.8
+# What of it is for the first look at which anybody could be accused: a plain fault needs no more.
+_FIRST_LOOK = 0.8
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,13 @@ class Launches:
     def medians(self) -> Floats:
         """Return the median level of each place, 0 of one without launches."""
         return grouped_medians(self.levels, self.place, self.places)
+
+    def lower_medians(self) -> Floats:
+        """Return the median level of each place, of an even number the better of the middle two.
+
+        One launch of two that was disturbed makes no place slow.
+        """
+        return grouped_quantile(self.levels, self.place, self.places, 0.5, lower=True)
 
     def noise(self) -> Floats:
         """Return the standard deviation of each place's median, 0 where too few tell it.
@@ -83,9 +95,9 @@ class Launches:
         turns: whatever slows everything down for a while slows down those, too, that are measured
         again.
         """
-        own, other = np.flatnonzero(unit[self.place]), control[self.place]
-        own = own[np.argsort(-self.levels[own], kind="stable")]
-        against = np.sort(self.levels[other])
+        order, place, levels = self._worst_first
+        own, other = order[unit[place]], control[place]
+        against = levels[other][::-1]
         ahead = len(against) - np.searchsorted(against, self.levels[own] - allowed, side="left")
         m, n = len(own), len(against)
         whole = rank_sum_chance(int(ahead.sum()), m, n) / (1 - _FOR_THE_WORST)
@@ -93,11 +105,17 @@ class Launches:
         among = int((ahead + np.arange(1, m + 1) <= worst).sum())
         part = of_the_worst(among, worst, m, n) / _FOR_THE_WORST
         chances = [1.0]
-        if whole < 1.0 and self._worse_at_once(own, other):
+        if whole < 1.0 and self._worse_at_once(own, control[self.place]):
             chances.append(whole)
-        if part < 1.0 and self._worse_at_once(own[:among], other):
+        if part < 1.0 and self._worse_at_once(own[:among], control[self.place]):
             chances.append(part)
         return min(chances)
+
+    @cached_property
+    def _worst_first(self) -> tuple[Ints, Ints, Floats]:
+        """The launches by falling level: which they are, their places, their levels."""
+        order = np.argsort(-self.levels, kind="stable")
+        return order, self.place[order], self.levels[order]
 
     def centred(self) -> Launches:
         """Return these launches around the median of their place: their noise, and nothing else."""
@@ -131,8 +149,15 @@ class Launches:
         return bool(worse.mean() >= _MOST_OF_THE_TURNS)
 
 
+@lru_cache(maxsize=65536)
 def of_the_worst(among: int, worst: int, own: int, others: int) -> float:
-    """Return how likely that many of the ``worst`` launches of all are ``own`` ones, or more."""
+    """Return how likely that many of the ``worst`` launches of all are ``own`` ones, or more.
+
+    1 where that is no more than must be expected: the median is not below that, so it is no less
+    than a half, and interests nobody.
+    """
+    if among * (own + others) <= worst * own:
+        return 1.0
     of_all_choices = log_choices(own + others, worst)
     return math.fsum(
         math.exp(log_choices(own, k) + log_choices(others, worst - k) - of_all_choices)
@@ -155,32 +180,34 @@ def of_all(chance: float, units: int, choices: float, left_out: int, of: int) ->
     """Return how many units look by chance like one of which that ``chance`` is known, at most.
 
     By Bonferroni over ``units``, over as many choices as ``choices`` is the logarithm of, and over
-    the places that were left out of the comparison, chosen from ``of``: q of them stand for
-    ``2**(q + 1) * C(of, q)`` comparisons, so that all numbers of them together count once.
+    the places that were left out of the comparison, chosen from ``of``. Leaving out none has most
+    of the error; leaving out q of them has ``2**-q`` of the rest, for ``C(of, q)`` comparisons.
     """
     if chance <= 0.0:
         return 0.0
     log = math.log(chance) + math.log(units) + choices
-    log += (left_out + 1) * math.log(2) + log_choices(of, left_out)
+    if left_out:
+        log += left_out * math.log(2) + log_choices(of, left_out) - math.log(1 - _WITH_ALL)
+    else:
+        log -= math.log(_WITH_ALL)
     return math.exp(min(log, _LARGE))
 
 
-def spent(error: float, times: int, own: int, others: int, units: int) -> float:
-    """Return the part of ``error`` for a look at a unit whose places were launched so many times.
+def spent(error: float, own: int, others: int, units: int, at_first: int = 1) -> float:
+    """Return the part of ``error`` for a look at a unit of ``own`` launches, beside ``others``.
 
-    Each further time is a look, from the first on at which the worst of the ``units`` could be
-    accused at all, by that share of ``own`` launches and those of ``others``. The looks from the
-    2**k-th to the next power have 1 / ((k + 1) * (k + 2)) together, which is 1 in all. Each of
-    them has half of that, for they see nearly the same launches: that any partial sum is beyond a
-    limit is at most twice as likely as that the last one is (P. Levy's inequality).
+    Each launch more than those ``at_first`` is a look, from the first on at which the worst of the
+    ``units`` could be accused at all, by so many of its launches and that share of the others. The first look has
+    most of the error; the 2**k-th to the next power have 2 / ((k + 1) * (k + 2)) of the rest
+    together. Each of them has half of that, for they see nearly the same launches: that any partial
+    sum is beyond a limit is at most twice as likely as that the last one is (P. Levy's inequality).
     """
-    least, first = math.log(4 * units / error), 1
-    while first < times and least > log_choices(
-        own * first // times + others * first // times, own * first // times
-    ):
+    surest = (1 - _FOR_THE_WORST) * _WITH_ALL * _FIRST_LOOK
+    least, first = math.log(units / error / surest), min(at_first, own)
+    while first < own and least > log_choices(first + others * first // own, first):
         first += 1
-    octave = (times - first + 1).bit_length()
-    return error / (octave * (octave + 1)) / (1 if octave == 1 else 2)
+    octave = (own - first + 1).bit_length()
+    return error * (_FIRST_LOOK if octave == 1 else (1 - _FIRST_LOOK) / (octave * (octave + 1)))
 
 
 def log_choices(n: int, k: int) -> float:
@@ -199,8 +226,13 @@ def grouped_medians(values: Floats, group: Ints, groups: int) -> Floats:
     return grouped_quantile(values, group, groups, 0.5)
 
 
-def grouped_quantile(values: Floats, group: Ints, groups: int, share: float) -> Floats:
-    """Return that quantile of the values of each group, 0 of a group without any."""
+def grouped_quantile(
+    values: Floats, group: Ints, groups: int, share: float, *, lower: bool = False
+) -> Floats:
+    """Return that quantile of the values of each group, 0 of a group without any.
+
+    Between two values it is interpolated, or the ``lower`` of them.
+    """
     if not len(values):
         return np.zeros(groups)
     order = np.lexsort((values, group))
@@ -208,7 +240,9 @@ def grouped_quantile(values: Floats, group: Ints, groups: int, share: float) -> 
     starts = np.searchsorted(group[order], np.arange(groups + 1))
     counts = np.diff(starts)
     place = starts[:-1] + np.maximum(counts - 1, 0) * share
-    lower = np.minimum(np.floor(place).astype(np.int64), len(ordered) - 1)
-    upper = np.minimum(np.ceil(place).astype(np.int64), len(ordered) - 1)
-    quantile = ordered[lower] + (place - lower) * (ordered[upper] - ordered[lower])
+    below = np.minimum(np.floor(place).astype(np.int64), len(ordered) - 1)
+    quantile = ordered[below]
+    if not lower:
+        above = np.minimum(np.ceil(place).astype(np.int64), len(ordered) - 1)
+        quantile = quantile + (place - below) * (ordered[above] - quantile)
     return np.where(counts > 0, quantile, 0.0)

@@ -27,7 +27,7 @@ from clustergate.screening.localisation import (
     locate,
     locate_alone,
 )
-from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result
+from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result, shares
 from clustergate.wording.notation import counted, listed, number
 
 # What a hostfile allows in the reason of an exclusion, and how long it may be.
@@ -272,7 +272,8 @@ def analyse(
     numbers = [switch_names.index(switches[n]) for n in names] if switches else None
     located: dict[str, Located] = {}
     measured = [m for m in MEASURES.values() if any(_is_about(m, r) for r in results)]
-    for measure in measured or list(PAIRS):
+    share = shares(measured := measured or list(PAIRS))
+    for measure in measured:
         relevant = [r for r in results if _is_about(measure, r)]
         nodes = np.array([[index[n] for n in r.nodes] for r in relevant], dtype=np.int64)
         levels = [measure.level(r.values[measure.key]) if r.values else math.inf for r in relevant]
@@ -283,7 +284,7 @@ def analyse(
             levels,
             turns=[r.turn for r in relevant],
             tolerated=math.log(measure.tolerated),
-            error=FAMILY_ERROR / len(measured or PAIRS),
+            error=FAMILY_ERROR * share[measure.key],
         )
     failures: dict[tuple[str, ...], str] = {}
     for result in results:

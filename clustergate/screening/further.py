@@ -17,8 +17,9 @@ CONTROLS = 16
 
 _FEWEST_PARTNERS = 3
 _TRUSTED_OF_A_SUSPECT = 2
-# Launches of each that are sensible, and from which on it can be told whether they are enough.
-_MOST_LAUNCHES, _ENOUGH_TO_TELL = 8, 5
+# Launches of each that are sensible, and from which on it can be told whether they are enough; of
+# all nodes, from which on it shows that many times as many would not be.
+_MOST_LAUNCHES, _ENOUGH_TO_TELL, _ENOUGH_OF_ALL = 8, 5, 30
 _MOST_OF_WHAT_RECURS = 64
 # Of so many nodes all pairs take few rounds.
 _FEW = 8
@@ -55,7 +56,7 @@ def launches_needed(located: Located) -> float:
     return located.launches * (located.noticed / TOO_NOISY) ** 2
 
 
-def worth_repeating(located: Located, accused: bool, room: bool) -> bool:
+def worth_repeating(located: Located, nodes: int, accused: bool, room: bool) -> bool:
     """Tell whether everything should be launched again, because the noise of a metric is too large.
 
     Or because something seems to come and go, which takes many more launches than what stays. Not
@@ -68,7 +69,11 @@ def worth_repeating(located: Located, accused: bool, room: bool) -> bool:
         return False
     if accused:
         return launches_needed(located) <= _MOST_LAUNCHES
-    return located.launches < _ENOUGH_TO_TELL or launches_needed(located) <= 2 * _MOST_LAUNCHES
+    if located.launches >= _ENOUGH_TO_TELL:
+        return launches_needed(located) <= 2 * _MOST_LAUNCHES
+    # Noise falls faster than expected where it is that of a few disturbed launches, or of a fault.
+    early = nodes * located.launches < _ENOUGH_OF_ALL
+    return early or launches_needed(located) <= 8 * _MOST_LAUNCHES
 
 
 def worth_settling(located: Mapping[str, Located], nodes: int) -> dict[str, Located]:
@@ -115,7 +120,11 @@ def further_rounds(
         given = (given + lacking) % max(len(trusted), 1)
     others = [n for n in range(nodes) if n not in trusted and n not in suspects]
     asking = rounds_of(wanted)
-    groups = [_with_controls(members, [*trusted, *others], doubts) for members in asking]
+    known = random.permutation(np.unique(np.sort(seen, axis=1), axis=0), axis=0).tolist()
+    rest = [*trusted, *others]
+    # Where all pairs were not measured, new ones would only bring doubts of their own.
+    beside = [*known, *zip(rest[::2], rest[1::2], strict=False)]
+    groups = [_with_controls(members, beside, rest, doubts) for members in asking]
     if nodes <= _FEW and any(len(a) == len(b) for a, b in zip(groups, asking, strict=True)):
         return list(rounds(nodes, seed=int(random.integers(2**31))))
     return groups
@@ -141,10 +150,18 @@ def _trusted(
 
 
 def _with_controls(
-    members: list[tuple[int, int]], rest: Sequence[int], doubts: Sequence[tuple[int, ...]]
+    members: list[tuple[int, int]],
+    beside: Sequence[Sequence[int]],
+    rest: Sequence[int],
+    doubts: Sequence[tuple[int, ...]],
 ) -> Pairs:
-    busy = {node for pair in members for node in pair}
-    idle = [node for node in rest if node not in busy]
-    pairs = zip(idle[::2], idle[1::2], strict=False)
-    controls = [pair for pair in pairs if tuple(sorted(pair)) not in doubts][:CONTROLS]
+    """Return pairs with others ``beside`` them, of nodes that may ``rest`` and are free."""
+    free = set(rest) - {node for pair in members for node in pair}
+    controls: list[Sequence[int]] = []
+    for pair in beside:
+        if len(controls) == CONTROLS:
+            break
+        if free.issuperset(pair) and tuple(sorted(pair)) not in doubts:
+            controls.append(pair)
+            free.difference_update(pair)
     return np.array([*members, *controls], dtype=np.int64).reshape(-1, 2)

@@ -18,10 +18,11 @@ judged by all launches of its row, so noise of single pairs that would hide one 
 hide the node. A unit (a link, a node, a block of links between two switches) with r links, of which
 b were chosen, is that much worse than the rest by chance with at most::
 
-    units * C(r, b) * 2**(q + 1) * C(others, q) * P
+    units * C(r, b) * C(others, q) * P / w(q)
 
-where q other suspects were left out of the rest, so that one fault does not hide another. It is
-accused when that is below its part of the error that is granted to the whole family. That it is the
+where q other suspects were left out of the rest, so that one fault does not hide another, which has
+the share w(q) of the error. It is accused when that is below its part of the error that is granted
+to the whole family. That it is the
 node and not some of its links takes the better half of its links to be worse than the rest, too:
 were no more than half of them bad, those would be sound. Nor is a link accused that is not worse
 than the other links of its nodes.
@@ -60,7 +61,7 @@ TOLERATED = math.log(1.10)
 """What is never called slow, however well it is known: 10 %."""
 TOO_NOISY = math.log(2.0)
 """Whoever is twice as slow must be seen, or nobody was screened."""
-DOUBTFUL = 0.1
+DOUBTFUL = 0.045
 """What fewer sound nodes look like, of as many as the square root of all, is measured again."""
 
 
@@ -80,6 +81,8 @@ _MOST_OF_A_SWITCH = 0.75
 _FEWEST_OF_A_CLASS = 3
 # What nearly all places would have shown is said to be seen.
 _NEARLY_ALL = 0.95
+# Of all pairs so many may be launched again in place of all.
+_FEW_OF_ALL = 1 / 6
 # Of more places the scale is known well enough, and ranks add nothing.
 _FEW_PLACES = 64
 # Where so many nodes are better than all others, those may be slow.
@@ -92,6 +95,10 @@ _MANY = 8
 _RECURRING = 1 / 10
 # And by how much launches are slow for once is then mostly that node's.
 _OF_ONE = 0.8
+# What of the error of pairs is for nodes: of those a job can be kept away.
+_FOR_NODES = 2 / 3
+# That it is all of a node and not some of its links, once it is one of them.
+_ALL_OF_IT = 0.05
 # Links that are judged one by one, the worst first.
 _MOST_LINKS = 256
 
@@ -272,7 +279,7 @@ def locate_alone(
         )
         k = int((launches.levels[at == node] > expected.lasting).sum())
         m = int(observed[node])
-        if m >= 2 and chance <= spent(error, m, m, len(seen) - m, nodes):
+        if m >= 2 and chance <= spent(error, m, len(seen) - m, nodes):
             ranges = _range(seen[at == node]), _range(seen[~slow[at] & (at != node)])
             factor, seldom = _factor(launches.levels[at == node], tolerated)
             evidence = k, m, m, factor, chance, (), *ranges, seldom
@@ -340,6 +347,12 @@ def _is_a_row(slow: int, links: int) -> bool:
     return slow >= 2 and 2 * slow > links and (slow == links or links > _FEW_LINKS)
 
 
+def _mask(number: int, chosen: Sequence[int] | Ints) -> Bools:
+    mask = np.zeros(number, dtype=bool)
+    mask[np.asarray(chosen, dtype=np.int64)] = True
+    return mask
+
+
 def _range(levels: Floats) -> tuple[float, float]:
     """Return the best and the worst of what worked."""
     worked = levels[np.isfinite(levels)]
@@ -383,9 +396,9 @@ def _noticed(launches: Launches, sound: Bools, expected: _Expected) -> float:
     places = np.flatnonzero(sound)
     if not len(places):
         return math.inf
-    noticed = (expected.thresholds - launches.medians())[places]
+    noticed = (expected.thresholds - launches.lower_medians())[places]
     if len(places) <= _FEW_PLACES:
-        chance = DOUBTFUL / (2 * len(places))
+        chance = DOUBTFUL / len(places)
         noise, lasting = launches.centred(), expected.lasting
         by_rank = [noise.noticed(place, sound, lasting, chance) for place in places.tolist()]
         noticed = np.minimum(noticed, by_rank)
@@ -416,8 +429,8 @@ class _Search:
         self._levels = levels
         self._failed = np.isinf(levels)
         # A part of a node's links takes five nodes, blocks of links take switches.
-        kinds = 2 + (nodes > _FEWEST_OF_A_PART + 1) + (groups is not None)
-        self._error = error / kinds
+        kinds = 1 + (nodes > _FEWEST_OF_A_PART + 1) + (groups is not None)
+        self._for_nodes, self._for_others = _FOR_NODES * error, (1 - _FOR_NODES) * error / kinds
         self._turn, self._tolerated = turn, tolerated
         self._noise = Launches(levels, self._link_of, len(self._ends)).noise()
         self._fit(np.zeros(nodes, dtype=bool))
@@ -462,10 +475,11 @@ class _Search:
         self.centres = dict(zip(self._classes, centres.tolist(), strict=True))
         levels = np.where(self._failed, _FAILED, self._levels - expected[self._link_of])
         self._launches = Launches(levels, self._link_of, links, self._turn)
-        self._typical = self._launches.medians()
+        self._typical = self._launches.lower_medians()
         self._means = np.bincount(self._link_of, levels, minlength=links) / self._observed
         self._between_rows = self._lasting_of_rows(kept)
-        self._slow = self._typical > self._expected.thresholds
+        failing = 2 * np.bincount(self._link_of, self._failed, minlength=links) >= self._observed
+        self._slow = failing | (self._typical > self._expected.thresholds)
         self._faster = self._typical < -self._expected.thresholds
 
     def _lasting_of_rows(self, kept: Bools) -> float:
@@ -504,7 +518,12 @@ class _Search:
             self._touched[:] = False
             nodes, suspects = self._blamed_nodes()
         blames = [*self._switches(nodes), *self._blocks(), *self._parts()]
+        noticed = _noticed(self._launches, ~(self._slow | self._touched), self._expected)
         links, doubts = self._links()
+        hiding = self._hiding(noticed - TOO_NOISY)
+        if hiding is not None:
+            doubts += [pair for pair in hiding if pair not in doubts]
+            noticed = TOO_NOISY
         faster, outnumbering = self._better()
         if outnumbering and not nodes and int(self._observed.max()) < _OFTEN:
             doubts += [pair for pair in faster if pair not in doubts]
@@ -524,9 +543,23 @@ class _Search:
             centres=self.centres,
             scale=self._expected.scale,
             threshold=self._expected.threshold,
-            noticed=_noticed(self._launches, ~(self._slow | self._touched), self._expected),
+            noticed=noticed,
             launches=int(np.median(self._observed)),
         )
+
+    def _hiding(self, excess: float) -> list[tuple[int, ...]] | None:
+        """Return the pairs that would be slow if a limit were lower by ``excess``.
+
+        One that is twice as slow is nearly always among them until it was launched often: to launch
+        those again takes less than to launch all. None where nothing is in excess, or all pairs are
+        few anyway, or these are not few of all.
+        """
+        if not 0.0 < excess < math.inf or len(self._ends) <= _FEW_PLACES:
+            return None
+        near = self._typical > self._expected.thresholds - excess
+        near &= ~(self._slow | self._touched) & (self._observed < _MANY)
+        few = near.sum() <= _FEW_OF_ALL * len(self._ends)
+        return list(map(tuple, self._ends[near].tolist())) if few else None
 
     def _slow_at_times(self) -> Iterator[tuple[int, ...]]:
         worst = np.zeros(len(self._ends))
@@ -543,7 +576,7 @@ class _Search:
         node = int(np.argmax(of_node))
         launched = int(self._observed[(self._ends == node).any(axis=1)].sum())
         often = (at == node).sum() >= max(_RECURRING * launched, 1)
-        return bool(often) and of_node[node] >= _OF_ONE * excess.sum()
+        return bool(often and of_node[node] >= _OF_ONE * excess.sum())
 
     def _tally(self, links: Bools) -> Ints:
         """Return of each node how many of these links it has."""
@@ -623,11 +656,11 @@ class _Search:
         worst = own[np.argmax(self._typical[own])]
         return self._chance_of(np.array([worst]), 1, len(self._ends)) < chance
 
-    def _granted(self, own: Bools, units: int) -> float:
-        """Return the error that is granted to a unit of these links, one of so many units."""
+    def _granted(self, own: Bools, units: int, error: float) -> float:
+        """Return what of an error is granted to a unit of these links, one of so many units."""
         launches = int(self._observed[own].sum())
         others = len(self._levels) - launches
-        return spent(self._error, int(self._observed[own].max()), launches, others, units)
+        return spent(error, launches, others, units, int(own.sum()))
 
     def _row(self, node: int, out: Bools) -> _Row:
         """Return the links of a node, without those to others that may be bad as well."""
@@ -646,14 +679,14 @@ class _Search:
         Were no more than half of them bad, the best half would be sound; were no more than two, all
         but the worst two.
         """
-        if row.chance > self._granted(row.own, self._nodes):
+        if row.chance > self._granted(row.own, self._nodes, self._for_nodes):
             return None
         links = np.flatnonzero(row.own)
         best = links[np.argsort(self._means[links], kind="stable")]
         half = 1 if len(best) <= _FEW_LINKS else (len(best) + 1) // 2
         for unit, sound in ((Unit.NODE, half), (Unit.PART_OF_NODE, len(best) - 2)):
             some = self._chosen(best[: max(sound, 1)])
-            if self._launches.chance(some, row.control, self._between_rows) <= FAMILY_ERROR:
+            if self._launches.chance(some, row.control, self._between_rows) <= _ALL_OF_IT:
                 return unit
         return None
 
@@ -729,7 +762,7 @@ class _Search:
                 continue
             bad = free[self._slow[free]]
             chance = self._chance_of(bad, len(free), len(blocks))
-            if chance > self._granted(self._chosen(bad), len(blocks)):
+            if chance > self._granted(self._chosen(bad), len(blocks), self._for_others):
                 continue
             unit = Unit.INSIDE_SWITCH if len(switches) == 1 else Unit.BETWEEN_SWITCHES
             concerned = tuple(np.unique(self._ends[bad]).tolist())
@@ -750,7 +783,7 @@ class _Search:
             own = np.flatnonzero((self._ends == node).any(axis=1) & ~self._touched)
             bad = own[free[own]]
             chance = self._chance_of(bad, len(own), self._nodes)
-            if chance > self._granted(self._chosen(bad), self._nodes):
+            if chance > self._granted(self._chosen(bad), self._nodes, self._for_others):
                 return blames
             partners = self._partners_of(node, bad)
             part = Unit.PART_OF_NODE, (node,), (), self._chosen(bad), len(bad), chance
@@ -768,7 +801,8 @@ class _Search:
             chance = self._chance_of(np.array([link]), 1, len(self._ends))
             own = self._chosen(np.array([link]))
             often = self._observed[link] >= 2
-            if often and chance <= self._granted(own, len(self._ends)) and self._sticks_out(own):
+            granted = self._granted(own, len(self._ends), self._for_others)
+            if often and chance <= granted and self._sticks_out(own):
                 blames.append(self._blame(Unit.LINK, pair, (), own, 1, chance))
             elif (self._slow[link] and self._observed[link] < _MANY) or doubtful(
                 chance, len(self._ends)
@@ -778,26 +812,26 @@ class _Search:
 
     def _sticks_out(self, own: Bools) -> bool:
         """Tell whether a link is worse than the other links of its two nodes."""
-        beside = np.isin(self._ends, self._ends[own]).any(axis=1) & ~own
+        beside = _mask(self._nodes, self._ends[own].ravel())[self._ends].any(axis=1) & ~own
         links = int(beside.sum()) + 1
         chance = self._launches.chance(own, beside, 0.0)
         return of_all(chance, links, 0.0, 0, links) <= FAMILY_ERROR
 
     def _these(self, nodes: Iterable[int]) -> Bools:
-        return np.isin(np.arange(self._nodes), list(nodes))
+        return _mask(self._nodes, list(nodes))
 
     def _chosen(self, links: Ints) -> Bools:
-        return np.isin(np.arange(len(self._ends)), links)
+        return _mask(len(self._ends), links)
 
     def _chance_of(self, chosen: Ints, links: int, units: int) -> float:
         """Return how likely these are so much worse, chosen from so many links of such a unit."""
         own = self._chosen(chosen)
         free = ~own & ~self._touched
-        worst = np.flatnonzero(free)[np.argsort(-self._typical[free], kind="stable")[:2]]
         choices = log_choices(links, len(chosen))
         chances = [math.inf]
         beside = [own & free, self._slow & free]
         if len(self._ends) <= _FEW_PLACES:
+            worst = np.flatnonzero(free)[np.argsort(-self._typical[free], kind="stable")[:2]]
             beside += [self._chosen(worst[:1]), self._chosen(worst)]
         for out in beside if len(chosen) > 1 or len(self._ends) <= _FEW_PLACES else beside[:1]:
             control = free & ~out

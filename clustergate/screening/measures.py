@@ -58,7 +58,20 @@ PAIRS = (
     Measure("pingpong_latency_us", "pingpong", f"latency at {SMALL_BYTES} B", "latency_us", 1.25),
     Measure("pingpong_bandwidth_mb_s", "pingpong", "bandwidth at 4 MiB", "bandwidth_mb_s", 1.10),
 )
+SHARES = ((PAIRS, 0.8), (ALONE, 0.2))
+"""What of the error is for pairs, which take most launches, and what for nodes alone."""
 MEASURES: Mapping[str, Measure] = {measure.key: measure for measure in (*ALONE, *PAIRS)}
+
+
+def shares(measured: Sequence[Measure]) -> dict[str, float]:
+    """Return the part of the error that each of these measures has, 1 in all."""
+    parts = {
+        measure.key: share / len(them)
+        for of, share in SHARES
+        if (them := [measure for measure in measured if measure in of])
+        for measure in them
+    }
+    return {key: part / sum(parts.values()) for key, part in parts.items()}
 
 
 @dataclass(frozen=True)
