@@ -34,7 +34,7 @@ from clustergate.screening.plan import (
     Plan,
     result_of,
 )
-from tools.bench.simulated_clusters import Cluster, observe, recorded
+from tools.bench.simulated_clusters import Cluster, observe, recorded, screen
 
 NAMES = [f"n{k}" for k in range(8)]
 USUAL = {
@@ -248,8 +248,26 @@ def test_a_dead_node_is_a_finding_and_not_the_end() -> None:
     assert sum("n3" in task.nodes for batch in machine.batches for task in batch) >= 9
 
 
+def test_where_nothing_works_nothing_is_launched_again() -> None:
+    machine, names = Machine(Cluster(4, lost=frozenset(range(4)))), NAMES[:4]
+    plan = plan_of(["peaks", "pingpong"], nodes=names)
+    found = Campaign(plan, names, [], machine.run, print, lambda: 0.0).run()
+    assert rounds_of(machine) == 3
+    assert all("every launch failed" in doubt for doubt in found.doubts)
+
+
+def test_a_few_of_many_pairs_are_launched_again_rather_than_all() -> None:
+    """The noise of one launch would hide a link that is twice as slow, of the worst of them not."""
+    cluster = Cluster(32, noise=0.17, links={(2, 6): 3.0})
+    outcome = screen(cluster, None, np.random.default_rng(1))
+    assert [finding.suspect for finding in outcome.screening.findings] == ["link 2 - 6"]
+    assert outcome.screening.doubts == ()
+    assert outcome.rounds == 31
+    assert outcome.further < 31
+
+
 def test_what_is_in_doubt_is_measured_again_until_it_is_settled() -> None:
-    machine = Machine(Cluster(8, links={(2, 6): 2.0}), alone={"n5": 1.5})
+    machine = Machine(Cluster(8, links={(2, 6): 3.0}), alone={"n5": 1.5})
     found, _ = screened(plan_of(), machine)
     assert {f.suspect for f in found.findings} == {"link n2 - n6", "node n5"}
     assert found.doubts == ()

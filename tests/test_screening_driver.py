@@ -1,6 +1,7 @@
 """The driver: launches at once, each with a limit, and what they prove."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,10 +16,10 @@ import pytest
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
-from clustergate.launching.plan import Contender, read_log, write_plan
+from clustergate.launching.plan import Contender, Launched, PlanError, read_log, write_plan
 from clustergate.machine.fingerprint import parse_state
 from clustergate.machine.node import core_cpus
-from clustergate.model import ClustergateError, OutputError
+from clustergate.model import ClustergateError, Launch, OutputError
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.driver import Launcher, carry_out, main, rows_of
 from clustergate.screening.folder import read_screening
@@ -207,6 +208,31 @@ def test_each_launch_is_noted_as_those_of_a_check_are(tmp_path: Path) -> None:
     noted = [(made.contender, made.turn, made.status) for made in read_log(tmp_path).launches]
     assert noted == [("peaks", 0, 3), ("peaks", 1, 4), ("peaks", 2, 5)]
     assert (tmp_path / "count").read_text().split() == ["3", "4", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"values": {"fma_peak_gflops": math.nan}}, "launches.jsonl:2: .*fma_peak_gflops is nan"),
+        ({"values": {"fma_peak_gflops": -1.0}}, "launches.jsonl:2: .*fma_peak_gflops is -1.0"),
+        ({"values": {"fma_peak_gflops": "fast"}}, "launches.jsonl:2: "),
+        ({"nodes": ["n1", "n1"]}, "launches.jsonl:2: .*it names n1 twice"),
+        ({"nodes": ["n1", "n2"]}, "no peaks on n1 and n2 is planned"),
+        ({"contender": "stream"}, "no stream on n1 is planned"),
+    ],
+)
+def test_a_log_of_what_cannot_be_is_refused_by_its_line(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    write_plan(tmp_path, plan_of([program("peaks", ["true"])], nodes=["n1", "n2"]))
+    made = Launched("peaks", 0, 0, Launch(0, 1.0, 1.0), nodes=("n1",), values={"triad_gb_s": 9.0})
+    entries: list[dict[str, Any]] = [{"names": ["n1", "n2"]}, made.plain()]
+    log = tmp_path / "launches.jsonl"
+    log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    assert read_screening(tmp_path)[1].results[0].values == {"triad_gb_s": 9.0}
+    log.write_text("\n".join(json.dumps(e) for e in (entries[0], entries[1] | change)) + "\n")
+    with pytest.raises(PlanError, match=said):
+        read_screening(tmp_path)
 
 
 def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Path) -> None:

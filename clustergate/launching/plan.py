@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -148,6 +149,12 @@ class Launched:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Launched:
+        nodes, values = [*map(str, entry.get("nodes", ()))], entry.get("values", {})
+        if len(set(nodes)) < len(nodes):
+            raise ValueError(f"it names {max(nodes, key=nodes.count)} twice")
+        for key, value in values.items():
+            if not 0.0 < value < math.inf:
+                raise ValueError(f"{key} is {value}")
         # Earlier versions noted a node's boot and processor with each launch.
         known = {name: value for name, value in entry.items() if name != "machine"}
         return cls(

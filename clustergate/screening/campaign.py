@@ -174,6 +174,9 @@ class Campaign:
 
         Of few nodes all pairs are that few, unless fewer rounds were asked for.
         """
+        if not located.centres:
+            # Where nothing works, more launches show nothing.
+            return False
         if measure.kind == "peaks":
             return located.launches < self._plan.launches
         of_a_node = located.launches * (len(self._names) - 1)

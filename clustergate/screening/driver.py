@@ -30,7 +30,6 @@ from clustergate.launching.plan import (
     Launched,
     launch_folder,
     proof_folder,
-    read_log,
     read_plan,
     whole_lines,
 )
@@ -47,7 +46,7 @@ from clustergate.screening.plan import (
     NODES,
     STATES,
     Plan,
-    log_of,
+    log_for,
     result_of,
 )
 from clustergate.wording.reasons import reason, sentence_of
@@ -72,7 +71,7 @@ def carry_out(plan: Plan, job: Path) -> None:
     Raises :class:`ClustergateError` when there is nobody to screen.
     """
     whole_lines(job)
-    before = log_of(read_log(job))
+    before = log_for(plan, job)
     names = before.names or _names(plan)
     begun = time.monotonic()
     used_s = sum(r.seconds for r in before.results) / max(len(names), 1)

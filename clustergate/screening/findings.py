@@ -194,6 +194,9 @@ class Screening:
     def _doubts(self) -> Iterator[str]:
         for key, located in self.located.items():
             title = MEASURES[key].title
+            if len(located.unmeasured) == len(self.names):
+                yield f"{title}: nothing was launched"
+                continue
             if not located.centres:
                 first = next(iter(self.failures.values()), "")
                 yield f"{title}: every launch failed{f'; first error: {first}' if first else ''}"

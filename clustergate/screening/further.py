@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -114,9 +115,9 @@ def further_rounds(
         if node in suspects:
             lacking = max(lacking, _TRUSTED_OF_A_SUSPECT)
         # The next of the trusted in turn, so that no few of them meet everybody.
-        new = [t for t in (*trusted[given:], *trusted[:given]) if t != node]
-        new.sort(key=lambda t: met[node][t])
-        wanted += [(node, partner) for partner in new[:lacking]]
+        new = (t for t in (*trusted[given:], *trusted[:given]) if t != node)
+        partners = heapq.nsmallest(lacking, new, key=met[node].__getitem__)
+        wanted += [(node, partner) for partner in partners]
         given = (given + lacking) % max(len(trusted), 1)
     others = [n for n in range(nodes) if n not in trusted and n not in suspects]
     asking = rounds_of(wanted)

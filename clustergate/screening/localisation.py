@@ -396,7 +396,7 @@ def _noticed(launches: Launches, sound: Bools, expected: _Expected) -> float:
     places = np.flatnonzero(sound)
     if not len(places):
         return math.inf
-    noticed = (expected.thresholds - launches.lower_medians())[places]
+    noticed = (expected.thresholds - launches.medians())[places]
     if len(places) <= _FEW_PLACES:
         chance = DOUBTFUL / len(places)
         noise, lasting = launches.centred(), expected.lasting
@@ -556,7 +556,11 @@ class _Search:
         """
         if not 0.0 < excess < math.inf or len(self._ends) <= _FEW_PLACES:
             return None
-        near = self._typical > self._expected.thresholds - excess
+        # Between sound and twice as slow: of what was launched often the noise hides nothing.
+        limits = np.maximum(self._expected.thresholds - excess, TOO_NOISY / 2)
+        if np.median(limits) <= TOO_NOISY / 2:
+            return None
+        near = self._typical > np.minimum(limits, self._expected.thresholds)
         near &= ~(self._slow | self._touched) & (self._observed < _MANY)
         few = near.sum() <= _FEW_OF_ALL * len(self._ends)
         return list(map(tuple, self._ends[near].tolist())) if few else None

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.launching.plan import (
+    LOG,
     PLAN,
     Contender,
     JobLog,
     Launched,
+    PlanError,
     read_log,
     read_plan,
 )
@@ -125,6 +127,20 @@ def log_of(job: JobLog) -> Log:
     )
 
 
+def log_for(plan: Plan, folder: Path) -> Log:
+    """Return the log in a folder, of launches that are planned there.
+
+    Raises :class:`~clustergate.launching.plan.PlanError` for others and for a damaged log.
+    """
+    log = log_of(read_log(folder))
+    asked = {contender.name: 1 + (contender.on == TWO) for contender in plan.contenders}
+    for result in log.results:
+        if asked.get(result.kind) != len(result.nodes):
+            why = f"no {result.kind} on {' and '.join(result.nodes) or 'no node'} is planned"
+            raise PlanError("plan.damaged-log", at=folder / LOG, why=why)
+    return log
+
+
 def is_screening(folder: Path) -> bool:
     """Tell whether a screening was planned in a folder."""
     return (folder / PLAN).is_file()
@@ -135,4 +151,5 @@ def read_screened(folder: Path) -> tuple[Plan, Log]:
 
     Raises :class:`~clustergate.launching.plan.PlanError` for a damaged file.
     """
-    return read_plan(folder / PLAN, Plan), log_of(read_log(folder))
+    plan = read_plan(folder / PLAN, Plan)
+    return plan, log_for(plan, folder)

@@ -171,6 +171,10 @@ RULES: Mapping[str, Rule] = {
 }
 
 
+LAST = list(RULES)[-1]
+"""The rule that takes all launches, the others those of the planned rounds."""
+
+
 def simply(results: Sequence[Result], planned: int, nodes: int) -> dict[str, set[Accused]]:
     """Return whom each simple rule accuses: by the planned rounds, the last by all."""
     first = [r for r in results if r.turn <= planned]
@@ -200,9 +204,10 @@ def _simply(rule: Rule, results: Sequence[Result], nodes: int) -> set[Accused]:
 class Found:
     """What screenings of one scenario under one noise found.
 
-    ``named`` of the ``screenings`` named every culprit, ``wrong`` accused anybody else; by each
-    simple rule the same: the first two on the launches of the planned rounds, which take
-    ``simple_node_s``, the third on all. ``rounds``, ``node_s`` and ``simple_node_s`` are means.
+    ``named`` of the ``screenings`` named every culprit, ``wrong`` accused anybody else. Of each
+    simple rule there is how often it was right, which is both, and how often it accused somebody
+    wrongly: the first two on the launches of the planned rounds, which take ``simple_node_s``, the
+    third on all. ``rounds``, ``node_s`` and ``simple_node_s`` are means.
     """
 
     nodes: int
@@ -219,7 +224,8 @@ class Found:
 
 def simulate(scenario: Scenario, noise: str, screenings: int) -> Found:
     """Screen so many clusters of one kind."""
-    counted = {rule: [0, 0] for rule in ("", *RULES)}
+    counted = {rule: [0, 0] for rule in RULES}
+    named = wrong = 0
     taken = []
     makes_noise = noises()[noise]
     right: set[Accused] = set().union(*scenario.culprits)
@@ -229,14 +235,15 @@ def simulate(scenario: Scenario, noise: str, screenings: int) -> Found:
         seconds = _BUDGET_S if scenario.rounds is None else _BUDGET_OF_FEW_S
         outcome = screen(cluster, scenario.rounds, random, seconds=seconds)
         blames = [b for one in outcome.screening.located.values() for b in one.blames]
-        accused = {"": {(b.unit, b.switches or b.nodes) for b in blames}}
-        accused |= simply(outcome.results, outcome.rounds, scenario.nodes)
-        for rule, them in accused.items():
-            counted[rule][0] += all(culprit & them for culprit in scenario.culprits)
-            counted[rule][1] += bool(them - right)
+        accused = {(b.unit, b.switches or b.nodes) for b in blames}
+        named += all(culprit & accused for culprit in scenario.culprits)
+        wrong += bool(accused - right)
+        for rule, them in simply(outcome.results, outcome.rounds, scenario.nodes).items():
+            all_named = all(culprit & them for culprit in scenario.culprits)
+            counted[rule][0] += all_named and them <= right
+            counted[rule][1] += not them <= right
         simple_node_s = (1 + outcome.rounds) * ROUND_S * scenario.nodes
         taken.append((outcome.rounds + outcome.further, outcome.node_s, simple_node_s))
-    named, wrong = counted.pop("")
     rounds_taken, node_s, simple_node_s = np.mean(taken, axis=0).tolist()
     simple = {rule: (a, b) for rule, (a, b) in counted.items()}
     return Found(
@@ -259,7 +266,7 @@ def replay(recording: Path, culprits: frozenset[Accused]) -> Found:
             break
     planned = [r for r in results if r.turn < len(names)]
     by_rule = simply(known, len(names) - 1, len(names))
-    simple = {k: (int(culprits <= them), int(bool(them - culprits))) for k, them in by_rule.items()}
+    simple = {k: (int(culprits == them), int(bool(them - culprits))) for k, them in by_rule.items()}
     node_s, simple_node_s = (len(names) * sum(r.seconds for r in rs) for rs in (known, planned))
     named, wrong = int(culprits <= accused), int(bool(accused - culprits))
     fault = "replay: one node at 100 Mbit/s" if culprits else NO_FAULT
@@ -283,8 +290,8 @@ def columns(names: Sequence[str]) -> list[str]:
     told = ", ".join(names)
     return [
         *("nodes", "fault", f"named, % ({told})", "wrongly accused"),
-        *(f"rounds ({told})", f"node-seconds ({told})", "node-seconds of the first two rules"),
-        *(f"{rule}: named, wrong" for rule in RULES),
+        *(f"rounds ({told})", f"node-seconds per right answer ({told})"),
+        *(f"{rule}: right, wrong; node-seconds per right answer" for rule in RULES),
     ]
 
 
@@ -298,17 +305,22 @@ def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
         sound = fault in ("none", NO_FAULT)
         simple = []
         for rule in RULES:
-            named, wrong = np.sum([one.simple[rule] for one in them], axis=0) * 100 / screenings
-            simple.append(f"{wrong:.0f} %" if sound else f"{named:.0f} %, {wrong:.0f} %")
+            right, wrong = np.sum([one.simple[rule] for one in them], axis=0) / screenings
+            cost = np.mean([o.node_s if rule == LAST else o.simple_node_s for o in them])
+            simple.append(f"{right:.0%}, {wrong:.0%}; {_per(cost, right)}".replace("%", " %"))
         yield (
             *(str(nodes), fault),
             "" if sound else ", ".join(f"{100 * o.named / o.screenings:.0f}" for o in them),
             f"{sum(one.wrong for one in them)} of {screenings}",
             ", ".join(f"{one.rounds:.0f}" for one in them),
-            ", ".join(f"{one.node_s:.0f}" for one in them),
-            f"{np.mean([one.simple_node_s for one in them]):.0f}",
+            ", ".join(_per(o.node_s, (1 if sound else o.named / o.screenings)) for o in them),
             *simple,
         )
+
+
+def _per(node_s: float, right: float) -> str:
+    """Return how many node-seconds a right answer takes, when one in so many screenings gives it."""
+    return f"{node_s / right:.0f}" if right else "never"
 
 
 def _simulated(arguments: tuple[Scenario, str, int]) -> Found:
