@@ -187,9 +187,13 @@ def next_steps(result: Result) -> list[str]:
     """Return the command by which the answers that are missing would be had, if there is one."""
     again = f"clustergate ab --a {shlex.quote(result.a)} --b {shlex.quote(result.b)}"
     fewest, open_ = min(result.rounds, default=0), result.count(Relation.INCONCLUSIVE)
+    round_min = result.round_s * len(result.rounds) / 60
     if fewest < FEWEST:
+        longer = "with a larger --budget or --rounds"
+        if round_min:
+            longer = f"with --rounds {FEWEST} --budget {math.ceil(FEWEST * round_min)}m"
         step = (
-            f"`{again}` with a larger --budget or --rounds, or fewer benchmarks or sizes: "
+            f"`{again}` {longer}, or fewer benchmarks or sizes: "
             f"{counted(fewest, 'round')} of the {FEWEST} that it takes to call anything better"
         )
         return [completed(step)]
@@ -198,7 +202,7 @@ def next_steps(result: Result) -> list[str]:
     if not needs:
         return []
     needed = fewest + max(needs)
-    minutes = math.ceil(needed * result.round_s * len(result.rounds) / 60) or 1
+    minutes = math.ceil(needed * round_min) or 1
     which = f"{len(needs)} of the {open_} undecided figures"
     if len(needs) == open_:
         which = "the undecided figure" if open_ == 1 else f"all {open_} undecided figures"

@@ -197,10 +197,11 @@ def spent(error: float, own: int, others: int, units: int, at_first: int = 1) ->
     """Return the part of ``error`` for a look at a unit of ``own`` launches, beside ``others``.
 
     Each launch more than those ``at_first`` is a look, from the first on at which the worst of the
-    ``units`` could be accused at all, by so many of its launches and that share of the others. The first look has
-    most of the error; the 2**k-th to the next power have 2 / ((k + 1) * (k + 2)) of the rest
-    together. Each of them has half of that, for they see nearly the same launches: that any partial
-    sum is beyond a limit is at most twice as likely as that the last one is (P. Levy's inequality).
+    ``units`` could be accused at all, by so many of its launches and that share of the others. The
+    first look has most of the error; the 2**k-th to the next power have 2 / ((k + 1) * (k + 2)) of
+    the rest together. Each of them has half of that, for they see nearly the same launches: that
+    any partial sum is beyond a limit is at most twice as likely as that the last one is (P. Levy's
+    inequality).
     """
     surest = (1 - _FOR_THE_WORST) * _WITH_ALL * _FIRST_LOOK
     least, first = math.log(units / error / surest), min(at_first, own)

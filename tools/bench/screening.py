@@ -306,7 +306,7 @@ def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
         simple = []
         for rule in RULES:
             right, wrong = np.sum([one.simple[rule] for one in them], axis=0) / screenings
-            cost = np.mean([o.node_s if rule == LAST else o.simple_node_s for o in them])
+            cost = float(np.mean([o.node_s if rule == LAST else o.simple_node_s for o in them]))
             simple.append(f"{right:.0%}, {wrong:.0%}; {_per(cost, right)}".replace("%", " %"))
         yield (
             *(str(nodes), fault),
@@ -319,7 +319,7 @@ def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
 
 
 def _per(node_s: float, right: float) -> str:
-    """Return how many node-seconds a right answer takes, when one in so many screenings gives it."""
+    """Return the node-seconds of a right answer, when such a share of screenings is right."""
     return f"{node_s / right:.0f}" if right else "never"
 
 
