@@ -217,8 +217,8 @@ def test_each_launch_is_noted_as_those_of_a_check_are(tmp_path: Path) -> None:
         ({"values": {"fma_peak_gflops": -1.0}}, "launches.jsonl:2: .*fma_peak_gflops is -1.0"),
         ({"values": {"fma_peak_gflops": "fast"}}, "launches.jsonl:2: "),
         ({"nodes": ["n1", "n1"]}, "launches.jsonl:2: .*it names n1 twice"),
-        ({"nodes": ["n1", "n2"]}, "no peaks on n1 and n2 is planned"),
-        ({"contender": "stream"}, "no stream on n1 is planned"),
+        ({"nodes": ["n1", "n2"]}, "no screening launches peaks on n1, n2"),
+        ({"contender": "stream"}, "no screening launches stream on n1"),
     ],
 )
 def test_a_log_of_what_cannot_be_is_refused_by_its_line(

@@ -46,7 +46,7 @@ from clustergate.screening.plan import (
     NODES,
     STATES,
     Plan,
-    log_for,
+    log_in,
     result_of,
 )
 from clustergate.wording.reasons import reason, sentence_of
@@ -71,7 +71,7 @@ def carry_out(plan: Plan, job: Path) -> None:
     Raises :class:`ClustergateError` when there is nobody to screen.
     """
     whole_lines(job)
-    before = log_for(plan, job)
+    before = log_in(job)
     names = before.names or _names(plan)
     begun = time.monotonic()
     used_s = sum(r.seconds for r in before.results) / max(len(names), 1)

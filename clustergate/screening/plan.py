@@ -19,7 +19,7 @@ from clustergate.launching.plan import (
 )
 from clustergate.launching.plan import Plan as JobPlan
 from clustergate.machine.configuration import described
-from clustergate.screening.measures import Result
+from clustergate.screening.measures import ALONE, MEASURES, Result
 
 HOSTFILE, NODES, CPUS, STATES = "{hostfile}", "{nodes}", "{cpus}", "{states}"
 """What stands in a command for the hostfile, the nodes (comma between) and the CPUs of a launch,
@@ -27,6 +27,8 @@ and for the folder in which nodes say what they are like."""
 
 EACH, TWO = "each", "two"
 """Where a contender is launched: on each node (or core), on two."""
+
+_NODES_OF = {measure.kind: 1 if measure in ALONE else 2 for measure in MEASURES.values()}
 
 AT_ONCE = 256
 """Launches at a time, where nobody says otherwise: each is a process of the job's first node."""
@@ -127,16 +129,15 @@ def log_of(job: JobLog) -> Log:
     )
 
 
-def log_for(plan: Plan, folder: Path) -> Log:
-    """Return the log in a folder, of launches that are planned there.
+def log_in(folder: Path) -> Log:
+    """Return the log in a folder, if it is of launches that a screening makes.
 
     Raises :class:`~clustergate.launching.plan.PlanError` for others and for a damaged log.
     """
     log = log_of(read_log(folder))
-    asked = {contender.name: 1 + (contender.on == TWO) for contender in plan.contenders}
     for result in log.results:
-        if asked.get(result.kind) != len(result.nodes):
-            why = f"no {result.kind} on {' and '.join(result.nodes) or 'no node'} is planned"
+        if _NODES_OF.get(result.kind) != len(result.nodes):
+            why = f"no screening launches {result.kind} on {', '.join(result.nodes) or 'no node'}"
             raise PlanError("plan.damaged-log", at=folder / LOG, why=why)
     return log
 
@@ -151,5 +152,4 @@ def read_screened(folder: Path) -> tuple[Plan, Log]:
 
     Raises :class:`~clustergate.launching.plan.PlanError` for a damaged file.
     """
-    plan = read_plan(folder / PLAN, Plan)
-    return plan, log_for(plan, folder)
+    return read_plan(folder / PLAN, Plan), log_in(folder)
