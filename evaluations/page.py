@@ -17,7 +17,7 @@ from evaluations import tables
 from evaluations.facts import STANDS, Paper
 from evaluations.inference import Outcome
 from evaluations.recomputed import Recomputed, recompute
-from evaluations.sheet import TRIAL, Drawing, Line
+from evaluations.sheet import OTHER_LAUNCH, TRIAL, Drawing, Line
 from evaluations.text import Findings
 
 # Along these, one place is as far from the next as any other.
@@ -47,6 +47,7 @@ def render_page(found: Findings) -> str:
         first=first_screen(found),
         names=[subject.name for subject in found.subjects],
         stands=STANDS,
+        other_launch=OTHER_LAUNCH,
         tables=tables.tables(found.rows, [subject.name for subject in found.subjects]),
         systems=tables.systems_table(found.paper, found.machine),
         plots=[_figure(one) for one in found.drawings if one.printed or not one.why_not],
