@@ -357,3 +357,11 @@ def test_machine_and_stacks_are_named_and_each_headline_is_compared():
 def test_wrapped_for_a_terminal_no_line_exceeds_80_columns():
     many = dataclasses.replace(compared_run(), notes=("a sentence of many words " * 9,))
     assert max(map(len, render(many, width=80, wraps=True).splitlines())) <= 80
+
+
+def test_a_stored_summary_has_no_table_wider_than_80_columns(tmp_path):
+    with_reports(compared_run(), tmp_path, NO_HISTORY)
+    text = (tmp_path / "summary.txt").read_text(encoding="utf-8")
+    tables = [line for line in text.splitlines() if line.startswith(("figure ", "─", "PingPong"))]
+    assert len(tables) >= 3
+    assert max(map(len, tables)) <= 80

@@ -151,7 +151,7 @@ def _write(
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in figures))
         return
     notes = [*who, *notes, f"report: {folder / 'report.html'}"]
-    text = ab.render(result, notes, failures, width=console.WIDTH_WHEN_PIPED)
+    text = ab.render(result, notes, failures, width=console.WIDTH_STORED)
     store.write_text(folder / SUMMARY, text)
     colour = sys.stdout.isatty()
     print_coloured(ab.render(result, notes, failures, width=console.width(), colour=colour))

@@ -18,6 +18,8 @@ from rich.text import Text
 from clustergate.wording.notation import printable
 
 WIDTH_WHEN_PIPED = 100
+WIDTH_STORED = 80
+"""Of what is stored to be shown again, on whatever terminal."""
 # What is to be copied, such as a path, stays whole.
 _WRAPPER = partial(textwrap.TextWrapper, break_long_words=False, break_on_hyphens=False)
 

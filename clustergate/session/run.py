@@ -100,7 +100,7 @@ def with_reports(finished: Run, folder: Path, history: History) -> Run:
         # A gate writes it with its answer: one that is killed before has none.
         if not (folder / GATE).exists():
             store.write_text(folder / JUNIT, render_junit(finished))
-        summary = terminal.render(finished, width=console.WIDTH_WHEN_PIPED)
+        summary = terminal.render(finished, width=console.WIDTH_STORED)
         store.write_text(folder / SUMMARY, summary)
         store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))
     except store.StoreError as error:
