@@ -12,9 +12,9 @@ from clustergate.session.readiness import FAIL, look
 from clustergate.sites.modes import mode_named
 
 DESCRIPTION = (
-    "Tell what will work here and what will not, a line each with its remedy, and what a run would "
-    "do until when. Nothing is measured, fetched or set up. Exit status 0: nothing stands in the "
-    "way; 2: something fails."
+    "Check what will work here and what will not, one line each with its remedy, and show what a "
+    "run would do and when it would end. Nothing is measured, downloaded or installed. Exit status "
+    "0: ready; 2: something fails."
 )
 
 

@@ -19,11 +19,11 @@ from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
 DESCRIPTION = """\
-Keep a stack as it was when the system was accepted: its MPI library, BLAS and programs, out of
+Freeze a stack as it was when the system was accepted: its MPI library, BLAS and programs, out of
 reach of later set-ups. `clustergate ab --a golden:mpich --b mpich` and `clustergate gate` launch it
-in turn with today's build, so that slower software is told from slower hardware. What wheels
-provided is copied by hard links where the file system allows; what Spack or the site installed
-stays where it is and is held by the SHA-256 of its files. docs/operators.md tells when to pin."""
+alternately with the current build, to separate slower software from slower hardware. What wheels
+provided is copied, with hard links where the file system allows; what Spack or the site installed
+stays in place and is identified by the SHA-256 of its files. docs/operators.md says when to pin."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

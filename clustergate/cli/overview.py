@@ -21,7 +21,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("check", "check --mode maintenance --strict", "check --check HplCheck --stack mpich"),
         ),
         "gate": About(
-            "after maintenance: may the machine go back to its users?",
+            "after maintenance: can the machine go back to its users?",
             ("gate", "gate --site local --budget 20m"),
         ),
         "screen": About(
@@ -40,7 +40,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("baseline --dry-run", "baseline --since 7d --mode maintenance"),
         ),
         "golden": About(
-            "keep a stack as it is, to launch later ones against it",
+            "freeze a stack, to compare later builds with it",
             ("golden pin mpich --note 'acceptance'", "golden pin --site local", "golden list"),
         ),
         "history": About(
@@ -48,7 +48,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("history --stack mpich", "history --figure 'PingPong.*.8B.*'"),
         ),
         "compare": About(
-            "which of two stored runs or files is better, by how much",
+            "which of two stored runs or files is better, and by how much",
             ("compare previous last", "compare last:mpich last:openmpi --all"),
         ),
         "machine": About(
@@ -56,7 +56,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("machine", "machine --diff previous last"),
         ),
         "fleet": About(
-            "which nodes are unlike the rest of their kind", ("fleet", "fleet last --golden n001")
+            "which nodes differ from the rest of their kind", ("fleet", "fleet last --golden n001")
         ),
     },
     "Look and tidy up": {
@@ -66,12 +66,12 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         "show": About("print the summary of a stored run again", ("show last",)),
         "open": About("open the report of a stored run in a browser", ("open", "open previous")),
         "prune": About(
-            "remove old runs, and tell what stays", ("prune", "prune --older-than 30d --yes")
+            "remove old runs; shows what stays", ("prune", "prune --older-than 30d --yes")
         ),
     },
     "Set up": {
         "doctor": About(
-            "tell in seconds what will work here, and what not", ("doctor", "doctor --json")
+            "check in seconds what will work here, and what will not", ("doctor", "doctor --json")
         ),
         "setup": About(
             "install the MPI stacks of a site and their benchmarks",

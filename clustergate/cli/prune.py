@@ -19,9 +19,9 @@ from clustergate.wording.notation import counted
 from clustergate.wording.reasons import reason
 
 DESCRIPTION = """\
-Tell which runs may go, what stays and why, and how much room each part takes; --yes removes them.
-Golden builds, runs from the days of a baseline, the last gate that opened and the newest runs of
-each system and mode stay, however old. Stacks and caches are not touched."""
+Show which runs can be removed, what stays and why, and how much space each part takes; --yes
+removes them. Golden builds, runs from the days of a baseline, the last gate that opened and the
+newest runs of each system and mode stay, however old. Stacks and caches are not touched."""
 _NEWEST, _MB = 10, 1e6
 
 
