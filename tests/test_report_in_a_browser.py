@@ -8,6 +8,7 @@ import pytest
 from clustergate import store
 from clustergate.cli import main
 from clustergate.gate.decision import decide
+from clustergate.history.series import figure_name, key_of
 from clustergate.model import Evidence, Verdict
 from clustergate.report import ab
 from clustergate.report.gate import first_screen, render_gate
@@ -62,12 +63,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         )
         for n, verdict in enumerate([*Verdict, Verdict.PASS])
     ]
+    before = {
+        (key_of(one), figure_name(of)): 0.9 * of.estimate.value
+        for one in measured
+        for of in one.figures
+        if of.estimate
+    }
     evidence = [
         Evidence("screening", Verdict.REGRESSION, (in_words("node n17 is slow"),)),
         Evidence("benchmarks", Verdict.PASS, (in_words("229 figures are as expected"),)),
     ]
     told = {
-        "report": render_html(run(*measured)),
+        "report": render_html(run(*measured, before=before)),
         "wrong": render_html(
             run(*wrong, machine={"fingerprint": {"hardware": {"processor": "AMD EPYC"}}}),
             History([test_report_history.trend()], ["it became slower"]),
