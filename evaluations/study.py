@@ -226,9 +226,10 @@ def repeated_by(
 def bibtex(paper: Paper, study: Study, version: str) -> str:
     """Return the entry by which the package can be cited."""
     run = study.runs[0]
+    of_paper = f"Evaluation {paper.id} repeated: " if paper.settings is None else ""
     return (
         f"@misc{{clustergate-{paper.id}-{run},\n"
-        f"  title = {{Evaluation {paper.id} repeated: {paper.about}}},\n"
+        f"  title = {{{of_paper}{paper.about}}},\n"
         f"  year = {{{run[:4]}}},\n"
         f"  note = {{clustergate {version}, runs {', '.join(study.runs)}}},\n"
         "}\n"
