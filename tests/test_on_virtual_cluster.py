@@ -45,15 +45,15 @@ PARTITIONS = ("srun", "mpirun", "ssh")
 def virtual_cluster(*words, timeout=900, which="s"):
     """Run the program for the cluster of these tests; its failure fails the test."""
     ended = subprocess.run(
-        [PROGRAM, *words], env=named(which), capture_output=True, text=True, timeout=timeout
+        [PROGRAM, *words], env=named(which=which), capture_output=True, text=True, timeout=timeout
     )
     assert ended.returncode == 0, ended.stderr
     return ended
 
 
-def named(which="s"):
-    """Return the environment with the name of the cluster of these tests."""
-    return {**os.environ, "VIRTUAL_CLUSTER": f"{which}{os.getpid() % 100000}"}
+def named(environment=os.environ, which="s"):
+    """Return an environment with the name of the cluster of these tests."""
+    return {**environment, "VIRTUAL_CLUSTER": f"{which}{os.getpid() % 100000}"}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ class OnCluster:
 
     def call(self, *words):
         """Run another command of the suite on the head to its end."""
-        environment = {**self.suite.environment(), **named()}
+        environment = named(self.suite.environment())
         return subprocess.run(
             [PROGRAM, "run", "head", CLUSTERGATE, *words],
             env=environment,
@@ -117,7 +117,7 @@ class OnCluster:
         """Start it."""
         return subprocess.Popen(
             self.command(*options),
-            env={**self.suite.environment(**variables), **named(), **self.variables},
+            env={**named(self.suite.environment(**variables)), **self.variables},
             cwd=self.home,
             stdout=subprocess.PIPE,
             text=True,
@@ -126,7 +126,7 @@ class OnCluster:
     def resume(self, run_id):
         """Go on with a run that was stopped; return what was said."""
         command = [*self.command()[:5], "--resume", run_id]
-        environment = {**self.suite.environment(), **named()}
+        environment = named(self.suite.environment())
         ended = subprocess.run(
             command, env=environment, cwd=self.home, capture_output=True, text=True, timeout=1500
         )
