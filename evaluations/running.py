@@ -167,8 +167,8 @@ def _tell_plan(
     print(f"{'; '.join(told)}; then again what is inconclusive, up to {duration(arguments.budget)}")
     for system in paper.systems.values() if paper.settings is not None else ():
         if system.played_by and not {*system.played_by} & {*known.stacks}:
-            names, here = (", ".join(of) for of in (system.played_by, known.stacks))
-            print(f"{system.id} is played by {names}, and the stacks here are {here}")
+            players, here = (", ".join(of) for of in (system.played_by, known.stacks))
+            print(f"{system.id} is played by {players}, and the stacks here are {here}")
     refused = plan.undecidable(paper, partition.shape, known.stacks, known.roles, full=known.full)
     against = sum(one.can_fail for one in refused.values())
     print(
