@@ -1,6 +1,7 @@
 import datetime
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,33 @@ def test_all_sizes_of_a_metric_are_one_trend():
     assert len(trend.moments) == 30
     assert all(moment.value is None for moment in trend.moments)
     assert trend.shifts == ()
+
+
+def test_runs_of_one_hour_are_one_value():
+    # Each hour has a level of its own, which its ten runs share.
+    hours = [math.exp(0.1 * NOISE[hour]) for hour in range(8)]
+    close = datetime.timedelta(minutes=3)
+    runs = []
+    for hour, usual in enumerate(hours):
+        for k in range(10):
+            one = run(10 * hour + k, ping(usual * level(k)))
+            runs.append(replace(one, started=START + datetime.timedelta(days=hour) + k * close))
+    (trend,) = trends(collect(runs))
+    assert len(trend.moments) == 80
+    assert trend.shifts == ()
+
+
+def test_a_shift_begins_with_the_first_run_of_its_hour():
+    runs = [
+        replace(one, started=one.started + datetime.timedelta(minutes=minutes))
+        for minutes in (0, 10)
+        for one in pings(slow_since=18)
+    ]
+    runs = [replace(one, run_id=f"{one.started:%d-%H%M}") for one in runs]
+    (trend,) = trends(collect(sorted(runs, key=lambda one: one.started)))
+    (shift,) = trend.shifts
+    assert shift.since.started == START + datetime.timedelta(days=18)
+    assert shift.before.started == START + datetime.timedelta(days=17, minutes=10)
 
 
 def test_figures_are_trends_of_their_own_when_asked_for():

@@ -26,6 +26,8 @@ from clustergate.statistics.change_points import change_points
 
 # Over all trends that are looked at together: how sure it is that none of the changes is chance.
 CONFIDENCE = 0.99
+# Runs of one hour share its noise, however many there are: together they are one value.
+SESSION = datetime.timedelta(hours=1)
 # Nodes that a case ran on at least so often have a trend of their own.
 FEWEST_OF_NODES = 6
 _NAMED_IN_A_SENTENCE = 3
@@ -101,9 +103,10 @@ class Event:
 def trends(series: Iterable[Series], *, by_figure: bool = False) -> list[Trend]:
     """Return the trends of some figures, with their shifts.
 
-    A run is one value, whatever its launches. Figures that are not above zero in every run have no
-    trend. The confidence of :data:`CONFIDENCE` is that of all trends together, looked at after
-    every run.
+    A run is one value, whatever its launches, and the runs of a :data:`SESSION` are one in the
+    search for shifts: ten runs of three minutes in each of eight hours would show each hour as a
+    shift. Figures that are not above zero in every run have no trend. The confidence of
+    :data:`CONFIDENCE` is that of all trends together, looked at after every run.
     """
     groups: dict[object, list[Series]] = {}
     for one in series:
@@ -184,9 +187,13 @@ def _moments(group: Sequence[Series]) -> tuple[Moment, ...]:
 
 
 def _shifts(moments: Sequence[Moment], comparisons: int) -> Iterator[Shift]:
-    levels = [moment.level for moment in moments]
+    firsts = _firsts_of_sessions(moments)
+    levels = [
+        statistics.median(moment.level for moment in moments[start:end])
+        for start, end in itertools.pairwise([*firsts, len(moments)])
+    ]
     changes = change_points(levels, confidence=CONFIDENCE, comparisons=comparisons)
-    edges = [0, *(change.index for change in changes), len(moments)]
+    edges = [0, *(firsts[change.index] for change in changes), len(moments)]
     for number, change in enumerate(changes, 1):
         earlier = moments[edges[number - 1] : edges[number]]
         later = moments[edges[number] : edges[number + 1]]
@@ -201,6 +208,14 @@ def _shifts(moments: Sequence[Moment], comparisons: int) -> Iterator[Shift]:
             builds=tuple(sorted({moment.build for moment in later})),
             builds_before=tuple(sorted({moment.build for moment in earlier})),
         )
+
+
+def _firsts_of_sessions(moments: Sequence[Moment]) -> list[int]:
+    firsts: list[int] = []
+    for k, moment in enumerate(moments):
+        if not firsts or moment.started - moments[firsts[-1]].started >= SESSION:
+            firsts.append(k)
+    return firsts
 
 
 def _all_nodes(moments: Iterable[Moment]) -> tuple[str, ...]:
