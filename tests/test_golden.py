@@ -235,6 +235,17 @@ def test_a_stack_that_does_not_prove_itself_is_not_pinned(tmp_path):
         builds.read(tmp_path, "mpich")
 
 
+def test_what_a_killed_pin_left_is_removed(tmp_path: Path) -> None:
+    build(tmp_path)
+    left = builds.folder_of(tmp_path, "mpich") / "prefixes"
+    left.mkdir(parents=True)
+    assert builds.pinned_stacks(tmp_path) == []
+    builds.unpin(tmp_path, "mpich")
+    assert not left.parent.exists()
+    with pytest.raises(BadRequest, match="golden"):
+        builds.unpin(tmp_path, "mpich")
+
+
 def _interrupted(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
     raise KeyboardInterrupt
 

@@ -283,12 +283,15 @@ def digest(golden: Golden) -> str:
 
 
 def unpin(state: Path, stack: str) -> None:
-    """Remove a golden build, also one that was changed; raises BadRequest where there is none."""
+    """Remove a golden build, also one that was changed or only in part written.
+
+    Raises :class:`BadRequest` where there is none.
+    """
     home = folder_of(state, stack)
-    if not (home / _MANIFEST).exists():
+    if not home.is_dir():
         raise BadRequest("golden.not-there", stack=stack)
     with locked(home.parent / f".{stack}.lock"):
-        (home / _MANIFEST).unlink()
+        (home / _MANIFEST).unlink(missing_ok=True)
         _remove(home)
 
 
