@@ -317,10 +317,10 @@ def test_a_threshold_is_chosen_on_other_recordings() -> None:
 def test_the_best_that_memory_can_do_grows_with_the_slowdown() -> None:
     of = {str(k): runs.runs_of(str(k), of_both(36, seed=k), BOTH, SMOKE_BUDGET) for k in range(3)}
     (none, large) = (sizes.optimum(of, by, 1000, own_hour=False) for by in (0.0001, 0.5))
-    assert {told: share.share for told, share in none.items()} == dict.fromkeys(none, 0.0)
-    assert large["unchanged: not slower"].share > 0.95
-    assert large["slower: found among 1000"].share > 0.95
-    assert large["unchanged: slower"].share == large["slower: not slower"].share == 0.0
+    # What is next to nothing is found as often as one is mistaken: in 1 %.
+    assert all(share.share < 0.05 for share in none.values())
+    assert all(share.share > 0.95 for share in large.values())
+    assert none["slower: found among 1000"].share == 0.0
 
 
 def test_blocks_of_a_size_are_told_apart_by_their_order() -> None:
@@ -634,11 +634,15 @@ def test_a_stack_is_not_told_apart_from_itself_and_a_slow_down_is_found() -> Non
     assert found.answer == "found"
     assert found.rounds < 40
     assert pairs.compared(slower, a, places).answer == "wrong"
+    assert pairs.compared_afterwards(a, b, ()).answer in ("equivalent", "undecided")
+    assert pairs.compared_afterwards(a, slower, places).answer == "found"
     assert pairs.at_the_gate(names, a, b).answer != "STAY CLOSED"
     assert pairs.at_the_gate(names, a, slower).answer == "STAY CLOSED"
 
 
-@pytest.mark.parametrize("how", [how for how in pairs.RULES if how not in ("ab", "gate")])
+@pytest.mark.parametrize(
+    "how", [how for how in pairs.RULES if how not in ("ab", "compare", "gate")]
+)
 def test_what_others_say_of_the_rounds_is_told_with_what_it_costs(how: str) -> None:
     found = list(pairs.replayed({"simulated": launches(120)}, 40, 2, how))
     fifth = Change(SIZE, 1.2)
@@ -648,6 +652,13 @@ def test_what_others_say_of_the_rounds_is_told_with_what_it_costs(how: str) -> N
     plain = pairs.counted(found, NOTHING)[0]
     if how in ("e-values", "likelihood of differences"):
         assert plain == {pairs.OPEN: 2}
+
+
+def test_the_gate_is_asked_only_of_comparisons_that_it_may_open() -> None:
+    recorded = {"simulated": launches(120)}
+    for by, answers in ((1.05, {pairs.CLOSED}), (1.2, set())):
+        made = list(pairs.comparisons(recorded, 60, 2, [Change(SIZE, by)]))
+        assert {one.answer for one in pairs.may_open(made)} == answers
 
 
 def test_a_test_that_knows_the_size_is_faster_than_one_that_does_not() -> None:

@@ -6,6 +6,7 @@ how they scatter, and the field's rules, for the same time.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -23,6 +24,10 @@ ROUNDS = 460
 """Rounds of a comparison; so many fit into the ten minutes that a job of the gate has."""
 TIMES = {NOTHING: 3}
 """How many comparisons there are of each stack and recording, one of other changes."""
+LOTS = 40
+"""How many there are of a size that is just as slow as is to be ruled out, of the gate alone."""
+WITHIN = (25, 50, 100, 150, 200, 300, ROUNDS)
+"""Rounds within which it is counted what is opened."""
 QUIET = 1.05
 """A host is quiet on which the two launches of a round differ by less, in the middle."""
 # A rule of the field that calls more of the unchanged slower is of no use as a gate.
@@ -31,6 +36,7 @@ _DRAWN = 4000
 
 _SIZE, _BENCHMARK = Change(SIZE, 1.10), Change(BENCHMARK, 1.10)
 _SLOWER, _FAULT = Change(SIZE, 1.20), Change(STACK, pairs.FIVE_TIMES, 3)
+_HALF = Change(STACK, 1.5)
 
 
 @dataclass(frozen=True)
@@ -64,12 +70,12 @@ class Aim:
         return share <= self.share if self.share < 0.5 else share >= self.share
 
 
+# That a size just as slow as is to be ruled out opens in 1 % at most takes more comparisons than
+# these: `openings`.
 AIMS = (
     Aim(_BENCHMARK, True, [CLOSED], 0.99, 15),
     Aim(_BENCHMARK, False, [CLOSED], 0.90, 30),
     Aim(_SIZE, True, [CLOSED], 0.90, 20),
-    Aim(_SIZE, True, [OPEN], 0.01),
-    Aim(_SIZE, False, [OPEN], 0.01),
     Aim(_SLOWER, True, [OPEN], 0.01),
     Aim(_SLOWER, False, [OPEN], 0.01),
     Aim(NOTHING, True, [OPEN, CLOSED], 0.95),
@@ -78,6 +84,8 @@ AIMS = (
     Aim(NOTHING, False, [CLOSED], 0.01),
     Aim(_FAULT, True, [CLOSED], 0.95, 12),
     Aim(_FAULT, False, [CLOSED], 0.95, 12),
+    Aim(_HALF, True, [CLOSED], 1.0, 10),
+    Aim(_HALF, False, [CLOSED], 1.0, 10),
 )
 
 
@@ -136,6 +144,40 @@ def answered(
                 for rounds in budgets
             }
             yield Answered(one.recording, quiet[one.recording], put, said, by_the_field)
+
+
+@dataclass(frozen=True)
+class Openings:
+    """How often a size was called not slower that was, and after how many rounds the gate opened.
+
+    All comparisons are of one stack of a recording.
+    """
+
+    recording: str
+    quiet: bool
+    put: Change
+    comparisons: int
+    ruled_out: int
+    opened: Sequence[int]
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> Openings:
+        """Return what was kept as JSON."""
+        return cls(**{**kept, "put": Change(**kept["put"])})
+
+
+def openings(
+    recorded: Mapping[str, Sequence[Launch]], say: Callable[[str], None]
+) -> Iterator[Openings]:
+    """Yield how often the gate opens although a size is slower by what is to be ruled out."""
+    quiet = {name: is_quiet(launches) for name, launches in recorded.items()}
+    say(f"how often the gate opens: {_SIZE}, {LOTS} comparisons of each stack")
+    made = pairs.comparisons(recorded, ROUNDS, LOTS, [_SIZE])
+    for (name, _), of_stack in itertools.groupby(made, lambda one: (one.recording, id(one.noise))):
+        some = list(of_stack)
+        may = pairs.may_open(some)
+        rounds = [one.rounds for one in may if one.answer == OPEN]
+        yield Openings(name, quiet[name], _SIZE, len(some), len(may), rounds)
 
 
 def is_quiet(launches: Sequence[Launch]) -> bool:
@@ -209,6 +251,7 @@ def rows_of_costs(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
     yield (
         *("put into B", "host", "comparisons", OPEN, CLOSED, UNDECIDED),
         *("rounds of the gate", f"of the {OPTIMUM}", "ratio of the medians", "of the means"),
+        "node-seconds per decision",
     )
     for put in dict.fromkeys(one.put for one in all_of_them):
         for quiet in (True, False):
@@ -218,9 +261,90 @@ def rows_of_costs(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
             taken = np.array([[one.said[r].rounds for r in (GATE, OPTIMUM)] for one in mine])
             medians, means = np.median(taken, axis=0), taken.mean(axis=0)
             answers = [one.said[GATE].answer for one in mine]
+            seconds = sum(one.said[GATE].node_seconds for one in mine)
             yield (
                 *(str(put), "quiet" if quiet else "busy", str(len(mine))),
                 *(str(answers.count(a)) for a in (OPEN, CLOSED, UNDECIDED)),
                 *(f"{m:.0f}, {n:.0f}" for m, n in zip(medians, means, strict=True)),
                 *(f"{x[0] / x[1]:.1f}" for x in (medians, means)),
+                f"{seconds / max(len(mine) - answers.count(UNDECIDED), 1):.0f}",
             )
+
+
+def rows_of_rules(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
+    """Yield in how many percent each rule keeps closed, and opens, in the rounds of the gate."""
+    yield ("put into B", "host", GATE, OPTIMUM, *field.RULES)
+    for put in dict.fromkeys(one.put for one in all_of_them):
+        for quiet in (True, False):
+            mine = [one for one in all_of_them if (one.put, one.quiet) == (put, quiet)]
+            if not mine:
+                continue
+            of_rules = [
+                *([one.said[rule].answer for one in mine] for rule in (GATE, OPTIMUM)),
+                *([one.by_the_field[rule, 0].answer for one in mine] for rule in field.RULES),
+            ]
+            yield (
+                *(str(put), "quiet" if quiet else "busy"),
+                *(
+                    ", ".join(f"{100 * said.count(x) / len(said):.0f}" for x in (CLOSED, OPEN))
+                    for said in of_rules
+                ),
+            )
+
+
+def rows_of_opened(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
+    """Yield how many comparisons with nothing put in are opened within some rounds."""
+    yield ("host", "comparisons", *map(str, WITHIN))
+    for quiet in (True, False):
+        mine = [one for one in all_of_them if (one.put, one.quiet) == (NOTHING, quiet)]
+        if not mine:
+            continue
+        rounds = [one.said[GATE].rounds for one in mine if one.said[GATE].answer == OPEN]
+        counts = [sum(n <= most for n in rounds) for most in WITHIN]
+        yield ("quiet" if quiet else "busy", *map(str, (len(mine), *counts)))
+
+
+def rows_of_openings(all_of_them: Sequence[Openings]) -> Iterator[Sequence[str]]:
+    """Yield how often the slowdown of a size is ruled out, and the gate opens, in percent."""
+    yield ("put into B", "host", "recordings", "comparisons", "ruled out of the size", OPEN)
+    for quiet in (True, False):
+        mine = [one for one in all_of_them if one.quiet == quiet]
+        if not mine:
+            continue
+        names = dict.fromkeys(one.recording for one in mine)
+        by_recording = [[one for one in mine if one.recording == name] for name in names]
+        yield (
+            *(str(_SIZE), "quiet" if quiet else "busy", str(len(names))),
+            str(sum(one.comparisons for one in mine)),
+            *(
+                _rate(
+                    [(sum(map(count, of)), sum(x.comparisons for x in of)) for of in by_recording]
+                )
+                for count in (_ruled_out, _opened)
+            ),
+        )
+
+
+def _ruled_out(one: Openings) -> int:
+    return one.ruled_out
+
+
+def _opened(one: Openings) -> int:
+    return len(one.opened)
+
+
+def _rate(counts: Sequence[tuple[int, int]]) -> str:
+    low, high = (100 * bound for bound in Share(counts).bounds)
+    happened = sum(n for n, _ in counts)
+    if not happened:
+        return f"0 (<{high:.0f})"
+    return f"{happened}: {100 * Share(counts).share:.1f} ({low:.1f}-{high:.1f})"
+
+
+TABLES: Mapping[str, Callable[[Sequence[Answered]], Iterator[Sequence[str]]]] = {
+    "aims": rows_of_aims,
+    "rounds": rows_of_costs,
+    "rules": rows_of_rules,
+    "opened": rows_of_opened,
+}
+"""The tables of what is said of comparisons, by the names that they have in the docs."""

@@ -77,12 +77,12 @@ def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         )
     answered = [aims.Answered.read(one) for run in kept for one in run.get("aims", ())]
     if answered:
-        for name, rows in (
-            ("aims", aims.rows_of_aims(answered)),
-            ("rounds", aims.rows_of_costs(answered)),
-        ):
-            heads, *others = rows
+        for name, made in aims.TABLES.items():
+            heads, *others = made(answered)
             yield name, markdown(heads, others)
+    if openings := [aims.Openings.read(one) for run in kept for one in run.get("openings", ())]:
+        heads, *others = aims.rows_of_openings(openings)
+        yield "openings", markdown(heads, others)
     screened = [screening.Found(**one) for run in kept for one in run.get("found", ())]
     if screened:
         names = dict.fromkeys(one.noise for one in screened if "replay" not in one.fault)

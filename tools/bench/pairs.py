@@ -30,7 +30,8 @@ from clustergate.ab.wholes import (
     is_slower,
 )
 from clustergate.model import Better, Sample
-from clustergate.statistics.comparison import FAMILY_ERROR, Relation
+from clustergate.statistics import comparison
+from clustergate.statistics.comparison import FAMILY_ERROR, Pair, Relation, compare
 from clustergate.statistics.rounds import Question, Rounds, Trial, looks
 from tools.bench import field, otava
 from tools.bench.launches import Launch
@@ -53,6 +54,7 @@ CHANGES = (
     *(Change(SIZE, by) for by in (1.05, 1.10, 1.20)),
     *(Change(BENCHMARK, by) for by in (1.10, 1.20)),
     Change(STACK, FIVE_TIMES, 3),
+    Change(STACK, 1.5),
 )
 
 
@@ -109,10 +111,21 @@ def compared(a: NDArray[np.float64], b: NDArray[np.float64], places: Sequence[in
         trial.look(Rounds(a[:rounds], b[:rounds], better))
         if trial.decided[wanted].all() or trial.better[wanted].any():
             break
-    said = [one.verdict for one in trial.comparisons()]
-    mine = {said[k] for k in wanted}
-    others = {verdict for k, verdict in enumerate(said) if k not in wanted}
-    if Relation.B_BETTER in said or Relation.A_BETTER in others:
+    return _answer(trial.comparisons(), wanted, rounds)
+
+
+def compared_afterwards(
+    a: NDArray[np.float64], b: NDArray[np.float64], places: Sequence[int]
+) -> Decided:
+    """Return what ``clustergate compare`` says of all launches, as :func:`compared` does of ab."""
+    each = [Pair(x, y, Better.LOWER) for x, y in zip(a.T, b.T, strict=True)]
+    return _answer(compare(each), list(places) or list(range(len(each))), len(a))
+
+
+def _answer(said: Sequence[comparison.Comparison], wanted: Sequence[int], rounds: int) -> Decided:
+    mine = {said[k].verdict for k in wanted}
+    others = {one.verdict for k, one in enumerate(said) if k not in wanted}
+    if Relation.B_BETTER in {*mine, *others} or Relation.A_BETTER in others:
         return Decided("wrong", rounds)
     if Relation.A_BETTER in mine:
         return Decided(FOUND, rounds)
@@ -298,6 +311,23 @@ def comparisons(
                     yield Comparison(name, names, change, places, noise, differences, a, b, each_s)
 
 
+def may_open(some: Sequence[Comparison]) -> list[Decided]:
+    """Return what the gate says of those comparisons of a slower size that it may open.
+
+    Those are the ones in which the slowdown is ruled out of that size by itself. Asking that of
+    all of them at once, a column each, takes as long as asking it of one.
+    """
+    a, b = (
+        np.stack([times[:, one.places[0]] for one, times in zip(some, side, strict=True)], axis=1)
+        for side in ([one.a for one in some], [one.b for one in some])
+    )
+    trial = Trial(Question(RULED_OUT, 0.0, RULING_OUT_ERROR, TOLERATED))
+    for rounds in looks(len(a)):
+        trial.look(Rounds(a[:rounds], b[:rounds], [Better.LOWER] * len(some)))
+    within = zip(some, trial.within[0], strict=True)
+    return [at_the_gate(one.names, one.a, one.b) for one, rounds in within if rounds]
+
+
 def by_the_field(slower: field.Rule, one: Comparison) -> Decided:
     """Return what a rule of the field says, that takes A's launches for what is known."""
     known = field.Known(list(one.a[:, None, :]), len(one.names))
@@ -311,6 +341,7 @@ def first(one: Comparison, rounds: int) -> Comparison:
 
 RULES: Mapping[str, Callable[[Comparison], Decided]] = {
     "ab": lambda one: compared(one.a, one.b, one.places),
+    "compare": lambda one: compared_afterwards(one.a, one.b, one.places),
     "gate": lambda one: at_the_gate(one.names, one.a, one.b),
     "e-values": lambda one: by_e_values(one.names, one.a, one.b),
     "likelihood of the size": by_likelihood,

@@ -18,18 +18,22 @@ import scipy
 from numpy.typing import NDArray
 from rich.console import Console
 
+from clustergate.baselines.proposals import Rule
 from clustergate.cli.progress import Progress
-from clustergate.sites.modes import MODES
-from tools.bench import pairs, runs
+from clustergate.sites.modes import MODES, Mode
+from tools.bench import pairs, record, runs
 from tools.bench.field import Times
 from tools.bench.launches import read_launches, recordings
-from tools.bench.runs import Run
+from tools.bench.runs import Run, effort, judge_of, runs_of
 from tools.bench.slowdowns import NOTHING, SIZE, STACK, Change
 from tools.bench.spread import Share
 from tools.bench.verdicts import (
     BASELINE_RUNS,
     INTERMITTENT,
+    JUDGED_RUNS,
     STACKS,
+    baselines,
+    processor_of,
     put_in,
     slowed_times,
     spread_out,
@@ -184,33 +188,45 @@ def optimum(
     It is the likelihood ratio of the launches of a run (Neyman and Pearson, 1933), which knows how
     those of each hour are distributed and takes each hour for as likely: of all other recordings,
     or of the run's own, too. So it knows which figure may be slower and by how much, and more of
-    the noise than any baseline. Beside so many ``figures`` an alarm has its part of the error.
+    the noise than any baseline. From which ratio on it decides is chosen on these very runs, so
+    that 1 % of its answers to the other question are wrong. Beside so many ``figures`` an alarm
+    has its part of the error, by the bound that holds for any distribution (Wald, 1945).
     """
     noise = {
         (name, stack): pairs.Noise(np.log(np.concatenate([times_of_run(r, stack) for r in some])))
         for name, some in of.items()
         for stack in STACKS
     }
-    sure, surer = math.log(1.0 / _ERROR), math.log(figures / _ERROR)
-    said: dict[str, list[tuple[int, int]]] = {}
-    for name, some in of.items():
-        hours = [hour for hour in of if own_hour or hour != name]
-        both = [
-            _ratios(
-                [noise[hour, stack] for hour in hours], np.log(times_of_run(run, stack)), slower
-            )
-            for run, stack in itertools.product(some, STACKS)
-        ]
-        unchanged, slowed = np.array(both).swapaxes(0, 1)
-        for told, happened in {
-            "unchanged: not slower": unchanged <= -sure,
-            "unchanged: slower": unchanged >= sure,
-            "slower: not slower": slowed <= -sure,
-            "slower: found alone": slowed >= sure,
-            f"slower: found among {figures}": slowed >= surer,
-        }.items():
-            said.setdefault(told, []).append((int(happened.sum()), happened.size))
-    return {told: Share(counts) for told, counts in said.items()}
+    ratios = {
+        name: np.array(
+            [
+                _ratios(
+                    [noise[hour, stack] for hour in of if own_hour or hour != name],
+                    np.log(times_of_run(run, stack)),
+                    slower,
+                )
+                for run, stack in itertools.product(some, STACKS)
+            ]
+        )
+        for name, some in of.items()
+    }
+    # Of all runs: unchanged first, then slower.
+    unchanged, slowed = np.concatenate(list(ratios.values())).swapaxes(0, 1)
+    within, beyond = np.quantile(slowed, _ERROR), np.quantile(unchanged, 1.0 - _ERROR)
+    said = {
+        "unchanged: shown not to be slower": (0, -np.inf, within),
+        "slower: found alone": (1, beyond, np.inf),
+        f"slower: found among {figures}": (1, math.log(figures / _ERROR), np.inf),
+    }
+    return {
+        told: Share(
+            [
+                (int(((low <= x[:, row]) & (x[:, row] <= high)).sum()), x[:, row].size)
+                for x in ratios.values()
+            ]
+        )
+        for told, (row, low, high) in said.items()
+    }
 
 
 def _ratios(
@@ -231,30 +247,57 @@ def _ratios(
     return np.array([fast - same, same - slow])
 
 
+def decided(of: Mapping[str, Sequence[Run]], mode: Mode) -> Share:
+    """Return how many figures of unchanged runs a check decides, by a baseline of other hours."""
+    counts = []
+    for basis, (name,) in baselines(of, sessions=True):
+        judge = judge_of(basis, mode, STACKS, Rule())
+        shares = [runs.decided([judge.case(run, stack) for stack in STACKS]) for run in of[name]]
+        counts.append((round(sum(shares) * record.FIGURES), len(shares) * record.FIGURES))
+    return Share(counts)
+
+
 def main() -> int:
-    """Print what each candidate finds on the recordings that may be read."""
+    """Print what each candidate finds on the recordings that may be read, by processor."""
     say = Progress()
     recorded = {path.name.partition(".")[0]: list(read_launches(path)) for path in recordings()}
-    budget = runs.effort(MODES["maintenance"]).budget
-    of = {name: runs.runs_of(name, some, STACKS, budget) for name, some in recorded.items()}
     console = Console(width=160, highlight=False, markup=False)
     console.print(told_of_recordings(recorded), soft_wrap=True)
-    for by in BASELINES:
-        rows = []
-        for name in CANDIDATES:
-            say(f"{name}, baselines of {by}")
-            rows.append([name, *map(str, shares(of, name, by).values())])
-        console.print(table_of(f"Baselines of {by}", ["found", *map(str, CHANGES)], rows))
-    of_stack = len(runs.figures_of_mode(MODES["maintenance"])) + runs.OF_HPL_AND_HPCC["maintenance"]
+    for mode in (MODES["maintenance"], MODES["smoke"]):
+        every = {
+            name: runs_of(name, some, STACKS, effort(mode).budget)
+            for name, some in recorded.items()
+        }
+        every = {name: some for name, some in every.items() if some}
+        for processor in dict.fromkeys(processor_of(some[0]) for some in every.values()):
+            of = {n: some for n, some in every.items() if processor_of(some[0]) == processor}
+            where = f"{mode.name}, {len(of)} recordings of {processor}"
+            say(where)
+            few = {name: spread_out(some, JUDGED_RUNS) for name, some in of.items()}
+            console.print(f"{where}: a check decides {decided(few, mode)} % of the figures")
+            _print_optimum(console, few, mode, where)
+            if mode.name == "maintenance":
+                _print_candidates(console, of, where)
+    return 0
+
+
+def _print_optimum(
+    console: Console, of: Mapping[str, Sequence[Run]], mode: Mode, where: str
+) -> None:
+    of_stack = len(runs.figures_of_mode(mode)) + runs.OF_HPL_AND_HPCC[mode.name]
     figures = len(STACKS) * of_stack
     for own_hour in (False, True):
-        hours = "with the run's own hour" if own_hour else "of the other hours"
-        say(f"likelihood ratios, distributions {hours}")
         found = {by: optimum(of, by, figures, own_hour=own_hour) for by in SLOWDOWNS}
         rows = [[f"{100 * by:.0f} %", *map(str, one.values())] for by, one in found.items()]
-        title = f"Likelihood ratios of a single figure, true distributions {hours}"
+        hours = "with the run's own hour" if own_hour else "of the other hours"
+        title = f"Likelihood ratios of a figure, true distributions {hours}: {where}"
         console.print(table_of(title, ["by", *found[SLOWDOWNS[0]]], rows))
-    return 0
+
+
+def _print_candidates(console: Console, of: Mapping[str, Sequence[Run]], where: str) -> None:
+    for by in BASELINES:
+        rows = [[name, *map(str, shares(of, name, by).values())] for name in CANDIDATES]
+        console.print(table_of(f"Baselines of {by}: {where}", ["found", *map(str, CHANGES)], rows))
 
 
 if __name__ == "__main__":

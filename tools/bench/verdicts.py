@@ -54,7 +54,12 @@ OURS, OTAVA = "clustergate", "E-divisive"
 DELAYS_NS = (20, 100)
 # Rounds of a comparison of a stack with itself, by who asks, and how many of each. The gate has
 # ten minutes, and all seven benchmarks were launched in turn 46 times a minute.
-AB_ROUNDS = {**dict.fromkeys(pairs.RULES, 300), "ab": 60, **dict.fromkeys(field.RULES, 20)}
+AB_ROUNDS = {
+    **dict.fromkeys(pairs.RULES, 300),
+    "ab": 60,
+    "compare": 20,
+    **dict.fromkeys(field.RULES, 20),
+}
 AB_TIMES = 4
 # It is told what is decided within so many of them.
 _WITHIN = (25, 50, 100, 150, 200, 300)
@@ -170,7 +175,7 @@ def replayed(
     asked: list[Asked] = []
     judged, launches, figures = 0, 0, 0
     references, decided = [], []
-    for basis, others in _baselines(of, sessions=sessions):
+    for basis, others in baselines(of, sessions=sessions):
         judge = judge_of(basis, mode, STACKS, Rule() if sessions else Rule(shortest=SESSION))
         figures = len(judge.references.paths()) + judge.refused
         references.append(judge.replayed_figures())
@@ -217,11 +222,11 @@ def replayed(
     )
 
 
-def _baselines(
+def baselines(
     of: Mapping[str, Sequence[Run]], *, sessions: bool
 ) -> Iterator[tuple[Sequence[Run], Sequence[str]]]:
     """Yield the runs of each baseline, and the recordings that it judges, of its processor."""
-    known = {name: _processor(some[0]) for name, some in of.items() if some}
+    known = {name: processor_of(some[0]) for name, some in of.items() if some}
     for name, mine in of.items():
         others = [one for one in known if one != name and known[one] == known.get(name)]
         if sessions:
@@ -234,7 +239,7 @@ def _baselines(
             yield basis, [name] if sessions else others
 
 
-def _processor(run: Run) -> str:
+def processor_of(run: Run) -> str:
     """Return what processor a run is of; tools/bench/recorded/README.md tells it of the first."""
     (launch, *_), *_ = run.launches.values()
     return launch.window.processor or "AMD EPYC"
@@ -562,10 +567,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 ]
         if "aims" in parts:
             answered = list(aims.answered(recorded, say))
-            for rows in (aims.rows_of_aims(answered), aims.rows_of_costs(answered)):
+            openings = list(aims.openings(recorded, say))
+            for rows in (
+                *(made(answered) for made in aims.TABLES.values()),
+                aims.rows_of_openings(openings),
+            ):
                 heads, *others = rows
                 console.print(table_of("Beside a golden build", heads, others))
             results["aims"] = [one.plain() for one in answered]
+            results["openings"] = [asdict(one) for one in openings]
         if "provoked" in parts:
             provoked = list(provoke(record.manifests_of(asked.stacks), say))
             console.print(_provoked_table(provoked))
