@@ -548,19 +548,18 @@ class _Search:
         )
 
     def _hiding(self, excess: float) -> list[tuple[int, ...]] | None:
-        """Return the pairs that would be slow if a limit were lower by ``excess``.
+        """Return the pairs that would be slow were the limit lower by ``excess``.
 
-        One that is twice as slow is nearly always among them until it was launched often: to launch
-        those again takes less than to launch all. None where nothing is in excess, or all pairs are
-        few anyway, or these are not few of all.
+        One that is twice as slow is nearly always among them, so it suffices to launch these again.
+        None where there is no excess, where all pairs are few anyway, or where these are not few.
         """
         if not 0.0 < excess < math.inf or len(self._ends) <= _FEW_PLACES:
             return None
-        # Between sound and twice as slow: of what was launched often the noise hides nothing.
+        # Never below the middle between sound and twice as slow.
         limits = np.maximum(self._expected.thresholds - excess, TOO_NOISY / 2)
         if np.median(limits) <= TOO_NOISY / 2:
             return None
-        near = self._typical > np.minimum(limits, self._expected.thresholds)
+        near = self._launches.medians() > np.minimum(limits, self._expected.thresholds)
         near &= ~(self._slow | self._touched) & (self._observed < _MANY)
         few = near.sum() <= _FEW_OF_ALL * len(self._ends)
         return list(map(tuple, self._ends[near].tolist())) if few else None

@@ -291,7 +291,7 @@ def columns(names: Sequence[str]) -> list[str]:
     return [
         *("nodes", "fault", f"named, % ({told})", "wrongly accused"),
         *(f"rounds ({told})", f"node-seconds per right answer ({told})"),
-        *(f"{rule}: right, wrong; node-seconds per right answer" for rule in RULES),
+        *(f"{rule}: right, wrong, %; node-seconds per right answer" for rule in RULES),
     ]
 
 
@@ -307,7 +307,7 @@ def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
         for rule in RULES:
             right, wrong = np.sum([one.simple[rule] for one in them], axis=0) / screenings
             cost = float(np.mean([o.node_s if rule == LAST else o.simple_node_s for o in them]))
-            simple.append(f"{right:.0%}, {wrong:.0%}; {_per(cost, right)}".replace("%", " %"))
+            simple.append(f"{100 * right:.0f}, {100 * wrong:.0f}; {_per(cost, right)}")
         yield (
             *(str(nodes), fault),
             "" if sound else ", ".join(f"{100 * o.named / o.screenings:.0f}" for o in them),
