@@ -13,6 +13,7 @@ import pytest
 
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.kernels.peaks import parse_peaks
+from clustergate.launching import asides as asides_module
 from clustergate.launching.asides import Asides
 from clustergate.launching.plan import NODES, Aside, Plan
 from clustergate.machine import fingerprint
@@ -39,6 +40,7 @@ class Node:
         self.rates = dict(QUIET)
         self.ran: list[str] = []
         self.jobs = 0
+        self.uptime_s = 1000.0
         self.on_each_node: list[str] = []
         self.state = {"kernel.governor": "performance"}
 
@@ -54,10 +56,17 @@ class Node:
         return "\n".join([*lines, '{"measurement":"end","count":6}']) + "\n"
 
     def job(
-        self, meanwhile: dict[str, float] | None = None, depends_on: str = "k=192"
+        self,
+        meanwhile: dict[str, float] | None = None,
+        depends_on: str = "k=192",
+        after_s: float = 60.0,
     ) -> list[str]:
-        """Go through a job, during whose launches rates may change; return what it ran."""
+        """Go through a job, so long after the last one; return what it ran.
+
+        During its launches rates may change.
+        """
         self.jobs += 1
+        self.uptime_s += after_s
         self.at = self.folder / f"job-{self.jobs}"
         (self.at / NODES).mkdir(parents=True)
         said = "".join(f"{name}\t{value}\n" for name, value in self.state.items())
@@ -93,8 +102,10 @@ KNOWN = ["glance", "glance"]
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    made = Node(tmp_path)
+    monkeypatch.setattr(asides_module, "_uptime_s", lambda: made.uptime_s)
+    return made
 
 
 def test_a_node_that_stays_as_it_is_is_measured_once(node: Node) -> None:
@@ -102,6 +113,20 @@ def test_a_node_that_stays_as_it_is_is_measured_once(node: Node) -> None:
     assert node.highest("fma_peak") == pytest.approx(103.0)
     # What the caches had a part in is no bandwidth.
     assert node.highest("triad") == pytest.approx(20.4, rel=0.01)
+
+
+def test_the_last_glance_of_a_job_is_the_first_of_one_that_follows_at_once(node: Node) -> None:
+    node.job()
+    assert [node.job(after_s=1.0) for _ in range(2)] == [["glance"]] * 2
+    # It counts with the peaks like any other.
+    before = (node.at / "node_peaks-before.jsonl").read_text()
+    assert before.count("triad_glance") == 3
+    node.rates["fma_peak"] = 130.0
+    assert node.job(after_s=1.0) == ["glance", "whole", "glance"]
+    assert node.highest("fma_peak") > 130
+    assert node.job(after_s=1.0) == ["glance"]
+    # A clock that ran backwards says nothing of when that was.
+    assert node.job(after_s=-10.0) == KNOWN
 
 
 @pytest.mark.parametrize("kind", ["fma_peak", "triad_glance"])
@@ -198,7 +223,9 @@ def test_another_block_size_is_measured_for_itself(node: Node) -> None:
     assert node.job(depends_on="k=256") == FIRST
 
 
-@pytest.mark.parametrize("text", ["", "[]", '["", ""]', '["cut', '["lines", "of others"]'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '["", ""]', '["cut', '["lines", "of others"]', '["", "", "", 1.0]', "7"]
+)
 def test_what_another_job_left_half_is_measured_again(node: Node, text: str) -> None:
     node.job()
     (kept,) = (node.folder / "peaks").iterdir()

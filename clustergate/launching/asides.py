@@ -3,8 +3,9 @@
 Peaks take seconds, on nodes of many cores minutes. So the jobs of a run share them, on each node by
 itself: they hold for one boot, one setting of clocks, one cpuset and one limit of a container. A
 glance before the launches and one after them tell whether the node still is as it was; whatever
-they show to be otherwise is measured again. What glances measured as the peaks are counts with
-them, as the node at that time.
+they show to be otherwise is measured again. The glance with which a job ended is that before the
+launches of a job which follows at once. What glances measured as the peaks are counts with them, as
+the node at that time.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import contextlib
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from clustergate.files.whole import write_whole
+from clustergate.files.whole import read_json, write_whole
 from clustergate.launching.plan import NODES, Aside, Plan
 from clustergate.machine.kernel_files import text as file_text
 from clustergate.machine.node import settings_of
@@ -32,6 +34,7 @@ _WHOLE_EFFORT = ("--seconds", "0.05", "--trials", "3")
 _GLANCE_EFFORT = ("--seconds", "0.02", "--trials", "3", "--glance", "1")
 # Of each pair of cores a few ms, of which the best trial counts.
 DISTANCE_EFFORT = ("--from-first", "1", "--trials", "20")
+_FOLLOWS_AT_ONCE_S = 5.0
 
 Run = Callable[[Sequence[str], str], str]
 """Runs a command with the name of a file for what it says, and returns that."""
@@ -60,6 +63,18 @@ def asides_of(
     return asides
 
 
+class _Known(NamedTuple):
+    """What an aside said of this node: in whole, at a glance taken with that, at the last glance.
+
+    ``at_s`` is when that one was taken, in seconds since the node was booted.
+    """
+
+    whole: str
+    glance: str
+    last: str
+    at_s: float
+
+
 class Asides:
     """What is beside the launches of a plan, in the folder of its job.
 
@@ -71,21 +86,22 @@ class Asides:
         self._job = job
         self._run = run
         self._kept = [aside for aside in plan.asides if aside.glance]
-        self._said: dict[str, tuple[str, str]] = {}
+        self._known: dict[str, _Known] = {}
 
     def before(self) -> None:
         """Measure what is not known of this node, or is not so any more."""
         self._measure_each("before")
         node = self._node() if self._kept and self._plan.kept_in else None
         self._files = {aside.name: self._file(aside, node) for aside in self._kept}
-        said = {aside.name: self._read(aside) for aside in self._kept}
-        self._said = {name: texts for name, texts in said.items() if any(texts)}
-        looked = self._look("before")
+        read = {aside.name: self._read(aside) for aside in self._kept}
+        self._known = {name: known for name, known in read.items() if known}
+        recent = {name: x.last for name, x in self._known.items() if _is_recent(x.at_s)}
+        looked = {**self._look("before", but=recent), **recent}
         if not self._is_as_it_was(looked):
-            self._said.clear()
-        self._measure([aside for aside in self._kept if aside.name not in self._said], "before")
+            self._known.clear()
+        self._measure([aside for aside in self._kept if aside.name not in self._known], "before")
         for aside in self._kept:
-            self._count(aside, "before", self._said[aside.name][0] + looked.get(aside.name, ""))
+            self._count(aside, "before", self._known[aside.name].whole + looked.get(aside.name, ""))
 
     def after(self) -> None:
         """Look once more, and measure again what is not so any more."""
@@ -95,8 +111,10 @@ class Asides:
         if changed:
             self._measure(self._kept, "after")
         for aside in self._kept:
-            again = self._said[aside.name][0] if changed else ""
-            self._count(aside, "after", looked[aside.name] + again)
+            known = self._known[aside.name]
+            if not changed:
+                self._keep(aside, known.whole, known.glance, looked[aside.name])
+            self._count(aside, "after", looked[aside.name] + (known.whole if changed else ""))
 
     def _measure_each(self, when: str) -> None:
         for aside in self._plan.asides:
@@ -105,18 +123,22 @@ class Asides:
 
     def _measure(self, asides: Sequence[Aside], when: str) -> None:
         for aside in asides:
-            said = self._run(aside.command, f"{aside.name}-{when}-whole")
+            whole = self._run(aside.command, f"{aside.name}-{when}-whole")
             glance = self._run(aside.glance, f"{aside.name}-{when}-with-it")
-            self._said[aside.name] = said, glance
-            if path := self._files[aside.name]:
-                # A disk that is full keeps nothing; the next job measures for itself.
-                with contextlib.suppress(OSError):
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    write_whole(path, json.dumps([said, glance]))
+            self._keep(aside, whole, glance, glance)
 
-    def _look(self, when: str) -> dict[str, str]:
-        known = [aside for aside in self._kept if aside.name in self._said]
-        return {x.name: self._run(x.glance, f"{x.name}-{when}-glance") for x in known}
+    def _keep(self, aside: Aside, whole: str, glance: str, last: str) -> None:
+        known = self._known[aside.name] = _Known(whole, glance, last, _uptime_s())
+        if path := self._files[aside.name]:
+            # A disk that is full keeps nothing; the next job measures for itself.
+            with contextlib.suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, json.dumps(known))
+
+    def _look(self, when: str, but: Container[str] = ()) -> dict[str, str]:
+        names = self._known.keys()
+        asides = [aside for aside in self._kept if aside.name in names and aside.name not in but]
+        return {x.name: self._run(x.glance, f"{x.name}-{when}-glance") for x in asides}
 
     def _is_as_it_was(self, looked: dict[str, str]) -> bool:
         """Tell whether glances say of the node what those said that were taken with its peaks."""
@@ -124,7 +146,7 @@ class Asides:
         from clustergate.machine.peaks import is_unchanged
 
         try:
-            known = [row for _, glance in self._said.values() for row in _rows(glance)]
+            known = [row for one in self._known.values() for row in _rows(one.glance)]
             return is_unchanged(known, [row for text in looked.values() for row in _rows(text)])
         except ClustergateError:
             # Whoever judges the peaks says what is wrong with them.
@@ -151,14 +173,23 @@ class Asides:
         name = hashlib.sha256(key.encode(errors="replace")).hexdigest()
         return Path(self._plan.kept_in) / f"{name}.json"
 
-    def _read(self, aside: Aside) -> tuple[str, str]:
-        """Return what another job measured; nothing where it cannot be read."""
+    def _read(self, aside: Aside) -> _Known | None:
+        """Return what another job measured, None where it cannot be read."""
         path = self._files[aside.name]
-        with contextlib.suppress(OSError, ValueError, ClustergateError):
-            said, glance = json.loads(path.read_text(encoding="utf-8")) if path else ("", "")
-            if _rows(said) and _rows(glance):
-                return said, glance
-        return "", ""
+        with contextlib.suppress(OSError, ValueError, TypeError, ClustergateError):
+            known = _Known(*read_json(path)) if path else None
+            if known and all(map(_rows, known[:3])) and isinstance(known.at_s, float):
+                return known
+        return None
+
+
+def _uptime_s() -> float:
+    """Return the seconds since this node was booted, those in which it slept among them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _is_recent(at_s: float) -> bool:
+    return 0 <= _uptime_s() - at_s < _FOLLOWS_AT_ONCE_S
 
 
 def _rows(text: str) -> list[Row]:
