@@ -176,7 +176,7 @@ def _figure(values: list[float], unit: str = "s") -> spread.Figure:
 def _recorded(values: list[float], unit: str = "s") -> dict[str, object]:
     entry = spread.as_record(_figure(values, unit))
     machine = {"processor": "EPYC 9V74", "cores": 2, "started": "2026-11-23T05:00:00+00:00"}
-    load = {"load_before": [0.1, 0.2, 0.3]}
+    load = {"others_cores": 0.05}
     return {**machine, **load, "version": "clustergate 1.0", "figures": [entry]}
 
 
@@ -204,14 +204,22 @@ def test_a_run_is_better_or_worse_than_the_recorded_one_or_neither(times, unit, 
 
 def test_what_the_clock_says_of_a_busy_machine_is_neither_better_nor_worse() -> None:
     now, then = _figure([2.0 * value for value in USUAL]), _recorded(USUAL)
-    busy_then = {**then, "load_before": [4.0, 4.0, 4.0]}
+    busy_then = {**then, "others_cores": 1.5}
     for recorded, busy in ((then, True), (busy_then, False)):
         ((_, _, word),) = release.against([now], recorded, busy=busy)
         assert word.startswith("inconclusive")
-    of_processor = dataclasses.replace(now, quantity="processor time")
-    entry = {**spread.as_record(of_processor), "values": USUAL}
-    ((_, _, word),) = release.against([of_processor], {**busy_then, "figures": [entry]})
-    assert word == "worse"
+
+
+@pytest.mark.parametrize(("times", "word"), [(1.7, "inconclusive"), (3.0, "worse")])
+def test_processor_time_of_a_busy_machine_must_differ_by_more(times: float, word: str) -> None:
+    now = _figure([times * value for value in USUAL])
+    now = dataclasses.replace(now, quantity="processor time")
+    entry = {**spread.as_record(now), "values": USUAL}
+    recorded = {**_recorded(USUAL), "figures": [entry]}
+    for busy_then, busy in ((0.05, True), (1.5, False)):
+        then = {**recorded, "others_cores": busy_then}
+        assert [found for *_, found in release.against([now], then, busy=busy)] == [word]
+    assert [found for *_, found in release.against([now], recorded)] == ["worse"]
 
 
 def test_few_rounds_and_figures_that_were_not_recorded_say_nothing() -> None:
@@ -228,6 +236,13 @@ def test_the_page_has_a_column_for_each_machine() -> None:
     assert page.startswith("a\n<!-- costs")
     assert page.endswith("/costs -->\nb\n")
     assert release.with_table(page, [_recorded(USUAL)]) == page
+
+
+def test_the_page_leaves_out_what_the_clock_said_of_a_busy_machine() -> None:
+    busy = {**_recorded(USUAL), "others_cores": 1.5}
+    page = "<!-- costs -->\n<!-- /costs -->\n"
+    assert "harness" not in release.with_table(page, [busy])
+    assert "| HPL: harness |  |  | 1 s |" in release.with_table(page, [busy, _recorded(USUAL)])
 
 
 def test_the_page_of_costs_is_that_of_the_recorded_runs() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from clustergate.paths import state_dir
 from clustergate.report.console import width
 from tools.bench import harness, listing, parsers, release, samples, scale, starting
 from tools.bench.spread import Figure, as_record, table
-from tools.bench.workspace import Workspace, turns, workspace
+from tools.bench.workspace import Workspace, turns, used_by_others_s, workspace
 
 SCHEMA = 1
 
@@ -73,7 +72,7 @@ def main() -> int:
     quick = arguments.quick
     started = datetime.datetime.now().astimezone()
     begun = time.monotonic()
-    load = os.getloadavg()
+    others_s = used_by_others_s()
     figures: list[Figure] = []
     failures: dict[str, str] = {}
     with workspace() as room:
@@ -87,18 +86,18 @@ def main() -> int:
     for name in dict.fromkeys(figure.section for figure in figures):
         console.print(table(name, [figure for figure in figures if figure.section == name]))
         console.print()
+    duration_s = time.monotonic() - begun
     path = state_dir() / "bench" / f"{started:%Y%m%dT%H%M%S}.json"
     node = node_record()
     run = {
         "schema": SCHEMA,
         "version": f"clustergate {version()}",
         "started": started.isoformat(timespec="seconds"),
-        "duration_s": time.monotonic() - begun,
+        "duration_s": duration_s,
         "quick": quick,
         "processor": node["processor"] or "unknown processor",
         "cores": node["cores"],
-        "load_before": load,
-        "load_after": os.getloadavg(),
+        "others_cores": (used_by_others_s() - others_s) / duration_s,
         "figures": [as_record(figure) for figure in figures],
         "failures": failures,
     }

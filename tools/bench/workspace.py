@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from clustergate import store
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import ClustergateError
@@ -21,6 +23,7 @@ from clustergate.sites import configs as sites
 
 # What the stacks on disk consist of, beside their manifests.
 STACK_FOLDERS = ("cache", "prefixes", "builds")
+_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
 
 
 class BenchError(ClustergateError):
@@ -40,6 +43,17 @@ def turns(most: int, seconds: float) -> Iterator[int]:
             return
         yield number
         longest = max(longest, time.monotonic() - begun)
+
+
+def used_by_others_s() -> float:
+    """Return the processor time since boot of all but this process and its ended children.
+
+    What a hypervisor gave to other machines is part of it.
+    """
+    machine = psutil.cpu_times()
+    own = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own_s: float = sum(used.ru_utime + used.ru_stime for used in own)
+    return sum(getattr(machine, kind, 0.0) for kind in _BUSY) - own_s
 
 
 @dataclass(frozen=True)
