@@ -552,7 +552,7 @@ def test_a_second_call_does_not_open_what_stayed_closed(
 def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = "HplCheck with mpich: local.yaml:8 is for maintenance+tuned=yes, and this ran"
+    told = "HplCheck with mpich: local.yaml:8 is for maintenance+tuned=yes, but this ran"
 
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         partitions = sites.load(wanted.site).partitions

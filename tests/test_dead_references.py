@@ -70,7 +70,7 @@ def test_a_lost_tuning_switches_no_reference_off() -> None:
     (lost,), notes = dead_references([ran()], known(TUNED), SMOKE)
     assert (lost.state, lost.check, lost.stack) == (CaseState.MISSING, "HplCheck", "mpich")
     assert lost.reason.startswith("alpha.yaml:")
-    assert " is for smoke+tuned=yes, and this ran smoke: its tuning is gone" in lost.reason
+    assert " is for smoke+tuned=yes, but this ran smoke: its tuning is gone" in lost.reason
     assert "run `clustergate tune hpl`" in lost.reason
     assert notes == []
 
@@ -79,12 +79,12 @@ def test_a_lost_tuning_is_told_where_untuned_references_judge() -> None:
     lost, (note,) = dead_references([ran()], known(PLAIN, TUNED), SMOKE)
     assert lost == []
     assert str(note).startswith("HplCheck with mpich: alpha.yaml:")
-    assert "is for smoke+tuned=yes, and this ran smoke: its tuning is gone" in str(note)
+    assert "is for smoke+tuned=yes, but this ran smoke: its tuning is gone" in str(note)
 
 
 def test_a_tuning_made_since_switches_no_reference_off() -> None:
     (lost,), _ = dead_references([ran("tuned=yes", 4, 2)], known(PLAIN), SMOKE)
-    assert "is for smoke, and this ran smoke+tuned=yes: make references" in lost.reason
+    assert "is for smoke, but this ran smoke+tuned=yes: make references" in lost.reason
     assert lost.reason.endswith("-S tuned=no")
 
 
@@ -99,13 +99,13 @@ def test_a_tuning_made_since_switches_no_reference_off() -> None:
 def test_what_was_asked_for_by_hand_is_a_note(case: Case, by_hand: set[str], effort) -> None:
     lost, (note,) = dead_references([case], known(effort), SMOKE, by_hand)
     assert lost == []
-    assert str(note).endswith("as was asked for by -S")
+    assert str(note).endswith("as -S asked for")
 
 
 def test_references_of_another_problem_are_told() -> None:
     lost, (note,) = dead_references([ran()], known(("8-ranks-packed", "smoke+n=20000")), SMOKE)
     assert lost == []
-    assert str(note).endswith(" is for smoke+n=20000, and this ran smoke")
+    assert str(note).endswith(" is for smoke+n=20000, but this ran smoke")
     told = terminal.render(
         Run("r", "alpha", "smoke", "", 1.0, (ran(),), unjudged=(note,)), width=99
     )
@@ -122,7 +122,7 @@ def test_another_mode_is_nobodys_business() -> None:
 def test_a_figure_that_has_gone_is_a_finding_when_nothing_else_is_compared() -> None:
     gone = known(PLAIN, figure="Linpack.performance_gflops")
     (lost,), _ = dead_references([ran()], gone, SMOKE)
-    assert "and it yielded no such figure" in lost.reason
+    assert "but the run yielded no such figure" in lost.reason
 
 
 @pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING, CaseState.NOT_AVAILABLE])

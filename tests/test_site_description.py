@@ -255,7 +255,7 @@ def test_a_second_system_would_be_judged_as_the_first_and_is_refused(path: Path)
         f"site_configuration = configuration([{alpha},\n{beta}], [stack('mpich')])\n"
     )
     assert sites.choose(None, "beta").path == path
-    with pytest.raises(sites.SiteError, match=r"alpha\.py:3: beta stands beside alpha, as"):
+    with pytest.raises(sites.SiteError, match=r"alpha\.py:3: beta is described beside alpha"):
         sites.load(path)
 
 

@@ -24,10 +24,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what is stored of a run; raises :class:`BadRequest` where it never ended."""
     folder = named_folder(arguments.name)
-    summary, page = folder / listing.SUMMARY, listing.page_of(folder)
     if arguments.json:
         print(json.dumps(answer_of(folder), indent=1))
         return 0
+    summary, page = folder / listing.SUMMARY, listing.page_of(folder)
     if summary.is_file():
         print_lines(summary.read_text(encoding="utf-8", errors="replace").splitlines())
     elif page is None:
