@@ -215,6 +215,9 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
     report = store.run_folder(RUN) / "report.html"
     report.write_text("as it was")
     resuming.write_ended(ended_run(Case("HplCheck", "mpich", CaseState.FAILED)))
+    # Killed while it wrote its reports, it goes on with them.
+    resuming.require_unfinished(RUN)
+    store.write_json(store.run_folder(RUN) / listing.VERDICTS, {"cases": []})
     assert cli.main(["check", "--resume", RUN]) == 2
     assert "is complete; its report is" in capsys.readouterr().err
     assert report.read_text() == "as it was"

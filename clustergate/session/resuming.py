@@ -19,7 +19,7 @@ from filelock import Timeout
 from clustergate import store
 from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json
-from clustergate.history.listing import ENDED, LOCK
+from clustergate.history.listing import ENDED, LOCK, VERDICTS
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
 from clustergate.paths import HOME, state_dir
@@ -92,7 +92,10 @@ def write_ended(run: Run) -> None:
 
 
 def require_unfinished(run_id: str) -> None:
-    """Raise :class:`ClustergateError` where no case of a run is left to run."""
+    """Raise :class:`ClustergateError` where no case of a run is left to run or to be reported."""
+    if not (store.run_folder(run_id) / VERDICTS).exists():
+        # It was ended while it wrote its reports, of which this is the last.
+        return
     try:
         ended = read_json(store.run_folder(run_id) / ENDED)
         left = int(ended["missing_cases"])
