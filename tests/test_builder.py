@@ -376,3 +376,14 @@ def test_a_changed_pin_of_a_benchmark_is_found():
     missing = dataclasses.replace(lammps, package="another")
     with pytest.raises(ClustergateError, match="does not pin another"):
         prefixes.pinned_version(missing.pins, missing.package)
+
+
+def test_a_build_that_is_linked_into_another_home_stays(state, fetch, compiled):
+    fetch(HPCC)
+    before = units_of(state, ("hpl",))["benchmarks"]
+    other = state.with_name("other")
+    (other / "builds").mkdir(parents=True)
+    (other / "builds" / before.name).symlink_to(before)
+    count = len(compiled)
+    assert units_of(other, ("hpl",))["benchmarks"].resolve() == before.resolve()
+    assert len(compiled) == count

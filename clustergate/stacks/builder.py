@@ -267,11 +267,15 @@ def wrappers_of(stack: str, prefix: Path, state: Path) -> Path:
 def _looks_into(build: Path, state: Path) -> bool:
     """Tell whether a build's programs look for their libraries where they are now.
 
-    They do not once the state folder was moved or copied: programs keep the path of libraries.
+    They do not once the state folder was moved or copied: programs keep the path of libraries. What
+    is a link to a build of another home stays there.
     """
+    noted = build / STATE_FOLDER
     with contextlib.suppress(FileNotFoundError):
-        made_for = Path((build / STATE_FOLDER).read_text(encoding="utf-8").strip())
-        return made_for.exists() and made_for.samefile(state)
+        made_for = Path(noted.read_text(encoding="utf-8").strip())
+        if not made_for.exists():
+            return False
+        return made_for.samefile(state) or noted.resolve().is_relative_to(made_for.resolve())
     # An earlier version wrote none.
     return True
 
