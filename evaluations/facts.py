@@ -226,9 +226,14 @@ class Paper:
     settings: Mapping[str, Any] | None = None
 
     @property
+    def is_study(self) -> bool:
+        """Whether it is a study of one's own, and not one of the papers."""
+        return self.settings is not None
+
+    @property
     def called(self) -> str:
         """Return what it is called: a paper, or a study of one's own, by its id."""
-        return f"{'paper' if self.settings is None else 'study'} {self.id}"
+        return f"{'study' if self.is_study else 'paper'} {self.id}"
 
     def family(self, system: str) -> list[str]:
         """Return a system and what it is a variant of, the closest first."""

@@ -43,7 +43,7 @@ def render_page(found: Findings) -> str:
         scripted=True,
         found=found,
         recomputed=_recomputed(found.paper),
-        is_paper=found.paper.settings is None,
+        title=found.paper.called[:1].upper() + found.paper.called[1:],
         first=first_screen(found),
         names=[subject.name for subject in found.subjects],
         stands=STANDS,
@@ -58,7 +58,7 @@ def render_page(found: Findings) -> str:
 
 def _recomputed(paper: Paper) -> dict[str, Recomputed]:
     """Return what follows of a paper's values from its other numbers, none of another study."""
-    if paper.settings is not None:
+    if paper.is_study:
         return {}
     return {one.id: one for one in recompute() if one.paper == paper.id}
 

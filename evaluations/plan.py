@@ -87,7 +87,7 @@ def stacks_of(paper: Paper, known: Sequence[str], roles: Mapping[str, str]) -> t
     """Return the stacks to run: those that a study of one's own names, else all of the site."""
     played = {name for system in paper.systems.values() for name in system.played_by}
     named = [name for name in known if name in played | {*roles.values()}]
-    return tuple(named if named and paper.settings is not None else known)
+    return tuple(named if named and paper.is_study else known)
 
 
 class Lacking(NamedTuple):

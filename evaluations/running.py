@@ -165,7 +165,7 @@ def _tell_plan(
         these = ", ".join(sorted(unknown))
         told.append(f"no earlier launch here tells how long these take: {these}")
     print(f"{'; '.join(told)}; then again what is inconclusive, up to {duration(arguments.budget)}")
-    for system in paper.systems.values() if paper.settings is not None else ():
+    for system in paper.systems.values() if paper.is_study else ():
         if system.played_by and not {*system.played_by} & {*known.stacks}:
             players, here = (", ".join(of) for of in (system.played_by, known.stacks))
             print(f"{system.id} is played by {players}, and the stacks here are {here}")

@@ -214,9 +214,9 @@ def repeated_by(
         words += [f"--stack {name}" for name in study.stacks]
     words += ["--full"] if study.full else []
     words += ["--", *options] if options else []
-    name = paper.id if paper.settings is None else paper.source.name
+    name = paper.source.name if paper.is_study else paper.id
     told = f"repeat it: {before}{' '.join(['clustergate evaluation run', name, *words])}\n"
-    if paper.settings is None:
+    if not paper.is_study:
         return told
     if words or before:
         return f"{told}{name} alone does not repeat it: write into it what stands beside its name\n"
@@ -226,7 +226,7 @@ def repeated_by(
 def bibtex(paper: Paper, study: Study, version: str) -> str:
     """Return the entry by which the package can be cited."""
     run = study.runs[0]
-    of_paper = f"Evaluation {paper.id} repeated: " if paper.settings is None else ""
+    of_paper = "" if paper.is_study else f"Evaluation {paper.id} repeated: "
     return (
         f"@misc{{clustergate-{paper.id}-{run},\n"
         f"  title = {{{of_paper}{paper.about}}},\n"

@@ -94,8 +94,7 @@ def paper(one: Paper, *, width: int) -> str:
             standing,
         )
     told += [table]
-    is_paper = one.settings is None
-    if is_paper:
+    if not one.is_study:
         table = _table("id", "printed", "computed", "from")
         for found in recompute():
             if found.paper == one.id and not found.agrees:
@@ -104,10 +103,12 @@ def paper(one: Paper, *, width: int) -> str:
         told += ["\nRecomputed from its own numbers, and contradicted"]
         told += [table if table.row_count else "nothing"]
     told += ["\nConclusions"]
-    table = _table("id", "conclusion", *(["in the paper"] if is_paper else []), "decided here by")
+    table = _table(
+        "id", "conclusion", *([] if one.is_study else ["in the paper"]), "decided here by"
+    )
     for predicate in one.predicates.values():
         how = predicate.here["kind"] if predicate.here else f"not: {predicate.not_here}"
-        printed = [predicate.paper] if is_paper else []
+        printed = [] if one.is_study else [predicate.paper]
         table.add_row(predicate.id, predicate.statement, *printed, str(how))
     return _printed([*told, table], width)
 
@@ -143,7 +144,7 @@ def report(found: Findings, *, width: int) -> str:
             table.add_row(one.quantity, one.source, *(one.values.get(n, "-") for n in names))
         told += ["", table]
     told += ["\nConclusions"]
-    in_print = ["in the paper"] if found.paper.settings is None else []
+    in_print = [] if found.paper.is_study else ["in the paper"]
     table = _table("id", "conclusion", *in_print, "here", "because")
     for told_of in found.conclusions:
         predicate = told_of.predicate

@@ -21,8 +21,7 @@ from clustergate.screening.plan import is_screening
 def answer_of(folder: Path) -> dict[str, Any]:
     """Return the verdicts of a run with their reasons; raises BadRequest where it never ended."""
     decided = _content(folder / listing.GATE)
-    # Raises for a gate that was interrupted: what its benchmarks say is no answer.
-    listing.page_of(folder)
+    listing.require_answer(folder)
     shown = {**_content(folder / listing.VERDICTS), **({"gate": decided} if decided else {})}
     shown = shown or _content(folder / listing.AB) or _screened(folder / "screening")
     if not shown:

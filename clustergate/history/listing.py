@@ -128,13 +128,18 @@ def _content(path: Path) -> Mapping[str, Any]:
     return {}
 
 
+def require_answer(folder: Path) -> None:
+    """Raise :class:`BadRequest` for a gate without one: what its benchmarks say is none."""
+    if (folder / GATE).is_file() and not _content(folder / GATE).get("word"):
+        raise lacking(folder, "answer")
+
+
 def page_of(folder: Path) -> Path | None:
     """Return the page of a run for a browser, None where there is none.
 
-    Raises :class:`BadRequest` for a gate without an answer: what its benchmarks say is none.
+    Raises :class:`BadRequest` as :func:`require_answer` does.
     """
-    if (folder / GATE).is_file() and not _content(folder / GATE).get("word"):
-        raise lacking(folder, "answer")
+    require_answer(folder)
     return next((folder / name for name in _PAGES if (folder / name).is_file()), None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -246,6 +246,20 @@ def rows_of_aims(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
         )
 
 
+_Put = TypeVar("_Put", Answered, Openings)
+
+
+def _by_change_and_host(
+    all_of_them: Sequence[_Put],
+) -> Iterator[tuple[tuple[Change, str], list[_Put]]]:
+    """Yield those of each change on quiet and on busy hosts, where there are any."""
+    for put in dict.fromkeys(one.put for one in all_of_them):
+        for quiet, host in ((True, "quiet"), (False, "busy")):
+            mine = [one for one in all_of_them if (one.put, one.quiet) == (put, quiet)]
+            if mine:
+                yield (put, host), mine
+
+
 def rows_of_costs(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
     """Yield what decisions take, the heads first: all of them, of quiet and of busy hosts."""
     yield (
@@ -253,84 +267,61 @@ def rows_of_costs(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
         *("rounds of the gate", f"of the {OPTIMUM}", "ratio of the medians", "of the means"),
         "node-seconds per decision",
     )
-    for put in dict.fromkeys(one.put for one in all_of_them):
-        for quiet in (True, False):
-            mine = [one for one in all_of_them if (one.put, one.quiet) == (put, quiet)]
-            if not mine:
-                continue
-            taken = np.array([[one.said[r].rounds for r in (GATE, OPTIMUM)] for one in mine])
-            medians, means = np.median(taken, axis=0), taken.mean(axis=0)
-            answers = [one.said[GATE].answer for one in mine]
-            seconds = sum(one.said[GATE].node_seconds for one in mine)
-            yield (
-                *(str(put), "quiet" if quiet else "busy", str(len(mine))),
-                *(str(answers.count(a)) for a in (OPEN, CLOSED, UNDECIDED)),
-                *(f"{m:.0f}, {n:.0f}" for m, n in zip(medians, means, strict=True)),
-                *(f"{x[0] / x[1]:.1f}" for x in (medians, means)),
-                f"{seconds / max(len(mine) - answers.count(UNDECIDED), 1):.0f}",
-            )
+    for (put, host), mine in _by_change_and_host(all_of_them):
+        taken = np.array([[one.said[r].rounds for r in (GATE, OPTIMUM)] for one in mine])
+        medians, means = np.median(taken, axis=0), taken.mean(axis=0)
+        answers = [one.said[GATE].answer for one in mine]
+        seconds = sum(one.said[GATE].node_seconds for one in mine)
+        yield (
+            *(str(put), host, str(len(mine))),
+            *(str(answers.count(a)) for a in (OPEN, CLOSED, UNDECIDED)),
+            *(f"{m:.0f}, {n:.0f}" for m, n in zip(medians, means, strict=True)),
+            *(f"{x[0] / x[1]:.1f}" for x in (medians, means)),
+            f"{seconds / max(len(mine) - answers.count(UNDECIDED), 1):.0f}",
+        )
 
 
 def rows_of_rules(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
     """Yield in how many percent each rule keeps closed, and opens, in the rounds of the gate."""
     yield ("put into B", "host", GATE, OPTIMUM, *field.RULES)
-    for put in dict.fromkeys(one.put for one in all_of_them):
-        for quiet in (True, False):
-            mine = [one for one in all_of_them if (one.put, one.quiet) == (put, quiet)]
-            if not mine:
-                continue
-            of_rules = [
-                *([one.said[rule].answer for one in mine] for rule in (GATE, OPTIMUM)),
-                *([one.by_the_field[rule, 0].answer for one in mine] for rule in field.RULES),
-            ]
-            yield (
-                *(str(put), "quiet" if quiet else "busy"),
-                *(
-                    ", ".join(f"{100 * said.count(x) / len(said):.0f}" for x in (CLOSED, OPEN))
-                    for said in of_rules
-                ),
-            )
+    for (put, host), mine in _by_change_and_host(all_of_them):
+        of_rules = [
+            *([one.said[rule].answer for one in mine] for rule in (GATE, OPTIMUM)),
+            *([one.by_the_field[rule, 0].answer for one in mine] for rule in field.RULES),
+        ]
+        yield (
+            *(str(put), host),
+            *(
+                ", ".join(f"{100 * said.count(x) / len(said):.0f}" for x in (CLOSED, OPEN))
+                for said in of_rules
+            ),
+        )
 
 
 def rows_of_opened(all_of_them: Sequence[Answered]) -> Iterator[Sequence[str]]:
     """Yield how many comparisons with nothing put in are opened within some rounds."""
     yield ("host", "comparisons", *map(str, WITHIN))
-    for quiet in (True, False):
-        mine = [one for one in all_of_them if (one.put, one.quiet) == (NOTHING, quiet)]
-        if not mine:
+    for (put, host), mine in _by_change_and_host(all_of_them):
+        if put != NOTHING:
             continue
         rounds = [one.said[GATE].rounds for one in mine if one.said[GATE].answer == OPEN]
         counts = [sum(n <= most for n in rounds) for most in WITHIN]
-        yield ("quiet" if quiet else "busy", *map(str, (len(mine), *counts)))
+        yield (host, *map(str, (len(mine), *counts)))
 
 
 def rows_of_openings(all_of_them: Sequence[Openings]) -> Iterator[Sequence[str]]:
     """Yield how often the slowdown of a size is ruled out, and the gate opens, in percent."""
     yield ("put into B", "host", "recordings", "comparisons", "ruled out of the size", OPEN)
-    for quiet in (True, False):
-        mine = [one for one in all_of_them if one.quiet == quiet]
-        if not mine:
-            continue
+    for (put, host), mine in _by_change_and_host(all_of_them):
         names = dict.fromkeys(one.recording for one in mine)
         by_recording = [[one for one in mine if one.recording == name] for name in names]
+        of = [sum(one.comparisons for one in some) for some in by_recording]
+        ruled_out = [sum(one.ruled_out for one in some) for some in by_recording]
+        opened = [sum(len(one.opened) for one in some) for some in by_recording]
         yield (
-            *(str(_SIZE), "quiet" if quiet else "busy", str(len(names))),
-            str(sum(one.comparisons for one in mine)),
-            *(
-                _rate(
-                    [(sum(map(count, of)), sum(x.comparisons for x in of)) for of in by_recording]
-                )
-                for count in (_ruled_out, _opened)
-            ),
+            *(str(put), host, str(len(names)), str(sum(of))),
+            *(_rate(list(zip(counts, of, strict=True))) for counts in (ruled_out, opened)),
         )
-
-
-def _ruled_out(one: Openings) -> int:
-    return one.ruled_out
-
-
-def _opened(one: Openings) -> int:
-    return len(one.opened)
 
 
 def _rate(counts: Sequence[tuple[int, int]]) -> str:
