@@ -256,6 +256,31 @@ def test_a_launch_with_moved_cores_is_made_up_for(carry_out, tmp_path):
     assert distances == [310.5, 310.5, 52.5, 52.5]
 
 
+@pytest.mark.parametrize(("launch", "far_again", "waits"), [("sleep 0.3", 2, 1), ("true", 9, 0)])
+def test_a_launch_waits_for_near_cores_but_no_longer_than_launches_took(
+    carry_out, tmp_path, launch, far_again, waits
+):
+    # Near before the first launch, then so often far, then near.
+    counter = tmp_path / "counter"
+    counter.touch()
+    script = (
+        f"echo >> {counter}; n=$(wc -l < {counter}); "
+        f"[ $n -gt 1 ] && [ $n -le {1 + far_again} ] && ns=310.5 || ns=52.5; "
+        'echo "{\\"measurement\\":\\"core_distance\\",\\"round_trip_ns\\":{\\"best\\":$ns}}"'
+    )
+    budget = Budget(at_least=2, at_most=2, seconds=600.0)
+    assert (
+        carry_out(plan_of(shell(launch), budget=budget, core_distance=["bash", "-c", script])) == 0
+    )
+    first, second = read_log(tmp_path).launches
+    assert first.waited_s == 0
+    assert [*first.distances_ns] == [52.5, 310.5]
+    assert bool(second.waited_s) == bool(waits)
+    assert second.waited_s <= first.launch.seconds
+    assert second.distances_ns[0] == (52.5 if waits else 310.5)
+    assert second.taken_s == second.launch.seconds + second.waited_s
+
+
 @pytest.mark.parametrize("command", [["echo", "{}"], ["false"], ["/nowhere/core_distance"], []])
 def test_without_a_distance_nothing_is_known_of_it(carry_out, tmp_path, command):
     assert carry_out(plan_of(shell("true"), core_distance=command)) == 0

@@ -97,13 +97,13 @@ _NEWEST_RUNS = 3
 def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
     """Return the seconds that each check took with each stack.
 
-    That is its launches, with their start and what measured the node's peaks beside them.
+    That is its launches, with their start, what measured the node's peaks beside them, and waits.
     """
     taken_s: dict[tuple[str, str], float] = defaultdict(float)
     for record in records:
         launches_s = sum(launch.seconds for launch in record.launches)
-        peaks_s = float(str(record.details.get("peaks_s", 0)))
-        taken_s[record.check, record.stack] += launches_s + peaks_s + _LAUNCHING_S
+        beside_s = sum(float(str(record.details.get(x, 0))) for x in ("peaks_s", "waited_s"))
+        taken_s[record.check, record.stack] += launches_s + beside_s + _LAUNCHING_S
     return dict(taken_s)
 
 

@@ -129,9 +129,10 @@ class Launched:
     """What was noted of one launch.
 
     ``turn`` counts the rounds from 0, ``status`` is the exit status of the launcher (negative:
-    ended by that signal). ``distances_ns`` are the two round trips between cores, before and after.
-    A study of several nodes notes on which ``nodes`` it was, and with each launch what it read: the
-    ``values``, or the sentence why it ``failed``. ``without`` are the parts that it left out.
+    ended by that signal). ``distances_ns`` are the two round trips between cores, before and after,
+    ``waited_s`` is how long it was put off until cores were near. A study of several nodes notes on
+    which ``nodes`` it was, and with each launch what it read: the ``values``, or the sentence why
+    it ``failed``. ``without`` are the parts that it left out.
     """
 
     contender: str
@@ -143,6 +144,12 @@ class Launched:
     values: Mapping[str, float] = field(default_factory=dict)
     failed: str = ""
     without: tuple[str, ...] = ()
+    waited_s: float = 0.0
+
+    @property
+    def taken_s(self) -> float:
+        """The seconds that it took, with those before it."""
+        return self.launch.seconds + self.waited_s
 
     def plain(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "launch": self.launch.plain()}

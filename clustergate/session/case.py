@@ -195,6 +195,7 @@ def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
     if log := read.log:
         record["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
         record["peaks_s"] = round(log.aside_s, 3)
+        record["waited_s"] = round(sum(made.waited_s for made in log.launches), 3)
         record["kept_out"] = [dataclasses.asdict(file) for file in log.kept_out]
         record["site_files"] = [dataclasses.asdict(file) for file in log.all_site_files]
         if near_cores:

@@ -12,6 +12,8 @@ from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.verdicts import assembly, coverage
 
+_WORTH_SAYING_S = 1.0
+
 
 def judge(prepared: Prepared, collected: Collected) -> Run:
     """Return the run, judged. Where a case failed, the scheduler is asked for its nodes."""
@@ -44,7 +46,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *assembly.unexpected(prepared.expected, collected.outcomes),
         *describe_removed(removed),
         *notes_of_stacks(records),
-        *cost_of_the_peaks(records),
+        *costs_beside(records),
         *assembly.disturbances(records),
         *assembly.wide_limits(records),
         *assembly.loosely_limited(cases),
@@ -78,10 +80,15 @@ def notes_of_stacks(records: Sequence[CaseRecord]) -> list[str]:
     return [f"{', '.join(names)}: {note}" for note, names in stacks.items()]
 
 
-def cost_of_the_peaks(records: Sequence[CaseRecord]) -> list[str]:
-    """Return how long the peaks took beside the launches that they bound, in one sentence."""
-    peaks = sum(float(str(record.details.get("peaks_s", 0))) for record in records)
-    launches = sum(float(str(record.details.get("launch_s", 0))) for record in records)
-    if not peaks:
-        return []
-    return [f"measuring the node's peaks took {peaks:.0f} s beside {launches:.0f} s of launches"]
+def costs_beside(records: Sequence[CaseRecord]) -> list[str]:
+    """Return how long the peaks, and waiting for near cores, took beside the launches."""
+    peaks, waited, launches = (
+        sum(float(str(record.details.get(name, 0))) for record in records)
+        for name in ("peaks_s", "waited_s", "launch_s")
+    )
+    said = []
+    if peaks:
+        said.append(f"measuring the node's peaks took {peaks:.0f} s")
+    if waited >= _WORTH_SAYING_S:
+        said.append(f"waiting until the hypervisor had cores near each other {waited:.0f} s")
+    return [f"{', '.join(said)} beside {launches:.0f} s of launches"] if said else []
