@@ -22,7 +22,7 @@ from clustergate.benchmarks.registry import benchmark_of, known_of
 from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
-from clustergate.launching.disturbance import are_far
+from clustergate.launching.disturbance import are_far, nearest_of
 from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
@@ -214,7 +214,9 @@ def _identity(point: Point) -> tuple[object, ...]:
 
 def _near(points: Sequence[Point]) -> list[Point]:
     """Leave out the runs during which the cores were farther from each other than in others."""
-    nearest = min((p.nearest_ns for p in points if p.nearest_ns is not None), default=math.inf)
+    nearest = nearest_of(p.nearest_ns for p in points if p.nearest_ns is not None)
+    if nearest is None:
+        return list(points)
     return [p for p in points if p.nearest_ns is None or not are_far(p.nearest_ns, nearest)]
 
 
@@ -518,7 +520,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             name: _percent(len(gate.slow_launches(of)) / max(len(of), 1))
             for name, of in residuals.items()
         }
-        distances = [point.nearest_ns for point in points if point.nearest_ns is not None]
+        nearest = nearest_of(p.nearest_ns for p in points if p.nearest_ns is not None)
         yield Measured(
             case=case,
             entries={c.series.name: c.entry for c in some},
@@ -538,7 +540,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
                 for name, group in groups.items()
             },
             slow_percent={name: share for name, share in slow.items() if share},
-            core_distance_ns=round(min(distances), 1) if distances else None,
+            core_distance_ns=nearest and round(nearest, 1),
             remark=some[0].remark,
         )
 

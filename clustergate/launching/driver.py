@@ -185,7 +185,9 @@ class Driver:
         return self._samples[order]
 
     def _launch(self, contender: Contender, turn: int) -> None:
-        launched = self._engine.launch(contender, len(self._launches), turn)
+        # Of programs in turn every round counts, whatever disturbed it.
+        near = not self._plan.budget.spend_all
+        launched = self._engine.launch(contender, len(self._launches), turn, near=near)
         self._launches.append(launched)
         order = launched.launch.order
         self._survey(contender, proof_folder(self._job, order))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import math
 import os
 import signal
 import subprocess
@@ -24,7 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.files.shared import look_afresh
-from clustergate.launching.disturbance import NodeLoad, are_far, kept_off, node_loads, worst
+from clustergate.launching.disturbance import (
+    NodeLoad,
+    are_far,
+    kept_off,
+    nearest_of,
+    node_loads,
+    worst,
+)
 from clustergate.launching.ending import end, end_session, not_interrupted
 from clustergate.launching.plan import (
     ERRORS,
@@ -94,7 +100,7 @@ class Engine:
         self._stopped = False
         self._distance: tuple[Sequence[str], Mapping[str, str]] = ((), {})
         self._distance_ns: float | None = None
-        self._nearest_ns = math.inf
+        self._known_ns: list[float] = []
         self._may_wait_s = 0.0
 
     def begin_log(self) -> None:
@@ -123,13 +129,17 @@ class Engine:
         self._distance = command, environment
         self._distance_ns = self._core_distance_ns()
 
-    def launch(self, contender: Contender, order: int, turn: int = 0) -> Launched:
+    def launch(
+        self, contender: Contender, order: int, turn: int = 0, *, near: bool = False
+    ) -> Launched:
         """Launch once, wait for the end, and return what is noted of it.
 
-        ``order`` is unique in the folder. Raises :class:`LaunchError` when it cannot be started or
+        ``order`` is unique in the folder. It is put off for a while until cores are ``near``, if
+        that is wanted. Raises :class:`LaunchError` when it cannot be started or
         takes longer than the contender may; OSError when its folder cannot be written.
         """
-        launched = self.attempt(contender, order, turn)
+        waited_s = self._wait_for_near_cores() if near else 0.0
+        launched = dataclasses.replace(self.attempt(contender, order, turn), waited_s=waited_s)
         if launched.failed:
             raise LaunchError("launch.failed", launched.status, sentence=launched.failed)
         self.note(launched.plain())
@@ -147,7 +157,6 @@ class Engine:
         proofs.mkdir(parents=True)
         for name, text in contender.inputs.items():
             (folder / name).write_text(text, encoding="utf-8")
-        waited_s = 0.0 if self._at_once else self._wait_for_near_cores()
         before = None if self._at_once else _node_now()
         started, begun = time.time(), time.monotonic()
         failed = ""
@@ -188,7 +197,6 @@ class Engine:
             tuple(nodes),
             failed=failed,
             without=tuple(contender.without),
-            waited_s=round(waited_s, 4),
         )
 
     @contextlib.contextmanager
@@ -298,23 +306,22 @@ class Engine:
     def _wait_for_near_cores(self) -> float:
         """Wait while cores are farther apart than they were in this job; return the seconds of it.
 
-        Of 1,500 recorded launches of tenths of a second on virtual machines, cores were far at the
+        Of 2,000 recorded launches of tenths of a second on virtual machines, cores were far at the
         end of two in three that began so, and of one in ten that did not. All waiting together
         takes no longer than the launches.
         """
         begun = time.monotonic()
-        last = begun + min(_NEAR_AGAIN_S, self._may_wait_s)
-        while self._distance_ns and are_far(self._distance_ns, self._nearest_ns):
-            if time.monotonic() + _EVERY_S > last:
-                break
+        last = begun + min(_NEAR_AGAIN_S, self._may_wait_s) - _EVERY_S
+        while self._cores_are_far() and time.monotonic() < last:
             time.sleep(_EVERY_S)
             self._distance_ns = self._core_distance_ns()
-        else:
-            if time.monotonic() - begun < _EVERY_S:
-                return 0.0
         waited_s = time.monotonic() - begun
         self._may_wait_s -= waited_s
-        return waited_s
+        return round(waited_s, 1)
+
+    def _cores_are_far(self) -> bool:
+        nearest_ns = nearest_of(self._known_ns)
+        return bool(self._distance_ns and nearest_ns and are_far(self._distance_ns, nearest_ns))
 
     def _distances_ns(self) -> list[float]:
         """Return the round trips between two cores, that of the last time and that of now."""
@@ -323,11 +330,6 @@ class Engine:
 
     def _core_distance_ns(self) -> float | None:
         """Return the best round trip of a cache line between two cores, None where none is told."""
-        ns = self._measured_distance_ns()
-        self._nearest_ns = min(self._nearest_ns, ns or math.inf)
-        return ns
-
-    def _measured_distance_ns(self) -> float | None:
         command, declared = self._distance
         if not command:
             return None
@@ -336,11 +338,12 @@ class Engine:
             ended = subprocess.run(
                 command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
             )
-            trips = json.loads(ended.stdout.partition(b"\n")[0])["round_trip_ns"]
-            return float(trips["best"])
+            ns = float(json.loads(ended.stdout.partition(b"\n")[0])["round_trip_ns"]["best"])
         except (OSError, ValueError, KeyError, TypeError):
             # A single core has none, and without it nothing is known to be disturbed.
             return None
+        self._known_ns.append(ns)
+        return ns
 
 
 def _loads(proofs: Path) -> list[NodeLoad]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from clustergate.benchmarks.descriptor import Budget
 from clustergate.files.whole import parse_json, read_json
+from clustergate.launching.disturbance import nearest_of
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofExpectation
@@ -214,8 +215,8 @@ class JobLog:
 
     @property
     def nearest_ns(self) -> float | None:
-        """The shortest round trip between two cores, None where none was measured."""
-        return min((ns for made in self.launches for ns in made.distances_ns), default=None)
+        """The shortest usual round trip between two cores, None where none was measured."""
+        return nearest_of(ns for made in self.launches for ns in made.distances_ns)
 
 
 def launch_folder(job: Path, order: int) -> Path:
