@@ -44,7 +44,7 @@ from clustergate.launching.plan import (
 from clustergate.launching.reading import expected_of, read_planned
 from clustergate.launching.stopping import exactly
 from clustergate.machine.environment import clean_environment
-from clustergate.machine.fingerprint import read_fingerprint
+from clustergate.machine.fingerprint import processor_of, read_fingerprint
 from clustergate.machine.node import node_record
 from clustergate.model import ClustergateError, Row
 from clustergate.paths import state_dir
@@ -269,7 +269,7 @@ def window_of(manifests: Sequence[Manifest]) -> Window:
         launcher="clustergate.launching",
         date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         engine=" ".join(str(version) for version in suite if version is not None),
-        **node_record(),
+        **{**node_record(), "processor": processor_of(fingerprint) or None},
         fingerprint={name: _digest(group) for name, group in fingerprint.items()},
         stacks={
             m.stack: {"mpi": f"{m.mpi_name} {m.mpi_version}".strip(), "build_key": m.build_key}
