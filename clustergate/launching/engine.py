@@ -307,7 +307,7 @@ class Engine:
         """Wait while cores are farther apart than they were in this job; return the seconds of it.
 
         Of 2,000 recorded launches of tenths of a second on virtual machines, cores were far at the
-        end of two in three that began so, and of one in ten that did not. All waiting together
+        end of two in three that began so, and of one in six that did not. All waiting together
         takes no longer than the launches.
         """
         begun = time.monotonic()
