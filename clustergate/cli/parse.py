@@ -188,8 +188,13 @@ def _filled_up(line: bytes, columns: int) -> bytes:
 
 def _blocks(lines: IO[bytes], columns: Columns) -> Iterator[bytes]:
     """Yield the lines, those of a table with the empty cells of all its ``columns``."""
-    while block := lines.readlines(4 * LONGEST_LINE):
-        yield b"".join(_filled_up(line, len(columns)) for line in block)
+    filled = b",%d\0\n" % len(columns)
+    while block := lines.read(4 * LONGEST_LINE) + lines.readline():
+        if b"\0" in block:
+            block = block.replace(filled, b"\n")
+        if b"\0" in block:
+            block = b"".join(_filled_up(line, len(columns)) for line in io.BytesIO(block))
+        yield block
 
 
 def _as_parquet(blocks: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
