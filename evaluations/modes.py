@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from clustergate.benchmarks.descriptor import Budget, Effort
+from clustergate.benchmarks.budget import Budget
+from clustergate.benchmarks.descriptor import Effort
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.imb.command import ImbEffort
 from clustergate.model import Metric

@@ -12,7 +12,7 @@ from reframe.core.builtins import run_after, variable
 from clustergate import figures
 from clustergate.ab import contenders
 from clustergate.ab.gathering import A, B, side_of
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.launching import plan as planning
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.model import CaseRecord, ClustergateError, Launch, Row, Sample

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import asides as asides_module
 from clustergate.launching.asides import Asides

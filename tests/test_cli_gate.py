@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from clustergate import cli, store
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.gate import controls

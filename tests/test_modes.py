@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks import registry
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort
+from clustergate.benchmarks.budget import Budget
+from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
 from clustergate.model import CaseId, ClustergateError
 from clustergate.paths import checkout

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from clustergate.benchmarks.descriptor import ONE_LAUNCH, Budget
+from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.launching.disturbance import (
     NodeLoad,
     nearest_of,

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.launching.allocation import allocated_hosts
 from clustergate.launching.driver import main
 from clustergate.launching.plan import (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.launching.plan import (
     LOG,
     Contender,

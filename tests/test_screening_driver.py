@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
 from clustergate.launching.plan import Contender, Launched, PlanError, read_log, write_plan

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clustergate import schedulers
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.launching.plan import LOG
 from clustergate.model import ClustergateError
 from clustergate.screening import folder, switches

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.build import Build, own_programs
-from clustergate.benchmarks.descriptor import Benchmark, Budget, CannotRun, Effort, Format, Parser
+from clustergate.benchmarks.descriptor import Benchmark, CannotRun, Effort, Format, Parser
 from clustergate.benchmarks.text import Fields
 from clustergate.kernels import SOURCES
 from clustergate.kernels.records import Line, cut_off, read_line

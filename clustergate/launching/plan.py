@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.files.whole import parse_json, read_json
 from clustergate.launching.disturbance import nearest_of
 from clustergate.machine.configuration import ConfigurationFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.launching.dialects import hostfile_dialect
 from clustergate.launching.hostfiles import Hostfile, expand
 from clustergate.model import ClustergateError

@@ -20,7 +20,7 @@ from clustergate import model
 from clustergate.baselines.proposals import Rule, make_baseline
 from clustergate.baselines.writer import Entry, Measured, updated
 from clustergate.benchmarks import imb
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, same_measurement, samples_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clustergate.benchmarks.descriptor import Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.launching.plan import Contender
 from clustergate.screening.campaign import Campaign, Task
 from clustergate.screening.findings import Screening

@@ -1,8 +1,8 @@
 """HPCCG, run as by Martin et al. (SiCortex SC072, section 7)."""
 
+from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import (
     Benchmark,
-    Budget,
     CannotRun,
     Check,
     Effort,

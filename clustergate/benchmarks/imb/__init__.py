@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import (
     CTIME,
     AbCheck,
     Benchmark,
-    Budget,
     Check,
     Clocks,
     Format,

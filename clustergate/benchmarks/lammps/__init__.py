@@ -1,14 +1,7 @@
 """LAMMPS."""
 
-from clustergate.benchmarks.descriptor import (
-    Benchmark,
-    Budget,
-    Check,
-    Effort,
-    Format,
-    Headline,
-    Sweep,
-)
+from clustergate.benchmarks.budget import Budget
+from clustergate.benchmarks.descriptor import Benchmark, Check, Effort, Format, Headline, Sweep
 from clustergate.benchmarks.lammps.build import BUILD
 from clustergate.benchmarks.lammps.output import TITLE, parse_lammps
 from clustergate.benchmarks.limits import rate_limits

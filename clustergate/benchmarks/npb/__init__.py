@@ -1,6 +1,7 @@
 """The NAS Parallel Benchmarks."""
 
-from clustergate.benchmarks.descriptor import Benchmark, Budget, Check, Effort, Format, Headline
+from clustergate.benchmarks.budget import Budget
+from clustergate.benchmarks.descriptor import Benchmark, Check, Effort, Format, Headline
 from clustergate.benchmarks.limits import rate_limits
 from clustergate.benchmarks.npb.build import BUILD
 from clustergate.benchmarks.npb.output import BENCHMARKS, TITLE, parse_npb
