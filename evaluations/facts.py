@@ -390,15 +390,22 @@ def _run_complaints(run: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, .
         modes.mode_named(run.get("mode", "smoke"))
     except ClustergateError as error:
         yield ("paper", "run", "mode"), str(error)
-    checks = run.get("checks", ())
+    checks, asked = run.get("checks", ()), dict(run.get("settings", {}))
     for check in checks:
         if check not in every_check():
             known = ", ".join(every_check())
             yield ("paper", "run", "checks"), f"there is no check {check!r}; known are {known}"
-    for setting in run.get("settings", {}):
+            asked.clear()
+    for setting in [*asked]:
         check, point, _ = setting.rpartition(".")
         if point and check not in checks:
             yield ("paper", "run", "settings", setting), f"{setting}: {check} is not run"
+            del asked[setting]
+    # ReFrame takes a second to load.
+    from evaluations import settings
+
+    for setting, told in settings.wrong_with(asked, checks) if asked else ():
+        yield ("paper", "run", "settings", setting), f"{setting}: {told}"
 
 
 def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:

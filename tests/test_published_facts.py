@@ -161,6 +161,13 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("mode: smoke", "mode: smok", "unknown mode 'smok'; known: smoke"),
         ("[ImbMpi1Check]", "[ImbCheck]", "there is no check 'ImbCheck'; known are HplCheck"),
         ("{launches", "{HplCheck.seconds: 1, launches", "HplCheck.seconds: HplCheck is not run"),
+        ("launches: 10", "lunches: 10", "lunches: no check of the study has a setting 'lunches'"),
+        ("launches: 10", "ImbMpi1Check.launch: 10", "ImbMpi1Check.launch: no check of the study"),
+        ("launches: 10", "launches: 0", "launches is a whole number from 1, not 0"),
+        ("launches: 10", "launches: ten", "launches is a whole number from 1, not 'ten'"),
+        ("launches: 10", "benchmarks: [Bcast]", "one word or number, with commas between several"),
+        ("launches: 10", "mode: full", "no check of the study has a setting 'mode'"),
+        ("launches: 10", "largest_bytes: 1M", "largest_bytes"),
         ("id: two-stacks", "id: ../two", "expected letters, digits and hyphens"),
     ],
 )
