@@ -100,6 +100,36 @@ def test_all_of_a_manifest_points_into_the_copy_and_the_blas_is_found_there(tmp_
     assert builds.pinned_stacks(tmp_path) == ["mpich"]
 
 
+@pytest.mark.parametrize("name", ["prefixes", "builds"])
+def test_what_lies_on_another_disk_behind_a_link_is_kept(tmp_path, name):
+    state, disk = tmp_path / "home", tmp_path / "disk" / "elsewhere"
+    state.mkdir()
+    disk.mkdir(parents=True)
+    (state / name).symlink_to(disk)
+    made = build(state)
+    # Some paths of a manifest have their links followed.
+    write_manifest(state, dataclasses.replace(made, mpi_library=os.path.realpath(made.mpi_library)))
+    assert pinned(state).roots == [BUILD, MPI, BLAS]
+    assert builds.differences(state, "mpich") == []
+    kept = builds.launchable(state, "mpich")
+    assert kept.mpi_library == str(state / "golden/mpich" / MPI / "lib/libmpi.so.12")
+
+
+def test_links_are_tried_on_each_disk(tmp_path, monkeypatch):
+    build(tmp_path)
+    link = os.link
+
+    def of_one_disk(source: Path, target: Path) -> None:
+        if "prefixes" in str(source):
+            raise OSError(18, "Invalid cross-device link", str(source))
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", of_one_disk)
+    golden = pinned(tmp_path)
+    assert not golden.linked
+    assert golden.roots == [BUILD, MPI, BLAS]
+
+
 def test_what_is_kept_outlives_the_original_and_cannot_be_written(tmp_path):
     build(tmp_path)
     pinned(tmp_path)

@@ -130,7 +130,7 @@ def _pinned(
     files = list(contents.tree(state, roots))
     size = sum(path.lstat().st_size for path in files)
     home.mkdir()
-    linked = _can_link(files, home)
+    linked = bool(roots) and all(_can_link(state / root, home) for root in roots)
     amount = f"{len(files)} files, {size / 1e6:.0f} MB"
     if not roots:
         say(f"{stack} stays where {manifest.provider} put it, and is held by the files' SHA-256")
@@ -308,10 +308,12 @@ def _tree_of(home: Path, roots: Iterable[str]) -> dict[str, str]:
     return {str(Path(name).relative_to(home)): sha256 for name, sha256 in hashes.items()}
 
 
-def _can_link(files: list[Path], home: Path) -> bool:
+def _can_link(root: Path, home: Path) -> bool:
+    # Each may lie on a disk of its own.
+    files = (path for path in contents.tree(root, [""]) if not path.is_symlink())
     trial = home / ".link"
     try:
-        os.link(next(path for path in files if not path.is_symlink()), trial)
+        os.link(next(files), trial)
     except (OSError, StopIteration):
         return False
     trial.unlink()

@@ -15,7 +15,7 @@ from typing import Any
 from clustergate.stacks.manifest import Manifest, as_text, parse_manifest
 
 # What the provider wheels makes lies in folders of these, whose names end with a key.
-_ROOT = r'/((?:prefixes|builds)/[^/:"]+)'
+_HOMES = ("prefixes", "builds")
 _KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
 # What pip notes of its own work is no part of the software.
 _NOTES = re.compile(r"\.dist-info/")
@@ -28,9 +28,8 @@ _DIGITS = 12
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
     """Return the folders, relative to the state, that hold all the provider wheels has made."""
-    text = as_text(manifest)
-    matches = (re.findall(re.escape(base) + _ROOT, text) for base in _bases(state))
-    return sorted({root for roots in matches for root in roots})
+    text, roots = as_text(manifest), _roots(state)
+    return sorted({f"{roots[base]}/{name}" for base, name in _named(roots).findall(text)})
 
 
 def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:
@@ -39,10 +38,8 @@ def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:
     The BLAS, which programs find by their RUNPATH, is found there by LD_LIBRARY_PATH, which the
     loader reads first.
     """
-    text = as_text(manifest)
-    for base in _bases(state):
-        start = f"{base}/{_in_json(below)}/".replace("\\", r"\\")
-        text = re.sub(re.escape(base) + _ROOT, start + r"\1", text)
+    roots, start = _roots(state), _in_json(state / below)
+    text = _named(roots).sub(lambda m: f"{start}/{roots[m[1]]}/{m[2]}", as_text(manifest))
     moved = parse_manifest(text, state)
     if moved.blas is None:
         return moved
@@ -139,9 +136,16 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-def _bases(state: Path) -> list[str]:
-    # Some paths of a manifest have their links followed.
-    return sorted({_in_json(state), _in_json(state.resolve())}, key=len, reverse=True)
+def _roots(state: Path) -> dict[str, str]:
+    """Return the kinds of folders that the provider wheels makes, by their paths in a manifest."""
+    # Some paths of a manifest have their links followed: the home's, or one to a larger disk.
+    written = ((name, state / name, state.resolve() / name) for name in _HOMES)
+    return {_in_json(p): name for name, *paths in written for p in (*paths, paths[0].resolve())}
+
+
+def _named(roots: Iterable[str]) -> re.Pattern[str]:
+    longest_first = sorted(roots, key=len, reverse=True)
+    return re.compile(f'({"|".join(map(re.escape, longest_first))})/([^/:"]+)')
 
 
 def _in_json(path: Path | str) -> str:
