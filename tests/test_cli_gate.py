@@ -395,8 +395,8 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     monkeypatch.setattr(gate, "taken", lambda name: guess)
     assert run_gate(monkeypatch, 100.0) == 2
     assert (
-        "the site config is a guess: as no site config claims it; name it with `--site NAME`"
-        in capsys.readouterr().out
+        "the site config is a guess: as no site config claims it; if it describes this "
+        "machine, run `clustergate gate --site local`" in capsys.readouterr().out
     )
 
 

@@ -92,7 +92,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     by_hand, excluded = sites.nodes_out(system)
     unfit, remedy = "", "run `clustergate gate` on all nodes, or exclude them in the hostfile"
     if chosen.fallback:
-        unfit, remedy = f"the site config is a guess: {chosen.why}", "name it with `--site NAME`"
+        unfit = f"the site config is a guess: {chosen.why}"
+        remedy = f"if it describes this machine, run `clustergate gate --site {system}`"
     elif chosen.disputed:
         unfit, remedy = f"the site config is {chosen.why}", "run `clustergate gate` on its machines"
     elif by_hand:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SILENT_AT_MOST_S = 4.5
 # On a terminal too: what is redrawn more often takes time from what is measured.
 _REDRAWN_HZ = 1.0
-_REPEATED_LETTERS = 100
+_REPEATED_LETTERS, _FEWEST_LETTERS = 100, 20
 # Other sentences tell what is, or will be: they do not go on.
 _ACTIVITY = re.compile(r"\b(?!nothing|during|according)\w+ing\b")
 
@@ -67,18 +67,19 @@ class Progress:
             self._live.stop()
             self._live = None
 
-    def going_on(self, now: float) -> str:
-        """Return what goes on, and since when, in a line."""
+    def going_on(self, now: float, room: int | None = None) -> str:
+        """Return what goes on, and since when, in a line: of so many letters, if there is room."""
+        since = f" ({duration(now - self._said)})"
+        at_most = _REPEATED_LETTERS if room is None else max(room - len(since), _FEWEST_LETTERS)
         said = self._sentence
         if isinstance(said, Foreseen):
-            said = said.at(datetime.datetime.now())
+            said = said.at(datetime.datetime.now(), at_most)
         sentence = " ".join(said.split())
         what, _, _ = sentence.partition(": ")
-        if len(sentence) > _REPEATED_LETTERS and _ACTIVITY.search(what):
+        if len(sentence) > at_most and _ACTIVITY.search(what):
             sentence = what
-        sentence = shortened(sentence, _REPEATED_LETTERS)
-        doing = sentence if _ACTIVITY.search(sentence) else "at work"
-        return f"{doing} ({duration(now - self._said)})"
+        doing = shortened(sentence, at_most) if _ACTIVITY.search(sentence) else "at work"
+        return doing + since
 
     def elapsed(self, now: float) -> str:
         return f"[{now - self._begun:5.0f} s] "
@@ -122,7 +123,8 @@ def _live(of: Progress) -> Live | None:
     class Line:
         def __rich__(self) -> Text:
             now = time.monotonic()
-            line = printable(of.elapsed(now) + of.going_on(now))
+            elapsed = of.elapsed(now)
+            line = printable(elapsed + of.going_on(now, console.width - len(elapsed)))
             return Text(line, no_wrap=True, overflow="ellipsis")
 
     beneath: Any = getattr(sys.stderr, "beneath", sys.stderr)

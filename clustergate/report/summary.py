@@ -32,16 +32,11 @@ from clustergate.wording.texts import (
     DOUBTFUL,
     absences,
     doubts,
+    duration,
     group_name,
     shape,
 )
 
-EXIT_MEANINGS = {
-    0: "no fault found",
-    1: "something is worse than its reference or its golden build",
-    2: "a case did not run, was not proven or, with --strict, was disturbed, a figure exceeds a "
-    "physical limit, or software was not compared with its golden build",
-}
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
 CAUSES_SHOWN = 5
 """Causes of a verdict that stand beside it; further below, or on the page, stand all of them."""
@@ -110,7 +105,7 @@ def first_screen(run: Run) -> FirstScreen:
     judged = verdicts(run.cases)
     both = [*judged, *(one.verdict for one in run.evidence)]
     verdict, check, gate = worst(both), status_of(run), exit_status(both, "gate")
-    exits = [("clustergate check", check, EXIT_MEANINGS[check])]
+    exits = [("clustergate check", check, exit_meaning(run))]
     exits += [("clustergate gate", gate, _GATE_MEANING)] if gate != check else []
     counts = Counter(judged)
     ran = sum(case.state is CaseState.RAN for case in run.cases)
@@ -119,12 +114,11 @@ def first_screen(run: Run) -> FirstScreen:
     measured = counted(figures, "figure") if figures else "nothing"
     groups = sum(len(case.groups) for case in run.cases)
     measured += f" and {counted(groups, 'group')}" if groups else ""
-    minutes, seconds = divmod(round(run.duration_s), 60)
     return FirstScreen(
         verdict.name.lower(),
         verdict.value.upper(),
         f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
-        f"{minutes} min {seconds} s, {measured} measured: {in_words}",
+        f"{duration(run.duration_s)}, {measured} measured: {in_words}",
         causes(run),
         [completed(step) for step in next_steps(run.cases, run.run_id, run.mode)],
         exits,
@@ -133,9 +127,28 @@ def first_screen(run: Run) -> FirstScreen:
 
 def status_of(run: Run) -> int:
     """Return the exit status of a run: the worst of its cases and of what was found beside them."""
-    undecided = run.strict and any(map(is_undecided, run.cases))
     beside = exit_status([one.verdict for one in run.evidence], "gate")
-    return worst_status([2 * undecided, exit_status(verdicts(run.cases)), beside])
+    return worst_status([2 * _fails_as_undecided(run), exit_status(verdicts(run.cases)), beside])
+
+
+def exit_meaning(run: Run) -> str:
+    """Return why a run has its exit status."""
+    status, judged = status_of(run), verdicts(run.cases)
+    if status == 1:
+        return "something is worse than its reference or its golden build"
+    faults = {
+        "a case did not run, or was not proven": Verdict.INVALID in judged,
+        "a figure exceeds a physical limit": Verdict.IMPOSSIBLE in judged,
+        "no figure of a case could be judged, and --strict was given": _fails_as_undecided(run),
+        "software could not be compared with its golden build": any(
+            exit_status([one.verdict], "gate") for one in run.evidence
+        ),
+    }
+    return "; ".join(what for what, found in faults.items() if found) or "no fault found"
+
+
+def _fails_as_undecided(run: Run) -> bool:
+    return run.strict and any(map(is_undecided, run.cases))
 
 
 def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:

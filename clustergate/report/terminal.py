@@ -14,12 +14,12 @@ from clustergate.model import Case, CaseState, Run, Verdict
 from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
     EQUAL_PERCENT,
-    EXIT_MEANINGS,
     REFERENCE,
     RUN_BEFORE,
     HeadlineRow,
     Measured,
     cause_of,
+    exit_meaning,
     first_screen,
     measured,
     status_of,
@@ -57,7 +57,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
         *run.changes,
         *run.notes,
         *(str(cause_of(one)) for one in run.evidence),
-        _last_line(run.cases, status_of(run)),
+        _last_line(run),
     ]
     write_lines(out, below, wraps=wraps)
     return stream.getvalue()
@@ -146,7 +146,8 @@ def _signed(gain: float) -> str:
     return f"{gain:+.0f}%" if abs(gain) >= _WHOLE_PERCENT_FROM else f"{gain:+.1f}%"
 
 
-def _last_line(cases: Sequence[Case], status: int) -> str:
+def _last_line(run: Run) -> str:
+    cases = run.cases
     counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
     groups = [group.judgement.verdict for case in cases for group in case.groups]
     absent = sum(case.state is CaseState.NOT_AVAILABLE for case in cases)
@@ -160,4 +161,5 @@ def _last_line(cases: Sequence[Case], status: int) -> str:
     if undecided := sum(map(is_undecided, cases)):
         parts.append(f"{counted(undecided, 'case')}: no figure could be judged")
     parts += [f"{counted(absent, 'case')}: not available here"] if absent else []
-    return "; ".join([f"clustergate check: exit status {status}: {EXIT_MEANINGS[status]}", *parts])
+    ended = f"clustergate check: exit status {status_of(run)}: {exit_meaning(run)}"
+    return "; ".join([ended, *parts])

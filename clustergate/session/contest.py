@@ -80,8 +80,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
     now = datetime.datetime.now()
     first, last = clock(now, contest.seconds), clock(now, 1.5 * contest.seconds)
-    said = f"{contest.a.text} against {contest.b.text}: {each} of launches"
-    say(f"{said}, done by {first}, or, to finish ten rounds, by {last}")
+    said = f"{contest.a.text} against {contest.b.text}: {each} of launches, done by {first}"
+    say(f"{said}, or, to finish ten rounds, by {last}" if last != first else said)
     outcomes = measure(call, say)
     recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
     failures = [

@@ -60,12 +60,15 @@ class Foreseen(str):
         one._after_s = all_s - own_s
         return one
 
-    def at(self, now: datetime.datetime) -> str:
-        """Return the sentence as it is to be told now: from what runs, once that is overdue."""
+    def at(self, now: datetime.datetime, at_most: int) -> str:
+        """Return the sentence as it is to be told now: from what runs, once that is overdue.
+
+        One longer than ``at_most`` leaves out how many are done and queued.
+        """
         late_s = (now - self._due).total_seconds()
-        if late_s <= 0:
-            return str(self)
         what, _, _ = self._what.partition(": ")
+        if late_s <= 0:
+            return str(self) if len(self) <= at_most else what + self.removeprefix(self._what)
         return f"{what}, {duration(late_s)} late, all done after {clock(now, self._after_s)}"
 
 
