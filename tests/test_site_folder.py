@@ -144,8 +144,11 @@ def test_a_site_folder_that_is_not_there_is_no_unknown_machine(tmp_path, monkeyp
 def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "file"))
-    with pytest.raises(sites.SiteError, match=r"results cannot be created: .* CLUSTERGATE_HOME"):
+    with pytest.raises(
+        sites.SiteError, match=r"results cannot be written: .*CLUSTERGATE_HOME"
+    ) as told:
         sites.load(checkout() / "site_configs" / "local.py")
+    assert "free some space" not in str(told.value)
 
 
 def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch):

@@ -1,4 +1,7 @@
 import dataclasses
+import errno
+import os
+import platform
 import subprocess
 from pathlib import Path
 
@@ -6,6 +9,7 @@ import pytest
 
 from clustergate.benchmarks.build import BlasLinkage, Build, own_programs
 from clustergate.launching.plan import preloading
+from clustergate.model import ClustergateError
 from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
 from clustergate.stacks.compilation import plain_wrapper
@@ -95,6 +99,24 @@ def test_the_wheels_own_wrapper_is_taken_where_it_works(prefix, state, tmp_path,
     assert wrappers(prefix.parent) == prefix.parent / "bin"
     assert wrappers(prefix) != prefix / "bin"
     assert str(prefix) in plain_wrapper("c++", prefix)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "free some space"), (errno.EROFS, "have it opened to you")],
+)
+def test_free_space_is_asked_for_where_the_disk_is_full_alone(
+    tmp_path, monkeypatch, number, remedy
+):
+    def fail(stack, state, say):
+        raise OSError(number, os.strerror(number), "/here/prefixes")
+
+    monkeypatch.setattr(wheels, "_toolchain", fail)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    with pytest.raises(ClustergateError, match=remedy) as told:
+        wheels.provide(SetUp("mpich", tmp_path, lambda sentence: None))
+    assert "/here/prefixes" in str(told.value)
+    assert ("free some space" in str(told.value)) == (number == errno.ENOSPC)
 
 
 def test_the_proof_is_preloaded_from_a_path_with_a_space(tmp_path):

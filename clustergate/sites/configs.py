@@ -359,7 +359,7 @@ def load(path: Path) -> Site:
     except OSError as error:
         if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
             raise SiteError("site.broken", at=str(path), why=str(error)) from None
-        raise SiteError("file.not-created", path=error.filename, why=error) from None
+        raise SiteError(store.unwritable(Path(error.filename), error).reason) from None
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))

@@ -18,6 +18,7 @@ from typing import Any
 from clustergate.benchmarks.build import COMMON_UNIT, BlasLinkage, Build
 from clustergate.benchmarks.registry import builds
 from clustergate.files.shared import locked
+from clustergate.files.whole import full_disk, is_full
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
@@ -114,6 +115,9 @@ def provide(set_up: SetUp) -> Manifest:
             )
             return with_programs(known, Builder(set_up, toolchain))
         except OSError as error:
+            if is_full(error):
+                full = full_disk(f"({error.filename}) while setting up {stack.mpi.title}")
+                raise ClustergateError(full) from None
             facts = {"stack": stack.mpi.title, "path": error.filename}
             raise ClustergateError("stack.failed", why=error, **facts) from None
 

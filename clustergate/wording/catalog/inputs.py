@@ -1,7 +1,5 @@
 """What was typed, named or read from a file and cannot be used."""
 
-_HOME = "free some space, or name another folder in CLUSTERGATE_HOME, and run the command again"
-
 WORDS = {
     "run.unfinished": (
         "the run {run} has no {lacks}",
@@ -91,7 +89,6 @@ WORDS = {
         "{why}",
         "write elsewhere, or have it opened to you",
     ),
-    "file.not-created": ("{path} cannot be created", "{why}", _HOME),
     "file.no-locks": (
         "{path} cannot be locked",
         "its file system ({kind}) has no locks",

@@ -21,7 +21,8 @@ WORDS = {
     "stack.failed": (
         "setting up {stack} failed",
         "{why} ({path})",
-        "free some space or name another folder in CLUSTERGATE_HOME, and run the command again",
+        "have it opened to you, or name another folder in CLUSTERGATE_HOME, and run the command "
+        "again",
     ),
     # Each was told in full when it failed.
     "stack.some-failed": (
