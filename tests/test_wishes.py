@@ -170,3 +170,19 @@ def test_every_command_that_measures_takes_them(
         cli.main([command, "--help"])
     said = capsys.readouterr().out
     assert all(f"--{name}" in said for name in Wishes.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs"])
+def test_a_partition_of_a_scheduler_says_how_many_nodes_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: str
+) -> None:
+    """It used to have one, and the gate of a cluster opened when that one was judged."""
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    path = tmp_path / "wished.py"
+    text = SITE.replace("SCHEDULER", scheduler).replace('{**extras, "nodes": nodes}', "extras")
+    path.write_text(text)
+    with pytest.raises(sites.SiteError, match=f"thin, whose jobs go through {scheduler}, .* many"):
+        sites.load(path)
+    (tmp_path / "hostfiles").mkdir()
+    (tmp_path / "hostfiles" / "wished.txt").write_text("n[1-3] slots=4\n")
+    assert [partition.nodes for partition in sites.load(path).partitions] == [3, 3]

@@ -258,6 +258,9 @@ def _on_nodes(partition: Partition, nodes: Hostfile | None) -> Partition:
     """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes."""
     if partition.launcher == "clustergate-ssh" and nodes is None:
         raise SiteError("site.no-hostfile", partition=partition.name)
+    if partition.scheduler != "local" and partition.nodes is None and nodes is None:
+        # One node of many would be measured, and all that must be judged would have been.
+        raise SiteError("site.no-nodes", partition=partition.name, scheduler=partition.scheduler)
     if partition.scheduler in SLURM:
         # A job that Slurm started again would find the folder of its first start.
         access = [*partition.access, "--no-requeue", *(slurm_options(nodes) if nodes else [])]

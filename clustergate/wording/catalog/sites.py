@@ -50,6 +50,11 @@ WORDS = {
         "the partition {partition} launches over ssh and its system has no hostfile",
         "write one as hostfiles/template.txt explains",
     ),
+    "site.no-nodes": (
+        "the partition {partition}, whose jobs go through {scheduler}, does not say how many nodes "
+        "it has",
+        "add `nodes` to its extras (`clustergate site scan NAME` tells), or write a hostfile",
+    ),
     "site.unlisted-nodes": (
         "the site config states {stated} nodes of the partition {partition}, and {source} lists "
         "{listed}",
