@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf, isfinite
 from typing import Any
 
 from clustergate.benchmarks.registry import every_metric
@@ -44,6 +45,17 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "over": tuple(MODELS),
     "at": ("largest", "smallest", "squarest"),
 }
+# Where a number lies, by its kind of test where that matters: beyond, a test could never fail, or
+# never hold.
+_RANGES: Mapping[str, tuple[float, float, str]] = {
+    "level within": (0, 1, "a fraction of the larger, 0.05 for 5 %"),
+    "steady within": (1, inf, "the largest over the smallest, 1.05 for 5 %"),
+    "steady beyond": (1, inf, "the largest over the smallest, 1.05 for 5 %"),
+    "linear r_squared": (0, 1, "a share of the variance, such as 0.99"),
+    "rank correlation at_least": (0, 1, "a correlation, such as 0.9"),
+    "factor": (0, inf, "a ratio"),
+    "value": (0, inf, "what a best value is compared with"),
+}
 # Whatever another setting is called, it would be passed over in silence.
 _SETTINGS = frozenset(
     {"kind", "ranks", "processes", "placement", "growing", "spread"}
@@ -72,6 +84,7 @@ def wrong_with(test: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[
         yield f"a test of the kind {kind!r} compares {wanted} systems"
     yield from _strange(test, _SETTINGS, f"a test of the kind {kind!r}")
     yield from _wrong_values(test)
+    yield from _wrong_ranges(test, kind)
     for side in _SIDES:
         of = test.get(side, "")
         if isinstance(of, Mapping) and not {"benchmark", "metric"} <= of.keys():
@@ -108,16 +121,38 @@ def _wrong_values(test: Mapping[str, Any]) -> Iterator[str]:
         if name in test and not _is_number(test[name]):
             yield f"{name!r} is a number"
     for name in _NUMERIC_LISTS:
-        of = test.get(name, 1)
-        if not all(map(_is_number, of if isinstance(of, list) else [of])):
+        if not all(map(_is_number, _each(test.get(name, 1)))):
             yield f"{name!r} takes numbers"
     for name, words in _WORDS.items():
         if isinstance(test.get(name), str) and test[name] not in words:
             yield f"{name!r} is one of {', '.join(words)}"
 
 
+def _wrong_ranges(test: Mapping[str, Any], kind: str) -> Iterator[str]:
+    """Yield what is so small, large or empty that the test says nothing."""
+    for name, value in test.items():
+        low, high, means = _RANGES.get(f"{kind} {name}", _RANGES.get(name, (-inf, inf, "")))
+        if not all(low < one < high for one in _each(value) if _is_number(one)):
+            bounds = f"above {low}" + f" and below {high}" * (high < inf)
+            yield f"{name!r} is {means}: {bounds}"
+    if kind == "count" and _is_number(test.get("at_least")) and test["at_least"] < 1:
+        yield "'at_least' is how many claims hold: 1 or more"
+    if test.get("parts", ["one"]) == []:
+        yield f"a test of the kind {kind!r} has no parts"
+    if _is_number(test.get("from")) and _is_number(test.get("to")) and test["from"] > test["to"]:
+        yield "'from' is above 'to'"
+    systems = [*_flat(test.get("systems", ()))]
+    compares = kind in ("ahead", "widest", "level", "order") and "systems" in test
+    if compares and len({*systems}) < max(len(systems), 2):
+        yield f"a test of the kind {kind!r} compares two systems or more, each named once"
+
+
+def _each(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def _flat(named: Any) -> Iterator[str]:

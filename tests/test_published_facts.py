@@ -156,6 +156,24 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("along: bytes, ranks: 2}", "along: bytes, rank: 2}", "figure 1: a draw takes no 'rank'"),
         ("to: 1024", "too: 1024", "p001: a test of the kind 'ahead' takes no 'too'"),
         ("to: 1024", "to: 1 kB", "p001: 'to' is a number"),
+        ("to: 1024", "to: .inf", "p001: 'to' is a number"),
+        ("to: 1024", "from: 2048\n      to: 1024", "p001: 'from' is above 'to'"),
+        ("kind: ahead", "kind: level\n      within: 5", "0.05 for 5 %: above 0 and below 1"),
+        ("kind: ahead", "kind: level\n      within: -0.1", "0.05 for 5 %: above 0 and below 1"),
+        ("kind: ahead", "kind: steady\n      within: 0.05", "1.05 for 5 %: above 1"),
+        ("kind: ahead", "kind: linear\n      r_squared: 99", "'r_squared' is a share of the"),
+        (
+            "kind: ahead",
+            "kind: step\n      at: [1, 2]\n      factor: 0",
+            "'factor' is a ratio: above",
+        ),
+        (
+            "kind: ahead",
+            "kind: count\n      parts: []\n      at_least: 0",
+            "'at_least' is how many",
+        ),
+        ("kind: ahead", "kind: all\n      parts: []", "a test of the kind 'all' has no parts"),
+        ("[intel-mpi, mpich]", "[mpich, mpich]", "two systems or more, each named once"),
         ("direction: rises", "direction: up", "p002: 'direction' is one of rises, falls"),
         ("metric: latency_us}", "metric: latency}", "p001: there is no metric 'latency'"),
         ("mode: smoke", "mode: smok", "unknown mode 'smok'; known: smoke"),
@@ -206,7 +224,11 @@ def test_a_test_that_is_told_what_it_needs_never_stops_the_report(kind):
     test = {"kind": kind, **{n: told[n] for need in kinds.NEEDS[kind] for n in need.split("|")[:1]}}
     if kind in ("best at", "dip", "beyond"):
         test["at"] = 16
-    if kind in ("order", "ahead", "widest"):
+    if kind == "steady":
+        test["within"] = 1.1
+    if kind == "rank correlation":
+        test["at_least"] = 0.9
+    if kind in ("order", "ahead", "widest", "level"):
         test["systems"] = ["a", "b"]
     assert not list(kinds.wrong_with(test, {"a": {}, "b": {}}))
     figures = [
