@@ -242,6 +242,9 @@ def test_runs_with_moved_cores_are_left_out_and_told():
     near = [run(value, 50.0 + i) for i, value in enumerate(STEADY)]
     (batch,) = baseline(series_of([run(50.0, 310.0), *near, run(50.0, 90.0)])).measured
     assert (batch.runs, batch.core_distance_ns) == (8, 50.0)
+    # Both cores were on one for a moment, which no other run confirms.
+    (batch,) = baseline(series_of([*near, run(STEADY[0], 17.0)])).measured
+    assert (batch.runs, batch.core_distance_ns) == (9, 50.0)
     told = refusal(baseline(series_of([*near[:3], run(50.0, 310.0), run(50.0, 311.0)])))
     assert "3 runs of build b1" in told
     assert "2 more had a longer core-to-core latency" in told

@@ -6,7 +6,6 @@ import pytest
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.launching.disturbance import (
     NodeLoad,
-    nearest_of,
     node_loads,
     without_moved_cores,
     worst,
@@ -260,25 +259,6 @@ def test_without_distances_nothing_is_moved():
     made = [launch(0), launch(1)]
     assert without_moved_cores(made, None) == made
     assert without_moved_cores([], None) == []
-
-
-@pytest.mark.parametrize(
-    ("distances_ns", "nearest"),
-    [
-        ([], None),
-        ([310.0], 310.0),
-        ([52.0, 310.0], 52.0),
-        ([310.0, 52.0, 310.0, 312.0], 52.0),
-        ([310.0, 52.0, 55.0, 320.0, 310.0, 312.0, 330.0], 52.0),
-        # Both cores on one for a moment: nothing else is as near.
-        ([120.0, 36.0, 118.0, 122.0, 125.0], 118.0),
-        ([36.0, 36.4, *(120.0 + ns for ns in range(40))], 120.0),
-        # Near so seldom that far is what is usual.
-        ([52.0, *(310.0 + ns for ns in range(40))], 310.0),
-    ],
-)
-def test_the_nearest_distance_is_one_that_others_confirm(distances_ns, nearest):
-    assert nearest_of(distances_ns) == nearest
 
 
 # --- what the launches say together ---

@@ -13,7 +13,6 @@ fro, measured between launches.
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
@@ -32,8 +31,8 @@ _TICKS_IN_DOUBT = 2
 _CLOCK_DOUBT_S = 0.02
 # Times the shortest distance of the job. Of 5,600 recorded launches on virtual machines those from
 # 3.5 times on, another core complex, took twice as long, and nothing lay between that and 2.5. The
-# 900 from 1.5 times on were no slower than the nearer ones; to count them saves one launch of 25,
-# and raised a false alarm in 2 of 270 runs: cores that are not quite near are about to move.
+# 900 from 1.5 times on were no slower than the nearer ones, but to count them saves one launch of
+# 25 only, and raised a false alarm in 2 of 270 runs.
 _MOVED = 1.5
 
 
@@ -130,22 +129,6 @@ def without_moved_cores(
     for ns, code in ((nearest_ns, "node.moved-cores"), (known_ns, "node.other-cores")):
         marked = [_marked(launch, ns, code) if ns else launch for launch in marked]
     return marked
-
-
-def nearest_of(distances_ns: Iterable[float]) -> float | None:
-    """Return the shortest distance that others confirm, None of none.
-
-    From it on a quarter of all are near by :func:`are_far`. A hypervisor may have both cores on the
-    threads of a single one for a moment, three times as near: of 11,000 recorded distances 3 were
-    so, and beside such a one all launches would be far.
-    """
-    known = sorted(distances_ns)
-    confirmed = (
-        ns
-        for place, ns in enumerate(known)
-        if bisect.bisect(known, _MOVED * ns) - place >= len(known) / 4
-    )
-    return next(confirmed, None)
 
 
 def are_far(distance_ns: float, nearest_ns: float) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
@@ -27,7 +28,6 @@ from clustergate.launching.disturbance import (
     NodeLoad,
     are_far,
     kept_off,
-    nearest_of,
     node_loads,
     worst,
 )
@@ -100,7 +100,7 @@ class Engine:
         self._stopped = False
         self._distance: tuple[Sequence[str], Mapping[str, str]] = ((), {})
         self._distance_ns: float | None = None
-        self._known_ns: list[float] = []
+        self._nearest_ns = math.inf
         self._may_wait_s = 0.0
 
     def begin_log(self) -> None:
@@ -312,16 +312,16 @@ class Engine:
         """
         begun = time.monotonic()
         last = begun + min(_NEAR_AGAIN_S, self._may_wait_s) - _EVERY_S
-        while self._cores_are_far() and time.monotonic() < last:
+        while (
+            self._distance_ns
+            and are_far(self._distance_ns, self._nearest_ns)
+            and time.monotonic() < last
+        ):
             time.sleep(_EVERY_S)
             self._distance_ns = self._core_distance_ns()
         waited_s = time.monotonic() - begun
         self._may_wait_s -= waited_s
         return round(waited_s, 1)
-
-    def _cores_are_far(self) -> bool:
-        nearest_ns = nearest_of(self._known_ns)
-        return bool(self._distance_ns and nearest_ns and are_far(self._distance_ns, nearest_ns))
 
     def _distances_ns(self) -> list[float]:
         """Return the round trips between two cores, that of the last time and that of now."""
@@ -342,7 +342,7 @@ class Engine:
         except (OSError, ValueError, KeyError, TypeError):
             # A single core has none, and without it nothing is known to be disturbed.
             return None
-        self._known_ns.append(ns)
+        self._nearest_ns = min(self._nearest_ns, ns)
         return ns
 
 

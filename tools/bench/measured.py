@@ -36,11 +36,15 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def put_between(page: str, name: str, text: str) -> str:
-    """Return a page with a text between the remarks of a name; without them it stays as it is."""
-    opening, closing = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+    """Return a page with a text between the remarks of a name; without them it stays as it is.
+
+    Raises ValueError where the second is missing, as the rest of the page would be lost.
+    """
+    opening, closing = f"<!-- {name} -->\n", f"<!-- /{name} -->"
     before, there, rest = page.partition(opening)
-    _, _, after = rest.partition(closing)
-    return f"{before}{there}{text}{closing}{after}" if there else page
+    if not there:
+        return page
+    return f"{before}{there}{text}\n{rest[rest.index(closing) :]}"
 
 
 def summary(replays: Sequence[Replayed]) -> str:

@@ -26,7 +26,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, same_measurement, samples_of
 from clustergate.history.series import CaseKey, collect
 from clustergate.history.stored_runs import PastRun
-from clustergate.launching.disturbance import nearest_of, without_moved_cores
+from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import widest_interval
 from clustergate.launching.stopping import is_enough
 from clustergate.model import (
@@ -123,10 +123,9 @@ def _noted(launches: Sequence[Launch], known_ns: float | None = None) -> list[mo
 
 
 def nearest_ns(launches: Sequence[Launch]) -> float | None:
-    """Return the shortest usual round trip between two cores, None where none was measured."""
-    return nearest_of(
-        ns for x in launches for ns in x.distances_ns or (x.noted.core_distance_ns,) if ns
-    )
+    """Return the shortest round trip between two cores, None where none was measured."""
+    told = [ns for x in launches for ns in x.distances_ns or (x.noted.core_distance_ns,) if ns]
+    return min(told, default=None)
 
 
 def samples_of_run(launches: Sequence[Launch], slowed: Slowed | None = None) -> list[Sample]:
