@@ -60,6 +60,7 @@ class Node:
         meanwhile: dict[str, float] | None = None,
         depends_on: str = "k=192",
         after_s: float = 60.0,
+        distances_ns: Sequence[float] = (),
     ) -> list[str]:
         """Go through a job, so long after the last one; return what it ran.
 
@@ -85,8 +86,10 @@ class Node:
         self.ran.clear()
         asides = Asides(plan, self.at, self.run)
         asides.before()
+        self.near_ns = asides.near_ns
         self.rates |= meanwhile or {}
         asides.after()
+        asides.keep_distances(distances_ns)
         return list(self.ran)
 
     def highest(self, kind: str) -> float:
@@ -139,6 +142,23 @@ def test_clocks_and_memory_that_changed_between_jobs_are_measured_again(
     assert node.job() == ["glance", *FIRST]
     assert node.highest("fma_peak") == pytest.approx(1.03 * node.rates["fma_peak"], rel=0.01)
     assert node.job() == KNOWN
+
+
+def test_how_near_cores_are_is_known_to_later_jobs_on_the_node(node: Node) -> None:
+    node.job(distances_ns=[310.0, 52.0, 55.0])
+    assert node.near_ns is None
+    # Both cores on one for a moment is not how near they usually are.
+    node.job(distances_ns=[17.0, 312.0])
+    assert node.near_ns == 52.0
+    node.job()
+    assert node.near_ns == 52.0
+    node.state["kernel.governor"] = "powersave"
+    node.job()
+    assert node.near_ns is None
+    for path in (node.folder / "peaks").iterdir():
+        path.write_text('{"not": "a list"')
+    node.job()
+    assert node.near_ns is None
 
 
 def test_a_figure_that_only_the_former_clock_allowed_is_impossible(node: Node) -> None:

@@ -13,7 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from clustergate.benchmarks.budget import Budget
+from clustergate.launching import engine
 from clustergate.launching.allocation import allocated_hosts
+from clustergate.launching.asides import Asides
 from clustergate.launching.driver import main
 from clustergate.launching.plan import (
     Aside,
@@ -256,10 +258,9 @@ def test_a_launch_with_moved_cores_is_made_up_for(carry_out, tmp_path):
     assert distances == [310.5, 310.5, 52.5, 52.5]
 
 
-@pytest.mark.parametrize(("launch", "far_again", "waits"), [("sleep 0.3", 2, 1), ("true", 9, 0)])
-def test_a_launch_waits_for_near_cores_but_no_longer_than_launches_took(
-    carry_out, tmp_path, launch, far_again, waits
-):
+@pytest.mark.parametrize(("far_again", "near"), [(2, 52.5), (99, 310.5)])
+def test_a_launch_waits_for_near_cores_a_while(carry_out, tmp_path, monkeypatch, far_again, near):
+    monkeypatch.setattr(engine, "_NEAR_AGAIN_S", 0.5)
     # Near before the first launch, then so often far, then near.
     counter = tmp_path / "counter"
     counter.touch()
@@ -268,17 +269,30 @@ def test_a_launch_waits_for_near_cores_but_no_longer_than_launches_took(
         f"[ $n -gt 1 ] && [ $n -le {1 + far_again} ] && ns=310.5 || ns=52.5; "
         'echo "{\\"measurement\\":\\"core_distance\\",\\"round_trip_ns\\":{\\"best\\":$ns}}"'
     )
-    budget = Budget(at_least=2, at_most=2, seconds=600.0)
-    assert (
-        carry_out(plan_of(shell(launch), budget=budget, core_distance=["bash", "-c", script])) == 0
-    )
+    plan = plan_of(shell("true"), core_distance=["bash", "-c", script])
+    assert carry_out(plan) == 0
     first, second = read_log(tmp_path).launches
-    assert first.waited_s == 0
-    assert [*first.distances_ns] == [52.5, 310.5]
-    assert bool(second.waited_s) == bool(waits)
-    assert second.waited_s <= first.launch.seconds
-    assert second.distances_ns[0] == (52.5 if waits else 310.5)
+    assert (first.waited_s, [*first.distances_ns]) == (0, [52.5, 310.5])
+    assert second.distances_ns[0] == near
+    assert second.waited_s > 0
     assert second.taken_s == second.launch.seconds + second.waited_s
+
+
+def test_far_cores_show_by_what_earlier_jobs_of_the_run_saw(carry_out, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "_NEAR_AGAIN_S", 0.2)
+    monkeypatch.setattr(Asides, "near_ns", 52.5)
+    kept = []
+    monkeypatch.setattr(Asides, "keep_distances", lambda self, ns: kept.extend(ns))
+    far = 'echo "{\\"measurement\\":\\"core_distance\\",\\"round_trip_ns\\":{\\"best\\":310.5}}"'
+    budget = Budget(at_least=1, at_most=2, seconds=600.0)
+    plan = plan_of(shell("true"), budget=budget, core_distance=["bash", "-c", far])
+    assert carry_out(plan) == 0
+    log = read_log(tmp_path)
+    # None of them is undisturbed, so that there are as many as may be.
+    assert len(log.launches) == 2
+    assert log.launches[0].waited_s > 0
+    assert (log.nearest_ns, log.nearest_of_run_ns) == (310.5, 52.5)
+    assert kept == [310.5, 310.5]
 
 
 @pytest.mark.parametrize("command", [["echo", "{}"], ["false"], ["/nowhere/core_distance"], []])

@@ -22,7 +22,7 @@ from clustergate.benchmarks.registry import benchmark_of, known_of
 from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
-from clustergate.launching.disturbance import are_far
+from clustergate.launching.disturbance import are_far, nearest_of
 from clustergate.model import Better, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
@@ -212,26 +212,16 @@ def _identity(point: Point) -> tuple[object, ...]:
     return point.build, point.nodes, point.processors, point.method
 
 
+def _nearest_ns(points: Sequence[Point]) -> float | None:
+    return nearest_of(p.nearest_ns for p in points if p.nearest_ns is not None)
+
+
 def _near(points: Sequence[Point]) -> list[Point]:
     """Leave out the runs during which the cores were farther from each other than in others."""
-    nearest = nearest_of(points)
+    nearest = _nearest_ns(points)
     if nearest is None:
         return list(points)
     return [p for p in points if p.nearest_ns is None or not are_far(p.nearest_ns, nearest)]
-
-
-def nearest_of(points: Sequence[Point]) -> float | None:
-    """Return the shortest round trip between two cores that a quarter of the runs confirm, in ns.
-
-    A hypervisor may have both cores on the threads of a single one for a moment, three times as
-    near: of 11,000 recorded round trips 3 were so. Beside such a one all later launches would be
-    far. None where no run has one.
-    """
-    known = sorted(p.nearest_ns for p in points if p.nearest_ns is not None)
-    confirmed = (
-        ns for ns in known if sum(ns <= x and not are_far(x, ns) for x in known) >= len(known) / 4
-    )
-    return next(confirmed, None)
 
 
 def _pattern(case: CaseKey, known: References) -> str:
@@ -534,7 +524,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             name: _percent(len(gate.slow_launches(of)) / max(len(of), 1))
             for name, of in residuals.items()
         }
-        nearest = nearest_of(points)
+        nearest = _nearest_ns(points)
         yield Measured(
             case=case,
             entries={c.series.name: c.entry for c in some},

@@ -15,11 +15,12 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clustergate.files.whole import read_json, write_whole
+from clustergate.launching.disturbance import nearest_of
 from clustergate.launching.plan import NODES, Aside, Plan
 from clustergate.machine.kernel_files import text as file_text
 from clustergate.machine.node import settings_of
@@ -87,12 +88,14 @@ class Asides:
         self._run = run
         self._kept = [aside for aside in plan.asides if aside.glance]
         self._known: dict[str, _Known] = {}
+        self._distances: Path | None = None
 
     def before(self) -> None:
         """Measure what is not known of this node, or is not so any more."""
         self._measure_each("before")
         node = self._node() if self._kept and self._plan.kept_in else None
-        self._files = {aside.name: self._file(aside, node) for aside in self._kept}
+        self._files = {aside.name: self._file(node, aside) for aside in self._kept}
+        self._distances = self._file(node)
         read = {aside.name: self._read(aside) for aside in self._kept}
         self._known = {name: known for name, known in read.items() if known}
         recent = {name: x.last for name, x in self._known.items() if _is_recent(x.at_s)}
@@ -116,6 +119,22 @@ class Asides:
                 self._keep(aside, known.whole, known.glance, looked[aside.name])
             self._count(aside, "after", looked[aside.name] + (known.whole if changed else ""))
 
+    @property
+    def near_ns(self) -> float | None:
+        """The shortest usual round trip between two cores that earlier jobs saw on this node."""
+        return nearest_of(self._distances_ns())
+
+    def keep_distances(self, distances_ns: Iterable[float]) -> None:
+        """Keep for later jobs of the run how far two cores were from each other."""
+        if self._distances and (later := [*distances_ns]):
+            _keep(self._distances, [*self._distances_ns(), *later])
+
+    def _distances_ns(self) -> list[float]:
+        with contextlib.suppress(OSError, ValueError, TypeError, ClustergateError):
+            if self._distances:
+                return [float(ns) for ns in read_json(self._distances)]
+        return []
+
     def _measure_each(self, when: str) -> None:
         for aside in self._plan.asides:
             if not aside.glance:
@@ -130,10 +149,7 @@ class Asides:
     def _keep(self, aside: Aside, whole: str, glance: str, last: str) -> None:
         known = self._known[aside.name] = _Known(whole, glance, last, _uptime_s())
         if path := self._files[aside.name]:
-            # A disk that is full keeps nothing; the next job measures for itself.
-            with contextlib.suppress(OSError):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(path, json.dumps(known))
+            _keep(path, known)
 
     def _look(self, when: str, but: Container[str] = ()) -> dict[str, str]:
         names = self._known.keys()
@@ -166,10 +182,11 @@ class Asides:
         settings = settings_of(said or "")
         return [platform.node(), settings] if settings else None
 
-    def _file(self, aside: Aside, node: Sequence[str] | None) -> Path | None:
+    def _file(self, node: Sequence[str] | None, aside: Aside | None = None) -> Path | None:
+        """Return where it is kept what an aside said of a node, or how far its cores were."""
         if node is None:
             return None
-        key = json.dumps([*node, aside.name, aside.depends_on])
+        key = json.dumps([*node, *([aside.name, aside.depends_on] if aside else [CORE_DISTANCE])])
         name = hashlib.sha256(key.encode(errors="replace")).hexdigest()
         return Path(self._plan.kept_in) / f"{name}.json"
 
@@ -181,6 +198,13 @@ class Asides:
             if known and all(map(_rows, known[:3])) and isinstance(known.at_s, float):
                 return known
         return None
+
+
+def _keep(path: Path, content: object) -> None:
+    # A disk that is full keeps nothing; the next job measures for itself.
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(content))
 
 
 def _uptime_s() -> float:

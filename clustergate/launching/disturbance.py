@@ -131,6 +131,19 @@ def without_moved_cores(
     return marked
 
 
+def nearest_of(distances_ns: Iterable[float]) -> float | None:
+    """Return the shortest distance that a quarter of them confirm, None of none.
+
+    A hypervisor may have both cores on the threads of a single one for a moment, three times as
+    near: of 11,000 recorded distances 3 were so. Beside such a one all later launches would be far.
+    """
+    known = sorted(distances_ns)
+    confirmed = (
+        ns for ns in known if sum(ns <= x and not are_far(x, ns) for x in known) >= len(known) / 4
+    )
+    return next(confirmed, None)
+
+
 def are_far(distance_ns: float, nearest_ns: float) -> bool:
     """Tell whether cores so far from each other are not where they were when they were nearest."""
     return distance_ns > _MOVED * nearest_ns

@@ -78,6 +78,7 @@ class Driver:
         self._engine = Engine(job, plan.nonce)
         self._samples: dict[int, tuple[Sample, ...]] = {}
         self._surveyed: set[str] = set()
+        self._near_ns: float | None = None
         self._decider = _named(plan.decider)(**plan.deciding) if plan.decider else None
 
     def run(self) -> None:
@@ -94,7 +95,9 @@ class Driver:
         self._engine.note_nodes(self._plan.on_each_node, self._plan.contenders[0].environment)
         asides = Asides(self._plan, self._job, self._aside)
         asides.before()
-        self._engine.watch_distance(self._plan.core_distance, self._plan.contenders[0].environment)
+        self._near_ns = asides.near_ns
+        environment = self._plan.contenders[0].environment
+        self._engine.watch_distance(self._plan.core_distance, environment, self._near_ns)
         shuffle = random.Random(self._plan.seed).shuffle
         turn = 0
         while not self._is_enough():
@@ -104,6 +107,7 @@ class Driver:
                 self._launch(contender, turn)
             turn += 1
         asides.after()
+        asides.keep_distances(ns for made in self._launches for ns in made.distances_ns[-1:])
 
     def _of_the_undecided(self, contender: Contender) -> Contender:
         """Return a contender without the parts of its program that are decided."""
@@ -140,8 +144,10 @@ class Driver:
     def _is_enough(self) -> bool:
         if self._is_decided(sorted({made.turn for made in self._launches})):
             return True
-        log = JobLog(self._launches)
-        launches = without_moved_cores([made.launch for made in log.launches], log.nearest_ns)
+        log = JobLog(self._launches, near_ns=self._near_ns)
+        launches = without_moved_cores(
+            [made.launch for made in log.launches], log.nearest_of_run_ns
+        )
         contenders: dict[str, list[Launch]] = {x.name: [] for x in self._plan.contenders}
         for made, launch in zip(self._launches, launches, strict=True):
             contenders[made.contender].append(launch)

@@ -101,7 +101,7 @@ class Engine:
         self._distance: tuple[Sequence[str], Mapping[str, str]] = ((), {})
         self._distance_ns: float | None = None
         self._nearest_ns = math.inf
-        self._may_wait_s = 0.0
+        self._may_wait_s = _NEAR_AGAIN_S
 
     def begin_log(self) -> None:
         """Note what this node is, and each launch from now on: lines of JSON in the job's log."""
@@ -124,9 +124,20 @@ class Engine:
             self.note({"kept_out": [dataclasses.asdict(file) for file in files]})
         return files
 
-    def watch_distance(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Measure with this command how far two cores are from each other, between launches."""
+    def watch_distance(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        near_ns: float | None = None,
+    ) -> None:
+        """Measure with this command how far two cores are from each other, between launches.
+
+        ``near_ns`` is how near earlier jobs saw them.
+        """
         self._distance = command, environment
+        if near_ns:
+            self._nearest_ns = near_ns
+            self.note({"near_ns": near_ns})
         self._distance_ns = self._core_distance_ns()
 
     def launch(
@@ -308,7 +319,7 @@ class Engine:
 
         Of 2,000 recorded launches of tenths of a second on virtual machines, cores were far at the
         end of two in three that began so, and of one in six that did not. All waiting together
-        takes no longer than the launches.
+        takes little longer than the launches.
         """
         begun = time.monotonic()
         last = begun + min(_NEAR_AGAIN_S, self._may_wait_s) - _EVERY_S

@@ -194,7 +194,8 @@ class JobLog:
     the launches of each contender could see, by its name. ``machine`` is what the first node is
     (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where launches
     ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes`` sentences of
-    its course; ``ended`` tells that it came to its end.
+    its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest usual
+    round trip between two cores that earlier jobs of the run saw on the first node.
     """
 
     launches: Sequence[Launched] = ()
@@ -207,6 +208,7 @@ class JobLog:
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     ended: bool = False
+    near_ns: float | None = None
 
     @property
     def all_site_files(self) -> list[ConfigurationFile]:
@@ -216,6 +218,11 @@ class JobLog:
     def nearest_ns(self) -> float | None:
         """The shortest round trip between two cores, None where none was measured."""
         return min((ns for made in self.launches for ns in made.distances_ns), default=None)
+
+    @property
+    def nearest_of_run_ns(self) -> float | None:
+        """The same, or what earlier jobs of the run saw on the first node where that is shorter."""
+        return min(filter(None, (self.nearest_ns, self.near_ns)), default=None)
 
 
 def launch_folder(job: Path, order: int) -> Path:
@@ -330,6 +337,7 @@ _SINGLE: Mapping[str, Callable[[Any], object]] = {
     "machine": dict,
     "names": _names,
     "ended": bool,
+    "near_ns": float,
 }
 
 

@@ -157,7 +157,7 @@ def read_job(
         read.launches = [made.launch for made in log.launches]
         hosts = job.hosts or log.hosts
         if nearest_ns:
-            read.launches = without_moved_cores(read.launches, log.nearest_ns, nearest_ns())
+            read.launches = without_moved_cores(read.launches, log.nearest_of_run_ns, nearest_ns())
         read.complaints += job.complaints(len(read.launches), hosts)
         # A job that did not come to its end did not come to the peaks behind its launches.
         if not read.complaints:
