@@ -13,7 +13,7 @@ from rich.console import Console
 
 from clustergate import store, version
 from clustergate.cli.progress import Progress
-from clustergate.machine.fingerprint import read_fingerprint, to_record
+from clustergate.machine.fingerprint import processor_of, read_fingerprint, to_record
 from clustergate.machine.node import node_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
@@ -88,20 +88,20 @@ def main() -> int:
         console.print()
     duration_s = time.monotonic() - begun
     path = state_dir() / "bench" / f"{started:%Y%m%dT%H%M%S}.json"
-    node = node_record()
+    node, machine = node_record(), read_fingerprint()
     run = {
         "schema": SCHEMA,
         "version": f"clustergate {version()}",
         "started": started.isoformat(timespec="seconds"),
         "duration_s": duration_s,
         "quick": quick,
-        "processor": node["processor"] or "unknown processor",
+        "processor": processor_of(machine) or "unknown processor",
         "cores": node["cores"],
         "others_cores": (used_by_others_s() - others_s) / duration_s,
         "figures": [as_record(figure) for figure in figures],
         "failures": failures,
     }
-    store.write_json(path, {**run, "machine": to_record(read_fingerprint())})
+    store.write_json(path, {**run, "machine": to_record(machine)})
     kept = release.file_for(run["processor"], run["cores"])
     if arguments.record:
         store.write_json(kept, run)
