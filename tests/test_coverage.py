@@ -11,6 +11,7 @@ from clustergate.model import (
     Better,
     Case,
     CaseId,
+    CaseRecord,
     CaseState,
     ConditionValue,
     Figure,
@@ -19,6 +20,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.references.lookup import References, parse_references
+from clustergate.session.judge import idle_cores
 from clustergate.sites import modes
 from clustergate.sites.modes import Mode, judged_figures, mode_named
 from clustergate.sites.shape import Shape
@@ -349,3 +351,14 @@ def test_what_was_left_out_is_told_once_for_all_that_shares_a_reason() -> None:
     (told,) = map(str, reasons(items(MAINTENANCE, REQUIRED, cases, left_out)))
     assert told == f"HpccCheck, ImbMpi1Check with mpich: {why[0]}; {why[1]}"
     assert not_judged(cases, left_out) == 4
+
+
+def test_cores_that_a_site_config_leaves_idle_are_told() -> None:
+    """Half of each node was measured, and passed, where nobody had corrected the site config."""
+    record = CaseRecord(
+        "c", "HplCheck", "mpich", "alpha:node", {}, details={"proof": {"hosts": ["n1.alpha", "n2"]}}
+    )
+    partitions = [described("alpha:node", Shape(4, 2)), described("alpha:fat", Shape(2, 2))]
+    assert not list(idle_cores([record], {"n1": 4, "n2": 4, "n3": 64}, partitions))
+    (told,) = idle_cores([record], {"n1": 8, "n2": 4}, partitions)
+    assert "n1 has 8 cores, and the site config states 4 for each node of alpha:node" in told

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from clustergate import store
+from clustergate.history.node_states import read_states
 from clustergate.machine.environment import describe_removed
 from clustergate.model import CaseRecord, Run
 from clustergate.schedulers.slurm_nodes import notes_on_failure
 from clustergate.session.collect import Collected
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
+from clustergate.sites.description import Partition
 from clustergate.verdicts import assembly, coverage
+from clustergate.wording.reasons import reason
 
 _WORTH_SAYING_S = 1.0
 
@@ -47,6 +52,11 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *describe_removed(removed),
         *notes_of_stacks(records),
         *costs_beside(records),
+        *(
+            idle_cores(records, _cores_by_node(prepared.run_id), prepared.partitions)
+            if not prepared.restriction
+            else ()
+        ),
         *assembly.disturbances(records),
         *assembly.wide_limits(records),
         *assembly.loosely_limited(cases),
@@ -92,3 +102,39 @@ def costs_beside(records: Sequence[CaseRecord]) -> list[str]:
     if waited >= _WORTH_SAYING_S:
         said.append(f"waiting until the hypervisor had cores near each other {waited:.0f} s")
     return [f"{', '.join(said)} beside {launches:.0f} s of launches"] if said else []
+
+
+def idle_cores(
+    records: Sequence[CaseRecord], cores_of: Mapping[str, int], partitions: Sequence[Partition]
+) -> Iterator[str]:
+    """Yield which partitions have nodes of more cores than the site config says, and uses.
+
+    ``cores_of`` are the physical cores of nodes by their short names.
+    """
+    for partition in partitions:
+        proofs: list[Any] = [
+            record.details.get("proof") or {}
+            for record in records
+            if record.partition == partition.fullname
+        ]
+        hosts = {str(host).partition(".")[0] for proof in proofs for host in proof.get("hosts", ())}
+        larger = sorted(
+            host for host in hosts if cores_of.get(host, 0) > (partition.cores_per_node or 0)
+        )
+        if larger:
+            idle = reason(
+                "site.idle-cores",
+                node=larger[0],
+                has=cores_of[larger[0]],
+                stated=partition.cores_per_node,
+                partition=partition.fullname,
+            )
+            yield str(idle)
+
+
+def _cores_by_node(run_id: str) -> dict[str, int]:
+    states = read_states(store.run_folder(run_id)).items()
+    cores: dict[str, Any] = {
+        name.partition(".")[0]: state.get("hardware", {}).get("cores") for name, state in states
+    }
+    return {name: count for name, count in cores.items() if isinstance(count, int)}

@@ -50,6 +50,11 @@ WORDS = {
         "the partition {partition} launches over ssh and its system has no hostfile",
         "write one as hostfiles/template.txt explains",
     ),
+    "site.idle-cores": (
+        "{node} has {has:core|cores}, and the site config states {stated} for each node of "
+        "{partition}: the others were idle",
+        "correct cores_per_node, unless jobs get no more",
+    ),
     "site.no-nodes": (
         "the partition {partition}, whose jobs go through {scheduler}, does not say how many nodes "
         "it has",
