@@ -19,6 +19,7 @@ from clustergate.gate.before import earlier_screenings, last_run
 from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
 from clustergate.gate.software import same_build
+from clustergate.history.listing import ENDED
 from clustergate.history.stored_runs import seconds_last_time, seconds_taken
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
@@ -105,6 +106,13 @@ def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
     kept("20261102T000000Z-1")
     assert last_run("local") == "20261102T000000Z-1"
     assert last_run("other") is None
+    # What was slower than its reference is nobody's standard.
+    store.write_json(
+        store.run_folder(kept("20261104T000000Z-1")) / ENDED, {"verdict": "regression"}
+    )
+    assert last_run("local") == "20261102T000000Z-1"
+    store.write_json(store.run_folder(kept("20261105T000000Z-1")) / ENDED, {"verdict": "pass"})
+    assert last_run("local") == "20261105T000000Z-1"
 
 
 def test_a_finished_screening_is_shown_and_opened_and_not_resumed(

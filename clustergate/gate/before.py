@@ -10,9 +10,10 @@ from clustergate import store
 from clustergate.files.whole import read_json
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
-from clustergate.history.listing import GATE
+from clustergate.history.listing import ENDED, GATE
 from clustergate.history.stored_runs import in_order, started_of
 from clustergate.launching.plan import PlanError
+from clustergate.model import Verdict
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import is_screening
@@ -21,8 +22,8 @@ from clustergate.screening.plan import is_screening
 def last_run(system: str) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
-    Runs of a gate that did not open are passed over: what was wrong then is not what is usual, and
-    the gate, called twice, shall not open the second time.
+    Runs of a gate that did not open, and those that found a regression, are passed over: what was
+    wrong then is not what is usual, and the gate, called twice, shall not open the second time.
     """
     for run_id in _runs():
         for record in store.read_cases(run_id):
@@ -60,11 +61,14 @@ def _runs() -> Iterator[str]:
 
 
 def _shut(folder: Path) -> bool:
-    """Tell whether a run is one of a gate that did not open, or never came to a decision."""
+    """Tell whether a run found something slower, or is of a gate that did not open or decide."""
+    is_gate = (folder / GATE).exists()
     try:
-        decided = read_json(folder / GATE)
-    except FileNotFoundError:
-        return False
+        decided = read_json(folder / (GATE if is_gate else ENDED))
     except (OSError, ValueError):
+        return is_gate
+    if not isinstance(decided, dict):
         return True
-    return not isinstance(decided, dict) or decided.get("status") != OPEN
+    if is_gate:
+        return bool(decided.get("status") != OPEN)
+    return bool(decided.get("verdict") == Verdict.REGRESSION.value)
