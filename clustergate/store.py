@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 import getpass
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -175,7 +176,24 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             content["complaints"] = [from_plain(one) for one in content["complaints"]]
             content["unmeasured"] = [Row(**row) for row in content["unmeasured"]]
             content["peaks"] = [Row(**row) for row in content["peaks"]]
-            records.append(CaseRecord(**content, samples=samples))
+            records.append(_checked(CaseRecord(**content, samples=samples)))
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError("run.damaged-case", path=path, why=error) from None
     return records
+
+
+def _checked(record: CaseRecord) -> CaseRecord:
+    """Return a record in which figures are numbers; raises ValueError for one edited otherwise."""
+    names = (record.name, record.check, record.stack, record.partition)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"a name is {names}")
+    rows = [row.conditions for row in (*record.peaks, *record.unmeasured)]
+    for one in (record.conditions, *rows, *(sample.conditions for sample in record.samples)):
+        if not isinstance(one, dict):
+            raise ValueError(f"conditions are {one!r}")
+    for sample in record.samples:
+        # True is a number for Python, and a NaN is never stored.
+        if type(sample.value) not in (int, float) or not math.isfinite(sample.value):
+            name = f"{sample.benchmark} {sample.metric}"
+            raise ValueError(f"the value of {name} is {sample.value!r}")
+    return record

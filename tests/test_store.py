@@ -2,6 +2,7 @@ import datetime
 import json
 import multiprocessing
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,26 @@ def test_a_run_that_left_nothing_has_no_cases(tmp_path):
 def test_a_damaged_record_is_named(tmp_path, text):
     store.write_case("run", RECORD, tmp_path).write_text(text)
     with pytest.raises(store.StoreError, match=r"HplCheck-node-mpich\.json"):
+        store.read_cases("run", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("91.4", '"91.4"', "the value of HPL performance_gflops is '91.4'"),
+        ("91.4", "NaN", "the value of HPL performance_gflops is nan"),
+        ("91.4", "true", "the value of HPL performance_gflops is True"),
+        ('{\n    "n": 8832\n   }', "null", "conditions are None"),
+        ('"stack": "mpich"', '"stack": ["mpich"]', "a name is"),
+    ],
+)
+def test_a_record_that_was_edited_to_something_else_is_damaged(tmp_path, old, new, told):
+    """It was a bug of the suite: `history`, `compare` and `baseline` ended in a traceback."""
+    path = store.write_case("run", RECORD, tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(store.StoreError, match=f"{path.name} is damaged .*{re.escape(told)}"):
         store.read_cases("run", tmp_path)
 
 
