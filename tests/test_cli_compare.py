@@ -51,6 +51,19 @@ def test_an_object_per_metric_and_conditions(run: Any, tmp_path: Path) -> None:
         assert (records[size]["verdict"], records[size]["remark"]) == ("inconclusive", remark)
 
 
+def test_what_keeps_all_of_two_files_apart_is_told(run: Any, tmp_path: Path) -> None:
+    """Of two files of two nodes it was only said that all was inconclusive."""
+    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 1.3)
+    assert "nothing was compared" not in run(a, b)[1]
+    for path in (a, b):
+        head, *rows = path.read_text().splitlines()
+        path.write_text("\n".join([f"{head},host", *(f"{row},{path.stem}1" for row in rows), ""]))
+    told = " ".join(run(a, b)[1].split())
+    assert "nothing was compared" in told
+    assert "A and B differ in host (a1 and b1); --ignore COLUMN" in told
+    assert "nothing was compared" not in run(a, b, "--ignore", "host")[1]
+
+
 def test_the_same_file_is_equivalent(run: Any, tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv")
     status, out, _ = run(a, a, "--csv")

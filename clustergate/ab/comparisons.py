@@ -66,6 +66,30 @@ def left_out(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return in which conditions A and B differ where no figure is of both, else nothing."""
+    sides: list[dict[str, dict[str, None]]] = []
+    for side in "AB":
+        values: dict[str, dict[str, None]] = {}
+        for one in records:
+            if one["remark"] == f"measured in {side} only":
+                for name, value in {METRIC: one[METRIC], **one["conditions"]}.items():
+                    values.setdefault(name, {})[value] = None
+        sides.append(values)
+    if any(not one["remark"].startswith("measured in") for one in records) or not all(sides):
+        return []
+    differing = [
+        f"{name} ({' and '.join(listed(list(of.get(name, ['none'])), 3) for of in sides)})"
+        for name in dict.fromkeys(name for of in sides for name in of)
+        if sides[0].get(name, {}).keys().isdisjoint(sides[1].get(name, {}))
+    ]
+    by = f": A and B differ in {', '.join(differing)}" if differing else ""
+    return [
+        f"nothing was compared, as no figure was measured in both under equal conditions{by}; "
+        "--ignore COLUMN leaves out a column of a file that is no condition"
+    ]
+
+
 def _cases(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     cases: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:

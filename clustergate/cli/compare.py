@@ -60,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         shown = records if arguments.all else comparisons.better_ones(records)
         console.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
+        console.print_lines(comparisons.nothing_in_both(records))
         for case, table in comparisons.tables_of(shown):
             console.print_lines([case])
             console.print_table(table)
