@@ -23,6 +23,8 @@ from clustergate.model import (
 from clustergate.session import resuming
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, ended_cases
+from clustergate.session.request import Request, launched_otherwise, write_request
+from clustergate.sites.modes import mode_named
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import in_words
@@ -135,6 +137,23 @@ def test_what_another_build_or_another_node_measured_runs_again(
     call.log.write_text(PRINTED)
     assert set(resuming.restart(RUN, call, ["local:node"])) == kept
     assert len(store.read_cases(RUN)) == (HPL in kept)
+
+
+def test_what_the_site_config_launches_otherwise_since_runs_again(state: Path) -> None:
+    """Figures of a variable that was changed meanwhile would stand beside those of today."""
+    asked = Request(mode_named("smoke"), Path("local.py"))
+    launched = {"mpich": {"env_vars of mpich": "[['UCX_TLS', 'tcp']]"}, "openmpi": {}}
+    write_request(asked, RUN, launched)
+    assert launched_otherwise(RUN, launched) == []
+    changed = {**launched, "mpich": {}, "of no earlier run": {}}
+    assert launched_otherwise(RUN, changed) == ["mpich"]
+    store.write_case(RUN, record("HplCheck", "be2cd3ab"))
+    call = Call(RUN, [], {}, store.run_folder(RUN) / "reframe.json")
+    call.log.write_text(PRINTED)
+    assert set(resuming.restart(RUN, call, (), ["openmpi"])) == {HPL, HPCC}
+    assert set(resuming.restart(RUN, call, (), ["mpich"])) == {HPCC}
+    write_request(asked, RUN)
+    assert launched_otherwise(RUN, changed) == []
 
 
 def test_what_nobody_judged_is_put_away(state: Path) -> None:

@@ -19,7 +19,7 @@ from clustergate.references.lookup import References, references_of
 from clustergate.session import resuming
 from clustergate.session.forecast import plan_of
 from clustergate.session.reframe import Call, call_for, read_log, with_stacks
-from clustergate.session.request import Request, write_request
+from clustergate.session.request import Request, launched_otherwise, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
@@ -27,7 +27,7 @@ from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import manifest_path, read_manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.reasons import Reason
+from clustergate.wording.reasons import Reason, reason
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,11 @@ def prepare(
     known = references_of(site.name)
     partitions = site.partitions_with(stacks)
     expected, taken_s, plan = foresee(request, site, known)
+    launched = {stack.name: sites.launch_settings(site, stack.name) for stack in stacks}
     if not resumes:
         say(plan)
         # Before anything can fail: what is there of the run says what it was to be.
-        write_request(request, run_id)
+        write_request(request, run_id, launched)
     not_set_up = _set_up(wanted, say)
     # What an earlier set-up left of a stack that failed now must not be measured instead.
     run_with = [one.stack for one in wanted if one.stack not in not_set_up]
@@ -101,7 +102,11 @@ def prepare(
     if not (state := call.report.with_name(NODE_STATE)).exists():
         store.write_json(state, fingerprint)
     if resumes:
-        earlier = resuming.restart(run_id, call, sites.partitions_here(site))
+        otherwise = launched_otherwise(run_id, launched)
+        earlier = resuming.restart(run_id, call, sites.partitions_here(site), otherwise)
+        if otherwise:
+            notes.append(str(reason("resume.launched-otherwise", stacks=otherwise)))
+            say(notes[-1])
         noun = "case was" if len(earlier) == 1 else "cases were"
         notes.append(f"resumed: {len(earlier)} {noun} completed before")
         measures = not resuming.is_all_kept(read_log(call.log), earlier, run_with)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from clustergate.model import ClustergateError
 from clustergate.sites import modes
 
 WAIT_S = 30.0
+_LAUNCHED = "launched"
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,28 @@ class Request:
     called: Sequence[Sequence[str]] = ()
 
 
-def write_request(request: Request, run_id: str) -> None:
+Launched = Mapping[str, Mapping[str, str]]
+"""What the site config sets of the launches of each stack."""
+
+
+def write_request(request: Request, run_id: str, launched: Launched | None = None) -> None:
     content = {**dataclasses.asdict(request), "mode": request.mode.name, "site": str(request.site)}
-    content["by"] = store.user_name()
+    content |= {"by": store.user_name(), _LAUNCHED: launched or {}}
     store.write_json(store.run_folder(run_id) / ASKED, content)
+
+
+def launched_otherwise(run_id: str, launched: Launched) -> list[str]:
+    """Return the stacks that the site config launches otherwise than when a run was asked for.
+
+    Runs of earlier versions do not say.
+    """
+    try:
+        before = read_json(store.run_folder(run_id) / ASKED)[_LAUNCHED]
+        return [
+            stack for stack in launched if before.get(stack, launched[stack]) != launched[stack]
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
 
 
 def read_request(run_id: str) -> Request:

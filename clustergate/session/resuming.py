@@ -164,18 +164,22 @@ def end_processes_of(run_id: str) -> None:
     end_processes_with(store.RUN_ID, run_id, beside={HOME: str(state_dir())})
 
 
-def restart(run_id: str, call: Call, here: Collection[str] = ()) -> dict[str, Outcome]:
+def restart(
+    run_id: str, call: Call, here: Collection[str] = (), otherwise: Collection[str] = ()
+) -> dict[str, Outcome]:
     """Return the outcomes that a run has already, and let its checks skip those cases.
 
     What another build measured than there is now is not kept, nor, of partitions that are this node
-    (``here``), what another node did. What is left of its processes is ended, and its reports are
+    (``here``), what another node did, nor what was measured of stacks that are launched
+    ``otherwise`` now. What is left of its processes is ended, and its reports are
     put aside.
     """
     set_reports_aside(run_id)
     ended = ended_cases(read_log(call.log))
     end_processes_of(run_id)
     records = store.read_cases(run_id)
-    earlier = earlier_outcomes(ended, [one for one in records if _is_of_now(one, here)])
+    of_now = [one for one in records if one.stack not in otherwise and _is_of_now(one, here)]
+    earlier = earlier_outcomes(ended, of_now)
     # Nobody judged what lies there of the others, and it must not pass for what they leave now.
     kept = {outcome.name for outcome in earlier.values()}
     for record in records:

@@ -36,6 +36,11 @@ WORDS = {
         "--accept-worse and --because go together",
         "name the figures, and the reason",
     ),
+    "resume.launched-otherwise": (
+        "since the run began, the site config changed how {stacks:list} is launched",
+        "its cases are measured again",
+        "for figures of before, start a new run with the site config of before",
+    ),
     "resume.options": ("--resume keeps the options of the run", "name nothing but the run"),
     "doctor.not-writable": ("{folder} is not writable", "name another folder in CLUSTERGATE_HOME"),
     "doctor.not-executable": (
