@@ -275,7 +275,6 @@ def test_a_launch_waits_for_near_cores_a_while(carry_out, tmp_path, monkeypatch,
     assert (first.waited_s, [*first.distances_ns]) == (0, [52.5, 310.5])
     assert second.distances_ns[0] == near
     assert second.waited_s > 0
-    assert second.taken_s == second.launch.seconds + second.waited_s
 
 
 def test_far_cores_show_by_what_earlier_jobs_of_the_run_saw(carry_out, tmp_path, monkeypatch):

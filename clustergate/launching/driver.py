@@ -12,7 +12,6 @@ import importlib
 import os
 import random
 import sys
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,12 +151,9 @@ class Driver:
         for made, launch in zip(self._launches, launches, strict=True):
             contenders[made.contender].append(launch)
         turns = list(zip(*contenders.values(), strict=True))
-        taken_s: dict[int, float] = defaultdict(float)
-        for made in self._launches:
-            taken_s[made.turn] += made.taken_s
         return is_enough(
             self._plan.budget,
-            [*taken_s.values()],
+            [sum(launch.seconds for launch in turn) for turn in turns],
             sum(not any(launch.disturbed for launch in turn) for turn in turns),
             lambda: self._widest(contenders),
         )

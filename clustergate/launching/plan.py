@@ -146,11 +146,6 @@ class Launched:
     without: tuple[str, ...] = ()
     waited_s: float = 0.0
 
-    @property
-    def taken_s(self) -> float:
-        """The seconds that it took, with those before it."""
-        return self.launch.seconds + self.waited_s
-
     def plain(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "launch": self.launch.plain()}
 
