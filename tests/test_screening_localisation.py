@@ -85,6 +85,24 @@ def test_a_link_that_was_slow_once_of_many_times_is_told_and_not_accused() -> No
     assert (found.blames, found.doubts, found.at_times) == ((), (), ((2, 5),))
 
 
+def test_nodes_of_a_slow_launch_are_launched_until_it_shows_whether_more_follow() -> None:
+    plan = np.concatenate(list(rounds(64, 3)))
+    levels = np.random.default_rng(1).normal(0, 0.02, len(plan))
+    a, b = plan[0].tolist()
+    levels[0] = 1.6
+    found = locate(64, plan, levels)
+    assert set(found.returning) == {a, b}
+    # The pair itself, and each of its nodes with two that it has not met.
+    again = np.concatenate(further_rounds(64, plan, [found], np.random.default_rng(1)))
+    assert [(again == node).any(axis=1).sum() for node in (a, b)] == [3, 3]
+    sound = [n for n in range(64) if n not in (a, b)]
+    more = [(a, b), *zip([a, b] * 3, sound[:6], strict=True)]
+    once = locate(64, [*plan.tolist(), *more], [*levels, *[0.0] * 7])
+    assert (once.returning, once.doubts) == ((), ())
+    twice = locate(64, [*plan.tolist(), *more], [*levels, 0.0, 1.6, *[0.0] * 5])
+    assert set(twice.returning) == {a, sound[0]}
+
+
 def test_two_links_of_a_node_do_not_make_it_bad() -> None:
     links = {(0, 2): 3.0, (2, 6): 3.0}
     assert blamed(Cluster(8, links=links)) == {(Unit.LINK, pair) for pair in links}

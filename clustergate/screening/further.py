@@ -38,6 +38,7 @@ def without_moot(located: Mapping[str, Located]) -> dict[str, Located]:
             one,
             doubts=tuple(d for d in one.doubts if not nodes.intersection(d) and d not in links),
             suspects=tuple(n for n in one.suspects if n not in nodes),
+            returning=tuple(n for n in one.returning if n not in nodes),
         )
         for key, one in located.items()
     }
@@ -81,7 +82,7 @@ def worth_settling(located: Mapping[str, Located], nodes: int) -> dict[str, Loca
     """Return what metrics say, without doubts where no more nodes can be bad."""
     if room_for_more(located, nodes):
         return without_moot(located)
-    return {key: replace(one, doubts=(), suspects=()) for key, one in located.items()}
+    return {key: replace(one, doubts=(), suspects=(), returning=()) for key, one in located.items()}
 
 
 def room_for_more(located: Mapping[str, Located], nodes: int) -> bool:
@@ -101,7 +102,7 @@ def further_rounds(
     again: each is compared with what ran about the same time. Nothing when all is settled.
     """
     doubts = sorted({pair for groups in located for pair in groups.doubts if len(pair) == 2})
-    suspects = sorted({node for groups in located for node in groups.suspects})
+    suspects = sorted({n for groups in located for n in (*groups.suspects, *groups.returning)})
     if not doubts and not suspects:
         return []
     seen = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)

@@ -95,6 +95,9 @@ _MANY = 8
 _RECURRING = 1 / 10
 # And by how much launches are slow for once is then mostly that node's.
 _OF_ONE = 0.8
+# Where nodes are many, those of the slowest launches are launched again: so many, and so often for
+# each slow launch. Of seven launches that are slow one time in three, two are with 74 %.
+_MOST_RETURNING, _FOR_A_SLOW_ONE = 16, 7
 # What of the error of pairs is for nodes: of those a job can be kept away.
 _FOR_NODES = 2 / 3
 # That it is all of a node and not some of its links, once it is one of them.
@@ -162,6 +165,8 @@ class Located:
     exception: either they are slow, or the faster ones are what differs. ``at_times`` are pairs
     that were slow in some launches and not in most, and of which nothing else is said; they
     ``recur`` where those launches are all of one node, and a part of its own that is no accident.
+    ``returning`` are nodes, of many, that were far slower in a launch and not launched often enough
+    since to show whether that comes again.
     """
 
     blames: tuple[Blame, ...] = ()
@@ -173,6 +178,7 @@ class Located:
     outnumbering: tuple[int, ...] = ()
     at_times: tuple[tuple[int, ...], ...] = ()
     recur: bool = False
+    returning: tuple[int, ...] = ()
     centres: dict[str, float] = field(default_factory=dict)
     scale: float = math.nan
     threshold: float = math.nan
@@ -540,6 +546,7 @@ class _Search:
             outnumbering=outnumbering,
             at_times=tuple(pair for pair in self._slow_at_times() if pair not in accused),
             recur=self._recur(),
+            returning=self._returning(),
             centres=self.centres,
             scale=self._expected.scale,
             threshold=self._expected.threshold,
@@ -580,6 +587,24 @@ class _Search:
         launched = int(self._observed[(self._ends == node).any(axis=1)].sum())
         often = (at == node).sum() >= max(_RECURRING * launched, 1)
         return bool(often and of_node[node] >= _OF_ONE * excess.sum())
+
+    def _returning(self) -> tuple[int, ...]:
+        """Return the nodes whose slow launches are to show whether more follow, the worst first.
+
+        Of few links all are launched often. A launch is far slower when it is twice as slow as what
+        counts as slow.
+        """
+        if len(self._ends) <= _FEW_PLACES:
+            return ()
+        beyond = self._launches.levels - self._expected.thresholds[self._link_of] - TOO_NOISY
+        settled = self._touched | (self._slow & (self._observed > 1))
+        far = np.flatnonzero((beyond > 0) & ~settled[self._link_of])
+        at = self._ends[self._link_of[far]].ravel()
+        excess = np.bincount(at, np.repeat(beyond[far], 2), minlength=self._nodes)
+        launched = np.bincount(self._ends[self._link_of].ravel(), minlength=self._nodes)
+        often = _FOR_A_SLOW_ONE * np.bincount(at, minlength=self._nodes)
+        worst = np.argsort(-excess, kind="stable")[:_MOST_RETURNING]
+        return tuple(worst[launched[worst] < often[worst]].tolist())
 
     def _tally(self, links: Bools) -> Ints:
         """Return of each node how many of these links it has."""
