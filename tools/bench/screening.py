@@ -222,14 +222,14 @@ class Found:
     simple_node_s: float
 
 
-def simulate(scenario: Scenario, noise: str, screenings: int) -> Found:
+def simulate(scenario: Scenario, noise: str, screenings: int, first_seed: int) -> Found:
     """Screen so many clusters of one kind."""
     counted = {rule: [0, 0] for rule in RULES}
     named = wrong = 0
     taken = []
     makes_noise = noises()[noise]
     right: set[Accused] = set().union(*scenario.culprits)
-    for seed in range(screenings):
+    for seed in range(first_seed, first_seed + screenings):
         random = np.random.default_rng([seed, scenario.nodes])
         cluster = Cluster(scenario.nodes, **scenario.truth, **makes_noise)
         seconds = _BUDGET_S if scenario.rounds is None else _BUDGET_OF_FEW_S
@@ -323,7 +323,7 @@ def _per(node_s: float, right: float) -> str:
     return f"{node_s / right:.0f}" if right else "never"
 
 
-def _simulated(arguments: tuple[Scenario, str, int]) -> Found:
+def _simulated(arguments: tuple[Scenario, str, int, int]) -> Found:
     return simulate(*arguments)
 
 
@@ -335,14 +335,17 @@ def main() -> int:
     )
     parser.add_argument("--screenings", type=int, default=20, help="of each scenario and noise")
     parser.add_argument("--nodes", type=int, nargs="*", help="sizes of clusters; all by default")
+    parser.add_argument("--fault", help='only this one, as the table calls it, such as "none"')
+    parser.add_argument("--first-seed", type=int, default=0, help="of each scenario and noise")
     parser.add_argument("--markdown", action="store_true", help="print the table for the docs")
     arguments = parser.parse_args()
     say = Progress()
     wanted = [
-        (scenario, noise, _times(scenario, arguments.screenings))
+        (scenario, noise, _times(scenario, arguments.screenings), arguments.first_seed)
         for nodes, number in SIZES
         if not arguments.nodes or nodes in arguments.nodes
         for scenario in scenarios(nodes, number)
+        if arguments.fault in (None, scenario.fault)
         for noise in noises()
     ]
     found = []
