@@ -78,6 +78,8 @@ def test_the_table_states_the_margin(run: Any, tmp_path: Path) -> None:
     assert status == 0
     assert "2 B better" in out
     assert "within 3 %" in out
+    status, _, err = run(tmp_path / "a.csv", tmp_path / "b.csv", "--margin", "100")
+    assert (status, "--margin 100: must be between 0 and 100 %" in err) == (1, True)
 
 
 def test_the_direction_of_an_unknown_metric_must_be_said(run: Any, tmp_path: Path) -> None:

@@ -104,7 +104,8 @@ def test_a_setting_that_some_tests_do_not_have_is_no_error_and_one_that_none_has
     for named in ("launchs=5", "GoodCheck.launchs=5"):
         ended = listed(folder, "-n", "GoodCheck", "-S", named)
         assert ended.returncode == 1, ended.stdout
-        assert "no check has a setting launchs; correct the name behind -S" in ended.stdout
+        assert "no check has a setting launchs; correct the name behind -S; known: " in ended.stdout
+        assert " launches, " in ended.stdout
 
 
 @pytest.mark.parametrize("setting", ["env_vars=UCX_TLS:tcp", "HplCheck.local=1"])

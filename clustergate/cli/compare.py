@@ -13,6 +13,7 @@ from clustergate.ab import comparisons, sample_sets
 from clustergate.ab.comparisons import METRIC
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_run
+from clustergate.model import BadRequest
 from clustergate.report import console
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it says."""
     from clustergate.statistics.comparison import FAMILY_ERROR
 
+    if not 0.0 < arguments.margin < 100.0:
+        facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
+        raise BadRequest("option.range", low=0, high=100, **facts)
     ignored = [name for name in arguments.ignore.split(",") if name]
     a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
     keys, results = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)

@@ -66,8 +66,10 @@ def _refuse(record: logging.LogRecord) -> bool:
         raise ReframeError(_sentence(error, printable(skipped[0].splitlines()[0])))
     if record.levelno == logging.WARNING and (unset := _NOT_SET.search(message)):
         names = {name.rpartition(".")[2] for name in re.findall(r"'([^']+)'", unset[1])}
-        if unknown := sorted(names - _settings_of(RegressionTest)):
-            raise ReframeError(str(reason("check.no-setting", names=unknown)))
+        every = _settings_of(RegressionTest)
+        if unknown := sorted(names - every):
+            known = sorted(every - {*RegressionTest.var_space} | {"time_limit"})
+            raise ReframeError(str(reason("check.no-setting", names=unknown, known=known)))
     if record.levelno == logging.ERROR and STOPPED in message and _while_loading(error):
         # What ReFrame does not go on without; it tells the error, and not where.
         record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, message)}", ()

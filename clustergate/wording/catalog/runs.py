@@ -52,7 +52,7 @@ WORDS = {
     ),
     "check.no-setting": (
         "no check has a setting {names:list}",
-        "correct the name behind -S; docs/variables.md has them all",
+        "correct the name behind -S; known: {known:list}",
     ),
     "check.by-the-site": (
         "{names:list} behind -S would measure something else under the same name",
