@@ -19,19 +19,24 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.ab import wording
+from clustergate.ab.contenders import parse_contender
 from clustergate.ab.gathering import comparable_samples, complaints_of, jobs_of
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
+from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.cli.ab import sizes_of
 from clustergate.cli.selection import named_run
 from clustergate.figures import samples_of
+from clustergate.machine.others import Watch
 from clustergate.model import METRICS, BadRequest, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
 from clustergate.report import ab as report
+from clustergate.session import contest
 from clustergate.session.contest import number_of_jobs
 from clustergate.sites import configs as sites
+from clustergate.stacks.manifest import Manifest
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
 from clustergate.wording.reasons import in_words
@@ -302,9 +307,12 @@ def test_what_does_not_count_is_the_first_cause_and_no_success():
     page = report.render_html(result, title="run 1", notes=[], commands={}, failures=many)
     assert all(f"launch {k} was not proven" in page for k in range(9))
     assert '<a href="#causes">4 more</a>' in page
-    text = report.render(result, [], ["launch 3 was not proven"], width=80)
-    assert "  does not count: launch 3 was not proven" in text.splitlines()
-    assert max(map(len, text.splitlines()[:8])) <= 80
+    failed = ["launch 3 was not proven"]
+    for on_terminal in (False, True):
+        text = report.render(result, [], failed, width=80, on_terminal=on_terminal)
+        said, _, _ = text.strip().partition("\n\n")
+        assert "  does not count: launch 3 was not proven" in said.splitlines()
+        assert (max(map(len, said.splitlines())) <= 80) == on_terminal
 
 
 def test_records_are_those_of_compare():
@@ -610,3 +618,21 @@ def test_no_job_is_missed_in_a_partition_without_the_stack() -> None:
     some = [partitions[0], other]
     assert number_of_jobs(some, [IMB.ab], "", "mpich") == 5
     assert number_of_jobs(some, [IMB.ab], "", "openmpi") == 10
+
+
+def test_who_worked_beside_it_and_one_end_of_it_are_told_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    beside = "during this run others used 0.90 cores of this node on average: make of alice 0.90"
+    monkeypatch.setattr(Watch, "sentences", lambda self: [beside])
+    monkeypatch.setattr(contest, "provide_all", lambda requests, say: None)
+    monkeypatch.setattr(contest, "manifest_of", lambda one, state: Manifest(one.stack, "wheels"))
+    monkeypatch.setattr(contest, "state_here", lambda stacks: {})
+    monkeypatch.setattr(contest, "measure", lambda call, say: say("running") or [])
+    a, b = parse_contender("mpich"), parse_contender("openmpi")
+    wanted = contest.Contest(a, b, [AbCheck("AbHplCheck")], (), (), 0.0, 10)
+    said: list[str] = []
+    contest.measure_contest(wanted, sites.find("local"), "r1", said.append)
+    assert re.fullmatch(r"mpich against openmpi: 0 s of launches, done by \d\d:\d\d", said[0])
+    assert said[1:] == ["running", beside]

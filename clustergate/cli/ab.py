@@ -153,8 +153,9 @@ def _write(
     notes = [*who, *notes, f"report: {folder / 'report.html'}"]
     text = ab.render(result, notes, failures, width=console.WIDTH_STORED)
     store.write_text(folder / SUMMARY, text)
-    colour = sys.stdout.isatty()
-    print_coloured(ab.render(result, notes, failures, width=console.width(), colour=colour))
+    on_terminal = sys.stdout.isatty()
+    width = console.width()
+    print_coloured(ab.render(result, notes, failures, width=width, on_terminal=on_terminal))
 
 
 # --- the request ------------------------------------------------------------------------------

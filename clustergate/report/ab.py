@@ -92,14 +92,16 @@ def render(
     failures: Sequence[str] = (),
     *,
     width: int,
-    colour: bool = False,
+    on_terminal: bool = False,
 ) -> str:
-    """Return the comparison as text: what is said first, then a table for each layout."""
+    """Return the comparison as text: what is said first, then a table for each layout.
+
+    On a terminal it has colours, and its sentences wrap; elsewhere each is one line, for grep.
+    """
     stream = io.StringIO()
-    out = console.new_console(width, stream, colour=colour)
-    out.print()
-    for line in first_screen(result, failures).lines():
-        out.print(Text(line))
+    out = console.new_console(width, stream, colour=on_terminal)
+    first = first_screen(result, failures).lines()
+    console.write_lines(out, ["", *first], wraps=on_terminal)
     for layout in dict.fromkeys(curve.layout for curve in result.curves):
         out.print()
         out.print(Text(layout))

@@ -12,6 +12,7 @@ from clustergate.ab.contenders import Named, manifest_of, require_known
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
 from clustergate.history.listing import keep_made
 from clustergate.history.node_states import NODE_STATE
+from clustergate.machine.others import Watch
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.session.execute import measure
@@ -82,7 +83,12 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     first, last = clock(now, contest.seconds), clock(now, 1.5 * contest.seconds)
     said = f"{contest.a.text} against {contest.b.text}: {each} of launches, done by {first}"
     say(f"{said}, or, to finish ten rounds, by {last}" if last != first else said)
-    outcomes = measure(call, say)
+    watch = Watch(say)
+    outcomes = measure(call, watch.say)
+    # A scheduler chooses the nodes elsewhere than here.
+    if all(partition.scheduler == "local" for partition in described.partitions):
+        for sentence in watch.sentences():
+            say(sentence)
     recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
     failures = [
         reason("case.failed", why=x.reason).at(x.name)
