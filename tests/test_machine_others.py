@@ -45,7 +45,9 @@ def test_who_does_not_go_is_named_when_the_time_is_over(said: list[str]) -> None
     looks = iter([NOISY] * 4)
     wait_for_quiet(3, said.append, looks.__next__)
     assert len(said) == 2
-    assert said[1].startswith("this node is busy; measuring anyway: others use")
+    assert said[1].startswith(
+        "this node is busy; measuring anyway, which takes longer than announced: "
+    )
     assert len(list(looks)) == 1
 
 

@@ -16,7 +16,7 @@ WORDS = {
         "",
     ),
     "node.not-quiet": (
-        "this node is busy; measuring anyway",
+        "this node is busy; measuring anyway, which takes longer than announced",
         "others use {lost_cores:.2f} cores, {by}",
         "",
     ),
