@@ -256,7 +256,7 @@ FAULTS = [
         ["drain", "n[2-4]", "broken fan"],
         checked(),
         # A node that still ends what ran there is draining.
-        ["DRAINED", r"Slurm does not use n\S*: drain(ed|ing), broken fan"],
+        ["DRAINED|UnavailableNodes", r"Slurm does not use n\S*: drain(ed|ing), broken fan"],
     ),
     Fault("vanishing node", ["crash", "n2"], in_the_middle, ["one of its nodes failed", NO_LINE]),
     Fault(
