@@ -30,7 +30,7 @@ from clustergate.launching.asides import CORE_DISTANCE, DISTANCE_EFFORT, asides_
 from clustergate.launching.dialects import env_words
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
-from clustergate.launching.stopping import exactly, undisturbed_needed
+from clustergate.launching.stopping import exactly, undisturbed_needed, within
 from clustergate.machine.environment import read_removed
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample, rows_of
 from clustergate.paths import state_dir
@@ -175,6 +175,8 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         parse: Any = self.descriptor.format.parse
         deciding = self.deciding()
         budget = exactly(self.launches) if self.launches else self.effort.budget
+        # Who goes on until Slurm ends the job looks like a rank that hangs.
+        limit_s = typ.Duration(self.time_limit)
         # Whether it has launched often enough may depend on the figures.
         reads = self.descriptor.repeated or deciding
         self.plan = planning.Plan(
@@ -193,7 +195,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             hostfile=str(launcher.hostfile(dialect)) if dialect else "",
             hostfile_dialect=dialect,
             ranks_per_node=self.layout.ranks_per_node,
-            **{"budget": budget, **deciding},
+            **{**deciding, "budget": within(deciding.get("budget", budget), limit_s)},
         )
         planning.write_plan(Path(self.stagedir), self.plan)
         driver = [sys.executable, "-I", "-m", "clustergate.launching", planning.PLAN]

@@ -21,7 +21,7 @@ from clustergate.launching.plan import (
     read_plan,
     write_plan,
 )
-from clustergate.launching.stopping import exactly, is_enough, undisturbed_needed
+from clustergate.launching.stopping import exactly, is_enough, undisturbed_needed, within
 from clustergate.machine.load import DISTURBING_CORES
 from clustergate.model import Better, ClustergateError, Estimate, Launch, Sample
 from clustergate.proof.ranks import RankProof, by_launch, read_proofs
@@ -43,6 +43,15 @@ def never() -> float:
 def test_disturbed_launches_are_made_up_for_while_the_budget_lasts(made, undisturbed, expected):
     budget = Budget(at_least=3, at_most=6, seconds=100.0)
     assert is_enough(budget, [1.0] * made, undisturbed, never) is expected
+
+
+def test_a_budget_is_spent_before_the_job_ends():
+    budget = Budget(at_most=99, seconds=3600.0, spend_all=True, worth_half_more=9)
+    assert within(budget, 24 * 3600) == budget
+    short = within(budget, 600)
+    # Up to half more is spent, and the last launch is then to end.
+    assert is_enough(short, [100.0] * 4, 4, never)
+    assert 1.5 * short.seconds < 600
 
 
 @pytest.mark.parametrize(

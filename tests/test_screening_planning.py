@@ -7,8 +7,10 @@ import pytest
 
 from clustergate.launching.hostfiles import parse_hostfile
 from clustergate.model import ClustergateError
+from clustergate.schedulers.slurm_limits import Limits
 from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES
-from clustergate.screening.planning import ScreenRequest, plan_screening
+from clustergate.screening.planning import ScreenRequest, plan_screening, within_limits
+from clustergate.sites import description
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest, Program
 
@@ -122,3 +124,35 @@ def test_srun_starts_a_pair_on_its_two_nodes(dialect: str, pmi: str) -> None:
     assert "--mpi=pmix_v4" in named.pair.launcher
     over_ssh = plan_of(stack=manifest(dialect), partition=FOUR)
     assert not any(one.expected.by_srun for one in over_ssh.contenders if one.expected)
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, seconds: float | None, nodes: int | None) -> Partition:
+    allowed = Limits(seconds, nodes)
+    monkeypatch.setattr(description, "limits_of", lambda partition: allowed)
+    return FOUR
+
+
+def test_a_job_has_time_for_what_began_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = limited(monkeypatch, None, None)
+    for asked in (ScreenRequest(), ScreenRequest(seconds=4 * 3600), ScreenRequest(hpl_seconds=600)):
+        within, limit_s = within_limits(asked, partition)
+        assert within == asked
+        longest = max(one.seconds for one in plan_of(asked, partition=partition).contenders)
+        assert limit_s >= asked.seconds + longest
+    # Hours more than it needs would keep it from starting before a reservation.
+    assert within_limits(ScreenRequest(), partition)[1] < 2400
+
+
+@pytest.mark.parametrize(("most_s", "seconds"), [(1800, 1140), (600, 300), (86400, 1200)])
+def test_a_screening_ends_before_its_partition_ends_its_job(
+    monkeypatch: pytest.MonkeyPatch, most_s: float, seconds: float
+) -> None:
+    within, limit_s = within_limits(ScreenRequest(), limited(monkeypatch, most_s, None))
+    assert within.seconds == seconds
+    assert limit_s <= most_s
+
+
+def test_more_nodes_than_a_job_gets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ClustergateError, match="at most 2; screen 2 at a time by --nodes"):
+        within_limits(ScreenRequest(), limited(monkeypatch, None, 2))
+    within_limits(ScreenRequest(), limited(monkeypatch, None, 4))

@@ -186,3 +186,30 @@ def test_a_partition_of_a_scheduler_says_how_many_nodes_it_has(
     (tmp_path / "hostfiles").mkdir()
     (tmp_path / "hostfiles" / "wished.txt").write_text("n[1-3] slots=4\n")
     assert [partition.nodes for partition in sites.load(path).partitions] == [3, 3]
+
+
+def stacks_of(tmp_path: Path) -> dict[str, list[str]]:
+    return {p.name: [*p.stacks] for p in sites.load(tmp_path / "wished.py").partitions}
+
+
+def test_a_partition_of_which_no_node_is_left_has_no_case(site: Write, tmp_path: Path) -> None:
+    options_for(Wishes(nodes="n[1-2]"), site("slurm"))
+    assert stacks_of(tmp_path) == {"thin": ["mpich"], "fat": []}
+
+
+def test_nodes_of_a_hostfile_can_be_those_of_one_partition(site: Write, tmp_path: Path) -> None:
+    (tmp_path / "hostfiles").mkdir()
+    (tmp_path / "hostfiles" / "wished.txt").write_text("n[1-4] slots=4\nf[1-2] slots=8\n")
+    path = tmp_path / "wished.py"
+    described = site("local")
+    text = path.read_text()
+    path.write_text(text.replace("{**extras,", '{**extras, "cores_per_node": 12 - 2 * nodes,'))
+    options_for(Wishes(nodes="f[1-2]"), described)
+    assert stacks_of(tmp_path) == {"thin": [], "fat": ["mpich"]}
+
+
+def test_a_run_without_any_node_is_refused(site: Write, tmp_path: Path) -> None:
+    described = site("slurm")
+    keep_out(["n1", "n2", "n3", "n4", "f1", "f2"], described.name)
+    with pytest.raises(ClustergateError, match="this run excludes every node"):
+        sites.load(tmp_path / "wished.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from clustergate.benchmarks.budget import Budget
 from clustergate.model import ClustergateError
@@ -13,6 +14,15 @@ def exactly(launches: int) -> Budget:
     if launches < 1:
         raise ClustergateError("job.too-few-launches", launches=launches)
     return Budget(launches, launches)
+
+
+def within(budget: Budget, limit_s: float) -> Budget:
+    """Return a budget for a job of so many seconds.
+
+    Launches may take half of them: half as much again is allowed to some, and the last one needs
+    time to end.
+    """
+    return replace(budget, seconds=min(budget.seconds, limit_s / 2))
 
 
 def undisturbed_needed(asked: Budget, usual: Budget) -> int:

@@ -51,5 +51,6 @@ def partition_of_access(access: Iterable[str]) -> str:
 def nodes_of_slurm(partition: str = "") -> list[str]:
     """Return the nodes that Slurm knows, or those of a partition; none where it does not say."""
     of = [f"--partition={partition}"] if partition else []
-    command = ["sinfo", "--noheader", "--Node", "--format=%N", *of]
+    # Hidden partitions, too.
+    command = ["sinfo", "--all", "--noheader", "--Node", "--format=%N", *of]
     return list(dict.fromkeys(said_by_slurm(command).split()))

@@ -30,6 +30,16 @@ _PATIENCE = 8.0
 _ON_HOST = f'uname -n; sh "{SCRIPT}" / "{STATES}" || true; exec "$0" "$@"'
 
 
+def usual_s(hpl_seconds: float) -> float:
+    """Return what a launch takes that runs HPL for so long on a sound node, in seconds."""
+    return _STARTING_S + hpl_seconds
+
+
+def patience_s(hpl_seconds: float) -> float:
+    """Return after how many seconds a launch that runs HPL for so long has failed."""
+    return _STARTING_S + _PATIENCE * hpl_seconds
+
+
 def alone(
     manifest: Manifest,
     partition: Partition,
@@ -62,7 +72,7 @@ def alone(
         program=[_program(manifest, "xhpl")],
         proof_library=manifest.proof_library,
         environment=exports,
-        seconds=_STARTING_S + _PATIENCE * expected_s,
+        seconds=patience_s(expected_s),
         inputs={"HPL.dat": text, "hpccinf.txt": text},
         expected=replace(expected_of(manifest, layout), by_srun=pmi is not None),
         on=EACH,

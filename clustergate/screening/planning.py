@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clustergate.benchmarks.budget import Budget
 from clustergate.launching.dialects import hostfile_dialect
@@ -32,6 +33,27 @@ class ScreenRequest:
     hpl_seconds: float = 60.0
     partition: str = ""
     launches: int = 0
+
+
+def within_limits(asked: ScreenRequest, partition: Partition) -> tuple[ScreenRequest, float]:
+    """Return what a job of the partition can do of a screening, and its time limit in seconds.
+
+    Beside the budget a job has time for the launches that were begun within it. Where the partition
+    gives no job as long, the budget is less. Raises :class:`ClustergateError` where it gives no job
+    as many nodes.
+    """
+    nodes, limits = partition.shape.nodes, partition.limits
+    if limits.nodes is not None and nodes > limits.nodes:
+        raise ClustergateError(
+            "screening.too-many-nodes", nodes=nodes, partition=partition.name, most=limits.nodes
+        )
+    turns = math.ceil(nodes / (partition.screen_at_once or AT_ONCE))
+    beside_s = orders.patience_s(asked.hpl_seconds) + turns * orders.usual_s(asked.hpl_seconds)
+    wanted_s = asked.seconds + beside_s
+    most_s = limits.seconds
+    if most_s is None or wanted_s <= most_s:
+        return asked, wanted_s
+    return replace(asked, seconds=min(asked.seconds, max(most_s - beside_s, most_s / 2))), most_s
 
 
 def plan_screening(

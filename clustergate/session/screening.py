@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clustergate import store
 from clustergate.history.listing import ENDED, keep_made
 from clustergate.history.node_states import NODE_STATE, keep_states
-from clustergate.launching.plan import NODES
+from clustergate.launching.plan import NODES, PLAN, read_plan
 from clustergate.model import ClustergateError, Say
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.findings import Screening
-from clustergate.screening.plan import Log, is_screening
+from clustergate.screening.plan import Log, Plan, is_screening
 from clustergate.session.execute import measure
 from clustergate.session.prepare import state_here
 from clustergate.session.reframe import call_for, with_settings, with_stacks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.stacks.set_up import NotSetUp, provide_each
+from clustergate.wording.reasons import reason
 
 
 def screen(
@@ -39,19 +42,33 @@ def screen(
     if asked.partition and asked.partition not in names:
         facts = {"kind": "partition", "name": asked.partition}
         raise ClustergateError("input.unknown-name", known=names, **facts)
+    partition = next(
+        (p for p in described.partitions if p.stacks and asked.partition in ("", p.name)), None
+    )
+    if partition is None:
+        raise ClustergateError("wish.nothing-left")
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(described.name))
+    where = folder.screening_folder(run_id)
+    resumed = is_screening(where)
+    if resumed:
+        # It goes on with the plan that it has.
+        asked = replace(asked, seconds=read_plan(where / PLAN, Plan).budget.seconds)
+    within, limit_s = planning.within_limits(asked, partition)
+    if within != asked and not resumed:
+        of = {"asked_s": asked.seconds, "most_s": within.seconds, "limit_s": limit_s}
+        say(str(reason("screening.capped", **of)))
     (provided,) = provide_each([with_stack.request], say=say)
     if isinstance(provided, NotSetUp):
         raise ClustergateError(provided.reason)
-    where = folder.screening_folder(run_id)
     store.make_folder(where.parent)
     settings = {
         "screen_stack": with_stack.name,
-        "screen_partition": asked.partition,
+        "screen_partition": partition.name,
         "screen_nodes": asked.nodes,
         "screen_rounds": asked.rounds,
-        "screen_seconds": asked.seconds,
+        "screen_seconds": within.seconds,
+        "ScreenCheck.time_limit": f"{math.ceil(limit_s)}s",
         "screen_hpl_seconds": asked.hpl_seconds,
         "screen_launches": asked.launches,
     }

@@ -134,6 +134,8 @@ def configuration(
             keys["prepare_cmds"] = [STOP_AT_ERRORS, clean, *said.get("prepare_cmds", [])]
             partition = _on_nodes(Partition.of(keys), nodes)
             partitions.append(merge_other_tests(partition.as_reframe()))
+        if left_out() and not any(one["environs"] for one in partitions):
+            raise SiteError("site.no-node-left", source="this run", which="every node")
         folders = {
             # Two runs at once would wipe each other's.
             "stagedir": str(store.stage_folder(os.environ.get(store.RUN_ID, ""))),
@@ -282,6 +284,7 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
     # Of those left out only the nodes of this partition are missing from it, as far as is known.
     own_names = {*nodes_of_slurm(partition_of_access(partition.access))} if in_slurm else set()
     usable = stated - len([n for n in left_out() if n in own_names or not own_names])
+    none_left = bool(own_names) and own_names <= {*left_out()}
     if nodes:
         name, listed = partition.name, len(nodes.nodes)
         own = _nodes_of_kind(nodes, partition.cores_per_node, stated)
@@ -294,9 +297,13 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
                 source=nodes.source,
                 listed=listed,
             )
-        if not usable:
+        none_left = not usable and any(node.name in left_out() for node in own)
+        if not usable and not none_left:
             which = "every node" if len(own) == listed else f"every node like those of {name}"
             raise SiteError("site.no-node-left", source=nodes.source, which=which)
+    if none_left:
+        # No job of it could start in this run.
+        partition = replace(partition, environs=())
     left = min(stated, max(usable, 1))
     return replace(partition, nodes=left, excluded_nodes=stated - left)
 

@@ -81,6 +81,16 @@ WORDS = {
         "{path} shows no node at a switch",
         "write it again by `ibnetdiscover`, or remove it",
     ),
+    "screening.too-many-nodes": (
+        "a screening is one job on all {nodes} nodes of the partition {partition}, which gives a "
+        "job at most {most}",
+        "screen {most} at a time by --nodes, or raise MaxNodes",
+    ),
+    "screening.capped": (
+        "the screening takes {most_s:g} s instead of {asked_s:g} s",
+        "the partition gives no job more than {limit_s:g} s",
+        "raise MaxTime of the partition if that is too little",
+    ),
     "screening.stranger": "a result names {node}, which is not being screened",
     "screening.unlisted-node": "{hostfile} lists no node {node}",
     "screening.excluded-node": "{node} is excluded {why}",
