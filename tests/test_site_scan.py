@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.model import BadRequest
+from clustergate.model import BadRequest, ClustergateError
+from clustergate.schedulers.wishes import partition_of_access
 from clustergate.sites import configs as sites
 from clustergate.sites.writer import (
     hostname_patterns,
@@ -119,6 +120,60 @@ def test_a_name_that_is_none_is_refused(
 ) -> None:
     assert cli.main(command(name)) == 1
     assert "is not a valid name of a system" in capsys.readouterr().err
+    assert not list(folder.glob("**/*.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("40core", "p-40core"), ("gpu.q", "gpu-q"), ("small", "small"), ("_old", "p-_old")],
+)
+def test_a_partition_has_a_name_of_slurm_and_one_of_reframe(
+    folder: Path, tmp_path: Path, name: str, written: str
+) -> None:
+    partitions = tmp_path / "partitions"
+    partitions.write_text(PARTITIONS.replace("PartitionName=small", f"PartitionName={name}"))
+    assert cli.main([*command(), "--partitions", str(partitions), "--stack", "mpich"]) == 0
+    last = sites.load(folder / "site_configs" / "example.py").partitions[-1]
+    assert last.name == written
+    assert partition_of_access(last.access) == name
+
+
+def test_where_slurm_was_not_told_the_memory_it_is_to_be_filled_in(
+    folder: Path, tmp_path: Path
+) -> None:
+    nodes = tmp_path / "nodes"
+    nodes.write_text(re.sub(r"RealMemory=\d+", "RealMemory=1", NODES))
+    assert cli.main([*command(), "--nodes", str(nodes), "--stack", "mpich"]) == 0
+    path = folder / "site_configs" / "example.py"
+    with pytest.raises(ClustergateError, match="lacks 'memory_bytes_per_node'"):
+        sites.load(path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace('# "memory_bytes_per_node": …', f'"memory_bytes_per_node": {2**36}')
+    )
+    assert sites.load(path).partitions[0].memory_bytes_per_node == 2**36
+
+
+def test_cores_are_counted_where_lscpu_knows_no_sockets() -> None:
+    text = re.sub(r"Core\(s\) per socket", "Core(s) per cluster", LSCPU)
+    text = re.sub(r"(?m)^Socket\(s\): .*", "Socket(s):   -\nCluster(s):  1", text)
+    assert processor_of(text).cores == processor_of(LSCPU).cores
+
+
+@pytest.mark.parametrize(
+    ("name", "stack", "said"),
+    [
+        ("local", "mpich", "the site config local is the suite's own; choose another name"),
+        ("template", "mpich", "the site config template is the suite's own"),
+        ("example", "mpch", "stacks with wheels: "),
+        ("example", 'x"y', "has no wheels"),
+    ],
+)
+def test_what_would_be_no_site_config_is_not_written(
+    folder: Path, name: str, stack: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*command(name), "--stack", stack]) != 0
+    assert said in capsys.readouterr().err
     assert not list(folder.glob("**/*.py"))
 
 

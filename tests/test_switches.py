@@ -101,6 +101,16 @@ def test_a_fabric_with_managed_and_unmanaged_switches_and_two_rails() -> None:
     }
 
 
+def test_boards_of_a_director_are_switches_of_their_own() -> None:
+    board = """\
+Switch\t36 "S-{guid}"\t\t# "MF0;core1:CS7500/L{board}/U1" enhanced port 0 lid 7 lmc 0
+[19][ext {board}]\t"H-98039b0300aa00{board}"[1](98039b0300aa0001) \t# "n0{board} HCA-1" lid 11
+
+"""
+    text = "".join(board.format(guid=f"248a0703000000{n}", board=n) for n in (10, 11))
+    assert switches_of_ibnetdiscover(text) == {"n010": "core1/L10/U1", "n011": "core1/L11/U1"}
+
+
 def test_the_file_goes_before_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(switches, "said_by_slurm", lambda words: SLURM)
     fabric = tmp_path / "alpha.ibnetdiscover"

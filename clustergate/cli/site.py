@@ -17,7 +17,7 @@ from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
-from clustergate.stacks import existing
+from clustergate.stacks import existing, wheels
 
 DESCRIPTION = "Write a new site config, or print the schema of all."
 _SCAN = """\
@@ -62,6 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
         _read(getattr(arguments, option), command) for option, command in COMMANDS.items()
     )
     known = site_writer.nodes_of(nodes)
+    for name in arguments.stack:
+        if name not in wheels.STACKS:
+            raise ClustergateError("stack.no-wheels", stack=name, known=[*wheels.STACKS])
     stacks = [f'stack("{name}"),' for name in arguments.stack]
     if not stacks:
         libraries, asked = existing.scan()

@@ -14,7 +14,10 @@ _LEAF = re.compile(r"^SwitchName=(\S+)\s.*\bLevel=0\b.*\bNodes=(\S+)", re.MULTIL
 _BLOCK = re.compile(r"^BlockName=(\S+)\s.*\bNodes=(\S+)", re.MULTILINE)
 # ibnetdiscover(8): a switch, then a line for each of its ports with what it leads to.
 _SWITCH = re.compile(r'^Switch\s+\d+\s+"(S-[0-9a-f]+)"\s*#\s*"([^"]*)"')
-_PORT = re.compile(r'^\[\d+\]\s+"H-[0-9a-f]+"\[\d+\].*#\s*"([^\s"]+)')
+# A port of a director has the number on the outside as well: [7][ext 3].
+_PORT = re.compile(r'^\[\d+\](?:\[[^\]]*\])?\s+"H-[0-9a-f]+"\[\d+\].*#\s*"([^\s"]+)')
+# Of a managed switch: its name, its model, and which of its chips it is: core1:CS7500/L10/U1.
+_MANAGED = re.compile(r"MF0;([^:;]+):[^/]*(/.*)?")
 
 
 def switches_of_slurm(text: str) -> dict[str, str]:
@@ -34,14 +37,16 @@ def switches_of_ibnetdiscover(text: str) -> dict[str, str]:
 
     A node is known by the first word of its adapter's description, ``n001 HCA-1``; with several
     adapters it is on the switch of the one that is listed first. A managed switch has a name in its
-    description, ``MF0;name:model/U1``, another one is known by its GUID.
+    description, ``MF0;name:model/U1``, another one is known by its GUID. The boards of a director,
+    ``MF0;name:model/L10/U1``, are switches of their own.
     """
     switch_of: dict[str, str] = {}
     switch = ""
     for line in text.splitlines():
         if head := _SWITCH.match(line):
-            named = re.fullmatch(r"MF0;([^:;]+):.*", head[2])
-            switch = named[1] if named else head[1]
+            named = _MANAGED.fullmatch(head[2])
+            chip = named[2] or "" if named else ""
+            switch = named[1] + chip * (chip != "/U1") if named else head[1]
         elif not line.startswith("["):
             switch = ""
         elif switch and (port := _PORT.match(line)):

@@ -14,13 +14,19 @@ from clustergate.model import BadRequest
 _MIB = 1 << 20
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
+# Slurm takes more names than ReFrame; the characters are those that no shell and no list splits.
+_OF_SLURM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,60}", re.ASCII)
+# Site configs of the suite's own.
+_RESERVED = ("local", "template")
+# Slurm's default, in MiB, where its configuration does not say it.
+_NOT_SAID = 1
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _CACHE = re.compile(r"([\d.]+) (B|KiB|MiB|GiB)")
 
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """One node as Slurm knows it; ``memory_bytes`` is what jobs may use."""
+    """One node as Slurm knows it; ``memory_bytes`` is what jobs may use, 0 where nobody says it."""
 
     name: str
     cores: int
@@ -79,7 +85,8 @@ def nodes_of(text: str) -> dict[str, SlurmNode]:
         try:
             (checked,) = expand(name)
             cores = int(record["Sockets"]) * int(record["CoresPerSocket"])
-            nodes[checked] = SlurmNode(checked, cores, int(record["RealMemory"]) * _MIB)
+            memory = int(record["RealMemory"])
+            nodes[checked] = SlurmNode(checked, cores, memory * _MIB if memory > _NOT_SAID else 0)
         except (KeyError, ValueError, HostfileError) as error:
             raise BadRequest("slurm.node", name=name[:60], why=error) from None
     if not nodes:
@@ -95,7 +102,7 @@ def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartit
     partitions = []
     for record in records(text, "PartitionName"):
         name = record["PartitionName"]
-        if not _NAME.fullmatch(name):
+        if not _OF_SLURM.fullmatch(name):
             raise BadRequest("slurm.partition-name", name=name[:60])
         listed = record.get("Nodes", "(null)")
         try:
@@ -128,8 +135,12 @@ def processor_of(text: str) -> Processor:
         key, colon, value = line.partition(":")
         if colon:
             values.setdefault(key.strip(), value.strip())
+    # On Arm without a firmware that tells sockets, lscpu counts clusters.
+    each, unit = "Core(s) per socket", "Socket(s)"
+    if values.get(unit, "-") == "-":
+        each, unit = "Core(s) per cluster", "Cluster(s)"
     try:
-        cores = int(values["Core(s) per socket"]) * int(values["Socket(s)"])
+        cores = int(values[each]) * int(values[unit])
     except (KeyError, ValueError):
         raise BadRequest("lscpu.no-cores") from None
     caches = [
@@ -176,6 +187,8 @@ def site_config(
     """
     if not _NAME.fullmatch(system):
         raise BadRequest("site.system-name", name=system[:60])
+    if system in _RESERVED:
+        raise BadRequest("site.reserved-name", name=system)
     names = [node.name for partition in partitions for node in partition.nodes]
     every = hostname_patterns([login, *names] if login else names)
     patterns = ", ".join(f'r"{pattern}"' for pattern in every)
@@ -207,7 +220,9 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
     if partition.others:
         yield f"# Left out, as their cores or memory differ: {fold(partition.others)}"
     yield "{"
-    yield f'    "name": {_quoted(partition.name)},'
+    # ReFrame's names begin with a letter, and have no other signs than these.
+    name = re.sub(r"[^A-Za-z0-9_-]", "-", partition.name)
+    yield f'    "name": {_quoted(name if name[0].isalpha() else f"p-{name}")},'
     yield '    "scheduler": "slurm",'
     yield '    "launcher": "clustergate",'
     yield f'    "access": ["--partition={partition.name}", "--exclusive"],'
@@ -218,7 +233,11 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
         yield "        # is available, so the gate does not open. Have it raised, or state fewer."
     yield f'        "nodes": {len(partition.nodes)},'
     yield f'        "cores_per_node": {node.cores},'
-    yield f'        "memory_bytes_per_node": {node.memory_bytes},'
+    if node.memory_bytes:
+        yield f'        "memory_bytes_per_node": {node.memory_bytes},'
+    else:
+        yield "        # Slurm was not told the memory (RealMemory); see `free --bytes` on a node."
+        yield '        # "memory_bytes_per_node": …,'
     if alike and processor.cache_bytes:
         yield f'        "cache_bytes_per_node": {processor.cache_bytes},'
     else:

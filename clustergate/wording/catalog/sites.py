@@ -116,6 +116,7 @@ WORDS = {
     "slurm.partition-nodes": "scontrol show partition: {name}: {why}",
     "slurm.no-partition": "scontrol show partition printed no partition with nodes",
     "lscpu.no-cores": ("no cores and sockets in the output of lscpu", "is this its output?"),
+    "site.reserved-name": ("the site config {name} is the suite's own", "choose another name"),
     "site.system-name": (
         "{name!r} is not a valid name of a system",
         "use letters, digits, '_' and '-', beginning with a letter",
