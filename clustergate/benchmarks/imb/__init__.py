@@ -74,8 +74,7 @@ BENCHMARK = Benchmark(
     ),
     efforts={
         "smoke": ImbEffort(
-            # Nine where a hypervisor moves cores; else three.
-            budget=Budget(at_least=3, at_most=9, seconds=40.0),
+            budget=Budget(at_least=3, at_most=6, seconds=20.0),
             sizes=(0, 8, 1024, 8192, 65536, 1048576, 4194304),
             repetitions=100,
             volume_mb=8,
