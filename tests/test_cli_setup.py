@@ -79,7 +79,8 @@ def test_an_interrupt_ends_the_compilers_and_blames_no_stack(monkeypatch):
     told: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         provide_each(ORDERS[:2], say=told.append)
-    assert statuses == [-signal.SIGTERM] * 2
+    # A thread that was late starts none any more.
+    assert statuses in ([-signal.SIGTERM] * n for n in range(3))
     assert told == ["interrupted: finished stacks are kept; run the command again for the rest"]
 
 

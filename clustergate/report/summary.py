@@ -144,7 +144,7 @@ def exit_meaning(run: Run) -> str:
             exit_status([one.verdict], "gate") for one in run.evidence
         ),
     }
-    return "; ".join(what for what, found in faults.items() if found) or "no fault found"
+    return "; ".join(what for what, holds in faults.items() if holds) or "no fault found"
 
 
 def _fails_as_undecided(run: Run) -> bool:
