@@ -134,7 +134,7 @@ def configuration(
             keys["prepare_cmds"] = [STOP_AT_ERRORS, clean, *said.get("prepare_cmds", [])]
             partition = _on_nodes(Partition.of(keys), nodes)
             partitions.append(merge_other_tests(partition.as_reframe()))
-        if left_out() and not any(one["environs"] for one in partitions):
+        if named and left_out() and not any(one["environs"] for one in partitions):
             raise SiteError("site.no-node-left", source="this run", which="every node")
         folders = {
             # Two runs at once would wipe each other's.
