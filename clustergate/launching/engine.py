@@ -24,13 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.files.shared import look_afresh
-from clustergate.launching.disturbance import (
-    NodeLoad,
-    are_far,
-    kept_off,
-    node_loads,
-    worst,
-)
+from clustergate.launching.disturbance import NodeLoad, are_far, kept_off, node_loads, worst
 from clustergate.launching.ending import end, end_session, not_interrupted
 from clustergate.launching.plan import (
     ERRORS,
@@ -151,6 +145,7 @@ class Engine:
         """
         waited_s = self._wait_for_near_cores() if near else 0.0
         launched = dataclasses.replace(self.attempt(contender, order, turn), waited_s=waited_s)
+        self._may_wait_s += launched.launch.seconds
         if launched.failed:
             raise LaunchError("launch.failed", launched.status, sentence=launched.failed)
         self.note(launched.plain())
@@ -181,7 +176,6 @@ class Engine:
         except LaunchError as error:
             status, failed = error.status, str(error)
         seconds = time.monotonic() - begun
-        self._may_wait_s += seconds
         node = _node_between(before, seconds) if before else {}
         loads = _loads(proofs)
         lost, (one, anyone) = worst(loads), kept_off(loads)
