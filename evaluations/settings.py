@@ -12,6 +12,7 @@ from reframe.core.fields import make_convertible
 from reframe.core.pipeline import RegressionTest
 
 from clustergate.benchmarks.registry import check_paths
+from clustergate.session.loading import of_reframe
 
 
 def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -44,8 +45,8 @@ def _settings_of(check: type[RegressionTest]) -> dict[str, Any]:
 
     The mode is the study's own.
     """
-    of_reframe = {*RegressionTest.var_space} - {"time_limit"} | {"mode"}
-    return {name: one for name, one in check.var_space.items() if name not in of_reframe}
+    others = of_reframe() | {"mode"}
+    return {name: one for name, one in check.var_space.items() if name not in others}
 
 
 @functools.cache

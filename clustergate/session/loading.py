@@ -68,12 +68,17 @@ def _refuse(record: logging.LogRecord) -> bool:
         names = {name.rpartition(".")[2] for name in re.findall(r"'([^']+)'", unset[1])}
         every = _settings_of(RegressionTest)
         if unknown := sorted(names - every):
-            known = sorted(every - {*RegressionTest.var_space} | {"time_limit"})
+            known = sorted(every - of_reframe())
             raise ReframeError(str(reason("check.no-setting", names=unknown, known=known)))
     if record.levelno == logging.ERROR and STOPPED in message and _while_loading(error):
         # What ReFrame does not go on without; it tells the error, and not where.
         record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, message)}", ()
     return True
+
+
+def of_reframe() -> set[str]:
+    """Return ReFrame's own settings, but for the time limit, which the suite has as well."""
+    return {*RegressionTest.var_space} - {"time_limit"}
 
 
 def _settings_of(tests: type[RegressionTest]) -> set[str]:
