@@ -578,6 +578,10 @@ class CaseRecord:
         processors = self.details.get("processors")
         return tuple(map(str, processors)) if isinstance(processors, list) else ()
 
+    def spent_s(self, *names: str) -> float:
+        """Return the seconds that its details tell of these, such as ``peaks_s``; 0 for none."""
+        return sum(float(str(self.details.get(name, 0))) for name in names)
+
     @property
     def method(self) -> str:
         """Return how it was measured, as the benchmark's descriptor tells it; empty if unknown."""

@@ -102,8 +102,8 @@ def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
     taken_s: dict[tuple[str, str], float] = defaultdict(float)
     for record in records:
         launches_s = sum(launch.seconds for launch in record.launches)
-        beside_s = sum(float(str(record.details.get(x, 0))) for x in ("peaks_s", "waited_s"))
-        taken_s[record.check, record.stack] += launches_s + beside_s + _LAUNCHING_S
+        beside_s = record.spent_s("peaks_s", "waited_s") + _LAUNCHING_S
+        taken_s[record.check, record.stack] += launches_s + beside_s
     return dict(taken_s)
 
 

@@ -93,7 +93,7 @@ def notes_of_stacks(records: Sequence[CaseRecord]) -> list[str]:
 def costs_beside(records: Sequence[CaseRecord]) -> list[str]:
     """Return how long the peaks, and waiting for near cores, took beside the launches."""
     peaks, waited, launches = (
-        sum(float(str(record.details.get(name, 0))) for record in records)
+        sum(record.spent_s(name) for record in records)
         for name in ("peaks_s", "waited_s", "launch_s")
     )
     said = []
