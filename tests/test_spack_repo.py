@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from clustergate.benchmarks.build import Compiled
 from clustergate.benchmarks.registry import builds
@@ -403,13 +404,23 @@ def test_hpl_concretizes_with_every_blas(spack: RealSpack, path: Path) -> None:
     assert providers == choice["blas"]["require"]
 
 
-def test_the_recipe_of_the_suite_depends_on_what_its_package_does():
-    recipe = checkout() / "spack-repo/spack_repo/clustergate/packages/py_clustergate/package.py"
+def as_spack_has_it(requirement: Requirement) -> tuple[str, str]:
+    """Return a requirement's package and its versions in Spack's words: "numpy", "1.26:2"."""
+    bounds = {one.operator: one.version for one in requirement.specifier}
+    *before, last = bounds.get("<", "").split(".")
+    upper = ".".join([*before, str(int(last) - 1)]) if last else ""
+    return requirement.name.lower().replace(".", "-"), f"{bounds['>=']}:{upper}"
+
+
+def test_the_recipe_of_the_suite_depends_on_what_its_package_does() -> None:
     text = (checkout() / "pyproject.toml").read_text(encoding="utf-8")
-    listed = text[
-        text.index("\ndependencies = [") : text.index("\n]\n", text.index("\ndependencies"))
-    ]
-    needed = {name.lower() for name in re.findall(r'^    "([A-Za-z0-9.-]+)', listed, re.MULTILINE)}
-    held = set(re.findall(r'"([a-z0-9-]+)(?:@[^"]*)?"[,)]', recipe.read_text(encoding="utf-8")))
-    assert {name.replace(".", "-") for name in needed} <= held
-    assert "numpy" in needed
+    (listed,) = re.findall(r"\ndependencies = \[(.*?)\n\]\n", text, re.DOTALL)
+    needed = dict(
+        as_spack_has_it(Requirement(one)) for one in re.findall(r'^    "([^"]+)"', listed, re.M)
+    )
+    assert needed["numpy"] == "1.26:2"
+    # What `compare` and `parse` call, this has; ReFrame's comparisons want 1.39.
+    needed["polars"] = "1.29:1"
+    recipe = recipe_of("py-clustergate").read_text(encoding="utf-8")
+    held = dict(re.findall(r'"(?:py-)?([a-z0-9-]+)@([\d.:]+)[^"]*"', recipe))
+    assert {name: held.get(name, "") for name in needed} == needed
