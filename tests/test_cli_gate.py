@@ -644,7 +644,21 @@ def test_after_noise_more_time_is_next() -> None:
     assert "larger `--budget`" in first_screen(decide([noise]), "r1").next_steps[0]
     why = reason("gate.left-out", cases="HplCheck", why="left out", remedy="`gate --budget 37m`")
     late = Evidence("what must be judged", Verdict.INCONCLUSIVE, (why,))
-    assert "37m" in first_screen(decide([noise, late]), "r1").next_steps[0]
+    specific, general = first_screen(decide([noise, late, noise]), "r1").next_steps
+    assert "37m" in specific
+    assert "larger `--budget`" in general
+
+
+def test_each_reason_has_its_next_step_and_what_is_in_doubt_waits_for_a_repair() -> None:
+    slow = Evidence("screening", Verdict.REGRESSION, (in_words("node n4"),))
+    software = Evidence("software: mpich", Verdict.REGRESSION, (in_words("slower"),))
+    noise = Evidence("screening", Verdict.INCONCLUSIVE, (reason("screening.doubt", sentence="n"),))
+    steps = first_screen(decide([noise, slow, software, slow]), "r1").next_steps
+    assert [step.partition(" ")[0] for step in steps] == ["drain", "`clustergate"]
+    assert "golden-mpich" in steps[1]
+    assert first_screen(decide([slow, software]), "r1").lines()[-2:] == [
+        f"  next: {step}" for step in steps
+    ]
 
 
 def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) -> None:

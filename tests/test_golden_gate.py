@@ -18,7 +18,7 @@ from clustergate.ab.wholes import Cost, costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli import running
 from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Builds, decide
-from clustergate.gate.software import of_contest, same_build
+from clustergate.gate.software import of_contest, same_build, seconds_to_decide
 from clustergate.golden import builds
 from clustergate.model import (
     BadRequest,
@@ -33,6 +33,7 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
+from clustergate.report.gate import first_screen
 from clustergate.session import run as session_run
 from clustergate.session import software
 from clustergate.session.contest import Contest
@@ -41,7 +42,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.statistics.rounds import RATHER_SLOWER
-from clustergate.wording.reasons import in_words, plain
+from clustergate.wording.reasons import in_words, plain, reason
 
 SIZES = (8, 64, 512)
 CONDITIONS = {"nodes": 1, "ranks": 2}
@@ -143,6 +144,9 @@ def test_what_is_surely_slower_but_not_surely_by_the_margin_does_not_open() -> N
     (one,) = found
     assert one.verdict is Verdict.INCONCLUSIVE
     assert "probably by less than 5 %" in one.sentence
+    # More rounds do not change what is decided.
+    assert "golden unpin mpich`, then `pin`" in one.sentence
+    assert "budget" not in one.sentence
     assert decide(found).status == UNJUDGED
 
 
@@ -179,6 +183,29 @@ def test_what_is_slower_by_a_little_is_not_said_to_be_slower_by_much() -> None:
     held = Comparison(Relation.INCONCLUSIVE, *ends, remark=RATHER_SLOWER)
     (one,) = of_contest("mpich", [Cost("PingPong", held, True, 60.0)])
     assert "so a slowdown by 5 % is not ruled out; about 92 more rounds" in one.sentence
+    endless = dataclasses.replace(held, further_launches=None, remark="the resolution is 9 %")
+    (one,) = of_contest("mpich", [Cost("PingPong", endless, True, 60.0)])
+    assert one.sentence.endswith("the resolution is 9 %: measure when less runs beside it")
+
+
+def test_what_is_open_says_how_long_it_takes_to_decide() -> None:
+    timed = dataclasses.replace(job(spread=0.3), node_seconds=[2.0] * 20)
+    found = evidence(timed, job())
+    further = [
+        one.comparison.further_launches or 0
+        for one in costs_and_faults([timed, job()])[0]
+        if one.comparison.verdict is Relation.INCONCLUSIVE
+    ]
+    # Both jobs have the same share of the time, a round takes two seconds on the one node.
+    wanted_s = 2 * (20 + max(further)) * 2.0
+    assert seconds_to_decide(found) == pytest.approx(wanted_s)
+    other = [dataclasses.replace(one, part="software: openmpi") for one in found]
+    assert seconds_to_decide([*found, *other]) == pytest.approx(2 * wanted_s)
+    first = first_screen(decide(found), "r1", software_s=1234.0)
+    assert first.next_steps[0].startswith("`clustergate gate --budget 21m` would probably decide")
+    late = Evidence("software: x", Verdict.INCONCLUSIVE, (reason("software.no-time", wanted_s=9),))
+    assert seconds_to_decide([late]) == 9.0
+    assert seconds_to_decide(evidence(job())) == 0.0
 
 
 def test_a_size_that_today_lacks_is_not_passed_by_its_whole() -> None:

@@ -14,7 +14,7 @@ from clustergate.report.screening import (
     heat_map,
     render_screening,
 )
-from clustergate.screening.findings import analyse
+from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Log
 from clustergate.screening.rounds import rounds
@@ -98,3 +98,22 @@ def test_a_hostile_name_stays_text() -> None:
     page = page_of(names)
     assert "<script" not in page
     assert "\x1b" not in page
+
+
+def alone(names: list[str], measured: list[str]) -> tuple[Log, Screening]:
+    results = [Result((n,), "peaks", 0, {"fma_peak_gflops": 100.0}) for n in measured]
+    return Log(tuple(names), tuple(results), ended=True), analyse(names, results)
+
+
+def test_what_is_inconclusive_without_a_doubt_says_what_to_do() -> None:
+    few = first_screen(*alone(["a", "b"], ["a", "b"]), "r1")
+    assert few.word == "NOTHING TO COMPARE"
+    (step,) = few.next_steps
+    assert step.startswith("`clustergate check --mode maintenance` judges them by references")
+    some = first_screen(*alone(["a", "b", "c", "d"], ["a", "b", "c"]), "r1")
+    assert (some.word, [cause.sentence for cause in some.causes]) == (
+        "INCONCLUSIVE",
+        ["FMA peak: not measured: d"],
+    )
+    (step,) = some.next_steps
+    assert step.startswith("`clustergate screen` again with a larger --budget")

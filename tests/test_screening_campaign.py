@@ -369,4 +369,11 @@ def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path:
     assert log.ended
     assert found.doubts == ("no pair of nodes was measured; give the screening more time",)
     assert troubles(tmp_path, 0) == list(found.doubts)
+    lines[0] = json.dumps({"names": [*NAMES, "n99"]}) + "\n"
+    (tmp_path / LOG).write_text("".join([*lines, '{"ended": true}\n']))
+    assert any(line.endswith("not measured: n99") for line in troubles(tmp_path, 0))
+    two = [line for line in lines[1:] if json.loads(line)["nodes"][0] in NAMES[:2]]
+    names = json.dumps({"names": NAMES[:2]}) + "\n"
+    (tmp_path / LOG).write_text("".join([names, *two, '{"ended": true}\n']))
+    assert "it takes 3 nodes to judge each other" in troubles(tmp_path, 0)
     assert troubles(tmp_path, 137) == ["the screening job ended with exit status 137"]

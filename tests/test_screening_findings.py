@@ -20,7 +20,9 @@ from clustergate.screening.findings import (
 )
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import Result
+from clustergate.screening.plan import Log
 from clustergate.screening.rounds import rounds
+from clustergate.screening.wording import exit_status
 
 TODAY = datetime.date(2026, 11, 21)
 NAMES = [f"n{k:02d}" for k in range(12)]
@@ -189,3 +191,33 @@ def test_the_factor_that_would_be_seen_is_that_for_every_node_the_fastest_too() 
     factor = float(noisy.split("only a factor of ")[1].split()[0])
     # Whoever is twice as slow must be seen; n1 could have been three times as slow unnoticed.
     assert factor > 2
+
+
+def test_nodes_that_may_be_slow_again_are_in_doubt() -> None:
+    names = [f"n{k:02d}" for k in range(64)]
+    plan = [pair for members in rounds(64, 3) for pair in members.tolist()]
+    slow = [plan[0], plan[40]]
+
+    def screening(*again: list[int]) -> Screening:
+        random = np.random.default_rng(1)
+        found = []
+        for turn, pair in enumerate([*plan, *again]):
+            bad = 5.0 if pair in slow and turn < len(plan) else 1.0
+            values = {"pingpong_latency_us": 2.0 * bad * math.exp(random.normal(0, 0.02))}
+            found.append(Result((names[pair[0]], names[pair[1]]), "pingpong", turn, values))
+        return analyse(names, found)
+
+    # The pairs were as usual since, their nodes were not launched often enough.
+    may_be = screening(*slow, *slow)
+    (doubt,) = may_be.doubts
+    assert doubt.startswith("latency at 8 B: twice as slow as what counts as slow in a launch")
+    suspects = sorted(names[n] for pair in slow for n in pair)
+    assert sorted(doubt.rpartition(": ")[2].split(", ")) == suspects
+    assert exit_status(Log(tuple(names), ended=True), may_be) == 2
+    others = [n for n in range(64) if names[n] not in suspects]
+    met = [
+        [n, others[(5 * k + j) % 60]] for k, n in enumerate([*slow[0], *slow[1]]) for j in range(5)
+    ]
+    settled = screening(*slow, *slow, *met)
+    assert settled.doubts == ()
+    assert exit_status(Log(tuple(names), ended=True), settled) == 0

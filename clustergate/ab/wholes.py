@@ -39,13 +39,16 @@ class Cost:
 
     The comparison's ratio is B/A of the time, or of what stands for it: above 1 B is slower.
     *Equivalent* is a B of which a slowdown by :data:`RULED_OUT` is ruled out.
-    ``node_seconds`` are those of the launches until it was decided.
+    ``node_seconds`` are those of the launches until it was decided; ``needed_s`` is how long all
+    jobs would probably take, of which each has as much time as the one that decides it, None where
+    it is decided, or nobody can say.
     """
 
     name: str
     comparison: Comparison
     whole: bool
     node_seconds: float
+    needed_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,9 @@ def costs_and_faults(jobs: Sequence[Job], family: int = 1) -> tuple[list[Cost], 
         asked = measured.question(together)
         for (name, whole), one in zip(measured.names, answers(measured.rounds, asked), strict=True):
             seconds = float(spent[min(one.samples_a, len(spent) - 1)])
-            compared.append(Cost(name, one, whole, seconds))
+            more = one.further_launches
+            needed_s = None if more is None else len(jobs) * (len(job.a) + more) * job.round_s
+            compared.append(Cost(name, one, whole, seconds, needed_s))
     return compared, seen
 
 

@@ -34,6 +34,7 @@ class Contract:
     left_out: Mapping[tuple[str, str], tuple[str, str]]
     allotted: gating.Allotment
     seconds: float
+    needed_s: float
     notes: Sequence[str]
 
     def judged_by(
@@ -113,4 +114,5 @@ def contract_of(
         for (check, stack), reason in waived.items()
         if check in checks
     ]
-    return Contract(required, stacks, left_out, allotted, min(budget_s, needed_s), notes)
+    seconds_ = min(budget_s, needed_s)
+    return Contract(required, stacks, left_out, allotted, seconds_, needed_s, notes)

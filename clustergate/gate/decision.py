@@ -78,14 +78,13 @@ def decide(evidence: Sequence[Evidence]) -> Decision:
     if not evidence:
         nothing = Evidence("benchmarks", Verdict.INVALID, (reason("run.empty"),))
         return Decision(UNJUDGED, (nothing,))
-    statuses = [judging.exit_status([one.verdict], "gate") for one in evidence]
-    against = [
-        one
-        for wanted in (CLOSED, UNJUDGED)
-        for one, status in zip(evidence, statuses, strict=True)
-        if status == wanted
-    ]
+    against = [one for wanted in (CLOSED, UNJUDGED) for one in evidence if status_of(one) == wanted]
     return Decision(judging.exit_status([o.verdict for o in evidence], "gate"), tuple(against))
+
+
+def status_of(one: Evidence) -> int:
+    """Return the answer that a piece of evidence alone would give."""
+    return judging.exit_status([one.verdict], "gate")
 
 
 # --- what a screening says --------------------------------------------------------------------

@@ -12,6 +12,7 @@ from clustergate.statistics.rounds import FEWEST, RATHER_SLOWER, SLOW_LAUNCHES
 from clustergate.wording.reasons import Reason, reason
 
 _NAMED = 6
+_TOO_MANY = "more than a thousand further rounds would be needed"
 
 
 def part_of(stack: str) -> str:
@@ -58,7 +59,8 @@ def of_contest(
     part = part_of(stack)
     slower = [one for one in costs if one.comparison.verdict is Relation.A_BETTER]
     beyond = [one for one in slower if is_slower(one.comparison)]
-    evidence = [*worse_ones(part, [_slower("software.slower", one) for one in _worst(beyond)])]
+    worst = [_slower("software.slower", stack, one) for one in _worst(beyond)]
+    evidence = [*worse_ones(part, worst)]
     evidence += [
         Evidence(part, Verdict.REGRESSION, (reason("software.now-and-then", **vars(one)),))
         for one in faults[:_NAMED]
@@ -66,7 +68,7 @@ def of_contest(
     if evidence:
         # The launches ended with that.
         return evidence
-    open_ = [_slower("software.somewhat-slower", one) for one in _worst(slower)[:_NAMED]]
+    open_ = [_slower("software.somewhat-slower", stack, one) for one in _worst(slower)[:_NAMED]]
     open_ += _undecided([x for x in costs if x.comparison.verdict is Relation.INCONCLUSIVE])
     evidence += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in open_]
     wholes = [one for one in costs if one.whole]
@@ -87,14 +89,32 @@ def of_contest(
     return evidence
 
 
+def seconds_to_decide(evidence: Sequence[Evidence]) -> float:
+    """Return about how long golden builds must be launched so that what is open is decided.
+
+    That is of all of them together, which share the time equally; 0 where nobody can say.
+    """
+    facts = [
+        (one.part, why.facts)
+        for one in evidence
+        for why in one.reasons
+        if one.verdict is Verdict.INCONCLUSIVE
+    ]
+    needed = {(part, float(str(of.get("needed_s") or 0.0))) for part, of in facts}
+    stacks = {part for part, seconds in needed if seconds}
+    for_undecided = len(stacks) * max((seconds for _, seconds in needed), default=0.0)
+    return max([for_undecided, *(float(str(of.get("wanted_s", 0.0))) for _, of in facts)])
+
+
 def _worst(costs: Sequence[Cost]) -> list[Cost]:
     return sorted(costs, key=lambda one: (not one.whole, -(one.comparison.ratio or 0.0)))
 
 
-def _slower(code: str, one: Cost) -> Reason:
+def _slower(code: str, stack: str, one: Cost) -> Reason:
     held = one.comparison
     return reason(
         code,
+        stack=stack,
         figure=one.name,
         ratio=held.ratio,
         confidence=held.confidence,
@@ -108,20 +128,29 @@ def _slower(code: str, one: Cost) -> Reason:
 
 def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
     """Yield what would decide the figures that need most, and how many are like them."""
-    untold: dict[str, list[str]] = {}
+    untold: dict[tuple[str, str], list[str]] = {}
     open_: list[Cost] = []
     for one in costs:
         held = one.comparison
         if held.remark != SLOW_LAUNCHES and (held.low is None or held.high is None):
             few = f"{held.samples_a} rounds of the {FEWEST} or more that it takes"
-            untold.setdefault(held.remark or few, []).append(one.name)
+            longer = "give the gate more budget, for more rounds"
+            lacking = (
+                "see its launches in the gate's run: no further round gives what one side lacks"
+            )
+            why = (held.remark, lacking) if held.remark else (few, longer)
+            untold.setdefault(why, []).append(one.name)
         else:
             open_.append(one)
     open_.sort(key=lambda one: one.comparison.further_launches or 0, reverse=True)
     for one in open_[:_NAMED]:
         held, needs = one.comparison, _needs(one)
         if held.remark == SLOW_LAUNCHES:
-            yield reason("software.maybe-faults", figure=one.name, ratio=held.ratio, needs=needs)
+            yield reason(
+                "software.maybe-faults",
+                **{"figure": one.name, "ratio": held.ratio, "needs": needs},
+                needed_s=one.needed_s,
+            )
             continue
         yield reason(
             "software.undecided",
@@ -131,19 +160,21 @@ def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
             confidence=held.confidence,
             margin=TOLERATED if held.remark == RATHER_SLOWER else RULED_OUT,
             needs=needs,
+            needed_s=one.needed_s,
         )
     if len(open_) > _NAMED:
         yield reason("software.more-undecided", figures=len(open_) - _NAMED)
-    for why, names in untold.items():
-        yield reason("software.untold", figures=names, why=why)
+    for (said, remedy), names in untold.items():
+        yield reason("software.untold", figures=names, why=said, remedy=remedy)
 
 
 def _needs(one: Cost) -> str:
-    """Return which rounds would probably decide, or why none would."""
+    """Return which rounds would probably decide and what to do, or why none would."""
     held, further = one.comparison, one.comparison.further_launches
     if further:
         rounds = "1 more round" if further == 1 else f"about {further} more rounds"
         each_s = one.node_seconds / max(held.samples_a, 1)
-        return f"{rounds} ({further * each_s:.0f} node-seconds)"
-    kept_open = held.remark in ("", SLOW_LAUNCHES, RATHER_SLOWER)
-    return "more rounds" if kept_open else held.remark
+        cost = f"({further * each_s:.0f} node-seconds)"
+        return f"{rounds} {cost} would probably decide: give the gate more budget"
+    why = held.remark if held.remark not in ("", SLOW_LAUNCHES, RATHER_SLOWER) else _TOO_MANY
+    return f"{why}: measure when less runs beside it"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate.gate.contract import MODE
-from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision
+from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision, status_of
 from clustergate.model import Case, Evidence, Run, Verdict
 from clustergate.report import page, summary
 from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
@@ -18,28 +19,35 @@ _AGAIN = "`clustergate gate` judges again, once that is fixed"
 _LONGER = "give `clustergate gate` a larger `--budget`, with less running beside it"
 
 
-def first_screen(decision: Decision, run_id: str, cases: Sequence[Case] = ()) -> FirstScreen:
-    """Return what is said first of a gate; ``cases`` are those of its benchmarks."""
-    steps = (_step(one, run_id, cases) for one in decision.evidence)
+def first_screen(
+    decision: Decision, run_id: str, cases: Sequence[Case] = (), software_s: float = 0.0
+) -> FirstScreen:
+    """Return what is said first of a gate; ``cases`` are those of its benchmarks.
+
+    With a budget of ``software_s`` golden builds would probably decide what they leave open.
+    """
     if decision.status == OPEN:
-        step = (
+        steps = [
             "delete the reservation, or resume the nodes that were judged, such as by `scontrol "
             "update NodeName=LIST State=RESUME`; what is excluded stays drained"
-        )
+        ]
     else:
-        noisy = any(one.reasons[0].code == "screening.doubt" for one in decision.evidence)
-        step = next(filter(None, steps), _LONGER if noisy else _AGAIN)
+        # What is in doubt beside a fault is seen once that is repaired.
+        decisive = [one for one in decision.evidence if status_of(one) == decision.status]
+        noisy = any(one.reasons[0].code == "screening.doubt" for one in decisive)
+        of_each = (_step(one, run_id, cases, software_s) for one in decisive)
+        steps = [*dict.fromkeys(filter(None, of_each)), *[_LONGER] * noisy] or [_AGAIN]
     return FirstScreen(
         _LOOKS[decision.status],
         decision.word,
         MEANINGS[decision.status],
         list(map(summary.cause_of, decision.evidence)),
-        [completed(step)],
+        list(map(completed, steps[:CAUSES_SHOWN])),
         [("clustergate gate", decision.status, decision.word.lower())],
     )
 
 
-def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
+def _step(one: Evidence, run_id: str, cases: Sequence[Case], software_s: float) -> str:
     """Return the command that follows from a piece of evidence, empty where none does."""
     if commands := [why.remedy for why in one.reasons if "`" in why.remedy]:
         return commands[0]
@@ -48,6 +56,12 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case]) -> str:
         return (
             f"`clustergate ab --stored {run_id}/golden-{of}` shows which sizes, and `clustergate "
             "golden list` what differs between both builds"
+        )
+    if part == "software" and one.verdict is Verdict.INCONCLUSIVE and software_s:
+        minutes = math.ceil(software_s / 60)
+        return (
+            f"`clustergate gate --budget {minutes}m` would probably decide what golden builds "
+            "leave open"
         )
     if part.endswith("against the last one"):
         return "`clustergate machine --diff previous last` shows what changed on the nodes"

@@ -19,6 +19,7 @@ from clustergate.report import plots
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.screening import folder, wording
 from clustergate.screening.findings import (
+    FEWEST,
     Screening,
     confidence_text,
     hostfile_lines,
@@ -48,6 +49,9 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
         for evidence in ["; ".join(finding.evidence)]
     ]
     causes += [Cause("inconclusive", "in doubt", "", doubt, doubt) for doubt in screening.doubts]
+    causes += [
+        Cause("inconclusive", "not measured", "", missing, missing) for missing in screening.missing
+    ]
     return FirstScreen(
         _LOOKS[status],
         wording.word_for(status, screening),
@@ -68,6 +72,13 @@ def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
         return [f"{do}; `clustergate screen` then shows whether that was all"]
     if screening.doubts:
         return ["`clustergate screen` again with a larger --budget, when nothing else runs"]
+    if screening.missing:
+        return ["`clustergate screen` again with a larger --budget, or more --rounds"]
+    if len(screening.names) < FEWEST:
+        return [
+            "`clustergate check --mode maintenance` judges them by references; it takes "
+            f"{FEWEST} {screening.what}s to judge each other"
+        ]
     return []
 
 

@@ -132,6 +132,15 @@ class Screening:
         """Sentences about what was slow or failed, and cannot be pinned on anybody yet."""
         return (*self._doubts(), *self.more_doubts)
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return sentences about who was left out of a measure that others were not left out of."""
+        return tuple(
+            f"{MEASURES[key].title}: not measured: {listed(self._named({*left_out}), _NAMED)}"
+            for key, located in self.located.items()
+            if 0 < len(left_out := located.unmeasured) < len(self.names)
+        )
+
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Sentences about what is typical, and what could not have been seen."""
@@ -212,6 +221,12 @@ class Screening:
             if located.suspects:
                 named = listed(self._named(set(located.suspects)), _NAMED)
                 yield f"{title}: slow with most partners, but too few of them to be sure: {named}"
+            if located.returning and not self.findings:
+                named = listed(self._named(set(located.returning)), _NAMED)
+                yield (
+                    f"{title}: twice as slow as what counts as slow in a launch, and launched too "
+                    f"seldom since to show whether that comes again: {named}"
+                )
             if located.recur and located.at_times and not self.findings:
                 units = self._units(located.at_times)
                 yield f"{title}: slow at times, too seldom to be sure: {units}"
@@ -238,9 +253,6 @@ class Screening:
             )
             seen = 100 * math.expm1(located.threshold)
             yield f"{measure.title}: typically {usual}; {seen:.0f} % worse counts as slow"
-            if located.unmeasured:
-                missing = listed(self._named(set(located.unmeasured)), _NAMED)
-                yield f"{measure.title}: not measured: {missing}"
             if located.at_times and not located.too_noisy and not located.recur:
                 yield (
                     f"{measure.title}: slow in some launches, and not in most: "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.launching.plan import PLAN, read_plan, write_plan
-from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.findings import FEWEST, Screening, analyse
 from clustergate.screening.plan import Log, Plan, read_screened
 from clustergate.wording.notation import listed
 
@@ -59,11 +59,14 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
 
 
 def troubles(folder: Path, exit_status: int | None) -> list[str]:
-    """Return the faults and doubts of a screening, nothing when it is clean."""
+    """Return the faults and doubts of a screening, nothing when it found that all are sound."""
     if exit_status:
         return [f"the screening job ended with exit status {exit_status}"]
     _, log, screening = read_screening(folder)
-    lines = [finding.sentence for finding in screening.findings] + list(screening.doubts)
+    lines = [finding.sentence for finding in screening.findings]
+    lines += [*screening.doubts, *screening.missing]
+    if len(screening.names) < FEWEST:
+        lines.append(f"it takes {FEWEST} {screening.what}s to judge each other")
     return lines if log.ended else [*lines, "the screening did not finish"]
 
 

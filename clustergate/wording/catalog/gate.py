@@ -86,18 +86,19 @@ WORDS = {
     "software.somewhat-slower": (
         "{figure} is surely slower than with the golden build ({confidence:percent} interval: "
         "{low:.2f} to {high} x), probably by less than {margin:whole_percent}",
-        "give the gate more budget, for more rounds",
+        "that is decided, and too little to keep the gate closed; more rounds would not open it",
+        "go back to the golden build or accept it: `clustergate golden unpin {stack}`, then `pin`",
     ),
     "software.undecided": (
         "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build "
         "({confidence:percent} interval), so a slowdown by {margin:whole_percent} is not ruled out",
-        "{needs} would probably decide: give the gate more budget",
+        "{needs}",
     ),
     "software.maybe-faults": (
         "{figure} mostly takes as long as with the golden build ({ratio:.2f} x), but that a third "
         "of today's launches are slow is not ruled out",
         "some of them took longer, half as long again where rounds scatter, or they are too few",
-        "{needs} would probably decide: give the gate more budget",
+        "{needs}",
     ),
     "software.more-undecided": (
         "of {figures:further figure|further figures} a slowdown is not ruled out either",
@@ -111,7 +112,7 @@ WORDS = {
     ),
     "software.untold": (
         *("{figures:names} could not be compared with the golden build", "{why}"),
-        "give the gate more budget, for more rounds",
+        "{remedy}",
     ),
     "software.nothing-compared": (
         "nothing of the golden build and today's could be compared",
