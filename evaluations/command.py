@@ -1,4 +1,4 @@
-"""``clustergate evaluation``: run what five papers ran, and see one's own figures beside theirs."""
+"""``clustergate evaluation``: run what five papers ran, and set your figures beside theirs."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from clustergate.cli.ab import sizes_of
 from clustergate.cli.selection import named_run
 from clustergate.figures import samples_of
 from clustergate.machine.others import Watch
-from clustergate.model import METRICS, BadRequest, CaseRecord, Launch, Sample
+from clustergate.model import METRICS, BadRequest, Better, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
 from clustergate.report import ab as report
 from clustergate.session import contest
@@ -346,10 +346,55 @@ def test_dips_of_a_contender_are_told():
 def test_the_table_has_a_letter_and_a_factor_for_each_verdict():
     text = report.render(judged(*records(CROSSING)), ["a note"], width=100)
     lines = {line.split()[0] + line.split()[1]: line for line in text.splitlines() if "iB " in line}
-    assert lines["128KiB"].split() == ["128", "KiB", "A", "1.30", "=", "1.01"]
+    assert lines["128KiB"].split() == ["128", "KiB", "A", "1.30", "=", "A", "1.01"]
     assert lines["1KiB"].split()[2] == "B"
     assert "\x1b" not in text
     assert text.splitlines()[-1] == "clustergate ab: 6 equivalent, 2 B better, 2 A better"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "better", "ahead"),
+    [
+        (1.25, Better.LOWER, "? A 1.25"),
+        (0.8, Better.LOWER, "? B 1.25"),
+        (1.25, Better.HIGHER, "? B 1.25"),
+        (0.8, Better.HIGHER, "? A 1.25"),
+        (0.8, Better.NEITHER, "? 1.25"),
+        (1.001, Better.LOWER, "? 1.00"),
+    ],
+)
+def test_an_undecided_cell_says_who_is_ahead_so_far(ratio, better, ahead):
+    result = judged(*records({"Bcast": [1.0, 1.0, 1.0, 1.0, 1.0]}, rounds=4))
+    (curve,) = result.curves
+    first = curve.figures[0]
+    assert first.comparison.verdict is Relation.INCONCLUSIVE
+    changed = dataclasses.replace(
+        first,
+        metric=dataclasses.replace(first.metric, better=better),
+        comparison=dataclasses.replace(first.comparison, ratio=ratio),
+    )
+    only = dataclasses.replace(curve, figures=[changed])
+    text = report.render(dataclasses.replace(result, curves=[only]), [], width=100)
+    (cell,) = [line for line in text.splitlines() if line.strip().startswith("0 B")]
+    assert " ".join(cell.split()[2:]) == ahead
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"),
+    [
+        (0.5, 0.9, "0.500 … 0.900 (97.5 %)"),
+        (None, 0.9, "below 0.900 (97.5 %)"),
+        (1.1, None, "above 1.100 (97.5 %)"),
+    ],
+)
+def test_an_interval_may_be_open_at_one_end(low, high, told):
+    result = judged(*records(CROSSING))
+    curve = result.curves[0]
+    first = curve.figures[0]
+    of_ends = dataclasses.replace(first.comparison, low=low, high=high, confidence=0.975)
+    only = dataclasses.replace(curve, figures=[dataclasses.replace(first, comparison=of_ends)])
+    shown = dataclasses.replace(result, curves=[only])
+    assert told in report.render_html(shown, title="run 1", notes=[], commands={})
 
 
 def test_the_page_escapes_names_and_needs_no_network():
@@ -455,7 +500,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         (["--a", "mpich", "--b", "mpich", "--sizes", "8,big"], "'big' is not a message size"),
         (["--a", "mpich", "--b", "mpich", "--budget", "0s"], "must be positive"),
         (["--a", "mpich", "--b", "mpich", "--margin", "100"], "between 0 and 100 %"),
-        (["--stored", "never"], "no file and no run is named never"),
+        (["--stored", "never"], "no run and no file is named never"),
     ],
 )
 def test_bad_input_is_one_sentence(run: Any, arguments: list[str], said: str) -> None:

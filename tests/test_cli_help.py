@@ -15,7 +15,7 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli.completion import SHELLS
-from clustergate.cli.overview import ABOUT, GROUPS, overview
+from clustergate.cli.overview import ABOUT, GROUPS, examples_of, overview
 from clustergate.paths import checkout
 
 MODULES = {
@@ -122,12 +122,20 @@ def test_a_command_s_help_ends_in_its_examples(capsys: pytest.CaptureFixture[str
     )
 
 
+@pytest.mark.parametrize("command", sorted(ABOUT))
+def test_every_example_names_the_program(command: str) -> None:
+    shown = examples_of(command).splitlines()[2:]
+    assert [line for line in shown if not re.match(r"  (eval \"\$\()?clustergate ", line)] == []
+
+
 def test_commands_of_other_packages_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.name for one in importlib.metadata.entry_points(group="clustergate.commands")]
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     told = capsys.readouterr().out
-    assert all(f"\n  {name}\n" in told for name in names)
+    # With what they are for, as the suite's own are.
+    assert all(re.search(rf"^  {name} +\w+ \w+", told, re.MULTILINE) for name in names)
+    assert max(map(len, told.splitlines())) <= 80
 
 
 @pytest.fixture(scope="module")

@@ -199,15 +199,15 @@ def test_no_such_run(machine_command, files):
     status, out, err = machine_command("--diff", "A.json", "20260101T000000Z-1")
     assert (status, out) == (2, "")
     assert err == (
-        "clustergate: no file and no run is named 20260101T000000Z-1; "
-        f"the runs are in {files / 'state/results/runs'}\n"
+        "clustergate: no run and no file is named 20260101T000000Z-1; "
+        f"`clustergate list runs` lists the runs, which are in {files / 'state/results/runs'}\n"
     )
 
 
 def test_a_name_that_no_file_can_have(machine_command, files):
     status, _, err = machine_command("--diff", "A.json", "a" * 5000)
     assert status == 2
-    assert err.startswith("clustergate: no file and no run is named aaa")
+    assert err.startswith("clustergate: no run and no file is named aaa")
 
 
 def test_a_run_that_did_not_record_its_machine(machine_command, runs):

@@ -19,7 +19,7 @@ from clustergate.paths import checkout
 TOP = checkout()
 PAGES = [
     page
-    for glob in ("[A-Z]*.md", "docs/*.md", "[a-z]*/README.md")
+    for glob in ("[A-Z]*.md", "docs/*.md", "[a-z]*/README.md", "references/*/README.md")
     for page in sorted(TOP.glob(glob))
 ]
 WRAPPED = re.compile(r'^eval "\$\((.*)\)"')

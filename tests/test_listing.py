@@ -84,6 +84,15 @@ def test_what_is_no_run_of_a_mode_tells_its_command_system_and_user(home: Path) 
     ]
 
 
+def test_an_ab_ended_with_the_word_that_it_said_first(home: Path) -> None:
+    folder = make("20261101T000000Z-r1")
+    listing.keep_made(folder.name, "ab", "alpha")
+    (folder / "ab.json").write_text("{}")
+    (folder / "summary.txt").write_text("\nB IS AHEAD: intel-mpi is better in 5 of 6 figures\n")
+    (only,) = listing.listed_runs()
+    assert only.verdict == "b is ahead"
+
+
 def test_a_gate_tells_its_system_mode_and_user_though_it_measured_nothing(home: Path) -> None:
     facts = {"system": "alpha", "mode": "maintenance", "by": "alice"}
     make("20261101T000000Z-r1", gate={"status": 2, "word": "COULD NOT JUDGE", **facts})
@@ -225,7 +234,7 @@ def test_a_run_that_cannot_be_removed_is_not_told_as_removed(
     assert f"{names[0]} cannot be removed: [Errno 13] Permission denied" in said.err
     assert f"removed: {names[1]}, " in said.out
     assert f"removed: {names[0]}, " not in said.out
-    assert "kept: 1 run, 0.0 MB: it could not be removed: Permission denied" in said.out
+    assert "kept: 1 run, 0.0 MB: could not be removed: Permission denied" in said.out
     assert "1 run, 0.0 MB: removed" in said.out
 
 

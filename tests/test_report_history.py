@@ -57,7 +57,7 @@ def test_a_trend_is_a_line_with_its_numbers_below_its_case():
     assert [(item.text or "").strip() for item in root.iter("li")] == ["it became slower"]
     row = next(root.iter("tbody"))[0]
     assert row[0].text == "PingPong latency_us"
-    assert [cell.text for cell in row[2:]] == ["2", "4", "4.1 %", "+7.3 %", "-"]
+    assert [cell.text for cell in row[2:]] == ["2", "4", "4.1 %", "7.3 % slower", "-"]
     assert row[1][0].get("aria-label") == "PingPong latency_us over 4 runs, higher is faster"
 
 

@@ -145,7 +145,7 @@ def test_a_captured_run_is_told_in_the_order_an_operator_asks(page):
     verdict = page.with_id("verdict")
     assert verdict.startswith("NO REFERENCE local, mode smoke, 8 of 9 cases ran")
     assert "clustergate check: exit status 0" in verdict
-    assert "clustergate gate: exit status 2" in verdict
+    assert "clustergate gate" not in verdict
     absent = "not available ImbMpi1Check with openmpi: imb 2021.7 could not be fetched"
     assert absent in page.with_id("verdict")
 
@@ -339,6 +339,26 @@ def test_a_value_that_no_axis_can_show_is_left_out_of_the_curve(value):
     curve = next(e for e in page.all("svg") if e["attributes"].get("aria-label"))
     assert "32" not in curve["text"].split()
     assert any(number(value) in row["text"] for row in page.all("tr"))
+
+
+def test_in_the_gate_s_mode_the_page_says_what_the_gate_would(captured):
+    verdict = Page(render_html(dataclasses.replace(captured, mode="maintenance")))
+    assert "clustergate gate: exit status 2" in verdict.with_id("verdict")
+
+
+def test_a_doubtful_value_is_hollow_and_never_the_best():
+    higher = {"unit": "GB/s", "better": Better.HIGHER, "conditions": {}}
+    triad = ("StarSTREAM_Triad", "StarSTREAM_Triad")
+    disturbed = in_words("it was disturbed")
+    cases = (
+        case("HpccCheck", "a", figures=(figure(*triad, 10.0, doubt=disturbed, **higher),)),
+        case("HpccCheck", "b", figures=(figure(*triad, 5.0, **higher),)),
+        case("HpccCheck", "c", figures=(figure(*triad, 4.0, **higher),)),
+    )
+    page = Page(render_html(run(*cases)))
+    bars = [e["attributes"].get("class", "").split() for e in page.all("span")]
+    assert ["hollow" in one for one in bars if "bar" in one] == [True, False, False]
+    assert [e["text"] for e in page.all("strong")] == ["Next:", "5.000"]
 
 
 def test_odd_values_do_not_stop_the_bars():
@@ -630,7 +650,7 @@ def test_a_headline_figure_stands_against_its_reference_and_the_run_before():
     before = {(key_of(here), figure_name(judged)): 2.0}
     told = Page(render_html(run(here, before=before))).with_id("machine")
     assert "PingPong 8 B us 1.500" in told
-    assert told.index("50.0 % worse") < told.index("25.0 % better")
+    assert told.index("50 % worse") < told.index("25 % better")
     assert "No earlier run" not in told
     assert "No earlier run" in Page(render_html(run(here))).with_id("machine")
 
@@ -638,9 +658,10 @@ def test_a_headline_figure_stands_against_its_reference_and_the_run_before():
 @pytest.mark.parametrize(
     ("value", "other", "better", "told"),
     [
-        (90.0, 100.0, Better.HIGHER, "10.0 % worse"),
-        (110.0, 100.0, Better.HIGHER, "10.0 % better"),
-        (110.0, 100.0, Better.LOWER, "10.0 % worse"),
+        (90.0, 100.0, Better.HIGHER, "10 % worse"),
+        (110.0, 100.0, Better.HIGHER, "10 % better"),
+        (110.0, 100.0, Better.LOWER, "10 % worse"),
+        (104.7, 100.0, Better.LOWER, "4.7 % worse"),
         (100.04, 100.0, Better.LOWER, "equal"),
         (110.0, 100.0, Better.NEITHER, "+10.0 %"),
     ],

@@ -136,7 +136,7 @@ def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top
     told = summary(figures, []).splitlines()
     assert told[1].startswith("NO REFERENCE: ")
     assert told[1].endswith(" 2 figures measured: 2 no reference")
-    assert told[2] == f"  doubtful (*): 1 of 2 figures, such as {SUCH}: {DOUBT}"
+    assert told[2] == f"  doubtful (*): 1 of 2 figures, {SUCH}: {DOUBT}"
     assert told[3].startswith("  next: `clustergate baseline`")
     (shown,) = [line for line in told if "PingPong 8 B" in line]
     assert shown.rstrip().endswith("1.500*")
@@ -146,7 +146,7 @@ def test_a_noisy_first_run_is_what_was_measured_with_cause_and_remedy_at_the_top
     assert '<td class="number">1.500</td>' in page
     log = render_junit(run(figures, []))
     assert 'failures="0" errors="0"' in log
-    assert f"doubtful (*): 1 of 2 figures, such as {SUCH}: {DOUBT}" in log
+    assert f"doubtful (*): 1 of 2 figures, {SUCH}: {DOUBT}" in log
     assert "PingPong 8 bytes latency_us = 1.500* us: no reference" in log
     assert "PingPong 64 bytes latency_us = 1.500 us: no reference" in log
 
@@ -234,13 +234,13 @@ def row(told, title):
 def test_figures_stand_against_what_the_node_can_do():
     told = told_of(headline_case("mpich"))
     assert row(told, "of the node's triad")[-1] == "50.00"
-    assert row(told, "core-to-core round trips")[-1] == "25"
+    assert row(told, "core-to-core trips")[-1] == "25"
     assert (
         "  node peaks, all cores: FMA peak 118.0 Gflop/s, triad 40.00 GB/s, "
         "core-to-core round trip 60.00 ns"
     ) in told.splitlines()
     over_a_link = told_of(headline_case("mpich", conditions={"ranks_per_node": 1, "nodes": 2}))
-    assert "core-to-core round trips" not in over_a_link
+    assert "core-to-core trips" not in over_a_link
 
 
 def test_more_than_a_peak_is_marked_and_no_percentage():
@@ -354,6 +354,13 @@ def test_machine_and_stacks_are_named_and_each_headline_is_compared():
     assert re.findall(r"1\.500 +(\S+)", shown) == ["-50%", "+25%", "="]
     assert any("better (+) or worse (-) than in the run before" in line for line in lines)
     assert "better (+)" not in render(dataclasses.replace(compared_run(), before={}), width=80)
+
+
+def test_a_second_table_has_only_lines_of_its_own_stacks():
+    both, alone = headline_case("intel-mpi"), headline_case("openmpi")[:1]
+    told = told_of(both, headline_case("mpich"), alone, width=60).splitlines()
+    second = told[[k for k, line in enumerate(told) if line.startswith("figure ")][1] :]
+    assert not any(line.rstrip().endswith(" -") for line in second)
 
 
 def test_wrapped_for_a_terminal_no_line_exceeds_80_columns():

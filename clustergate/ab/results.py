@@ -205,6 +205,14 @@ def gain_of(figure: Compared) -> float | None:
     return None if ratio is None else max(ratio, 1.0 / ratio)
 
 
+def ahead_so_far(figure: Compared) -> str:
+    """Return ``A`` or ``B``, whose estimate is better; empty where a metric has no better side."""
+    ratio, better = figure.comparison.ratio, figure.metric.better
+    if ratio is None or better is Better.NEITHER:
+        return ""
+    return "A" if (ratio > 1.0) == (better is Better.LOWER) else "B"
+
+
 def _speeds(levels: Sequence[tuple[int, Level | None]], metric: Metric) -> list[Speed]:
     """Return how much is moved per second: bytes over time, or the bandwidth itself."""
     speeds = []

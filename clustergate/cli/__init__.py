@@ -8,10 +8,12 @@ the exit status; options may set another ``run`` among the parser's defaults. Of
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import errno
 import importlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import shlex
@@ -54,7 +56,7 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
         usage="clustergate [-h] [--version] COMMAND ...",
         description="Is this cluster as fast as it was, and as fast as it should be?",
     )
-    parser.appendix = overview(points)
+    parser.appendix = overview({name: _purpose(point) for name, point in points.items()})
     installed = f"clustergate {version()}" if argv and "--version" in argv else ""
     parser.add_argument("--version", action="version", version=installed)
     commands = parser.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS, prog="clustergate")
@@ -76,6 +78,17 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
             command.add_options(of_one)
             of_one.appendix = examples_of(name)
     return parser
+
+
+def _purpose(point: importlib.metadata.EntryPoint) -> str:
+    """Return what an added command is for: its module's first line, read and not loaded."""
+    # The help of all commands does not fail with one of them.
+    with contextlib.suppress(Exception):
+        spec = importlib.util.find_spec(point.module)
+        text = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
+        first = str(ast.get_docstring(ast.parse(text))).splitlines()[0]
+        return first.partition(": ")[2].removesuffix(".")
+    return ""
 
 
 def _command(name: str, points: Mapping[str, importlib.metadata.EntryPoint]) -> Any:

@@ -101,7 +101,8 @@ def _systems(arguments: argparse.Namespace) -> Rows:
         except ClustergateError as error:
             row = {"partitions": [], "baseline": str(error)}
         rows.append({"system": path.stem, "this_machine": path == here, **row})
-    return rows
+    # Those of published evaluations are many.
+    return sorted(rows, key=lambda row: not row["this_machine"])
 
 
 def _modes(arguments: argparse.Namespace) -> Rows:

@@ -97,6 +97,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             "print tab completion for bash, zsh or fish",
             (
                 "completion bash > ~/.local/share/bash-completion/completions/clustergate",
+                'completion zsh > "${fpath[1]}/_clustergate"',
                 "completion fish > ~/.config/fish/completions/clustergate.fish",
             ),
         ),
@@ -117,15 +118,14 @@ ABOUT: Mapping[str, About] = {name: one for group in GROUPS.values() for name, o
 _INDENT = 18
 
 
-def overview(added: Iterable[str] = ()) -> str:
-    """Return all commands in their groups; ``added`` are those of other packages."""
+def overview(added: Mapping[str, str] | None = None) -> str:
+    """Return all commands in their groups; ``added`` are those of other packages, by purpose."""
+    groups = {group: {k: v.purpose for k, v in those.items()} for group, those in GROUPS.items()}
+    groups["Added by packages"] = dict(sorted((added or {}).items()))
     lines = []
-    for group, commands in GROUPS.items():
-        lines += ["", f"{group}:"]
-        for name, about in commands.items():
-            lines.append(f"  {name:<{_INDENT - 2}}{about.purpose}")
-    if names := sorted(added):
-        lines += ["", "Added by packages:", *(f"  {name}" for name in names)]
+    for group, those in groups.items():
+        lines += ["", f"{group}:"] if those else []
+        lines += [f"  {name:<{_INDENT - 2}}{purpose}".rstrip() for name, purpose in those.items()]
     first = ("check", "show last", "open", "baseline --dry-run")
     last = "clustergate COMMAND --help has the options of each."
     return "\n".join([*lines, "", *_examples(first), "", last, ""])
@@ -138,5 +138,5 @@ def examples_of(command: str) -> str:
 
 
 def _examples(typed: Iterable[str]) -> list[str]:
-    whole = (one if "clustergate" in one else f"clustergate {one}" for one in typed)
+    whole = (one if "(clustergate " in one else f"clustergate {one}" for one in typed)
     return ["examples:", *(f"  {line}" for line in whole)]

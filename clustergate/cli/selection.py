@@ -113,7 +113,7 @@ def add_repeatable(parser: argparse.ArgumentParser, named: str, means: str) -> N
 def add_wishes(parser: argparse.ArgumentParser) -> None:
     """Add the options for what the scheduler is to be asked for."""
     wishes = parser.add_argument_group("what all jobs ask the scheduler for")
-    option(wishes, "--nodes LIST", "only n[001-064], say", default="")
+    option(wishes, "--nodes LIST", "only these, such as n[001-064]", default="")
     option(wishes, "--exclude LIST", "none of these nodes", default="")
     for name in ("reservation", "qos", "account"):
         option(wishes, f"--{name} NAME", "of Slurm", default="")

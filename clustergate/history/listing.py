@@ -40,8 +40,9 @@ _RUNNING, _UNFINISHED = "running", "unfinished"
 class StoredRun:
     """A run on disk.
 
-    ``kind`` is the command that made it, ``verdict`` how it ended: a verdict, the word of a gate,
-    ``running``, ``unfinished``, or nothing where a command has none. What is not known is empty.
+    ``kind`` is the command that made it, ``verdict`` how it ended: a verdict, the word of a gate or
+    of an A/B, ``running``, ``unfinished``, or nothing where a command has none. What is not known
+    is empty.
     """
 
     run: str
@@ -97,9 +98,18 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
 
 
 def verdict_of(folder: Path) -> str:
-    """Return how a run ended: the word of a gate, else a verdict; empty where none is known."""
+    """Return how a run ended: a verdict, the word of a gate or of an A/B; empty if not known."""
+    if (folder / AB).exists():
+        return _said_first(folder).lower()
     name, key = (GATE, "word") if (folder / GATE).exists() else (ENDED, "verdict")
     return str(_content(folder / name).get(key, ""))
+
+
+def _said_first(folder: Path) -> str:
+    with contextlib.suppress(OSError):
+        text = (folder / SUMMARY).read_text(encoding="utf-8", errors="replace")
+        return text.strip().partition(":")[0]
+    return ""
 
 
 def _kind(folder: Path) -> str:

@@ -11,13 +11,21 @@ from rich.text import Text
 
 from clustergate.ab import wording
 from clustergate.ab.comparisons import count_verdicts
-from clustergate.ab.results import Compared, Curve, Level, Result, absences
+from clustergate.ab.results import (
+    Compared,
+    Curve,
+    Level,
+    Result,
+    absences,
+    ahead_so_far,
+    gain_of,
+)
 from clustergate.machine.environment import describe_removed
 from clustergate.model import Better, CaseRecord
 from clustergate.report import console, page, plots
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import Cause, FirstScreen
-from clustergate.statistics.comparison import Relation
+from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.wording.notation import counted
 
 _SIGNS = {
@@ -42,7 +50,7 @@ def legend(result: Result) -> str:
     """Return what the signs of the tables mean."""
     return (
         f"A: {result.a}; B: {result.b}. A or B: better by that factor; =: equivalent within "
-        f"{100 * result.margin:g} %; ?: inconclusive; numbers without a letter are B/A"
+        f"{100 * result.margin:g} %; ?: inconclusive, so far better by that factor"
     )
 
 
@@ -155,12 +163,12 @@ def _cell(curve: Curve, size: int | None) -> Text:
 
 
 def _short(figure: Compared) -> str:
-    verdict, ratio = figure.comparison.verdict, figure.comparison.ratio
-    if ratio is None:
-        return _SIGNS[verdict]
-    if verdict in (Relation.A_BETTER, Relation.B_BETTER):
-        return f"{_SIGNS[verdict]} {max(ratio, 1 / ratio):.2f}"
-    return f"{_SIGNS[verdict]} {ratio:.2f}"
+    sign, gain = _SIGNS[figure.comparison.verdict], gain_of(figure)
+    if gain is None:
+        return sign
+    # Who is ahead of whom by nothing is not said.
+    ahead = "" if sign in "AB" or f"{gain:.2f}" == "1.00" else ahead_so_far(figure)
+    return " ".join(filter(None, [sign, ahead, f"{gain:.2f}"]))
 
 
 # --- HTML -------------------------------------------------------------------------------------
@@ -181,11 +189,6 @@ def render_html(
     """
     names = (f"A: {result.a}", f"B: {result.b}")
     styles = dict(zip(names, plots.styles(2), strict=True))
-    counts = [
-        (verdict.value, _CLASSES[verdict], n)
-        for verdict in Relation
-        if (n := result.count(verdict))
-    ]
     return page.render(
         "ab.html.j2",
         scripted=True,
@@ -193,7 +196,6 @@ def render_html(
         title=title,
         first=first_screen(result, failures),
         who=who,
-        counts=counts,
         crossovers=wording.crossover_lines(result),
         dips=wording.dip_lines(result),
         lines_of_both=[(name, plots.legend(style)) for name, style in styles.items()],
@@ -262,13 +264,21 @@ def _ratio(curve: Curve) -> Sketch:
 def _line(figure: Compared) -> dict[str, Any]:
     c = figure.comparison
     more = f"{c.further_launches} more rounds" if c.further_launches else ""
-    ends = () if c.low is None or c.high is None else (c.low, c.high, 100 * c.confidence)
     return {
         "figure": figure,
         "css": _CLASSES[c.verdict],
-        "interval": "{:.3f} … {:.3f} ({:.4g} %)".format(*ends) if ends else "",
+        "interval": _interval(c),
         "more": "; ".join(filter(None, [more, c.remark])),
     }
+
+
+def _interval(c: Comparison) -> str:
+    """Return the interval of a ratio, which may be open at one end."""
+    low, high = (None if end is None else f"{end:.3f}" for end in (c.low, c.high))
+    if low is None and high is None:
+        return ""
+    ends = f"{low} … {high}" if low and high else f"above {low}" if low else f"below {high}"
+    return f"{ends} ({100 * c.confidence:.4g} %)"
 
 
 def contenders_of(records: Sequence[CaseRecord]) -> list[str]:

@@ -88,6 +88,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         overview=_overview(run.cases, stacks, anchors),
         anchor=lambda case: anchors[id(case)],
         history=_history(history),
+        shifted=any(trend.shifts for trend in history.trends),
         changes=[*run.changes, *history.changes],
         trend_columns=TREND_COLUMNS,
         trends_left_out=max(0, len(history.trends) - TRENDS_AT_MOST),
@@ -307,12 +308,16 @@ def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequen
 
 @dataclass(frozen=True)
 class BarCell:
-    """A value and its bar, ``part`` of the longest; the ``best`` of its row is told apart."""
+    """A value and its bar, ``part`` of the longest; the ``best`` of its row is told apart.
+
+    The bar of one that is ``doubtful`` is hollow, as such points are.
+    """
 
     text: str
     part: float
     colour: int
     best: bool = False
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -375,13 +380,15 @@ def _bar_row(
     """Return a row whose bars are as long as the values are large, whichever way is better."""
     title, unit, better = what
     numbers = [value for value, _ in values.values()]
-    best = min(numbers) if better is Better.LOWER else max(numbers)
+    trusted = [value for value, doubtful in values.values() if not doubtful]
+    best = (min if better is Better.LOWER else max)(trusted, default=None)
     cells = {
         stack: BarCell(
             number(value) + (DOUBTFUL if doubtful else ""),
             part_of(value, max(numbers)),
             styles[stack].colour,
-            best=value == best and len(numbers) > 1,
+            best=value == best and not doubtful and len(numbers) > 1,
+            doubtful=doubtful,
         )
         for stack, (value, doubtful) in values.items()
     }

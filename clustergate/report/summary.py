@@ -10,6 +10,7 @@ from typing import Any
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
+from clustergate.gate.contract import MODE
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     Better,
@@ -43,13 +44,18 @@ CAUSES_SHOWN = 5
 # A share above the whole is no share: the peak was measured at a worse moment.
 ABOVE_PEAK = f"> 100{DOUBTFUL}"
 WHY_ABOVE_PEAK = (
-    f"{ABOVE_PEAK}: more than the node's own kernels reached right before and after, which others "
-    "on the node or on its host slowed"
+    f"{ABOVE_PEAK}: more than the node's own kernels reached right before and after, when "
+    "something slowed them, such as others on the node or on its host"
+)
+WHAT_COUNTS = (
+    "the run before is no reference: `clustergate compare` says which differences between two runs "
+    "are more than noise"
 )
 _WHOLE, _NS_PER_US = 100.0, 1000.0
 REFERENCE, RUN_BEFORE = "reference", "run before"
 # Less is shown as no difference at all.
 EQUAL_PERCENT = 0.05
+_WHOLE_PERCENT_FROM = 9.95
 _MARKS = re.compile(r"\((?:R|TM|r|tm)\)|\bfor Linux\* OS\b|(?<= MPI) Library\b")
 
 
@@ -101,12 +107,13 @@ class FirstScreen:
 
 
 def first_screen(run: Run) -> FirstScreen:
-    """Return what is said first of a run; of ``gate`` only where it would say something else."""
+    """Return what is said first of a run; of ``gate`` in its mode, if it differs."""
     judged = verdicts(run.cases)
     both = [*judged, *(one.verdict for one in run.evidence)]
     verdict, check, gate = worst(both), status_of(run), exit_status(both, "gate")
     exits = [("clustergate check", check, exit_meaning(run))]
-    exits += [("clustergate gate", gate, _GATE_MEANING)] if gate != check else []
+    if run.mode == MODE and gate != check:
+        exits.append(("clustergate gate", gate, _GATE_MEANING))
     counts = Counter(judged)
     ran = sum(case.state is CaseState.RAN for case in run.cases)
     figures = sum(f.estimate is not None for case in run.cases for f in case.figures)
@@ -332,26 +339,31 @@ def libraries(cases: Sequence[Case]) -> dict[str, str]:
 class Measured:
     """What stands below the verdict: the node, the stacks by name and library, the headlines.
 
-    ``against`` says what the figures are compared with, ``above_peak`` why one is above its peak.
+    ``against`` says what the figures are compared with, ``notes`` what is to be known of them.
     """
 
     machine: str
     stacks: Mapping[str, str]
     rows: Sequence[HeadlineRow]
     against: Sequence[str]
-    above_peak: str
+    notes: Sequence[str]
 
 
 def measured(run: Run) -> Measured:
     """Return what stands below the verdict of a run."""
     rows = list(headlines(run, sorted({case.stack for case in run.cases})))
     cells = [cell for row in rows for cell in row.cells.values()]
+    against = [name for name in (REFERENCE, RUN_BEFORE) if any(name in c.gains for c in cells)]
+    notes = {
+        WHY_ABOVE_PEAK: any(cell.text == ABOVE_PEAK for cell in cells),
+        completed(WHAT_COUNTS): RUN_BEFORE in against,
+    }
     return Measured(
         machine(run.machine),
         libraries(run.cases),
         rows,
-        [name for name in (REFERENCE, RUN_BEFORE) if any(name in cell.gains for cell in cells)],
-        WHY_ABOVE_PEAK if any(cell.text == ABOVE_PEAK for cell in cells) else "",
+        against,
+        [note for note, applies in notes.items() if applies],
     )
 
 
@@ -436,7 +448,12 @@ def gain_text(gain: float) -> str:
     """Return a gain in percent as ``2.1 % worse``."""
     if abs(gain) < EQUAL_PERCENT:
         return "equal"
-    return f"{abs(gain):.1f} % {'worse' if gain < 0 else 'better'}"
+    return f"{percent_of(abs(gain))} % {'worse' if gain < 0 else 'better'}"
+
+
+def percent_of(percent: float) -> str:
+    """Return a difference with two digits, as far as it can be trusted."""
+    return f"{percent:.0f}" if percent >= _WHOLE_PERCENT_FROM else f"{percent:.1f}"
 
 
 def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | None:

@@ -22,6 +22,7 @@ from clustergate.report.summary import (
     exit_meaning,
     first_screen,
     measured,
+    percent_of,
     status_of,
 )
 from clustergate.verdicts.assembly import is_undecided
@@ -33,7 +34,6 @@ _BESIDE = {
     REFERENCE: "beside each figure: how much better (+) or worse (-) than its reference",
     RUN_BEFORE: "beside each figure: how much better (+) or worse (-) than in the run before",
 }
-_WHOLE_PERCENT_FROM = 9.95
 
 
 def render(run: Run, *, width: int, wraps: bool = False) -> str:
@@ -52,7 +52,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
         out.print(part)
     below = [
         *([_BESIDE[against]] if against else []),
-        *([of.above_peak] if of.above_peak else []),
+        *of.notes,
         *_regressed_beyond(run.cases),
         *run.changes,
         *run.notes,
@@ -124,7 +124,11 @@ def _tables(
     at_once = max(1, (width + _GAP - named) // widest)
     for k in range(0, len(stacks), at_once):
         shown = stacks[k : k + at_once]
-        cells = [[*line[:2], *line[2 + k : 2 + k + at_once]] for line in lines]
+        cells = [
+            [*line[:2], *line[2 + k : 2 + k + at_once]]
+            for row, line in zip(rows, lines, strict=True)
+            if any(stack in row.cells for stack in shown)
+        ]
         yield table(("figure", "unit", *shown), cells, range(2, 2 + len(shown)))
 
 
@@ -143,7 +147,7 @@ def _column(rows: Sequence[HeadlineRow], stack: str, against: str) -> list[str]:
 def _signed(gain: float) -> str:
     if abs(gain) < EQUAL_PERCENT:
         return "="
-    return f"{gain:+.0f}%" if abs(gain) >= _WHOLE_PERCENT_FROM else f"{gain:+.1f}%"
+    return f"{'+' if gain > 0 else '-'}{percent_of(abs(gain))}%"
 
 
 def _last_line(run: Run) -> str:

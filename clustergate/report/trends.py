@@ -96,8 +96,8 @@ def name(trend: Trend) -> str:
 def cells(trend: Trend) -> tuple[str, ...]:
     """Return the numbers of a trend: figures, runs, spread, last run and its value.
 
-    The spread is the standard deviation over the runs; the last run is told against their median,
-    ``+3.1 %`` where it was slower. A dash stands for what there is not.
+    The spread is the standard deviation over the runs; the last run is told against their median.
+    A dash stands for what there is not.
     """
     levels = [moment.level for moment in trend.moments]
     value = trend.moments[-1].value
@@ -105,8 +105,15 @@ def cells(trend: Trend) -> tuple[str, ...]:
         str(len(trend.figures)),
         str(len(levels)),
         f"{100 * statistics.stdev(levels):.1f} %" if len(levels) > 1 else "-",
-        f"{100 * math.expm1(levels[-1]):+.1f} %",
+        _against_median(100 * math.expm1(levels[-1])),
         "-" if value is None else f"{number(value)} {trend.unit}".strip(),
+    )
+
+
+def _against_median(slower_percent: float) -> str:
+    percent = f"{abs(slower_percent):.1f} %"
+    return (
+        f"{percent} {'slower' if slower_percent > 0 else 'faster'}" if percent != "0.0 %" else "="
     )
 
 

@@ -159,7 +159,8 @@ def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGI
     left_out = [len(a) - one.samples_a, len(b) - one.samples_b]
     for side, count, n in zip("AB", (one.samples_a, one.samples_b), left_out, strict=True):
         if n and not count:
-            return dataclasses.replace(one, remark=f"all {n} launches of {side} were disturbed")
+            which = f"all {n} launches of {side} were" if n > 1 else f"the launch of {side} was"
+            return dataclasses.replace(one, remark=f"{which} disturbed")
     if one.verdict is Relation.INCONCLUSIVE or one.ratio is None or not any(left_out):
         return one
     bound = rank_sum_bound(_RATHER, len(a), len(b))

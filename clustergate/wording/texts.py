@@ -147,7 +147,7 @@ def _doubt(alike: Sequence[tuple[Case, Figure]], judged: int) -> Reason:
         where = "; ".join(f"{check} with {listed(names)}" for check, names in stacks.items())
         return _together([*reasons.values()]).of_figures(len(alike), judged, where)
     (case, figure), (doubt, *_) = alike[0], reasons.values()
-    where = f"such as {case.check} with {case.stack}: {figure_name(figure)}"
+    where = "such as " * (len(alike) > 1) + f"{case.check} with {case.stack}: {figure_name(figure)}"
     return doubt.of_figures(len(alike), judged, where)
 
 

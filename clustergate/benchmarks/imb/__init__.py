@@ -115,7 +115,7 @@ BENCHMARK = Benchmark(
             *("PingPong 8 B", "us", _MPI1, "PingPong", "latency_us"),
             {"bytes": 8},
             min,
-            share=Share("core-to-core round trips", "core_distance", rate=False),
+            share=Share("core-to-core trips", "core_distance", rate=False),
         ),
         Headline("PingPong best", "MB/s", _MPI1, "PingPong", "bandwidth_mb_s"),
         Headline("Exchange best", "MB/s", _MPI1, "Exchange", "bandwidth_mb_s"),

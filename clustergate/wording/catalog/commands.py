@@ -110,7 +110,10 @@ WORDS = {
         "with a scheduler it needs one only to exclude nodes (`sinfo -N` lists Slurm's); "
         "{template} explains how to write it",
     ),
-    "run.no-such": ("no file and no run is named {name}", "the runs are in {folder}"),
+    "run.no-such": (
+        "no run and no file is named {name}",
+        "`clustergate list runs` lists the runs, which are in {folder}",
+    ),
     "run.no-recent": (
         "no {name} run{of} in {folder}",
         "`clustergate list runs` lists them",
