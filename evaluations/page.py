@@ -63,11 +63,18 @@ def _recomputed(paper: Paper) -> dict[str, Recomputed]:
     return {one.id: one for one in recompute() if one.paper == paper.id}
 
 
+def word(counts: Mapping[str, int]) -> str:
+    """Return how many conclusions hold of those that were decided: the others say nothing."""
+    holding, failing = (counts.get(one.value, 0) for one in (Outcome.HOLDS, Outcome.DOES_NOT))
+    if not holding + failing:
+        return "NO CONCLUSION WAS DECIDED HERE"
+    return f"{holding} OF {holding + failing} DECIDED CONCLUSIONS HOLD HERE"
+
+
 def first_screen(found: Findings) -> FirstScreen:
-    """Return what is said first: how many conclusions hold here, and what would tell more."""
+    """Return what is said first: how many of those decided hold here, and what would tell more."""
     asked = [row for row in found.rows if row.value.suite or row.value.derived]
     lacking = sum(not row.measured for row in asked)
-    holding = found.counts.get(Outcome.HOLDS.value, 0)
     others = [f"{what}: {n}" for what, n in found.counts.items() if what != Outcome.HOLDS.value]
     told = f"measured with {found.measured_with}"
     step = (
@@ -76,7 +83,7 @@ def first_screen(found: Findings) -> FirstScreen:
     )
     return FirstScreen(
         "no_reference",
-        f"{holding} OF {sum(found.counts.values())} CONCLUSIONS HOLD HERE",
+        word(found.counts),
         "; ".join([told, *others]),
         [Cause("inconclusive", "note", "", note, note) for note in found.notes],
         [step] if lacking else [],

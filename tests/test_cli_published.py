@@ -25,6 +25,7 @@ from evaluations.derived.balance import balance_samples
 from evaluations.evidence import merged, subjects_of
 from evaluations.facts import load_paper
 from evaluations.modes import PAPER_CHECKS
+from evaluations.page import word
 
 RUN = "20261121T120000Z-1"
 TRIALS = Metric("time_us", "us", Better.LOWER)
@@ -184,6 +185,19 @@ def test_disturbed_launches_decide_and_draw_nothing(home, capsys):
     assert "others used 3.0 cores" in told
     assert "not checkable here: 14" in told
     assert "0 of 10 figures are drawn" in told
+
+
+@pytest.mark.parametrize(
+    ("holds", "does_not", "told"),
+    [
+        (2, 1, "2 OF 3 DECIDED CONCLUSIONS HOLD HERE"),
+        (0, 1, "0 OF 1 DECIDED CONCLUSIONS HOLD HERE"),
+        (0, 0, "NO CONCLUSION WAS DECIDED HERE"),
+    ],
+)
+def test_what_was_not_decided_does_not_count_as_refuted(holds, does_not, told):
+    counts = {"holds here": holds, "does not hold here": does_not, "not checkable here": 11}
+    assert word(counts) == told
 
 
 def hpcc_run(stack: str, version: str, gups: float) -> CaseRecord:
