@@ -1,5 +1,10 @@
+import dataclasses
 import json
 import re
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import archspec.cpu
 import pytest
@@ -200,3 +205,35 @@ def test_a_lock_that_came_from_another_machine_holds(kept, monkeypatch):
     provider._tools_beside(provider.kept_lock(kept, host())).unlink()
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
     assert provider._choose_lock(kept, lambda sentence: None) is not None
+
+
+def test_recipes_are_indexed_by_one_call_alone_before_anything_is_installed(kept):
+    """While one call makes the index, another that needs it fails after two minutes."""
+    at_once, indexing = [], threading.Semaphore(1)
+    calls: list[tuple[str, ...]] = []
+
+    class Spack(SpackProgram):
+        def run(self, arguments: Sequence[str], *others: object, **options: object) -> str:
+            calls.append((*arguments[2:], ""))
+            if "provider_index" in arguments[-1]:
+                at_once.append(indexing.acquire(blocking=False))
+                time.sleep(0.05)
+                indexing.release()
+            if "install" in arguments:
+                raise ClustergateError("spack.no-specs", at="here")
+            return '{"recipes": []}'
+
+    lock, _, origin = provider._choose_lock(kept, print) or pytest.fail("no lock")
+    spack = Spack(kept.state, "1.1.0", kept.state)
+
+    def install(number: int) -> None:
+        request = dataclasses.replace(kept, stack=f"{kept.stack}-{number}")
+        with pytest.raises(ClustergateError):
+            provider._install(provider.Prepared(request, spack, lock, origin), print)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(install, range(4)))
+    assert at_once == [True] * 4
+    order = ["index" if "provider_index" in str(one) else one[0] for one in calls]
+    assert order.index("index") < order.index("install")
+    assert order.count("index") == order.count("install")

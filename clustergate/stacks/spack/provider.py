@@ -227,16 +227,26 @@ def prepare(request: SpackRequest, source_folders: Sequence[Path] = (), *, say: 
     spack, externals, sources = _compose_environment(request, source_folders, say)
     chosen = _choose_lock(request, say)
     if chosen is None:
-        # The first call indexes every recipe; another one waits two minutes for that, and fails.
-        with locked(request.state / "spack" / "concretize.lock"):
-            if request.settings.externals:
-                say("looking for the operating system's build tools (the first time takes minutes)")
-                tools = build_tools(spack, builtin(request.state), request.log)
-                compose(request, externals, tools, sources)
-            chosen = _concretize(request, spack, say)
+        _index_recipes(request, spack, say)
+        if request.settings.externals:
+            say("looking for the operating system's build tools")
+            tools = build_tools(spack, builtin(request.state), request.log)
+            compose(request, externals, tools, sources)
+        chosen = _concretize(request, spack, say)
     lock, text, origin = chosen
     write_whole(request.folder / "spack.lock", text)
     return Prepared(request, spack, lock, origin)
+
+
+def _index_recipes(request: SpackRequest, spack: SpackProgram, say: Say) -> None:
+    """Have Spack index its recipes, which takes minutes the first time."""
+    # A call that needs the index while another makes it waits two minutes for it, and fails; an
+    # installation then hides why.
+    with locked(request.state / "spack" / "index.lock", say=say):
+        say("having Spack index its recipes (the first time takes minutes)")
+        code = "import spack.repo; spack.repo.PATH.provider_index"
+        command = ["-e", str(request.folder), "python", "-c", code]
+        spack.run(command, request.log, doing="indexing the recipes")
 
 
 def _require_usable(request: SpackRequest) -> None:
@@ -348,6 +358,7 @@ def _install(prepared: Prepared, say: Say) -> Manifest:
     if absent:
         raise LackError("stack.lacks", lacks=sentence_of(absent))
     installed = [one["name"] for one in answer.get("recipes", []) if one.get("here")]
+    _index_recipes(request, spack, say)
     say(f"installing from the lock {prepared.origin}: {lock.work(installed)}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
