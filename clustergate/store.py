@@ -13,6 +13,7 @@ import getpass
 import json
 import math
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from clustergate.files.shared import locked
 from clustergate.files.whole import is_full, read_json, write_whole
 from clustergate.model import (
+    METRICS,
     Better,
     CaseRecord,
     ClustergateError,
@@ -32,6 +34,8 @@ from clustergate.paths import state_dir
 from clustergate.wording.reasons import from_plain, plain
 
 SCHEMA = 1
+# Conditions of a node's peaks that are computed with.
+_OF_PEAKS = ("k", "flops_per_cycle")
 RUN_ID = "CLUSTERGATE_RUN_ID"
 
 
@@ -144,6 +148,11 @@ def case_file(run_id: str, name: str, state: Path | None = None) -> Path:
     return run_folder(run_id, state) / "cases" / f"{name}.json"
 
 
+def case_names(run_id: str, state: Path | None = None) -> list[str]:
+    """Return the names of the cases of a run, without reading them."""
+    return sorted(path.stem for path in (run_folder(run_id, state) / "cases").glob("*.json"))
+
+
 def write_case(run_id: str, record: CaseRecord, state: Path | None = None) -> Path:
     """Store what a case left behind and return the file."""
     path = case_file(run_id, record.name, state)
@@ -177,7 +186,7 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             content["unmeasured"] = [Row(**row) for row in content["unmeasured"]]
             content["peaks"] = [Row(**row) for row in content["peaks"]]
             records.append(_checked(CaseRecord(**content, samples=samples)))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError("run.damaged-case", path=path, why=error) from None
     return records
 
@@ -191,9 +200,28 @@ def _checked(record: CaseRecord) -> CaseRecord:
     for one in (record.conditions, *rows, *(sample.conditions for sample in record.samples)):
         if not isinstance(one, dict):
             raise ValueError(f"conditions are {one!r}")
+    known = {name: (metric.unit, metric.better) for name, metric in METRICS.items()}
+    samples = set()
     for sample in record.samples:
-        # True is a number for Python, and a NaN is never stored.
-        if type(sample.value) not in (int, float) or not math.isfinite(sample.value):
-            name = f"{sample.benchmark} {sample.metric}"
+        name = f"{sample.benchmark} {sample.metric}"
+        if not _is_number(sample.value):
             raise ValueError(f"the value of {name} is {sample.value!r}")
+        said = sample.unit, sample.better
+        if said != known.setdefault(sample.metric, said):
+            raise ValueError(f"{name} is in {sample.unit!r}, {sample.better.value} is better")
+        one = (sample.order, name, *sample.conditions.items())
+        if one in samples:
+            raise ValueError(f"launch {sample.order} has {name} twice")
+        samples.add(one)
+    for row in record.peaks:
+        numbers = [*row.values.values(), *(row.conditions.get(key, 1) for key in _OF_PEAKS)]
+        if not all(_is_number(value) and value > 0 for value in numbers):
+            raise ValueError(f"a figure of {row.benchmark} is none: {numbers}")
+        if not re.fullmatch(r"\d+(,\d+)*", str(row.conditions.get("core_ids"))):
+            raise ValueError(f"the cores of {row.benchmark} are {row.conditions.get('core_ids')!r}")
     return record
+
+
+def _is_number(value: object) -> bool:
+    # True is one for Python, and a NaN is never stored.
+    return isinstance(value, int | float) and value is not True and math.isfinite(value)

@@ -1,3 +1,4 @@
+import dataclasses
 import datetime
 import json
 import multiprocessing
@@ -27,7 +28,7 @@ RECORD = CaseRecord(
     launches=[Launch(0, 1795254814.7, 0.76, "vm", 0.02, 0.0, 52.5, BUSY)],
     launches_needed=3,
     unmeasured=[Row("IMB-MPI1", "Bcast", {"bytes": 8}, {}, "out-of-mem", 12)],
-    peaks=[Row("node-peaks", "fma_peak", {"cores": 2}, {"performance_gflops": 116.6})],
+    peaks=[Row("node-peaks", "fma_peak", {"core_ids": "0,1"}, {"performance_gflops": 116.6})],
     complaints=[in_words("a complaint")],
     notes=["a note"],
 )
@@ -86,6 +87,11 @@ def test_a_damaged_record_is_named(tmp_path, text):
         ("91.4", "true", "the value of HPL performance_gflops is True"),
         ('{\n    "n": 8832\n   }', "null", "conditions are None"),
         ('"stack": "mpich"', '"stack": ["mpich"]', "a name is"),
+        ('"Gflop/s"', '"Mflop/s"', "HPL performance_gflops is in 'Mflop/s', higher is better"),
+        ('"higher"', '"lower"', "HPL performance_gflops is in 'Gflop/s', lower is better"),
+        ("116.6", '"116.6"', "a figure of fma_peak is none: ['116.6', 1, 1]"),
+        ("116.6", "-1", "a figure of fma_peak is none: [-1, 1, 1]"),
+        ('"core_ids": "0,1"', '"cores": 2', "the cores of fma_peak are None"),
     ],
 )
 def test_a_record_that_was_edited_to_something_else_is_damaged(tmp_path, old, new, told):
@@ -95,6 +101,14 @@ def test_a_record_that_was_edited_to_something_else_is_damaged(tmp_path, old, ne
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(store.StoreError, match=f"{path.name} is damaged .*{re.escape(told)}"):
+        store.read_cases("run", tmp_path)
+
+
+def test_a_sample_that_was_pasted_twice_is_damage(tmp_path):
+    """It counted as one more launch, and narrowed the interval of its figure."""
+    twice = dataclasses.replace(RECORD, samples=[*RECORD.samples, *RECORD.samples])
+    store.write_case("run", twice, tmp_path)
+    with pytest.raises(store.StoreError, match="launch 0 has HPL performance_gflops twice"):
         store.read_cases("run", tmp_path)
 
 
