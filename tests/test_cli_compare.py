@@ -112,6 +112,30 @@ def test_bad_input_is_one_sentence(run: Any, tmp_path: Path, text: str, said: st
     assert err.startswith(f"clustergate: {bad}{said}")
 
 
+def test_rows_that_were_pasted_twice_are_no_further_launches(run: Any, tmp_path: Path) -> None:
+    """Twenty launches counted as forty, and the interval was narrower by a third."""
+    a, twice = write(tmp_path / "a.csv"), write(tmp_path / "twice.csv")
+    head, *rows = twice.read_text().splitlines()
+    for pasted in (rows, rows[-10:]):
+        twice.write_text("\n".join([head, *rows, *pasted, ""]))
+        status, out, err = run(a, twice)
+        assert (status, out) == (1, "")
+        assert f"{twice}:42: from here on {len(pasted)} rows stand in the file before" in err
+    # What tells them apart is no copy, whether it is ignored or not.
+    numbered = [f"{row},{k}" for k, row in enumerate([*rows, *rows])]
+    twice.write_text("\n".join([f"{head},at", *numbered, ""]))
+    assert run(twice, twice, "--ignore", "at")[0] == 0
+
+
+@pytest.mark.parametrize("values", [[7.0] * 40, [0.14, 0.14, 0.15] * 3, [0.14] * 40 + [0.15]])
+def test_values_that_are_equal_by_their_digits_are_launches(
+    run: Any, tmp_path: Path, values: list[float]
+) -> None:
+    a = tmp_path / "a.csv"
+    a.write_text("metric,value\n" + "".join(f"latency_us,{value}\n" for value in values))
+    assert run(a, a)[0] == 0
+
+
 def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
     a = tmp_path / "a.csv"
     a.write_text("metric,at,value\n" + "".join(f"latency_us,{k},7\n" for k in range(10)))

@@ -6,6 +6,8 @@ A set is a table in the order of launching: metric, value, conditions as text, d
 from __future__ import annotations
 
 import csv
+import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,8 @@ VALUE = "value"
 # No column of a file can have such a name.
 _DISTURBED = "\0disturbed"
 _RUN = "\0run"
+# Rows that stand twice by chance are fewer than one in so many.
+_NO_CHANCE = 1e6
 
 
 def compare_sets(
@@ -91,7 +95,7 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     if table.is_empty():
         raise OutputError("output.no-sample", line=1, source=name)
     number = pl.col(VALUE).str.strip_chars().cast(pl.Float64, strict=False)
-    table = table.drop(ignored).with_columns(number.alias(VALUE), pl.col(VALUE).alias("\0text"))
+    table = table.with_columns(number.alias(VALUE), pl.col(VALUE).alias("\0text"))
     usable = pl.col(VALUE).is_finite() & pl.col(METRIC).is_not_null()
     bad = table.with_row_index("\0row").filter(usable.fill_null(False).not_())
     if len(bad):
@@ -99,7 +103,38 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
         text = row["\0text"] or ""
         code = "output.no-metric" if row[METRIC] is None else "output.no-number"
         raise OutputError(code, line=_line_of(name, row["\0row"]), source=name, text=text)
-    return table.drop("\0text").with_columns(pl.lit(False).alias(_DISTURBED))
+    table = table.drop("\0text")
+    if twice := _standing_twice(table, ignored):
+        first = _line_of(name, len(table) - twice)
+        raise OutputError("output.rows-twice", line=first, source=name, rows=twice)
+    return table.drop(ignored).with_columns(pl.lit(False).alias(_DISTURBED))
+
+
+def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> int:
+    """Return how many rows at the end of a table stand before as well, in the same order.
+
+    0 where chance may have made them equal: by how often each value stands among those of the same
+    metric and conditions.
+    """
+    import polars as pl
+
+    same = [column for column in table.columns if column not in (VALUE, *ignored)]
+    share = pl.len().over(table.columns) / pl.len().over(same)
+    # From the end, as the rows that were pasted are the last.
+    told = table.reverse().with_columns(share.log().neg().alias("\0told"))["\0told"].to_list()
+    rows = table.reverse().hash_rows().to_list()
+    known, at_least = [0.0, *itertools.accumulate(told)], math.log(_NO_CHANCE * len(rows))
+    # The longest part that begins at each row and is the table's own beginning (Gusfield's Z).
+    z, left, right = [0] * len(rows), 0, 0
+    for k in range(1, len(rows)):
+        length = max(0, min(z[k - left], right - k))
+        while k + length < len(rows) and rows[length] == rows[k + length]:
+            length += 1
+        z[k] = length
+        if k + length > right:
+            left, right = k, k + length
+    lengths = (min(length, k) for k, length in enumerate(z))
+    return max((length for length in lengths if known[length] > at_least), default=0)
 
 
 def _line_of(name: str, row: int) -> int:

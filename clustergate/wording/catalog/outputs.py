@@ -79,6 +79,12 @@ WORDS = {
     "output.no-column-to-ignore": "there is no column {column!r} to ignore",
     "output.no-sample": "there are no samples",
     "output.no-metric": "no metric",
+    "output.rows-twice": (
+        "from here on {rows:row stands|rows stand} in the file before as well",
+        "in the same order and with the same values, as if they had been pasted twice, and would "
+        "count as further launches",
+        "remove them",
+    ),
     "output.no-number": "the value {text!r} is not a number",
     "output.no-direction": "{benchmark}: no benchmark's metrics say which way {metric} is better",
     "output.figure-twice": (
