@@ -1,6 +1,7 @@
 """Golden builds: what is kept of a stack, and that nothing but that is launched."""
 
 import dataclasses
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from clustergate import cli
 from clustergate.ab.contenders import manifest_of, parse_contender, require_known
 from clustergate.golden import builds, contents
 from clustergate.machine.changes import describe_one, differences
-from clustergate.machine.configuration import site_files
+from clustergate.machine.configuration import mapped_files, site_files
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
@@ -226,6 +227,35 @@ def test_launches_that_the_site_sets_otherwise_since_are_told(tmp_path, monkeypa
     assert builds.setting_changes(earlier, env, [known.digest]) == [files, "env_vars of node"]
 
 
+def test_what_ranks_map_beside_the_golden_build_is_told(tmp_path):
+    """A library that is loaded at run time was looked for where it was pinned alone."""
+    today = build(tmp_path)
+    pinned(tmp_path)
+    system, plugin = "/etc/hostname", "/usr/lib/libfabric/libefa-fi.so"
+    own = today.mpi_library
+    mapped = mapped_files([system, own, "linux-vdso.so.1"])
+    assert set(mapped) == {system, own}
+    assert len(mapped[system]) == 64
+    assert mapped[own] == ""
+    assert builds.mapped_otherwise(tmp_path, "mpich", mapped) == []
+    assert builds.mapped_otherwise(tmp_path, "mpich", {**mapped, plugin: "ab"}) == [plugin]
+    assert builds.mapped_otherwise(tmp_path, "mpich", {system: "of the nodes"}) == [system]
+    elsewhere = {"/opt/ucx/lib/libucp.so": ""}
+    assert builds.mapped_otherwise(tmp_path, "mpich", elsewhere) == [*elsewhere]
+
+
+def test_a_manifest_that_was_edited_is_no_golden_build(tmp_path):
+    """What it exports decides how fast it is, and so what today's build is held against."""
+    build(tmp_path)
+    pinned(tmp_path)
+    path = tmp_path / "golden/mpich/manifest.json"
+    record = json.loads(path.read_text())
+    record["environment"]["FI_PROVIDER"] = "tcp"
+    path.write_text(json.dumps(record))
+    with pytest.raises(BadRequest, match=r"was changed: .*manifest\.json"):
+        builds.require_unchanged(tmp_path, "mpich")
+
+
 def test_what_others_installed_is_held_in_place(tmp_path):
     store, state = tmp_path / "store", tmp_path / "state"
     made = build(store, provider="spack")
@@ -329,9 +359,18 @@ def test_what_cannot_be_pinned_is_told(tmp_path):
 def test_a_damaged_record_is_told(tmp_path):
     build(tmp_path)
     pinned(tmp_path)
-    (tmp_path / "golden/mpich/contents.json").write_text("{")
-    with pytest.raises(BadRequest, match=r"contents\.json is damaged"):
-        builds.require_unchanged(tmp_path, "mpich")
+    path = tmp_path / "golden/mpich/contents.json"
+    record = json.loads(path.read_text())
+    for text in (
+        "{",
+        json.dumps({**record, "pinned": "yesterday"}),
+        json.dumps({**record, "tree": [*record["tree"]]}),
+        json.dumps({**record, "held": {"/lib/x.so": None}}),
+        json.dumps({**record, "roots": None}),
+    ):
+        path.write_text(text)
+        with pytest.raises(BadRequest, match=r"contents\.json is damaged"):
+            builds.require_unchanged(tmp_path, "mpich")
 
 
 def test_a_golden_build_is_a_contender(tmp_path):

@@ -17,6 +17,7 @@ from clustergate.ab.gathering import Job
 from clustergate.ab.wholes import Cost, costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli import running
+from clustergate.gate import controls
 from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Builds, decide
 from clustergate.gate.software import of_contest, same_build, seconds_to_decide
 from clustergate.golden import builds
@@ -24,6 +25,7 @@ from clustergate.model import (
     BadRequest,
     Better,
     Case,
+    CaseRecord,
     CaseState,
     ClustergateError,
     Evidence,
@@ -230,6 +232,15 @@ def test_equal_builds_open_and_say_what_changed_beside_them() -> None:
     assert "/lib/libc.so.6" in found[1].sentence
 
 
+def test_files_that_only_todays_ranks_map_are_told_and_are_no_control() -> None:
+    found = same_build("mpich", "abc", [], "2026-11-04", (), ["/usr/lib/libmlx5.so.1.25"])
+    assert decide(found).status == OPEN
+    assert "did not, or that were others where it was pinned: /usr/lib/libmlx5" in found[1].sentence
+    control = controls.of_software("mpich", found, "2026-11-26")
+    assert (control.by, "are not the golden ones" in control.why) == ("", True)
+    assert controls.of_software("mpich", found[:1], "2026-11-26").by
+
+
 # --- whom it launches --------------------------------------------------------------------------
 
 
@@ -244,6 +255,7 @@ class Kept:
         golden = builds.Golden("mpich", "2026-11-04T10:00:00Z", "", "", "", "", 0, True)
         monkeypatch.setattr(builds, "read", lambda state, stack: golden)
         monkeypatch.setattr(builds, "setting_changes", lambda *today: [])
+        monkeypatch.setattr(builds, "mapped_otherwise", lambda state, stack, mapped: [*mapped])
         monkeypatch.setattr(software, "launched_in_turn", self.launch)
 
     def differences(self, state: Path, stack: str) -> list[str]:
@@ -274,6 +286,21 @@ def test_only_what_differs_from_its_golden_build_is_launched(monkeypatch) -> Non
         "software: no golden build of intel-mpi to compare with; "
         "`clustergate golden pin intel-mpi` keeps today's, once it is accepted"
     ]
+
+
+def test_what_ranks_mapped_on_the_nodes_is_held_against_the_golden_build(
+    monkeypatch, tmp_path
+) -> None:
+    """Its own libraries were looked at where the gate was called, and not where ranks ran."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    details = {"mapped": {"/usr/lib/libmlx5.so.1.25": "ab"}}
+    case = CaseRecord("HplCheck", "HplCheck", "mpich", "local:node", {}, details=details)
+    store.write_case("r", case)
+    Kept(monkeypatch, mpich=[], openmpi=[])
+    found, _ = ask()
+    codes = [(one.part, one.reasons[0].code) for one in found]
+    assert ("software: mpich", "software.mapped-otherwise") in codes
+    assert ("software: openmpi", "software.mapped-otherwise") not in codes
 
 
 def test_the_plan_knows_whether_golden_builds_need_time(monkeypatch) -> None:

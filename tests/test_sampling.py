@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import math
 
 import pytest
@@ -15,6 +16,7 @@ from clustergate.launching.plan import (
     LOG,
     Aside,
     Contender,
+    Launched,
     Plan,
     PlanError,
     read_log,
@@ -427,6 +429,19 @@ def test_a_damaged_plan_is_named(tmp_path, text):
 def test_a_damaged_log_is_named_with_its_line(tmp_path):
     (tmp_path / LOG).write_text('{"aside_s": 1.5}\n{"contender": "a"}\n')
     with pytest.raises(PlanError, match=r"launches\.jsonl:2"):
+        read_log(tmp_path)
+
+
+def test_a_log_that_was_written_twice_is_damaged(tmp_path):
+    """Its launches counted twice, and a screening was twice as sure."""
+    text = "".join(
+        json.dumps(Launched("a", 0, 0, Launch(order, 0.0, 1.0)).plain()) + "\n"
+        for order in range(2)
+    )
+    (tmp_path / LOG).write_text(text)
+    assert len(read_log(tmp_path).launches) == 2
+    (tmp_path / LOG).write_text(2 * text)
+    with pytest.raises(PlanError, match=r"launches\.jsonl:3.*launch 0 stands twice"):
         read_log(tmp_path)
 
 

@@ -26,15 +26,20 @@ def same_build(
     system_files: Sequence[str],
     pinned: str,
     settings: Sequence[str] = (),
+    on_nodes: Sequence[str] = (),
 ) -> list[Evidence]:
     """Return that today's build is the golden one, which was ``pinned`` on a day in UTC.
 
-    ``system_files`` beside it are otherwise, and so are ``settings`` of its launches.
+    ``system_files`` beside it are otherwise, and so are ``settings`` of its launches, and files
+    that ranks mapped ``on_nodes``.
     """
     same = reason("software.same", sha256=digest, pinned=pinned)
     evidence = [Evidence(part_of(stack), Verdict.PASS, (same,))]
     if system_files:
         why = reason("software.system-changed", files=system_files)
+        evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
+    if on_nodes:
+        why = reason("software.mapped-otherwise", files=on_nodes, stack=stack)
         evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
     if settings:
         why = reason("software.settings-changed", settings=settings)

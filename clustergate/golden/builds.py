@@ -22,11 +22,12 @@ from clustergate import store, version
 from clustergate.files.shared import locked
 from clustergate.files.whole import read_json, write_whole
 from clustergate.golden import contents
-from clustergate.machine.configuration import site_files
+from clustergate.machine.configuration import is_of_system, site_files
 from clustergate.model import BadRequest, Say
 from clustergate.stacks.manifest import (
     Manifest,
     ManifestError,
+    as_text,
     read_manifest,
     read_manifest_file,
     write_manifest_file,
@@ -50,7 +51,8 @@ class Golden:
     ``tree`` are the pinned files by their names in the folder, ``held`` those that stay where they
     are, ``system`` those of the operating system that its ranks mapped; each with its SHA-256.
     ``linked`` tells whether the files of the tree are hard links. ``pinned`` is a time in UTC,
-    ``size`` in bytes. ``settings`` are the digests of what the site's launches were set by.
+    ``size`` in bytes. ``settings`` are the digests of what the site's launches were set by,
+    ``manifest`` that of the manifest, empty where an earlier version pinned it.
     """
 
     stack: str
@@ -66,6 +68,7 @@ class Golden:
     held: Mapping[str, str] = field(default_factory=dict)
     system: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    manifest: str = ""
 
 
 def folder_of(state: Path, stack: str) -> Path:
@@ -151,7 +154,7 @@ def _pinned(
     mapped = prove(golden, [state / root for root in roots])
     outside = _outside({*named, *mapped}, (), home)
     # A file is held where the manifest names it, the operating system's own or not.
-    held = [path for path in outside if path in named or not contents.is_of_system(path)]
+    held = [path for path in outside if path in named or not is_of_system(path)]
     result = Golden(
         stack,
         f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
@@ -166,6 +169,7 @@ def _pinned(
         contents.hashes(map(Path, held)),
         contents.hashes(Path(path) for path in outside if path not in held),
         _digests(settings, (one.digest for one in site_files([golden.launcher, *mapped]))),
+        contents.digest(as_text(golden)),
     )
     record = {"schema": _SCHEMA, **dataclasses.asdict(result)}
     write_whole(home / _CONTENTS, json.dumps(record, indent=1) + "\n")
@@ -182,9 +186,20 @@ def read(state: Path, stack: str) -> Golden:
         record: dict[str, Any] = read_json(path)
         if record.pop("schema") != _SCHEMA:
             raise BadRequest("golden.other-version", path=path, again=_again(stack))
-        return Golden(**record)
+        return _checked(Golden(**record))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadRequest("golden.damaged", path=path, why=error, again=_again(stack)) from None
+
+
+def _checked(golden: Golden) -> Golden:
+    """Return a record as it was written; raises ValueError and TypeError for one edited since."""
+    datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
+    texts = [golden.note, golden.by, *golden.roots]
+    for named in (golden.tree, golden.held, golden.system, golden.settings):
+        texts += [*dict(named), *dict(named).values()]
+    if strange := [text for text in texts if not isinstance(text, str)]:
+        raise ValueError(f"it has {strange[0]!r}")
+    return golden
 
 
 def require_unchanged(state: Path, stack: str) -> Golden:
@@ -197,8 +212,12 @@ def require_unchanged(state: Path, stack: str) -> Golden:
     held = contents.hashes(map(Path, golden.held))
     changed = contents.changes(golden.tree, now) + contents.changes(golden.held, held)
     # Its manifest must name no file that is not kept, such as today's program.
-    named = contents.files_of(read_manifest_file(folder_of(state, stack) / _MANIFEST))
-    if changed := changed + _outside(named, golden.held, folder_of(state, stack)):
+    path = folder_of(state, stack) / _MANIFEST
+    manifest = read_manifest_file(path)
+    changed += _outside(contents.files_of(manifest), golden.held, folder_of(state, stack))
+    if golden.manifest not in ("", contents.digest(as_text(manifest))):
+        changed.append(str(path))
+    if changed:
         changes = listed(changed, contents.NAMED)
         raise BadRequest("golden.changed", stack=stack, changes=changes, again=_again(stack))
     return golden
@@ -257,6 +276,25 @@ def differences(state: Path, stack: str) -> list[str]:
 def system_changes(golden: Golden) -> list[str]:
     """Return the operating system's files that are otherwise: golden and today's run on them."""
     return contents.changes(golden.system, contents.hashes(map(Path, golden.system)))
+
+
+def mapped_otherwise(state: Path, stack: str, mapped: Mapping[str, str]) -> list[str]:
+    """Return the files that ranks of today's build mapped and that the golden one's did not.
+
+    ``mapped`` is what :func:`clustergate.machine.configuration.mapped_files` said on the nodes.
+    """
+    golden, today = read(state, stack), read_manifest(state, stack)
+    then = {os.path.realpath(path): sha256 for path, sha256 in golden.system.items()}
+    # What differs in these, :func:`differences` says.
+    known = {*map(os.path.realpath, (*golden.held, *contents.files_of(today)))}
+    own = [os.path.realpath(state / root) for root in contents.roots_of(today, state)]
+    return sorted(
+        path
+        for path, sha256 in mapped.items()
+        if path not in known
+        and not any(Path(path).is_relative_to(one) for one in own)
+        and (not sha256 or then.get(path) != sha256)
+    )
 
 
 def setting_changes(

@@ -20,7 +20,6 @@ _KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
 # What pip notes of its own work is no part of the software.
 _NOTES = re.compile(r"\.dist-info/")
 _HASHED_AT_ONCE = 4
-_SYSTEM = ("/lib", "/usr", "/etc")
 # Files named in a sentence, at most.
 NAMED = 3
 _DIGITS = 12
@@ -55,11 +54,6 @@ def files_of(manifest: Manifest) -> list[str]:
     named += [one.path for one in manifest.programs.values() if not one.unavailable]
     named += [manifest.blas.library] if manifest.blas else []
     return [name for name in dict.fromkeys(named) if name]
-
-
-def is_of_system(path: str) -> bool:
-    """Tell whether a file is the operating system's."""
-    return path.startswith(_SYSTEM)
 
 
 def tree(top: Path, roots: Iterable[str]) -> Iterator[Path]:

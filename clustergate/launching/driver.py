@@ -34,7 +34,7 @@ from clustergate.launching.plan import (
     read_plan,
 )
 from clustergate.launching.stopping import is_enough
-from clustergate.machine.configuration import site_files
+from clustergate.machine.configuration import mapped_files, site_files
 from clustergate.model import ClustergateError, Launch, Sample, rows_of
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
@@ -201,7 +201,7 @@ class Driver:
             raise _Failed(launched.status)
 
     def _survey(self, contender: Contender, proofs: Path) -> None:
-        """Note the site's configuration files for what a contender's first launch has mapped."""
+        """Note what a contender's first launch has mapped, and the site's files for it."""
         if contender.name in self._surveyed:
             return
         self._surveyed.add(contender.name)
@@ -212,7 +212,8 @@ class Driver:
             mapped = {}
         seen = site_files([*contender.launcher[:1], *mapped])
         files = [dataclasses.asdict(file) for file in seen]
-        self._engine.note({"contender": contender.name, "site_files": files})
+        note = {"contender": contender.name, "site_files": files}
+        self._engine.note({**note, "mapped": mapped_files(mapped)})
 
     def _aside(self, command: Sequence[str], output: str) -> str:
         """Run what is aside in the environment of the first contender; return what it said."""

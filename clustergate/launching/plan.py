@@ -186,7 +186,8 @@ class JobLog:
 
     ``hosts`` are the nodes that the scheduler gave to the job, None where none told. ``kept_out``
     are the user's configuration files that no launch saw, ``site_files`` those of the site that
-    the launches of each contender could see, by its name. ``machine`` is what the first node is
+    the launches of each contender could see, by its name, ``mapped`` the files that its ranks had
+    mapped (:func:`clustergate.machine.configuration.mapped_files`). ``machine`` is what the first node is
     (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where launches
     ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes`` sentences of
     its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest usual
@@ -198,6 +199,7 @@ class JobLog:
     hosts: tuple[str, ...] | None = None
     kept_out: tuple[ConfigurationFile, ...] = ()
     site_files: Mapping[str, tuple[ConfigurationFile, ...]] = field(default_factory=dict)
+    mapped: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     machine: Mapping[str, object] = field(default_factory=dict)
     rounds: tuple[Round, ...] = ()
     names: tuple[str, ...] = ()
@@ -296,21 +298,27 @@ def read_log(job: Path) -> JobLog:
     except (OSError, ValueError) as error:
         raise PlanError("file.unreadable", path=path, why=error) from None
     launches: list[Launched] = []
+    orders: set[int] = set()
     rounds: list[Round] = []
     notes: list[str] = []
     aside_s = 0.0
-    single: dict[str, Any] = {"site_files": {}}
+    single: dict[str, Any] = {"site_files": {}, "mapped": {}}
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         try:
             entry = parse_json(line)
             if "launch" in entry:
-                launches.append(Launched.of(entry))
+                launches.append(made := Launched.of(entry))
+                if made.launch.order in orders:
+                    raise ValueError(f"launch {made.launch.order} stands twice")
+                orders.add(made.launch.order)
             elif "aside_s" in entry:
                 aside_s += float(entry["aside_s"])
             elif "note" in entry:
                 notes.append(str(entry["note"]))
             elif "site_files" in entry:
                 single["site_files"][str(entry["contender"])] = _files(entry["site_files"])
+                # Earlier versions noted none.
+                single["mapped"][str(entry["contender"])] = dict(entry.get("mapped", {}))
             elif "turn" in entry:
                 rounds.append(Round(**entry))
             else:

@@ -7,6 +7,7 @@ value may be a credential.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -44,6 +45,7 @@ _SOUGHT_BY = {
 }
 _FOLDERS = ("../etc", "../share", "../intel64/etc")
 # Intel's libmpi is by far the largest of them, and names no such file.
+_SYSTEM = ("/lib", "/usr", "/etc")
 _LARGEST_SEARCHED = 32 * 2**20
 _LONGEST_PATH = 4096
 _LONGEST_FILE = 2**20
@@ -105,6 +107,24 @@ def site_files(programs: Iterable[str]) -> list[ConfigurationFile]:
             if known := _read(Path(candidate), candidate):
                 files[os.path.realpath(candidate)] = known
     return sorted(files.values(), key=lambda one: one.path)
+
+
+def is_of_system(path: str) -> bool:
+    """Tell whether a file is the operating system's."""
+    return path.startswith(_SYSTEM)
+
+
+def mapped_files(mapped: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of the operating system's files among those that a rank has mapped here.
+
+    Others, which nodes share, have none, nor what cannot be read. Names are those without links.
+    """
+    files = {os.path.realpath(path): "" for path in mapped if path.startswith("/")}
+    for path in files:
+        if is_of_system(path):
+            with contextlib.suppress(OSError):
+                files[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return files
 
 
 def described(

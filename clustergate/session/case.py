@@ -197,6 +197,7 @@ def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
         record["peaks_s"] = round(log.aside_s, 3)
         record["waited_s"] = round(sum(made.waited_s for made in log.launches), 3)
         record["kept_out"] = [dataclasses.asdict(file) for file in log.kept_out]
+        record["mapped"] = {k: v for files in log.mapped.values() for k, v in files.items()}
         record["site_files"] = [dataclasses.asdict(file) for file in log.all_site_files]
         if near_cores:
             record["core_distance_ns"] = log.nearest_ns

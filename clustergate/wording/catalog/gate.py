@@ -54,6 +54,11 @@ WORDS = {
         "the run measured other figures than this gate",
         "name a run of the maintenance mode with `--before`, or leave it out for the last one",
     ),
+    "gate.before-lacks": (
+        "it has nothing of {cases:names}, so these were not compared with it",
+        "",
+        "`clustergate check --mode maintenance` makes a run that has everything",
+    ),
     "gate.as-last": (
         "none of {figures} figures is worse by more than unchanged machines are from one hour "
         "to another"
@@ -70,6 +75,12 @@ WORDS = {
         "libraries of the operating system that its ranks map are not those of the golden build's "
         "day: {files:names}",
         "no golden build shows what that does; the references judge it",
+    ),
+    "software.mapped-otherwise": (
+        "on the nodes its ranks map files that the golden build's ranks did not, or that were "
+        "others where it was pinned: {files:names}",
+        "no golden build shows what that does; the references judge it",
+        "if they are as accepted, `clustergate golden unpin {stack}` and pin it on a node",
     ),
     "software.settings-changed": (
         "the site's launch settings have changed since the golden build was pinned: "
