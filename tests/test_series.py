@@ -126,6 +126,14 @@ def test_disturbed_launches_are_no_values():
     assert found.points[0].launches == (3.0,)
 
 
+def test_a_copy_of_a_run_is_no_further_run():
+    """A baseline of five runs could be one run and four copies that somebody kept of it."""
+    made = [record(ping(1.0), launches=[Launch(0, started, 1.0)]) for started in (1.5, 1.5, 2.5)]
+    (found,) = collect(runs(*made))
+    assert [point.run_id for point in found.points] == ["run0", "run2"]
+    assert found.left_out == {"run1": "it is a copy of the run run0"}
+
+
 def test_a_repetition_within_a_run_is_no_further_run():
     run = PastRun("run", START, [record(ping(1.0), name="a"), record(ping(2.0), name="b")])
     (found,) = collect([run])

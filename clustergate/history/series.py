@@ -151,12 +151,18 @@ class _Case:
         self.left_out: dict[str, dict[str, str]] = {}
         self.failed: dict[str, str] = {}
         self.seen: dict[str, None] = {}
+        self.launched: dict[tuple[float, ...], str] = {}
 
     def add(self, run: PastRun, record: CaseRecord, nodes: Nodes) -> None:
         if run.run_id in self.seen:
             # A repetition within a run is no run of its own.
             return
         self.seen[run.run_id] = None
+        launched = tuple(launch.started for launch in record.launches if launch.started)
+        # Launches of two runs never begin at the same moments.
+        if launched and (other := self.launched.setdefault(launched, run.run_id)) != run.run_id:
+            self.failed[run.run_id] = f"it is a copy of the run {other}"
+            return
         if record.complaints:
             self.failed[run.run_id] = str(record.complaints[0])
             return
