@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.references.lookup import References
+from clustergate.report import verdicts
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.screening import terminal_lines
 from clustergate.screening import wording
@@ -82,8 +84,9 @@ def record(mode: str = "maintenance", value: float = 100.0) -> CaseRecord:
     )
 
 
-def kept(run_id: str, **what: Any) -> str:
-    store.write_case(run_id, record(**what))
+def kept(run_id: str, check: str = "HplCheck", **what: Any) -> str:
+    name = f"{check}-node-mpich"
+    store.write_case(run_id, dataclasses.replace(record(**what), name=name, check=check))
     return run_id
 
 
@@ -92,7 +95,7 @@ def keep_screening(
 ) -> None:
     where = store.run_folder(run_id) / "screening"
     store.make_folder(where)
-    write_plan(where, Plan("abc", [], Budget(), 1, system=system, by=by, nodes=NAMES))
+    write_plan(where, Plan(run_id, [], Budget(), 1, system=system, by=by, nodes=NAMES))
     values = {"pingpong_latency_us": 2.0}
     made = Launched("pingpong", 0, 0, Launch(0, 0.0, 1.0), nodes=("n1", "n2"), values=values)
     lines = [{"names": NAMES}, dataclasses.asdict(made), *([{"ended": True}] if ended else [])]
@@ -113,6 +116,22 @@ def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
     assert last_run("local") == "20261102T000000Z-1"
     store.write_json(store.run_folder(kept("20261105T000000Z-1")) / ENDED, {"verdict": "pass"})
     assert last_run("local") == "20261105T000000Z-1"
+
+
+def test_the_last_run_is_one_that_has_what_is_compared() -> None:
+    """A run of one check that somebody made since stood for the whole machine."""
+    whole = kept(kept("20261101T000000Z-1"), check="HpccCheck")
+    part = kept("20261102T000000Z-1")
+    other = kept(kept("20261103T000000Z-1", mode="smoke"), mode="smoke", check="HpccCheck")
+    names = store.case_names(whole)
+    assert names == ["HpccCheck-node-mpich", "HplCheck-node-mpich"] == store.case_names(other)
+    assert last_run("local", names) == whole
+    assert last_run("local", names[1:]) == part
+    assert last_run("local", ["HplCheck-node-openmpi", *names]) == whole
+    assert last_run("local", ["HplCheck-node-openmpi"]) is None
+    # Nor does it cost the answer of the gate if nobody can read it.
+    (store.case_file(whole, names[0])).write_text("{")
+    assert last_run("local", names) == part
 
 
 def test_a_finished_screening_is_shown_and_opened_and_not_resumed(
@@ -160,7 +179,11 @@ def test_earlier_screenings_are_the_finished_ones_of_this_system_newest_first() 
     ((when, _),) = earlier_screenings("local", by, "node", without="20261104T000000Z-1")
     assert when.day == 1
     assert not list(earlier_screenings("local", by, "core", "x"))
-    (store.run_folder("20261101T000000Z-1") / "screening" / "plan.json").write_text("{")
+    copy = store.run_folder("20261101T000000Z-1")
+    shutil.copytree(copy, copy.with_name("before-the-update"))
+    assert len(list(earlier_screenings("local", by, "node", "x"))) == 2
+    shutil.rmtree(copy.with_name("before-the-update"))
+    (copy / "screening" / "plan.json").write_text("{")
     assert not list(earlier_screenings("local", by, "node", without="20261104T000000Z-1"))
 
 
@@ -293,6 +316,22 @@ def test_it_does_not_open_when_something_was_left_out(
     assert "left out" in page.read_text()
 
 
+def test_a_script_reads_the_exit_status_that_the_command_ended_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It read that of the benchmarks: 0 of a gate that stayed closed by its screening."""
+
+    def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
+        keys = expected_cases(wanted.checks, sites.load(wanted.site).partitions, MAINTENANCE)
+        made = Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
+        store.write_json(store.run_folder(run_id) / verdicts.FILE, verdicts.as_json(made))
+        return made
+
+    for options, status in (((), 0), (("--stack", "mpich"), 2)):
+        assert run_gate(monkeypatch, 100.0, "--json", *options, measured=benchmarks) == status
+        assert json.loads(capsys.readouterr().out)["exit_status"] == status
+
+
 def test_ci_is_told_why_it_did_not_open(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
 ) -> None:
@@ -320,6 +359,17 @@ def test_it_does_not_open_on_some_of_the_nodes(
     )
     assert told in said.out
     assert told in said.err
+
+
+def test_it_does_not_open_where_slurm_has_nodes_that_the_site_config_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It opened a cluster of which Slurm had given it some nodes, and nobody saw the others."""
+    facts = {"stated": "3 nodes of 2 cores", "has": "4 nodes of 2 cores"}
+    larger = reason("doctor.other-nodes", **facts)
+    monkeypatch.setattr(gate, "say_in_the_way", lambda *rest, **how: [larger])
+    assert run_gate(monkeypatch, 100.0) == 2
+    assert f"  inconclusive: nodes: {larger}" in capsys.readouterr().out
 
 
 def test_it_names_the_nodes_that_the_hostfile_excludes(
@@ -512,6 +562,27 @@ def test_what_one_hour_may_differ_from_another_does_not_close_it(
     kept("20261101T000000Z-1")
     assert run_gate(monkeypatch, value=70.0) == 0
     assert "STAY CLOSED" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("asked", "status"), [(False, 0), (True, 2)])
+def test_what_the_run_before_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: bool,
+    status: int,
+) -> None:
+    """Of one case of two it said that none of its figures is worse, and nothing of the other."""
+    earlier = kept("20261101T000000Z-1")
+
+    def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
+        kept(kept(run_id), check="HpccCheck")
+        keys = expected_cases(wanted.checks, sites.load(wanted.site).partitions, MAINTENANCE)
+        return Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
+
+    options = ["--before", earlier] if asked else []
+    assert run_gate(monkeypatch, 100.0, *options, measured=benchmarks) == status
+    said = capsys.readouterr().out
+    assert f"against the run {earlier}: it has nothing of HpccCheck with mpich (local:node)" in said
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,10 @@ def answer_of(folder: Path) -> dict[str, Any]:
     """Return the verdicts of a run with their reasons; raises BadRequest where it never ended."""
     decided = _content(folder / listing.GATE)
     listing.require_answer(folder)
-    shown = {**_content(folder / listing.VERDICTS), **({"gate": decided} if decided else {})}
+    shown = _content(folder / listing.VERDICTS)
+    if decided:
+        # What its benchmarks ended with is not the answer.
+        shown |= {"gate": decided, "exit_status": decided.get("status")}
     shown = shown or _content(folder / listing.AB) or _screened(folder / "screening")
     if not shown:
         raise listing.lacking(folder, "verdicts")

@@ -83,7 +83,6 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     wishes = wished(arguments, site)
     described = sites.load(site)
     system = described.name
-    before = arguments.before or last_run(system)
     if arguments.before and not store.run_folder(arguments.before).is_dir():
         raise ClustergateError("run.unknown", run=arguments.before, folder=store.runs_folder())
     # Whether it opened or not: only how long it took counts here.
@@ -102,7 +101,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     if unfit:
         contract = contract.with_nothing_judged(unfit, remedy)
     with Progress() as say:
-        say_in_the_way(say, site, contract.stacks, software=True)
+        in_the_way = say_in_the_way(say, site, contract.stacks, software=True)
         now = datetime.datetime.now()
         say(f"done by about {clock(now, contract.seconds)} ({duration(contract.seconds)})")
         for note in given:
@@ -117,6 +116,11 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         evidence, without, nodes = screen_partitions(
             site, run_id, described, contract, arguments.before, say, wishes
         )
+        evidence += [
+            Evidence("nodes", Verdict.INCONCLUSIVE, (why,))
+            for why in in_the_way
+            if why.code == "doctor.other-nodes"
+        ]
         if not contract.allotted.checks:
             if any(one.reasons[0].code == "stack.not-provided" for one in evidence):
                 # More time would not help.
@@ -152,6 +156,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     results += [] if ran is None else gating.of_cases(cases, control_of)
     evidence += [*results, *of_software]
     asked = arguments.before is not None
+    names = store.case_names(run_id)
+    before = arguments.before or (last_run(system, names) if names else None)
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id, asked=asked)]
     decision = gating.decide(evidence)
     store.write_json(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from clustergate import store
@@ -19,17 +20,29 @@ from clustergate.screening.findings import Screening
 from clustergate.screening.plan import is_screening
 
 
-def last_run(system: str) -> str | None:
+def last_run(system: str, names: Collection[str] = ()) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
-    Runs of a gate that did not open, and those that found a regression, are passed over: what was
+    It is the newest of those that have most of the cases with these ``names``. Runs of a gate that
+    did not open, and those that found a regression, are passed over: what was
     wrong then is not what is usual, and the gate, called twice, shall not open the second time.
     """
+    best, most = None, 0
     for run_id in _runs():
-        for record in store.read_cases(run_id):
-            if record.partition.startswith(f"{system}:") and record.conditions["mode"] == MODE:
-                return run_id
-    return None
+        # To read a run takes long.
+        if not names or len({*names}.intersection(store.case_names(run_id))) > most:
+            with contextlib.suppress(store.StoreError):
+                held = {
+                    record.name
+                    for record in store.read_cases(run_id)
+                    if record.partition.startswith(f"{system}:")
+                    and record.conditions.get("mode") == MODE
+                }
+                if (count := len(held.intersection(names) if names else held)) > most:
+                    best, most = run_id, count
+        if best and most >= len(names):
+            break
+    return best
 
 
 def earlier_screenings(
@@ -41,6 +54,7 @@ def earlier_screenings(
     that did not open are passed over; ``before`` names the only run to look at, ``below`` where in
     the runs' folders the screening of a further partition lies.
     """
+    nonces = set()
     for run_id in [before] if before else _runs():
         where = folder.screening_folder(run_id + below)
         if run_id == without or not is_screening(where):
@@ -50,7 +64,10 @@ def earlier_screenings(
         except PlanError:
             # It is another version's, or damaged: an older one will do.
             continue
-        if (plan.system, plan.by, screening.what) == (system, by, what) and log.ended:
+        # A copy that somebody made of a run is no further day.
+        is_new = plan.nonce not in nonces
+        nonces.add(plan.nonce)
+        if (plan.system, plan.by, screening.what) == (system, by, what) and log.ended and is_new:
             yield started_of(store.run_folder(run_id)), screening
 
 

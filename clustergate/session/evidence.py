@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clustergate.ab.sample_sets import compare_sets, from_run
@@ -130,7 +130,19 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     if not comparable:
         why = reason("gate.none-in-both")
         return [Evidence(f"against the run {before}", _unknown(asked), (why,))]
-    return gating.against_run(changed, comparable, before, _TOLERATED)
+    evidence = gating.against_run(changed, comparable, before, _TOLERATED)
+    pairs = list(zip(map(_case_of, keys), results, strict=True))
+    in_both = {case for case, one in pairs if one.ratio is not None}
+    lacks = dict.fromkeys(case for case, one in pairs if one.samples_b and case not in in_both)
+    if lacks:
+        why = reason("gate.before-lacks", cases=list(lacks))
+        evidence.append(Evidence(f"against the run {before}", _unknown(asked), (why,)))
+    return evidence
+
+
+def _case_of(key: Mapping[str, str]) -> str:
+    ranks = f", {key['ranks']} ranks" if "ranks" in key else ""
+    return f"{key['check']} with {key['stack']} ({key['partition']}{ranks})"
 
 
 def _unknown(asked: bool) -> Verdict:

@@ -192,18 +192,21 @@ def look(named: str | None = None, mode: Mode | None = None) -> list[Finding]:
 
 def say_in_the_way(
     say: Say, site: Path, stacks: Collection[str] = (), *, software: bool = False
-) -> None:
-    """Say what a run on a site will meet, before anything is set up or measured.
+) -> list[Reason]:
+    """Say what a run on a site will meet, before anything is set up or measured; return it.
 
     It is with these of the site's stacks, or with all of them; ``software`` is for one that holds
     golden builds against today's.
     """
     others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, "doctor.no-golden")
+    said = []
     for one in look(str(site)):
         if not isinstance(one.says, Reason) or one.says.code in others:
             continue
         if not stacks or not one.what.startswith(_STACK) or one.what[len(_STACK) :] in stacks:
             say(f"{one.status}: {one.what}: {one.says}")
+            said.append(one.says)
+    return said
 
 
 def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
