@@ -187,7 +187,10 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             content["peaks"] = [Row(**row) for row in content["peaks"]]
             records.append(_checked(CaseRecord(**content, samples=samples)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError("run.damaged-case", path=path, why=error) from None
+            # What a later version adds is no damage, and must not be removed.
+            later = "unexpected keyword" in str(error)
+            code = "run.other-version" if later else "run.damaged-case"
+            raise StoreError(code, path=path, why=error) from None
     return records
 
 

@@ -123,15 +123,23 @@ def test_the_last_run_is_one_that_has_what_is_compared() -> None:
     whole = kept(kept("20261101T000000Z-1"), check="HpccCheck")
     part = kept("20261102T000000Z-1")
     other = kept(kept("20261103T000000Z-1", mode="smoke"), mode="smoke", check="HpccCheck")
-    names = store.case_names(whole)
-    assert names == ["HpccCheck-node-mpich", "HplCheck-node-mpich"] == store.case_names(other)
-    assert last_run("local", names) == whole
-    assert last_run("local", names[1:]) == part
-    assert last_run("local", ["HplCheck-node-openmpi", *names]) == whole
-    assert last_run("local", ["HplCheck-node-openmpi"]) is None
+    hpcc, hpl = store.read_cases(whole)
+    elsewhere = dataclasses.replace(hpl, name="HplCheck-node-openmpi")
+    assert store.case_names(other) == [hpcc.name, hpl.name]
+    assert last_run("local", [hpcc, hpl]) == whole
+    assert last_run("local", [hpl]) == part
+    assert last_run("local", [hpcc, hpl, elsewhere]) == whole
+    assert last_run("local", [elsewhere]) is None
+    # What was copied here from another machine is of other processors.
+    xeon, epyc = (
+        dataclasses.replace(hpl, details={"processors": [name]}) for name in ("Xeon", "EPYC")
+    )
+    assert last_run("local", [xeon]) == part
+    store.write_case(part, epyc)
+    assert last_run("local", [xeon]) == whole
     # Nor does it cost the answer of the gate if nobody can read it.
-    (store.case_file(whole, names[0])).write_text("{")
-    assert last_run("local", names) == part
+    store.case_file(whole, hpcc.name).write_text("{")
+    assert last_run("local", [hpcc, epyc]) == part
 
 
 def test_a_finished_screening_is_shown_and_opened_and_not_resumed(
@@ -140,7 +148,10 @@ def test_a_finished_screening_is_shown_and_opened_and_not_resumed(
     keep_screening("20261101T000000Z-1")
     where = store.run_folder("20261101T000000Z-1") / "screening"
     assert cli.main(["show", "last", "--json"]) == 0
-    (evidence,) = json.loads(capsys.readouterr().out)["evidence"]
+    shown = json.loads(capsys.readouterr().out)
+    (evidence,) = shown["evidence"]
+    # Nothing of four nodes was measured alone.
+    assert shown["exit_status"] == 2
     (why,) = evidence["reasons"]
     assert (evidence["verdict"], why["code"]) == ("invalid", "screening.unmeasured")
     (where / "screening.html").write_text("<p>")

@@ -240,6 +240,8 @@ def test_what_ranks_map_beside_the_golden_build_is_told(tmp_path):
     assert builds.mapped_otherwise(tmp_path, "mpich", mapped) == []
     assert builds.mapped_otherwise(tmp_path, "mpich", {**mapped, plugin: "ab"}) == [plugin]
     assert builds.mapped_otherwise(tmp_path, "mpich", {system: "of the nodes"}) == [system]
+    beside = {"/usr/lib/libpmi2.so.0": "ab", "/usr/lib/slurm/libslurmfull.so": "cd"}
+    assert builds.mapped_otherwise(tmp_path, "mpich", beside) == []
     elsewhere = {"/opt/ucx/lib/libucp.so": ""}
     assert builds.mapped_otherwise(tmp_path, "mpich", elsewhere) == [*elsewhere]
 

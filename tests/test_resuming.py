@@ -124,11 +124,14 @@ def test_what_was_left_out_counts_as_it_ended_before() -> None:
         ({"build_key": "b2", "program": {"path": "/builds/mpich-hpl-k1/bin/xhpl"}}, {HPL, HPCC}),
         ({"build_key": "b2", "program": {"path": "/builds/mpich-hpl-k0/bin/xhpl"}}, {HPCC}),
         ({"proof": {"hosts": ["another"]}}, {HPCC}),
+        ({"build_key": "b2", "processors": ["Xeon"]}, {HPL, HPCC}),
+        ({"build_key": "b2", "processors": ["EPYC"]}, {HPCC}),
     ],
 )
 def test_what_another_build_or_another_node_measured_runs_again(
-    state: Path, details: dict[str, object], kept: set[str]
+    state: Path, monkeypatch: pytest.MonkeyPatch, details: dict[str, object], kept: set[str]
 ) -> None:
+    monkeypatch.setattr(resuming, "said_here", lambda: "hardware.processor\tXeon\n")
     programs = {"hpl": Program("/builds/mpich-hpl-k1/bin/xhpl")}
     write_manifest(state, Manifest("mpich", "wheels", build_key="b2", programs=programs))
     before = record("HplCheck", "be2cd3ab")

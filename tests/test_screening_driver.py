@@ -235,6 +235,22 @@ def test_a_log_of_what_cannot_be_is_refused_by_its_line(
         read_screening(tmp_path)
 
 
+def test_a_resumed_job_accuses_no_node_that_it_was_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that was drained since failed every launch, and was to be drained."""
+    plan = plan_of([script("exit 1")], nodes=[], scheduled=True, foreseen=3, most_further=0)
+    (tmp_path / "launches.jsonl").write_text(json.dumps({"names": ["n1", "n2", "n3"]}) + "\n")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    carry_out(plan, tmp_path)
+    log = log_in(tmp_path)
+    assert (log.results, log.ended) == ((), False)
+    assert "the job was not given n3, with which it began; start a new" in log.notes[0]
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-4]")
+    carry_out(plan, tmp_path)
+    assert {one.nodes for one in log_in(tmp_path).results} == {("n1",), ("n2",), ("n3",)}
+
+
 def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Path) -> None:
     orders = [script("exit 1"), script("echo $$ > ../pid; exec sleep 300", seconds=300)]
     write_plan(tmp_path, plan_of(orders))

@@ -104,6 +104,18 @@ def test_a_record_that_was_edited_to_something_else_is_damaged(tmp_path, old, ne
         store.read_cases("run", tmp_path)
 
 
+@pytest.mark.parametrize("name", ["cooled_by", "launches"])
+def test_what_a_later_version_wrote_is_not_to_be_removed(tmp_path, name):
+    """A home that was used by a newer clone was told to be damaged, and its runs to be removed."""
+    path = store.write_case("run", RECORD, tmp_path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content[name] = [{**content["launches"][0], "cooled_by": "water"}]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(store.StoreError, match="another version of clustergate wrote it") as error:
+        store.read_cases("run", tmp_path)
+    assert error.value.reason.code == "run.other-version"
+
+
 def test_a_sample_that_was_pasted_twice_is_damage(tmp_path):
     """It counted as one more launch, and narrowed the interval of its figure."""
     twice = dataclasses.replace(RECORD, samples=[*RECORD.samples, *RECORD.samples])

@@ -57,11 +57,14 @@ def _screened(folder: Path) -> dict[str, Any]:
         return {}
     # NumPy takes longer to import than all other commands need.
     from clustergate.gate.decision import of_screening
+    from clustergate.screening import wording
     from clustergate.screening.folder import read_screening
 
     _, log, screening = read_screening(folder)
-    evidence = of_screening(screening, ended=log.ended) if log.ended else []
-    return {"evidence": [one.plain() for one in evidence]} if evidence else {}
+    if not log.ended:
+        return {}
+    evidence = [one.plain() for one in of_screening(screening, ended=True)]
+    return {"evidence": evidence, "exit_status": wording.exit_status(log, screening)}
 
 
 def _content(path: Path) -> dict[str, Any]:

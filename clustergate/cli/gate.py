@@ -156,8 +156,8 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     results += [] if ran is None else gating.of_cases(cases, control_of)
     evidence += [*results, *of_software]
     asked = arguments.before is not None
-    names = store.case_names(run_id)
-    before = arguments.before or (last_run(system, names) if names else None)
+    measured = store.read_cases(run_id)
+    before = arguments.before or (last_run(system, measured) if measured else None)
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id, asked=asked)]
     decision = gating.decide(evidence)
     store.write_json(

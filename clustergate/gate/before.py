@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from clustergate import store
@@ -14,35 +14,43 @@ from clustergate.gate.decision import OPEN
 from clustergate.history.listing import ENDED, GATE
 from clustergate.history.stored_runs import in_order, started_of
 from clustergate.launching.plan import PlanError
-from clustergate.model import Verdict
+from clustergate.model import CaseRecord, Verdict
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import is_screening
 
 
-def last_run(system: str, names: Collection[str] = ()) -> str | None:
+def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
-    It is the newest of those that have most of the cases with these ``names``. Runs of a gate that
-    did not open, and those that found a regression, are passed over: what was
-    wrong then is not what is usual, and the gate, called twice, shall not open the second time.
+    It is the newest of those that have most of the cases that were ``measured`` now, on the same
+    processors. Runs of a gate that did not open, and those that found a regression, are passed
+    over: what was wrong then is not what is usual, and the gate, called twice, shall not open the
+    second time.
     """
+    names = {record.name: record.processors for record in measured}
     best, most = None, 0
     for run_id in _runs():
         # To read a run takes long.
-        if not names or len({*names}.intersection(store.case_names(run_id))) > most:
+        if not names or len(names.keys() & {*store.case_names(run_id)}) > most:
             with contextlib.suppress(store.StoreError):
                 held = {
                     record.name
                     for record in store.read_cases(run_id)
                     if record.partition.startswith(f"{system}:")
                     and record.conditions.get("mode") == MODE
+                    and (not names or _is_alike(record.processors, names.get(record.name)))
                 }
-                if (count := len(held.intersection(names) if names else held)) > most:
-                    best, most = run_id, count
+                if len(held) > most:
+                    best, most = run_id, len(held)
         if best and most >= len(names):
             break
     return best
+
+
+def _is_alike(then: Sequence[str], now: Sequence[str] | None) -> bool:
+    # Results of another machine may have been copied here. Earlier versions noted no processors.
+    return now is not None and (then == now or not (then and now))
 
 
 def earlier_screenings(

@@ -185,13 +185,13 @@ class JobLog:
     """What was noted: the launches in their order, the seconds of what was aside.
 
     ``hosts`` are the nodes that the scheduler gave to the job, None where none told. ``kept_out``
-    are the user's configuration files that no launch saw, ``site_files`` those of the site that
-    the launches of each contender could see, by its name, ``mapped`` the files that its ranks had
-    mapped (:func:`clustergate.machine.configuration.mapped_files`). ``machine`` is what the first node is
-    (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where launches
-    ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes`` sentences of
-    its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest usual
-    round trip between two cores that earlier jobs of the run saw on the first node.
+    are the user's configuration files that no launch saw, ``site_files`` those of the site that the
+    launches of each contender could see, by its name, ``mapped`` the files that its ranks had
+    mapped (:func:`clustergate.machine.configuration.mapped_files`). ``machine`` is what the first
+    node is (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where
+    launches ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes``
+    sentences of its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest
+    usual round trip between two cores that earlier jobs of the run saw on the first node.
     """
 
     launches: Sequence[Launched] = ()

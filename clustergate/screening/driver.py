@@ -81,6 +81,10 @@ def carry_out(plan: Plan, job: Path) -> None:
     (job / STATES_FOLDER).mkdir(exist_ok=True)
     if not before.names:
         engine.note({"names": names})
+    elif plan.scheduled and (absent := [name for name in names if name not in _names(plan)]):
+        # What was launched there now would fail, and accuse it.
+        engine.note({"note": str(reason("screening.other-nodes", nodes=absent))})
+        return
     engine.keep_home_out()
     if plan.core_distance:
         engine.watch_distance(plan.core_distance, plan.contenders[0].environment)

@@ -20,6 +20,7 @@ from clustergate import store
 from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json
 from clustergate.history.listing import ENDED, LOCK, VERDICTS
+from clustergate.machine.fingerprint import parse_state, processor_of, said_here
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
 from clustergate.paths import HOME, state_dir
@@ -170,15 +171,18 @@ def restart(
     """Return the outcomes that a run has already, and let its checks skip those cases.
 
     What another build measured than there is now is not kept, nor, of partitions that are this node
-    (``here``), what another node did, nor what was measured of stacks that are launched
-    ``otherwise`` now. What is left of its processes is ended, and its reports are
-    put aside.
+    (``here``), what another node or processor did, nor what was measured of stacks that are
+    launched ``otherwise`` now. What is left of its processes is ended, and its reports are put
+    aside.
     """
     set_reports_aside(run_id)
     ended = ended_cases(read_log(call.log))
     end_processes_of(run_id)
     records = store.read_cases(run_id)
-    of_now = [one for one in records if one.stack not in otherwise and _is_of_now(one, here)]
+    processor = processor_of(parse_state(said_here())) if here else ""
+    of_now = [
+        one for one in records if one.stack not in otherwise and _is_of_now(one, here, processor)
+    ]
     earlier = earlier_outcomes(ended, of_now)
     # Nobody judged what lies there of the others, and it must not pass for what they leave now.
     kept = {outcome.name for outcome in earlier.values()}
@@ -190,10 +194,13 @@ def restart(
     return earlier
 
 
-def _is_of_now(record: CaseRecord, here: Collection[str]) -> bool:
+def _is_of_now(record: CaseRecord, here: Collection[str], processor: str) -> bool:
     proof: Any = record.details.get("proof") or {}
     this = [os.uname().nodename]
     if record.partition in here and proof.get("hosts", this) != this:
+        return False
+    # Many virtual machines have one name.
+    if record.partition in here and processor and record.processors not in ((), (processor,)):
         return False
     program: Any = record.details.get("program") or {}
     with contextlib.suppress(ManifestError):

@@ -358,6 +358,41 @@ ENTRIES: tuple[Entry, ...] = (
         *(44, "a reference that YAML reads as another number"),
         tests=("references::a_number_of_another_base_is_refused",),
     ),
+    Entry(
+        *(45, "a library that only today's ranks map, or only where they run"),
+        tests=(
+            "golden::what_ranks_map_beside_the_golden_build_is_told",
+            "golden_gate::what_ranks_mapped_on_the_nodes_is_held_against_the_golden_build",
+            "golden::a_manifest_that_was_edited_is_no_golden_build",
+        ),
+    ),
+    Entry(
+        *(46, "a part of a run that stands for the whole"),
+        tests=(
+            "cli_gate::the_last_run_is_one_that_has_what_is_compared",
+            "cli_gate::what_the_run_before_lacks_is_named",
+        ),
+    ),
+    Entry(
+        *(47, "the same launches counted twice"),
+        tests=(
+            "series::a_copy_of_a_run_is_no_further_run",
+            "cli_gate::earlier_screenings_are_the_finished_ones_of_this_system_newest_first",
+            "store::a_sample_that_was_pasted_twice_is_damage",
+            "sampling::a_log_that_was_written_twice_is_damaged",
+            "cli_compare::rows_that_were_pasted_twice_are_no_further_launches",
+        ),
+    ),
+    Entry(
+        *(48, "nodes that the scheduler has and the site config does not count"),
+        tests=(
+            "cli_gate::it_does_not_open_where_slurm_has_nodes_that_the_site_config_does_not_count",
+        ),
+    ),
+    Entry(
+        *(49, "an exit status that is another command's"),
+        tests=("cli_gate::a_script_reads_the_exit_status_that_the_command_ended_with",),
+    ),
 )
 
 

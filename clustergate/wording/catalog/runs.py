@@ -44,7 +44,10 @@ WORDS = {
         "see which of them still run (squeue, qstat, bjobs), and cancel these",
     ),
     "run.not-copied": ("the run cannot be copied to {folder}", "{why}", "it is in {kept}"),
-    "run.other-version": "{path}: another version of clustergate wrote it",
+    "run.other-version": (
+        "{path}: another version of clustergate wrote it",
+        "use that version, or move the run out of this home",
+    ),
     "run.damaged-case": ("{path} is damaged ({why})", "remove it and run again"),
     "check.not-loaded": (
         "this check does not load ({error}: {why})",
@@ -90,6 +93,10 @@ WORDS = {
         "the screening takes {most_s:g} s instead of {asked_s:g} s",
         "the partition gives no job more than {limit_s:g} s",
         "raise MaxTime of the partition if that is too little",
+    ),
+    "screening.other-nodes": (
+        "it does not go on: the job was not given {nodes:names}, with which it began",
+        "start a new screening",
     ),
     "screening.stranger": "a result names {node}, which is not being screened",
     "screening.unlisted-node": "{hostfile} lists no node {node}",
