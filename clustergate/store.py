@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from clustergate.files.shared import locked
 from clustergate.files.whole import is_full, read_json, write_whole
@@ -212,10 +212,10 @@ def _checked(record: CaseRecord) -> CaseRecord:
         said = sample.unit, sample.better
         if said != known.setdefault(sample.metric, said):
             raise ValueError(f"{name} is in {sample.unit!r}, {sample.better.value} is better")
-        one = (sample.order, name, *sample.conditions.items())
-        if one in samples:
+        what = (sample.order, name, *sample.conditions.items())
+        if what in samples:
             raise ValueError(f"launch {sample.order} has {name} twice")
-        samples.add(one)
+        samples.add(what)
     for row in record.peaks:
         numbers = [*row.values.values(), *(row.conditions.get(key, 1) for key in _OF_PEAKS)]
         if not all(_is_number(value) and value > 0 for value in numbers):
@@ -225,6 +225,6 @@ def _checked(record: CaseRecord) -> CaseRecord:
     return record
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     # True is one for Python, and a NaN is never stored.
     return isinstance(value, int | float) and value is not True and math.isfinite(value)

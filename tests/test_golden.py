@@ -268,6 +268,10 @@ def test_what_others_installed_is_held_in_place(tmp_path):
     assert list(golden.system) == ["/etc/hostname"]
     assert builds.launchable(state, "mpich") == made
     assert builds.differences(state, "mpich") == []
+    library = os.path.realpath(made.mpi_library)
+    sha256 = golden.held[made.mpi_library]
+    for told, otherwise in (("", []), (sha256, []), ("of the nodes", [library])):
+        assert builds.mapped_otherwise(state, "mpich", {library: told}) == otherwise
     replace(Path(made.mpi_library), "upgraded")
     with pytest.raises(BadRequest, match=r"libmpi\.so\.12"):
         builds.require_unchanged(state, "mpich")

@@ -288,17 +288,17 @@ def mapped_otherwise(state: Path, stack: str, mapped: Mapping[str, str]) -> list
     ``mapped`` is what :func:`clustergate.machine.configuration.mapped_files` said on the nodes.
     """
     golden, today = read(state, stack), read_manifest(state, stack)
-    then = {os.path.realpath(path): sha256 for path, sha256 in golden.system.items()}
+    kept = {**golden.system, **golden.held}
+    then = {os.path.realpath(path): sha256 for path, sha256 in kept.items()}
     # What differs in these, :func:`differences` says.
-    known = {*map(os.path.realpath, (*golden.held, *contents.files_of(today)))}
+    named = {*map(os.path.realpath, contents.files_of(today))}
     own = [os.path.realpath(state / root) for root in contents.roots_of(today, state)]
     return sorted(
         path
         for path, sha256 in mapped.items()
-        if path not in known
-        and not _BESIDE.match(Path(path).name)
+        if not _BESIDE.match(Path(path).name)
         and not any(Path(path).is_relative_to(one) for one in own)
-        and (not sha256 or then.get(path) != sha256)
+        and (path not in named if path not in then else sha256 not in ("", then[path]))
     )
 
 

@@ -46,6 +46,7 @@ _SOUGHT_BY = {
 _FOLDERS = ("../etc", "../share", "../intel64/etc")
 # Intel's libmpi is by far the largest of them, and names no such file.
 _SYSTEM = ("/lib", "/usr", "/etc")
+_OF_A_NODE = (*_SYSTEM, "/opt")
 _LARGEST_SEARCHED = 32 * 2**20
 _LONGEST_PATH = 4096
 _LONGEST_FILE = 2**20
@@ -115,13 +116,13 @@ def is_of_system(path: str) -> bool:
 
 
 def mapped_files(mapped: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 of the operating system's files among those that a rank has mapped here.
+    """Return the SHA-256 of those files that a rank has mapped which are this node's own.
 
     Others, which nodes share, have none, nor what cannot be read. Names are those without links.
     """
     files = {os.path.realpath(path): "" for path in mapped if path.startswith("/")}
     for path in files:
-        if is_of_system(path):
+        if path.startswith(_OF_A_NODE):
             with contextlib.suppress(OSError):
                 files[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return files
