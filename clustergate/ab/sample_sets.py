@@ -121,9 +121,10 @@ def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> int:
     same = [column for column in table.columns if column not in (VALUE, *ignored)]
     share = pl.len().over(table.columns) / pl.len().over(same)
     # From the end, as the rows that were pasted are the last.
-    told = table.reverse().with_columns(share.log().neg().alias("\0told"))["\0told"].to_list()
+    # What a value that is so frequent tells by itself, in nats.
+    nats = table.reverse().with_columns(share.log().neg().alias("\0nats"))["\0nats"].to_list()
     rows = table.reverse().hash_rows().to_list()
-    known, at_least = [0.0, *itertools.accumulate(told)], math.log(_NO_CHANCE * len(rows))
+    known, at_least = [0.0, *itertools.accumulate(nats)], math.log(_NO_CHANCE * len(rows))
     # The longest part that begins at each row and is the table's own beginning (Gusfield's Z).
     z, left, right = [0] * len(rows), 0, 0
     for k in range(1, len(rows)):
