@@ -11,8 +11,8 @@ from rich.console import Console
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
-from tools.bench import imb_text, listing, release, samples, scale, spread, starting
-from tools.bench.workspace import turns, workspace
+from tools.bench import imb_text, listing, release, samples, scale, setting_up, spread, starting
+from tools.bench.workspace import BenchError, turns, workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
 
@@ -141,6 +141,19 @@ def test_what_a_command_costs_before_it_works_is_told_beside_python_itself() -> 
     assert [figure.subject for figure in found][:2] == ["python -c ''", "clustergate --help"]
     assert all(figure.values[0] > 0 for figure in found[1:])
     assert [bool(figure.aim) for figure in found] == [False, *[True] * 4, False, False]
+
+
+def test_unchanged_stacks_of_spack_are_set_up_without_a_spack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with workspace() as room:
+        (found,) = setting_up.measure(room, rounds=range(2), say=lambda _: None)
+        assert len(found.values) == 2
+        assert room.output().count("Open MPI") == setting_up.STACKS
+    # What is to be built is not measured.
+    monkeypatch.setattr(setting_up, "note_as_built", lambda stack, state: None)
+    with workspace() as room, pytest.raises(BenchError, match="is not a Spack installation"):
+        list(setting_up.measure(room, rounds=range(1), say=lambda _: None))
 
 
 def test_what_is_listed_is_all_that_the_suite_plans() -> None:

@@ -18,7 +18,16 @@ from clustergate.machine.node import node_record
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.console import width
-from tools.bench import harness, listing, parsers, release, samples, scale, starting
+from tools.bench import (
+    harness,
+    listing,
+    parsers,
+    release,
+    samples,
+    scale,
+    setting_up,
+    starting,
+)
 from tools.bench.spread import Figure, as_record, table
 from tools.bench.workspace import Workspace, turns, used_by_others_s, workspace
 
@@ -35,6 +44,7 @@ def sections(
 
     return {
         starting.SECTION: starting.measure(room, rounds=rounds(11, 20), say=say),
+        setting_up.SECTION: setting_up.measure(room, rounds=rounds(11, 10), say=say),
         harness.SECTION: harness.measure(
             room,
             rounds=9,

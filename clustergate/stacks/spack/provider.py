@@ -168,6 +168,7 @@ def lacks(set_up: SetUp) -> list[Lack]:
         if _read_finished(request):
             return []
         spack, externals, _ = _compose_environment(request, set_up.source_folders, set_up.say)
+        set_up.say(f"{set_up.stack}: asking Spack's recipes what they need")
         if chosen := _choose_lock(request, lambda sentence: None):
             return _asked(request, spack, chosen[0])[1]
         given = {external.package for external in externals}
@@ -419,7 +420,7 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
             **_absent_programs(request),
         },
         proof_library=str(proof),
-        build_key=_build_key(request, lock),
+        build_key=key_of_build(request, lock),
         lock=prepared.origin,
     )
 
@@ -488,7 +489,7 @@ def _read_finished(request: SpackRequest) -> Manifest | None:
         chosen = _choose_lock(request, say=lambda sentence: None, to_build=False)
     except ClustergateError:
         return None
-    if chosen is None or manifest.build_key != _build_key(request, chosen[0]):
+    if chosen is None or manifest.build_key != key_of_build(request, chosen[0]):
         return None
     files = [manifest.launcher, manifest.mpi_library, manifest.proof_library]
     files += [program.path for program in manifest.programs.values() if not program.unavailable]
@@ -496,7 +497,7 @@ def _read_finished(request: SpackRequest) -> Manifest | None:
     return manifest if all(Path(file).exists() for file in files) else None
 
 
-def _build_key(request: SpackRequest, lock: Lock) -> str:
+def key_of_build(request: SpackRequest, lock: Lock) -> str:
     words = ["spack", RECIPE, request.stack, request.inputs, lock.digest, str(request.store)]
     return build_key(words, [])
 
