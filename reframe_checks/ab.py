@@ -6,14 +6,17 @@ It runs only where both are named: ``-S a=mpich -S b=intel-mpi:I_MPI_FABRICS=shm
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, variable
 
 from clustergate.benchmarks.hpl import sizing
-from clustergate.benchmarks.imb.command import ImbSettings
-from clustergate.model import Sample
+from clustergate.benchmarks.imb.blocks import one_for_each, read_blocks
+from clustergate.benchmarks.imb.command import ImbSettings, in_blocks
+from clustergate.model import Row, Sample
+from clustergate.wording.reasons import Reason
 from reframe_checks.contenders import TwoContenders
 from reframe_checks.hpl import HplCheck
 from reframe_checks.imb import ImbBenchmark
@@ -43,14 +46,26 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
         return list(self.benchmarks)
 
     def settings(self) -> ImbSettings:
-        """Return what to ask of IMB: many short launches tell more than a few long ones."""
-        return dataclasses.replace(
+        """Return what to ask of IMB: many short launches tell more than a few long ones.
+
+        So do many short blocks in a launch.
+        """
+        asked = dataclasses.replace(
             super().settings(),
             sizes=tuple(self.sizes),
             repetitions=1000,
             volume_mb=8,
             seconds=self.time or 1.0,
         )
+        return in_blocks(asked)
+
+    def reader(self) -> Any:
+        return read_blocks
+
+    def prove_launch(self, *what: Any, **of: Any) -> tuple[list[Reason], list[Row]]:
+        """Return one row for each figure; all blocks of it prove the launch."""
+        complaints, rows = super().prove_launch(*what, **of)
+        return complaints, list(one_for_each(rows))
 
 
 @rfm.simple_test

@@ -172,7 +172,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Write down what the job launches; its script runs the driver, which reads that."""
         contenders, launcher = self.contenders(), self.job.launcher
         dialect = launcher.hostfile_of_allocation()
-        parse: Any = self.descriptor.format.parse
+        parse = self.reader()
         deciding = self.deciding()
         budget = exactly(self.launches) if self.launches else self.effort.budget
         # Who goes on until Slurm ends the job looks like a rank that hangs.
@@ -254,6 +254,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def expectation(self) -> Any:
         """Return what the run was asked for, as the benchmark's parser takes it."""
         raise NotImplementedError
+
+    def reader(self) -> Any:
+        """Return what the job itself reads outputs by, to see whether it was launched enough."""
+        return self.descriptor.format.parse
 
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read what the program printed; raises OutputError for what cannot be trusted."""

@@ -17,6 +17,7 @@ import pytest
 
 from clustergate import model
 from clustergate.baselines.proposals import Rule
+from clustergate.benchmarks.imb.blocks import bounded_mean
 from clustergate.figures import name_of
 from clustergate.model import Row
 from clustergate.sites.modes import MODES
@@ -363,13 +364,13 @@ def test_the_bounded_mean_shows_slow_blocks_that_a_median_hides() -> None:
     slow = blocks.with_slow_blocks(made, lot)
     median = [blocks.levels(held, blocks.middle).mean() for held in (made, slow)]
     assert median[1] == pytest.approx(median[0], rel=0.03)
-    values, faulty = (blocks.levels(held, blocks.bounded_mean) for held in (made, slow))
+    values, faulty = (blocks.levels(held, bounded_mean) for held in (made, slow))
     assert blocks.decided(["PingPong/8"], values, NOTHING)[0] == "8 OPEN"
     assert blocks.decided(["PingPong/8"], values, faulty)[0] == "8 STAY CLOSED"
 
 
 def test_one_block_hardly_moves_the_bounded_mean() -> None:
-    assert blocks.bounded_mean([1.0] * 9 + [300.0]) == pytest.approx(2.0**0.1)
+    assert bounded_mean([1.0] * 9 + [300.0]) == pytest.approx(2.0**0.1)
 
 
 def test_a_change_point_is_looked_for_where_the_run_begins() -> None:

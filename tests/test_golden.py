@@ -8,12 +8,14 @@ import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from clustergate import cli
 from clustergate.ab.contenders import manifest_of, parse_contender, require_known
+from clustergate.files.shared import Mount
 from clustergate.golden import builds, contents
 from clustergate.machine.changes import describe_one, differences
 from clustergate.machine.configuration import mapped_files, site_files
@@ -155,7 +157,8 @@ def test_a_golden_build_that_is_not_what_was_pinned_is_refused(tmp_path, how):
         library.unlink()
     else:
         replace(library, "libmpi.so.13")
-    with pytest.raises(BadRequest, match=f"mpich was changed: {MPI}/lib/{library.name}; `cl"):
+    told = f"mpich was changed: {MPI}/lib/{library.name}; put it back; or accept what is there"
+    with pytest.raises(BadRequest, match=told):
         builds.launchable(tmp_path, "mpich")
     with pytest.raises(BadRequest, match="was changed"):
         builds.differences(tmp_path, "mpich")
@@ -344,6 +347,42 @@ def test_where_links_cannot_be_it_is_copied_and_a_full_disk_is_one_sentence(tmp_
     assert not (tmp_path / "golden/mpich").exists()
 
 
+def test_where_a_copy_has_no_room_nothing_is_copied(tmp_path, monkeypatch):
+    build(tmp_path)
+    monkeypatch.setattr(builds, "_can_link", lambda root, home: False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=3))
+    monkeypatch.setattr(shutil, "copy2", None)
+    SAID.clear()
+    told = rf"mpich takes 0 MB, and {tmp_path}/golden has 0 MB; nothing was copied: free some space"
+    with pytest.raises(BadRequest, match=told):
+        pinned(tmp_path)
+    assert SAID == []
+
+
+def test_what_is_not_open_to_this_user_says_how_a_home_is_shared(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    build(tmp_path)
+
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(builds, "locked", refused)
+    assert cli.main(["golden", "pin", "mpich", "--site", "local"]) == 2
+    assert "have its owner share it with your group" in capsys.readouterr().err
+
+
+def test_a_file_system_that_other_nodes_do_not_see_is_told_before_anything_is_pinned(
+    tmp_path, monkeypatch
+):
+    for kind, nodes, told in (("tmpfs", 4, True), ("tmpfs", 1, False), ("nfs4", 4, False)):
+        monkeypatch.setattr(builds, "mount_of", lambda folder, kind=kind: Mount(kind))
+        said = builds.unseen_by_others(tmp_path, nodes)
+        assert bool(said) == told
+        if told:
+            assert said.startswith(f"{tmp_path}/golden is on tmpfs, a file system of this node")
+            assert "4 nodes" in said
+
+
 def test_what_cannot_be_pinned_is_told(tmp_path):
     with pytest.raises(ManifestError, match="is not set up"):
         pinned(tmp_path)
@@ -356,7 +395,8 @@ def test_what_cannot_be_pinned_is_told(tmp_path):
         pinned(tmp_path)
     Path(made.launcher).write_text("mpirun")
     pinned(tmp_path)
-    with pytest.raises(BadRequest, match="golden unpin mpich` removes it"):
+    told = r"has a golden build, of \S+ on 20\d\d-\d\d-\d\d \(accepted\); `clustergate golden unpin"
+    with pytest.raises(BadRequest, match=told):
         pinned(tmp_path)
     with pytest.raises(BadRequest, match="no name of a stack"):
         builds.unpin(tmp_path, str(tmp_path))
@@ -435,7 +475,7 @@ def test_ranks_run_from_a_golden_build_alone(home_with_mpich, capsys):
     library.unlink()
     library.write_bytes(content)
     assert cli.main(["golden", "verify", "mpich"]) == 1
-    assert "libmpi.so.12; `clustergate golden unpin " in capsys.readouterr().err
+    assert "libmpi.so.12; put it back; or accept " in capsys.readouterr().err
 
 
 @pytest.mark.mpi

@@ -194,7 +194,6 @@ GENERAL: Mapping[str, str] = {
     "contender.unavailable": "set that stack up (`clustergate setup`)",
     "contender.*": "leave that variable out",
     "golden.name": "name a stack that there is (`clustergate list stacks`)",
-    "golden.no-room": "free some space, or name another folder in CLUSTERGATE_HOME",
     "golden.unavailable": "set that stack up (`clustergate setup`)",
     "prune.not-removed": "remove that folder by hand",
     "prune.*": "nothing: it is kept",

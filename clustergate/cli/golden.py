@@ -49,6 +49,9 @@ def _pin(arguments: argparse.Namespace) -> int:
 
     site = configs.load(configs.choose(arguments.site).path)
     stacks = [one.name for one in site.stacks_named(arguments.stacks)]
+    nodes = max((partition.shape.nodes for partition in site.partitions), default=1)
+    if unseen := builds.unseen_by_others(state_dir(), nodes):
+        print(unseen, flush=True)
 
     def pinned(stack: str) -> str:
         with Progress() as say:

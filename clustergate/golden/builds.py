@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import errno
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from clustergate import store, version
-from clustergate.files.shared import locked
+from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json, write_whole
 from clustergate.golden import contents
 from clustergate.machine.configuration import is_of_system, site_files
@@ -45,6 +46,7 @@ _CONFIGURATION = "configuration files of the MPI libraries"
 # What starts ranks and looks up names: no message and no sum passes through it, and a golden build
 # may be started otherwise where it is pinned than in a job.
 _BESIDE = re.compile(r"lib(pmi\w*|slurm\w*|munge|nss_\w+|resolv)(\.|-)")
+_NOT_OURS = (errno.EACCES, errno.EROFS)
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -89,6 +91,18 @@ def pinned_stacks(state: Path) -> list[str]:
     return sorted(one.name for one in folders if (one / _MANIFEST).exists())
 
 
+def unseen_by_others(state: Path, nodes: int) -> str:
+    """Return what keeps other nodes from launching golden builds, as far as this one can tell."""
+    folder = state / "golden"
+    mount = mount_of(folder)
+    if nodes == 1 or mount.is_shared or not mount.kind:
+        return ""
+    return (
+        f"{folder} is on {mount.kind}, a file system of this node: golden builds are launched on "
+        f"{nodes} nodes, all of which must see it by that name"
+    )
+
+
 def pin(
     state: Path,
     stack: str,
@@ -111,7 +125,10 @@ def pin(
     try:
         with locked(home.parent / f".{stack}.lock"):
             if (home / _MANIFEST).exists():
-                raise BadRequest("golden.exists", stack=stack)
+                kept = read(state, stack)
+                note = f" ({kept.note})" if kept.note else ""
+                facts = {"by": kept.by, "pinned": kept.pinned.partition("T")[0], "note": note}
+                raise BadRequest("golden.exists", stack=stack, **facts)
             # What an interrupted one left.
             _remove(home)
             try:
@@ -120,6 +137,9 @@ def pin(
                 _remove(home)
                 raise
     except OSError as error:
+        if error.errno in _NOT_OURS and error.filename:
+            # Whoever calls says how a home is shared.
+            raise
         path = error.filename or home
         raise BadRequest("golden.not-pinned", stack=stack, why=error, path=path) from None
 
@@ -138,15 +158,17 @@ def _pinned(
     size = sum(path.lstat().st_size for path in files)
     home.mkdir()
     linked = bool(roots) and all(_can_link(state / root, home) for root in roots)
+    free = shutil.disk_usage(home).free
+    if not linked and size > free:
+        facts = {"size_mb": size / 1e6, "free_mb": free / 1e6}
+        raise BadRequest("golden.no-room", stack=stack, folder=home.parent, **facts)
     amount = f"{len(files)} files, {size / 1e6:.0f} MB"
     if not roots:
         say(f"{stack} stays where {manifest.provider} put it, and is held by the files' SHA-256")
     else:
-        say(f"pinning {stack}: {amount}, {'hard links, no further space' if linked else 'copied'}")
-    free = shutil.disk_usage(home).free
-    if not linked and size > free:
-        facts = {"size_mb": size / 1e6, "free_mb": free / 1e6}
-        raise BadRequest("golden.no-room", stack=stack, folder=home, **facts)
+        how = "hard links, no further space" if linked else f"copied, as {home.parent} "
+        how += "" if linked else "lies on another file system, or takes no links"
+        say(f"pinning {stack}: {amount}, {how}")
     for path in files:
         _keep(path, home / path.relative_to(state), linked)
     golden = manifest
@@ -223,7 +245,9 @@ def require_unchanged(state: Path, stack: str) -> Golden:
         changed.append(str(path))
     if changed:
         changes = listed(changed, contents.NAMED)
-        raise BadRequest("golden.changed", stack=stack, changes=changes, again=_again(stack))
+        # Whoever pins anew accepts what is there now.
+        again = f"put it back; or accept what is there now: {_again(stack)}"
+        raise BadRequest("golden.changed", stack=stack, changes=changes, again=again)
     return golden
 
 

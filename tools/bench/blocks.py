@@ -1,10 +1,9 @@
 """``python -m tools.bench.blocks``: what many short blocks in a launch tell, instead of one mean.
 
 IMB prints the mean of all repetitions of a size. Here a stack is launched in turn with each size
-once, and with each size ten times of a tenth of the repetitions, one size after the other, so that
-a launch has ten means of it. The suite's own kernel of MPI calls prints the time of each call. How
-much does what stands for a size scatter between launches, and after how many rounds does the gate
-decide of a stack against itself?
+once, and in the short blocks in which ``clustergate ab`` and the gate launch A and B. The suite's
+own kernel of MPI calls prints the time of each call. How much does what stands for a size scatter
+between launches, and after how many rounds does the gate decide of a stack against itself?
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
+from clustergate.benchmarks.imb.blocks import bounded_mean
+from clustergate.benchmarks.imb.command import SIZES_FILE, imb_arguments, in_blocks, sizes_file
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.launching.plan import read_log
@@ -36,10 +36,15 @@ from tools.bench.launches import times_of
 from tools.bench.slowdowns import NOTHING, SIZE, STACK, Change
 from tools.bench.verdicts import table_of
 
-BLOCKS = 10
 KERNEL = "mpi_trials"
 # Those of the check that launches A and B in turn.
-SETTINGS = dataclasses.replace(record.SETTINGS, volume_mb=8, seconds=1.0)
+SETTINGS = dataclasses.replace(
+    record.SETTINGS,
+    benchmarks=("PingPong", "Sendrecv", "Bcast", "Allgather", "Allreduce", "Alltoall", "Barrier"),
+    volume_mb=8,
+    seconds=1.0,
+)
+KINDS = {"one mean": SETTINGS, "short blocks": in_blocks(SETTINGS)}
 _CALLS = 200
 _SMALLEST_SPREAD = 0.002
 _AGAIN = 8
@@ -56,17 +61,6 @@ def middle(blocks: Sequence[float]) -> float:
     return float(np.quantile(blocks, 0.5, method="lower"))
 
 
-def bounded_mean(blocks: Sequence[float]) -> float:
-    """Return the mean of the logarithms, each within a factor of two of the middle one.
-
-    It moves with the share of the blocks that are slow, as the mean does, and no block by itself
-    moves it far, as none does the median (one step to Huber's estimate of location: Robust
-    statistics, 1981, 6.7).
-    """
-    logs, at = np.log(blocks), np.log(middle(blocks))
-    return float(np.exp(at + np.clip(logs - at, -np.log(2.0), np.log(2.0)).mean()))
-
-
 Statistic = Callable[[Sequence[float]], float]
 STATISTICS: Mapping[str, Statistic] = {
     "mean": lambda blocks: float(np.mean(blocks)),
@@ -74,16 +68,6 @@ STATISTICS: Mapping[str, Statistic] = {
     "bounded mean": bounded_mean,
 }
 """What stands for the blocks of a launch."""
-
-
-def settings_of(blocks: int) -> ImbSettings:
-    """Return what to ask of IMB for so many blocks of each size that are as long together."""
-    return dataclasses.replace(
-        SETTINGS,
-        sizes=record.SIZES_BYTES * blocks,
-        repetitions=1000 // blocks,
-        volume_mb=max(8 // blocks, 1),
-    )
 
 
 def launches(
@@ -96,7 +80,6 @@ def launches(
     plan = record.plan_of([manifest], rounds)
     (plain,) = plan.contenders
     words = len(plain.program) - len(imb_arguments(record.SETTINGS))
-    kinds = {f"IMB, {n} of a size": settings_of(n) for n in (1, BLOCKS)}
     contenders = [
         dataclasses.replace(
             plain,
@@ -104,7 +87,7 @@ def launches(
             program=[*plain.program[:words], *imb_arguments(settings)],
             inputs={SIZES_FILE: sizes_file(settings.sizes)},
         )
-        for name, settings in kinds.items()
+        for name, settings in KINDS.items()
     ]
     kernel = [manifest.program(KERNEL).path, "--flush-bytes", "0", "--trials", str(_CALLS)]
     contenders += [
@@ -129,7 +112,9 @@ def launches(
                 held.append(calls_of(lines))
                 return
             call = ImbExpectation(
-                benchmarks=record.BENCHMARKS, bytes=tuple(kinds[name].sizes), ranks=record.RANKS
+                benchmarks=tuple(SETTINGS.benchmarks),
+                bytes=tuple(KINDS[name].sizes),
+                ranks=record.RANKS,
             )
             rows = list(parse_imb(lines, source=source, expect=call))
             held.append(blocks_of(rows))
@@ -147,7 +132,7 @@ def blocks_of(rows: Sequence[Row]) -> Blocks:
     by_block: list[dict[str, Mapping[str, float]]] = []
     seen: Counter[str] = Counter()
     for row in rows:
-        name = f"{row.benchmark}/{row.conditions['bytes']}"
+        name = f"{row.benchmark}/{row.conditions.get('bytes', '')}"
         if seen[name] == len(by_block):
             by_block.append({})
         by_block[seen[name]][name] = row.values
@@ -211,7 +196,9 @@ def decided(
         if isinstance(change, Change):
             b, _ = pairs.changed(plain, names, change, lot)
         else:
-            hit, b = int(lot.integers(count)), plain[:, :count].copy()
+            # Large messages have one block, in which none of several can be slow.
+            some = np.flatnonzero((change != values[: len(change)]).any(axis=0))
+            hit, b = int(lot.choice(some)), plain[:, :count].copy()
             b[:, hit] = plain[:, count + hit]
         found.append(pairs.at_the_gate(names, a[:, :count], b))
     told = Counter(one.answer for one in found)

@@ -44,8 +44,12 @@ def blas_options(work: Workplace) -> list[str]:
 
 
 def include_options(top: Path) -> list[str]:
-    """Return the options that find the headers of HPCC, and of the HPL in it."""
-    return [f"-I{top / 'hpl' / 'include'}", f"-I{top / 'include'}"]
+    """Return the options that find the headers of HPCC, and of the HPL in it.
+
+    HPL 2.0 calls what MPI 3 removed. Open MPI 4 has it, and declares it on request alone.
+    """
+    folders = [f"-I{top / 'hpl' / 'include'}", f"-I{top / 'include'}"]
+    return ["-DOMPI_OMIT_MPI1_COMPAT_DECLS=0", *folders]
 
 
 def commands(work: Workplace) -> Iterable[Command]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -106,6 +107,41 @@ class ImbSettings:
     map: str = ""
     iter_policy: str = ""
     memory_gb: float | None = None
+
+
+BLOCKS = 8
+"""In so many blocks short messages are measured where two stacks are launched in turn."""
+# What has no message sizes, and comes once however many of them are listed.
+_WITHOUT_SIZES = ("Barrier",)
+
+
+def in_blocks(settings: ImbSettings) -> ImbSettings:
+    """Return settings that repeat as much in many short blocks, of which IMB prints a mean each.
+
+    A block has an eighth of the repetitions that are asked for. A size has as many blocks as its
+    repetitions fill: large messages, which the volume lets be sent seldom, have one, as before.
+    Blocks of one size are not successive, so that what disturbs a moment does not meet them all.
+    The time of all blocks together is limited as that of all sizes was. Raises :class:`CannotRun`
+    as :func:`imb_arguments` does.
+    """
+    sizes, repetitions, volume_mb = settings.sizes, settings.repetitions, settings.volume_mb
+    if repetitions is None or volume_mb is None or repetitions < BLOCKS:
+        return settings
+    if not sizes:
+        _size_arguments(settings)
+        sizes = (0, *(1 << k for k in range(settings.largest_bytes.bit_length())))
+    each = repetitions // BLOCKS
+    blocks = {size: BLOCKS if not size else (volume_mb << 20) // size // each for size in sizes}
+    blocks = {size: max(1, min(count, BLOCKS)) for size, count in blocks.items()}
+    several = [n for turn in range(BLOCKS) for n, count in blocks.items() if turn < count > 1]
+    listed = (*several, *(size for size, count in blocks.items() if count == 1))
+    names = [
+        name for name in settings.benchmarks for _ in range(BLOCKS if name in _WITHOUT_SIZES else 1)
+    ]
+    seconds = settings.seconds and settings.seconds * len(blocks) / len(listed)
+    return dataclasses.replace(
+        settings, benchmarks=names, sizes=listed, repetitions=each, seconds=seconds
+    )
 
 
 def _size_arguments(settings: ImbSettings) -> list[str]:

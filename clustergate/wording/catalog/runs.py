@@ -130,11 +130,15 @@ WORDS = {
     "golden.name": "{stack!r} is no name of a stack",
     "golden.unavailable": ("{stack} is unavailable here", "{why}", ""),
     "golden.exists": (
-        "{stack} has a golden build",
+        "{stack} has a golden build, of {by} on {pinned}{note}",
         "`clustergate golden unpin {stack}` removes it",
     ),
     "golden.not-pinned": ("{stack} cannot be pinned", "{why} ({path})", "no partial copy is left"),
-    "golden.no-room": "{stack} takes {size_mb:.0f} MB, and {folder} has {free_mb:.0f} MB",
+    "golden.no-room": (
+        "{stack} takes {size_mb:.0f} MB, and {folder} has {free_mb:.0f} MB",
+        "nothing was copied: free some space, or link that folder to a larger file system that "
+        "all nodes see",
+    ),
     "golden.not-whole": ("{stack} is incomplete: {path} is missing", "run `clustergate setup`"),
     "golden.none": ("{stack} has no golden build", "`clustergate golden pin {stack}` makes one"),
     "golden.not-there": (
