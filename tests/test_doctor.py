@@ -146,8 +146,8 @@ def test_cases_of_which_one_never_ran_have_no_end() -> None:
     assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}) == {}
 
 
-def slurm(*access: str, nodes: int = 4) -> Partition:
-    partition = described("alpha:node", Shape(64, nodes), "mpich")
+def slurm(*access: str, nodes: int = 4, cores: int = 64) -> Partition:
+    partition = described("alpha:node", Shape(cores, nodes), "mpich")
     return Partition(**{**vars(partition), "scheduler": "slurm", "access": access})
 
 
@@ -167,6 +167,8 @@ SINFO = "cpu*|3|2|32\ncpu*|1|2|32\nfat|8|2|48\nfat|2|2|64\n"
         (slurm("--partition=cpu", "--constraint=new", nodes=3), OK, ""),
         (slurm("--partition=cpu", "--constraint=new", nodes=5), WARN, "doctor.other-nodes"),
         (slurm("--partition=fat", nodes=10), WARN, "doctor.other-nodes"),
+        (slurm("--partition=fat", nodes=8, cores=96), WARN, "doctor.other-nodes"),
+        (slurm("--partition=fat", "--exclude=n[9-10]", nodes=8, cores=96), OK, ""),
     ],
 )
 def test_a_partition_is_what_slurm_says_of_it(partition: Partition, status: str, why: str) -> None:

@@ -155,8 +155,9 @@ def of_nodes(partition: Partition, in_slurm: NodesByCores | None = None) -> Find
         return Finding(what, FAIL, reason("doctor.no-partition", partition=partition.name, **facts))
     stated = shape.nodes + shape.excluded
     alike = has[shape.cores_per_node]
-    # What `access` asks for beside the partition may be some of its nodes.
-    if alike < stated or (alike > stated and not _narrowed(partition.access)):
+    # What `access` asks for beside the partition may be some of its nodes. Else a job may get
+    # others, of another kind among them, and some are measured by nobody.
+    if alike < stated or (sum(has.values()) > stated and not _narrowed(partition.access)):
         each = " and ".join(_size(count, cores) for cores, count in sorted(has.items()))
         of = {"stated": _size(stated, shape.cores_per_node), "has": each}
         return Finding(what, WARN, reason("doctor.other-nodes", **of))
@@ -168,7 +169,8 @@ def _size(nodes: int, cores: int) -> str:
 
 
 def _narrowed(access: Sequence[str]) -> bool:
-    return bool(re.search(r"(?:^|\s)(?:-C|--constraint|-w|--nodelist)", " ".join(access)))
+    some = r"(?:^|\s)(?:-C|--constraint|-w|--nodelist|-x|--exclude)"
+    return bool(re.search(some, " ".join(access)))
 
 
 def _kib(limit: float) -> str:
