@@ -35,6 +35,7 @@ from clustergate.machine.environment import read_removed
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample, rows_of
 from clustergate.paths import state_dir
 from clustergate.references import lookup
+from clustergate.schedulers.slurm_limits import SHORTEST_S
 from clustergate.session import resuming
 from clustergate.session.case import Hosts, Job, details_of, notes_of, read_job
 from clustergate.session.reframe import case_key
@@ -113,16 +114,19 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.effort = modes.effort_of(self.asked_mode, self.descriptor)
         if self.time_limit is None:
             self.time_limit = self.asked_mode.time_limit
-        # No more than the partition gives: Slurm would let the job wait for ever.
-        most, asked = partition_of(self).limits.seconds, typ.Duration(self.time_limit)
-        self.capped: list[str] = []
-        if most is not None and asked > most:
-            self.time_limit = most
-            self.capped = [str(reason("job.capped-time", asked_s=asked, most_s=most))]
+        # No more than Slurm gives: it would let the job wait for ever, or end it halfway.
+        limits, asked = partition_of(self).limits, typ.Duration(self.time_limit)
+        self.capped: list[Reason] = []
+        if limits.seconds is not None and asked > limits.seconds:
+            self.time_limit, why = limits.seconds, str(limits.why)
+            of = {"asked_s": asked, "most_s": limits.seconds, "why": why}
+            self.capped = [reason("job.capped-time", **of)]
         self.manifest = self.read_or_plan_manifest()
         self.found = self.manifest.program(self.program)
         if self.found.unavailable:
             self.not_available(self.found.unavailable)
+        if limits.seconds is not None and limits.seconds < SHORTEST_S:
+            self.not_available(str(reason("job.no-time", why=str(limits.why))))
 
     def not_available(self, reason: str) -> None:
         """Keep why this case cannot run here, and leave it out."""
@@ -336,18 +340,20 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         read = self.read = read_job(job, prove, self.descriptor, derive, near)
         needed = undisturbed_needed(self.plan.budget, self.effort.budget)
         self.sampled = sampled_figures(read.samples, read.launches, needed, check)
+        # What made the limit too short is the cause, and no rank that hangs.
+        complaints = [*read.complaints, *(self.capped if self.job.state == "TIMEOUT" else ())]
         self.kept = self.keep(
             samples=read.samples,
             launches=read.launches,
             launches_needed=needed,
             unmeasured=read.unmeasured,
             peaks=read.peaks,
-            complaints=read.complaints,
-            notes=[*self.notes(read.samples), *self.capped, *notes_of(job, read)],
+            complaints=complaints,
+            notes=[*self.notes(read.samples), *map(str, self.capped), *notes_of(job, read)],
             details=self.details(),
         )
-        if read.complaints:
-            raise SanityError(printable(sentence_of(read.complaints)))
+        if complaints:
+            raise SanityError(printable(sentence_of(complaints)))
         return True
 
     def prove_launch(

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,11 @@ from clustergate.machine.others import Watch
 from clustergate.model import METRICS, BadRequest, Better, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
 from clustergate.report import ab as report
+from clustergate.schedulers.slurm_limits import Limits
 from clustergate.session import contest
 from clustergate.session.contest import number_of_jobs
 from clustergate.sites import configs as sites
+from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
@@ -665,19 +668,43 @@ def test_no_job_is_missed_in_a_partition_without_the_stack() -> None:
     assert number_of_jobs(some, [IMB.ab], "", "openmpi") == 10
 
 
-def test_who_worked_beside_it_and_one_end_of_it_are_told_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def said_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float], list[str]]:
+    """Return what tells what a contest of so many seconds says that launches nothing."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
-    beside = "during this run others used 0.90 cores of this node on average: make of alice 0.90"
-    monkeypatch.setattr(Watch, "sentences", lambda self: [beside])
     monkeypatch.setattr(contest, "provide_all", lambda requests, say: None)
     monkeypatch.setattr(contest, "manifest_of", lambda one, state: Manifest(one.stack, "wheels"))
     monkeypatch.setattr(contest, "state_here", lambda stacks: {})
     monkeypatch.setattr(contest, "measure", lambda call, say: say("running") or [])
-    a, b = parse_contender("mpich"), parse_contender("openmpi")
-    wanted = contest.Contest(a, b, [AbCheck("AbHplCheck")], (), (), 0.0, 10)
-    said: list[str] = []
-    contest.measure_contest(wanted, sites.find("local"), "r1", said.append)
+
+    def told(seconds: float) -> list[str]:
+        a, b = parse_contender("mpich"), parse_contender("openmpi")
+        wanted = contest.Contest(a, b, [AbCheck("AbHplCheck")], (), (), seconds, 10)
+        said: list[str] = []
+        contest.measure_contest(wanted, sites.find("local"), "r1", said.append)
+        return said
+
+    return told
+
+
+def test_launches_that_a_partition_has_no_time_for_are_told_before_they_begin(
+    monkeypatch: pytest.MonkeyPatch, said_of: Callable[[float], list[str]]
+) -> None:
+    monkeypatch.setattr(Partition, "limits", Limits(seconds=300.0))
+    capped, begun, *_ = said_of(1200.0)
+    assert capped.startswith(
+        "launches in the partition node take 150 s a job instead of 1200 s: the partition gives no "
+        "job more than 300 s"
+    )
+    assert ": 150 s of launches, done by " in begun
+    assert ": 100 s of launches, done by " in said_of(100.0)[0]
+
+
+def test_who_worked_beside_it_and_one_end_of_it_are_told_once(
+    monkeypatch: pytest.MonkeyPatch, said_of: Callable[[float], list[str]]
+) -> None:
+    beside = "during this run others used 0.90 cores of this node on average: make of alice 0.90"
+    monkeypatch.setattr(Watch, "sentences", lambda self: [beside])
+    said = said_of(0.0)
     assert re.fullmatch(r"mpich against openmpi: 0 s of launches, done by \d\d:\d\d", said[0])
     assert said[1:] == ["running", beside]

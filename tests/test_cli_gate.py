@@ -21,7 +21,7 @@ from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
 from clustergate.gate.software import same_build
 from clustergate.history.listing import ENDED
-from clustergate.history.stored_runs import seconds_last_time, seconds_taken
+from clustergate.history.stored_runs import last_time, seconds_last_time, seconds_taken
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
     Better,
@@ -170,6 +170,15 @@ def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     next(damaged.glob("cases/*.json")).write_text("{")
     assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
     assert seconds_last_time("other", "maintenance") == {}
+
+
+def test_what_was_disturbed_for_the_most_part_last_time_is_told() -> None:
+    kept("20261101T000000Z-1")
+    assert last_time("local", "maintenance")[1] == set()
+    moved = Launch(0, 0.0, 10.0, disturbed=reason("node.moved-cores", times=2.0))
+    launches = [Launch(0, 0.0, 10.0), moved, moved]
+    store.write_case("20261101T000000Z-1", dataclasses.replace(record(), launches=launches))
+    assert last_time("local", "maintenance")[1] == {("HplCheck", "mpich")}
 
 
 def test_what_a_check_took_is_its_launches_with_their_start_and_the_peaks_beside_them() -> None:

@@ -121,6 +121,10 @@ def test_on_a_terminal_a_line_lives_below_what_was_said(kind: str) -> None:
     assert "␛[31m" in screen
     assert ("still" in screen) == (kind == "dumb")
     if kind == "xterm":
+        # No word is broken.
+        assert (
+            "[    0 s] running HplCheck ␛[31m with\r\n          mpich: 0 done, 1 queued" in screen
+        )
         # Drawn again in its place, no longer than the terminal is wide, and taken away at the end.
         drawn = re.split(r"\r|\n|\x1b\[\??\d*[A-Khl]", screen)
         lived = [line for line in drawn if line.endswith("s)")]

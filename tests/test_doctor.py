@@ -130,6 +130,20 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
     assert planned.startswith("how long it takes here is not known yet (no limit): HplCheck with ")
 
 
+def test_a_run_may_wait_for_a_quiet_node_and_the_last_one_was_not_undisturbed() -> None:
+    planned = plan_of(
+        *(mode_named("smoke"), TWO, TAKEN, AT_1430, ["openmpi"]),
+        referenced=True,
+        disturbed={("HplCheck", "mpich")},
+        wait_s=30.0,
+    )
+    assert planned == (
+        "done by about 14:32 (2 min 30 s, as last time, beside other programs), later by the "
+        "set-up of openmpi and up to 30 s while other programs use this node: HplCheck with mpich, "
+        "openmpi, mode smoke"
+    )
+
+
 def test_a_run_past_midnight_says_the_day() -> None:
     late = datetime.datetime(2026, 11, 23, 23, 59)
     assert plan_of(mode_named("smoke"), TWO, TAKEN, late, referenced=True).startswith(
@@ -289,7 +303,8 @@ def test_it_looks_at_all_of_this_machine_and_sets_nothing_up(
         assert found["stack mpich"]["reason"]["code"] == "doctor.not-set-up"
     assert not (home / "manifests").exists()
     planned = found["plan"]["says"]
-    assert "later by the set-up of intel-mpi, mpich, openmpi: HplCheck, HpccCheck, Imb" in planned
+    later = "later by the set-up of intel-mpi, mpich, openmpi and up to 30 s while other programs"
+    assert f"{later} use this node: HplCheck, HpccCheck, Imb" in planned
     assert "mode smoke" in planned
     _, found = asked(capsys, "--site", "local", "--mode", "maintenance")
     assert "mode maintenance" in found["plan"]["says"]

@@ -69,15 +69,19 @@ def test_runs_are_listed_newest_first_with_what_became_of_them(home: Path) -> No
 
 
 def test_what_is_no_run_of_a_mode_tells_its_command_system_and_user(home: Path) -> None:
-    for number, kind in enumerate(("screen", "ab", "tune"), 1):
+    for number, kind in enumerate(("screen", "ab", "tune", "ab", "ab", "screen"), 1):
         listing.keep_made(f"2026110{number}T000000Z-r{number}", kind, "alpha")
     make("20261101T000000Z-r1", ended={"verdict": "faults found", "system": "alpha"})
+    (make("20261104T000000Z-r4", ab={}) / listing.SUMMARY).write_text("MIXED: of 12 figures")
     running = make("20261102T000000Z-r2")
     with FileLock(running / listing.LOCK):
         found = listing.listed_runs()
     told = [(one.kind, one.system, one.by, one.verdict) for one in found]
     me = store.user_name()
     assert told == [
+        ("screen", "alpha", me, "unfinished"),
+        ("ab", "alpha", me, "unfinished"),
+        ("ab", "alpha", me, "mixed"),
         ("tune", "alpha", me, ""),
         ("ab", "alpha", me, "running"),
         ("screen", "alpha", me, "faults found"),

@@ -12,6 +12,7 @@ import pytest
 from clustergate.model import ClustergateError
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, read_outcomes
+from tests.test_slurm_nodes import STOPPED
 
 REFUSED = "NPB3.4.3.tar.gz has the checksum 2e30 where a97c is pinned, so it is refused"
 
@@ -104,6 +105,14 @@ def test_a_full_disk_is_told_where_the_job_itself_could_not(tmp_path, monkeypatc
     }
     assert "exit code: 2; No space left on device for " in told["NpbCheck"]
     assert told["ImbCheck"] == ""
+
+
+def test_a_case_that_ran_when_reframe_stopped_says_why_it_stopped(tmp_path):
+    (tmp_path / "reframe.out").write_text(STOPPED)
+    told = outcomes(tmp_path, case("HplCheck", "<unknown>"), case("ImbCheck", "pass"))
+    assert told["ImbCheck"] == ""
+    assert told["HplCheck"].startswith("ReFrame stopped early, run session stopped: ")
+    assert told["HplCheck"].endswith("Problem talking to the database: Connection refused")
 
 
 @pytest.mark.parametrize(

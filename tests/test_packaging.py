@@ -2,6 +2,7 @@
 
 import email
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import paths
+from clustergate import cli, paths
 from clustergate.airgap.pack import Wanted, pack
 from clustergate.airgap.unpack import unpack
 from clustergate.cli import COMMANDS
@@ -120,6 +121,18 @@ def test_without_a_clone_results_and_the_sites_files_are_the_users(installed, tm
     assert paths.state_dir(named) == Path("/var/state/clustergate")
     assert paths.site_folder(named) == home / ".config" / "clustergate"
     assert paths.state_dir({**named, "CLUSTERGATE_HOME": "/shared"}) == Path("/shared")
+
+
+@pytest.mark.parametrize("said", [None, ""])
+def test_without_a_home_in_the_environment_it_is_that_of_the_account(
+    installed, monkeypatch, capsys, said
+):
+    monkeypatch.delenv("HOME")
+    if said is not None:
+        monkeypatch.setenv("HOME", said)
+    cli.main(["list", "runs"])
+    own = pwd.getpwuid(os.getuid()).pw_dir
+    assert paths.state_dir() == Path(own, ".local", "state", "clustergate")
 
 
 def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(

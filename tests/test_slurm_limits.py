@@ -1,10 +1,15 @@
 """What a partition allows, as Slurm 22.05 prints it."""
 
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from clustergate.schedulers.slurm_limits import Limits, limits_in, limits_of
+from clustergate.model import ClustergateError
+from clustergate.schedulers import slurm_limits
+from clustergate.schedulers.slurm_limits import Limits, limits_in, limits_of, note_reservation
 
 # `scontrol show partition` of the virtual cluster, cut; MaxTime and MaxNodes are put in.
 SAID = """\
@@ -35,6 +40,18 @@ def test_the_most_nodes() -> None:
     assert limits_in(SAID.format(nodes="2", time="UNLIMITED")) == Limits(None, 2)
 
 
+def test_the_partition_that_is_meant_of_several() -> None:
+    """Where a site config names none, Slurm takes the default one."""
+    usual = SAID.format(nodes="2", time="UNLIMITED")
+    main = usual.replace("PartitionName=main", "PartitionName=main2")
+    debug = SAID.format(nodes="UNLIMITED", time="00:30:00").replace("=main", "=debug")
+    debug = debug.replace("Default=YES", "Default=NO")
+    every = f"{debug}\n{main}\n"
+    assert limits_in(every) == limits_in(every, "main2") == Limits(None, 2)
+    assert limits_in(every, "debug") == Limits(1800.0)
+    assert limits_in(every, "main") == limits_in(debug) == Limits()
+
+
 def test_what_does_not_answer_limits_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,3 +59,45 @@ def test_what_does_not_answer_limits_nothing(
     limits_of.cache_clear()
     assert limits_of("main") == limits_of("") == limits_in("slurm_load_partitions: x") == Limits()
     limits_of.cache_clear()
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
+    """Let scontrol say something, as Slurm 22.05 did."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv(slurm_limits._RESERVATION, "")
+
+    def says(text: str, status: int) -> None:
+        (tmp_path / "said").write_text(text)
+        program = tmp_path / "scontrol"
+        program.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit {status}\n")
+        program.chmod(0o755)
+
+    return says
+
+
+RESERVATION = """\
+ReservationName=window StartTime=1764168500 EndTime=1764172100 Duration=01:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=2 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES
+"""
+
+
+def test_no_job_may_last_longer_than_its_reservation(scontrol: Callable[[str, int], None]) -> None:
+    scontrol(RESERVATION, 0)
+    note_reservation("window")
+    own, end = Limits(1800.0, 4), 1764172100
+    assert own.within_reservation(end - 3600) == own
+    left = own.within_reservation(end - 1259)
+    assert left == Limits(1200.0, 4, "window", end)
+    assert re.match(r"the reservation window ends at \d\d:\d\d; extend it by `scon", str(left.why))
+    assert Limits().within_reservation(end + 5).seconds == 0.0
+
+
+def test_a_reservation_that_is_not_there_is_refused(scontrol: Callable[[str, int], None]) -> None:
+    scontrol("Reservation windw not found\n", 1)
+    with pytest.raises(ClustergateError, match="Slurm has no reservation windw"):
+        note_reservation("windw")
+    # Slurm itself does not answer.
+    scontrol("", 1)
+    note_reservation("window")
+    assert Limits().within_reservation() == Limits()

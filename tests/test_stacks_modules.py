@@ -226,6 +226,21 @@ def test_a_scan_tells_what_it_could_not_list(tmp_path: Path) -> None:
     assert f"Spack in {tmp_path}: its packages could not be listed." in told
 
 
+def test_a_scan_tells_which_module_command_did_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init = tmp_path / "init" / "bash"
+    init.parent.mkdir()
+    init.write_text(
+        'module() { case "$*" in "-t spider") echo mpich/4.2;; *) exec sleep 20;; esac; }\n'
+    )
+    monkeypatch.setattr(existing, "_TIME_LIMIT_S", 0.5)
+    asked = {"PATH": "/usr/bin:/bin", "MODULESHOME": str(tmp_path)}
+    (one,), told = existing.scan(asked)
+    assert one.load == ["mpich/4.2"]
+    assert any("`module spider mpich/4.2` did not end within 0.5 s" in line for line in told)
+
+
 def test_what_spack_has_installed_is_found() -> None:
     spec = {"name": "mvapich2", "version": "2.3.7-1", "hash": "abcdefghijk"}
     listed = json.dumps([spec, {**spec, "name": "hpl"}, {**spec, "external": {"path": "/usr"}}])

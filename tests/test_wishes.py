@@ -9,7 +9,12 @@ import pytest
 
 from clustergate import cli
 from clustergate.model import ClustergateError
-from clustergate.schedulers.wishes import Wishes, nodes_of_slurm, partition_of_access
+from clustergate.schedulers.wishes import (
+    Wishes,
+    nodes_of_slurm,
+    partition_of_access,
+    reservations_in,
+)
 from clustergate.session.placing import keep_out, options_for
 from clustergate.session.request import Request, read_request, write_request
 from clustergate.sites import configs as sites
@@ -75,6 +80,7 @@ def sizes(tmp_path: Path) -> dict[str, int]:
 
 
 def test_words_become_options_of_every_job(site: Write) -> None:
+    assert reservations_in(options_for(Wishes(reservation="maint_7"), site("slurm"))) == ["maint_7"]
     asked = Wishes(reservation="maint_7", qos="high", account="proj.a")
     assert options_for(asked, site("slurm")) == [
         "--job-option=reservation=maint_7",

@@ -89,6 +89,8 @@ _RERUN = (
     "what else writes there, was the disk full, is it a version of the program that is not known?"
 )
 GENERAL: Mapping[str, str] = {
+    "*.capped*": "raise the limit that the message names, or ask for less",
+    "job.no-time": "raise the limit that the message names",
     "*.as-expected": _STATED,
     "*.as-last": _STATED,
     "software.*": _STATED,

@@ -16,6 +16,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import pwd
 import shlex
 import shutil
 import signal
@@ -112,6 +113,7 @@ def main(argv: list[str] | None = None) -> int:
             program = "clustergate" if argv is not None else _own_name()
             argv = sys.argv[1:] if argv is None else argv
             commands.begin([argv[:1]], program)
+            _require_home()
             share_with_group(state_dir())
             arguments = build_parser(argv).parse_args(argv)
             status = _run(arguments)
@@ -127,6 +129,17 @@ def main(argv: list[str] | None = None) -> int:
             )
             return _FAULT
     return status
+
+
+def _require_home() -> None:
+    """Name the account's home folder where the environment does not, as some schedulers' do.
+
+    Else what is kept there is looked for below the root, and Open MPI does not start.
+    """
+    if not os.environ.get("HOME"):
+        os.environ["HOME"] = "/"
+        with contextlib.suppress(KeyError):
+            os.environ["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
 
 
 def _own_name() -> str:

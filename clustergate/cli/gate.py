@@ -104,6 +104,10 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
         in_the_way = say_in_the_way(say, site, contract.stacks, software=True)
         now = datetime.datetime.now()
         say(f"done by about {clock(now, contract.seconds)} ({duration(contract.seconds)})")
+        for limits in (partition.limits for partition in described.partitions):
+            if limits.reservation and (limits.seconds or 0) < contract.seconds:
+                say(str(limits.why))
+                break
         for note in given:
             say(note)
         for why in coverage.reasons(contract.judged_by(())):

@@ -94,7 +94,11 @@ class Progress:
         self._said_at = time.monotonic()
         line = self.elapsed(self._said_at) + sentence
         if self._live:
-            self._live.console.print(printable(line), soft_wrap=True)
+            # It takes longer to import than most commands need.
+            from clustergate.report.console import write_lines
+
+            indent = len(self.elapsed(self._said_at))
+            write_lines(self._live.console, [printable(line)], wraps=True, indent=indent)
         else:
             # In one write, as several stacks print at once.
             print(f"{line}\n", end="", file=sys.stderr, flush=True)

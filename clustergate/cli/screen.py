@@ -16,7 +16,7 @@ from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
 from clustergate.session.readiness import say_in_the_way
-from clustergate.session.screening import screen
+from clustergate.session.screening import partition_of, screen
 from clustergate.sites import configs as sites
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.texts import clock, duration
@@ -60,7 +60,7 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     from clustergate.report.screening import terminal_lines, write_forms
 
     site = taken(arguments.site).path
-    system = sites.load(site).name
+    described = sites.load(site)
     asked = planning.ScreenRequest(
         arguments.nodes,
         arguments.rounds,
@@ -77,11 +77,13 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     again = f"`clustergate screen --resume {run_id}` goes on with it"
     with saying_if_interrupted(where / PLAN, again), Progress() as say:
         say_in_the_way(say, site, [*filter(None, [arguments.stack])])
-        say(f"done by {clock(datetime.datetime.now(), asked.seconds)} ({duration(asked.seconds)})")
+        within, _ = planning.within_limits(asked, partition_of(asked, described))
+        now, seconds = datetime.datetime.now(), within.seconds
+        say(f"done by {clock(now, seconds)} ({duration(seconds)})")
         result = screen(site, run_id, asked, arguments.stack, say, wishes)
     lines, copied = terminal_lines(*result, where)
     console.print_lines(lines)
     print("\n".join(copied))
-    write_forms(*result, system, where)
+    write_forms(*result, described.name, where)
     store.write_text(where.parent / SUMMARY, "\n".join([*lines, *copied, ""]))
     return wording.exit_status(*result)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.cli.passing_on import option
+from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
@@ -67,7 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
             raise ClustergateError("stack.no-wheels", stack=name, known=[*wheels.STACKS])
     stacks = [f'stack("{name}"),' for name in arguments.stack]
     if not stacks:
-        libraries, asked = existing.scan()
+        with Progress() as say:
+            say("looking for MPI libraries among modules and in Spack")
+            libraries, asked = existing.scan()
         stacks = [f"# {line}" for line in asked]
         stacks += existing.stack_lines(libraries) or ['stack("mpich"),']
     text = site_writer.site_config(

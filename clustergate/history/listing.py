@@ -82,7 +82,8 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
     verdict = verdict_of(folder)
     if not verdict and is_running(folder):
         verdict = _RUNNING
-    if not verdict and (kind == "gate" or (kind == "check" and not ended)):
+    answered = {"check": ended, "screen": ended, "ab": (folder / AB).exists(), "gate": False}
+    if not verdict and not answered.get(kind, True):
         verdict = _UNFINISHED
     system = asked.get("system", Path(str(asked.get("site", ""))).stem)
     return StoredRun(

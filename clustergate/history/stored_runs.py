@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +92,7 @@ Taken = Mapping[tuple[str, str], float]
 _LAUNCHING_S = 5.0
 # To read a run with a million samples takes seconds.
 _NEWEST_RUNS = 3
+_MOST = 0.5
 
 
 def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
@@ -109,7 +110,16 @@ def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
 
 def seconds_last_time(system: str, mode: str) -> Taken:
     """Return what each check took with each stack in the newest run of a mode that measured it."""
+    return last_time(system, mode)[0]
+
+
+def last_time(system: str, mode: str) -> tuple[Taken, Collection[tuple[str, str]]]:
+    """Return what :func:`seconds_last_time` does, and in which of it most launches were disturbed.
+
+    Those took longer than they need, or there were more of them.
+    """
     taken_s: dict[tuple[str, str], float] = {}
+    disturbed: dict[tuple[str, str], float] = {}
     for _, folder in in_order("cases")[-_NEWEST_RUNS:]:
         # What is damaged there is no reason not to measure.
         with contextlib.suppress(store.StoreError):
@@ -120,4 +130,14 @@ def seconds_last_time(system: str, mode: str) -> Taken:
                 and record.conditions.get("mode") == mode
             ]
             taken_s |= seconds_taken(records)
-    return taken_s
+            disturbed |= _shares_disturbed(records)
+    return taken_s, {pair for pair, share in disturbed.items() if share > _MOST}
+
+
+def _shares_disturbed(records: Sequence[CaseRecord]) -> Mapping[tuple[str, str], float]:
+    launches: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for record in records:
+        launches[record.check, record.stack] += [
+            one.disturbed is not None for one in record.launches
+        ]
+    return {pair: sum(each) / len(each) for pair, each in launches.items() if each}

@@ -17,12 +17,16 @@ def exactly(launches: int) -> Budget:
 
 
 def within(budget: Budget, limit_s: float) -> Budget:
-    """Return a budget for a job of so many seconds.
+    """Return a budget for a job of so many seconds."""
+    return replace(budget, seconds=launches_s(budget.seconds, limit_s))
 
-    Launches may take half of them: half as much again is allowed to some, and the last one needs
-    time to end.
+
+def launches_s(asked_s: float, limit_s: float) -> float:
+    """Return how many seconds of a job's limit launches may take.
+
+    That is half of them: half as much again is allowed to some, and the last one needs time to end.
     """
-    return replace(budget, seconds=min(budget.seconds, limit_s / 2))
+    return min(asked_s, limit_s / 2)
 
 
 def undisturbed_needed(asked: Budget, usual: Budget) -> int:

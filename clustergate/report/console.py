@@ -75,9 +75,15 @@ def print_table(table: Table) -> None:
     new_console(width()).print(table)
 
 
-def write_lines(out: Console, lines: Iterable[str], *, wraps: bool) -> None:
-    """Write sentences; one that does not wrap stays on one line, for grep."""
+def write_lines(
+    out: Console, lines: Iterable[str], *, wraps: bool, indent: int | None = None
+) -> None:
+    """Write sentences; one that does not wrap stays on one line, for grep.
+
+    The rest of one that does has an ``indent``, by default that of the sentence and two more.
+    """
     for line in lines:
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        text = _WRAPPER(width=out.width, subsequent_indent=indent).fill(line) if wraps else line
+        spaces = len(line) - len(line.lstrip()) + 2 if indent is None else indent
+        wrapper = _WRAPPER(width=out.width, subsequent_indent=" " * spaces)
+        text = wrapper.fill(line) if wraps else line
         out.print(Text(text), soft_wrap=True)

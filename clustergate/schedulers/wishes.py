@@ -41,6 +41,12 @@ class Wishes:
         return [f"{name}={value}" for name, value in named if value]
 
 
+def reservations_in(options: Iterable[str]) -> list[str]:
+    """Return the reservations that options for ReFrame name."""
+    named = (re.fullmatch(r"--job-option=reservation=(.+)", option) for option in options)
+    return [one[1] for one in named if one]
+
+
 def partition_of_access(access: Iterable[str]) -> str:
     """Return the partition that options of sbatch name, empty where they leave it to Slurm."""
     text = " ".join(access)

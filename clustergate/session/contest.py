@@ -12,17 +12,18 @@ from clustergate.ab.contenders import Named, manifest_of, require_known
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
 from clustergate.history.listing import keep_made
 from clustergate.history.node_states import NODE_STATE
+from clustergate.launching.stopping import launches_s
 from clustergate.machine.others import Watch
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.session.execute import measure
-from clustergate.session.prepare import state_here
+from clustergate.session.prepare import are_here, state_here
 from clustergate.session.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stacks.set_up import provide_all
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Fact, Reason, reason
 from clustergate.wording.texts import clock
 
 
@@ -70,23 +71,34 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
             raise ClustergateError("contender.unavailable", contender=one.text, why=missing)
     # The checks run in the environment of the first that the site has.
     first = next((one.stack for one in both if one.stack in known), known[0])
+    of_each = jobs_by_partition(described.partitions, contest.checks, contest.processes, first)
     jobs = number_of_jobs(described.partitions, contest.checks, contest.processes, first)
     seconds = contest.seconds / jobs
+    shortest_s, all_s = seconds, 0.0
+    for partition, count in of_each:
+        limits = partition.limits
+        own_s = seconds if limits.seconds is None else launches_s(seconds, limits.seconds)
+        shortest_s, all_s = min(shortest_s, own_s), all_s + count * own_s
+        if own_s < seconds:
+            name, why = partition.name, str(limits.why)
+            facts: dict[str, Fact] = {"asked_s": seconds, "most_s": own_s, "why": why}
+            say(str(reason("contest.capped", partition=name, **facts)))
     options = with_checks([check.name for check in contest.checks])
     settings = {"jobs": str(jobs * contest.family), **_settings(contest, seconds)}
     options += [*with_settings(settings), *contest.options]
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
     keep_made(run_id, "ab", described.name)
     store.write_json(call.report.with_name(NODE_STATE), state_here(wanted))
-    each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{seconds:.0f} s"
+    each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{shortest_s:.0f} s"
+    if jobs > 1 and shortest_s < seconds:
+        each += " or less"
     now = datetime.datetime.now()
-    first, last = clock(now, contest.seconds), clock(now, 1.5 * contest.seconds)
+    first, last = clock(now, all_s), clock(now, 1.5 * all_s)
     said = f"{contest.a.text} against {contest.b.text}: {each} of launches, done by {first}"
     say(f"{said}, or, to finish ten rounds, by {last}" if last != first else said)
     watch = Watch(say)
     outcomes = measure(call, watch.say)
-    # A scheduler chooses the nodes elsewhere than here.
-    if all(partition.scheduler == "local" for partition in described.partitions):
+    if are_here(described.partitions):
         for sentence in watch.sentences():
             say(sentence)
     recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
@@ -108,11 +120,21 @@ def number_of_jobs(
 
     The budget is divided among them.
     """
+    of_each = jobs_by_partition(partitions, checks, processes, stack)
+    return max(sum(count for _, count in of_each), 1)
+
+
+def jobs_by_partition(
+    partitions: Sequence[Partition], checks: Sequence[AbCheck], processes: str, stack: str
+) -> list[tuple[Partition, int]]:
+    """Return the partitions that have a stack, and how many jobs there will be in each."""
     shapes = [partition.shape for partition in partitions]
-    mine = [partition.shape for partition in partitions if stack in partition.stacks]
-    swept = [len(modes.sweep(shape, shapes, processes)) for shape in mine]
     layouts = [check.sweep is Sweep.LAYOUTS for check in checks]
-    return max(sum(count if every else 1 for count in swept for every in layouts), 1)
+    return [
+        (one, sum(len(modes.sweep(one.shape, shapes, processes)) if k else 1 for k in layouts))
+        for one in partitions
+        if stack in one.stacks
+    ]
 
 
 def _settings(contest: Contest, seconds: float) -> dict[str, str]:

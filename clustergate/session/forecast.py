@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from clustergate.gate.contract import MODE, usual_seconds
 from clustergate.history.stored_runs import Taken
@@ -29,10 +29,13 @@ def plan_of(
     to_set_up: Sequence[str] = (),
     *,
     referenced: bool,
+    disturbed: Collection[tuple[str, str]] = (),
+    wait_s: float = 0.0,
 ) -> str:
     """Return in a line what will be run, until when, and what it will be judged by.
 
-    ``to_set_up`` are the stacks that are not on disk yet.
+    ``to_set_up`` are the stacks that are not on disk yet, ``disturbed`` what others disturbed last
+    time, ``wait_s`` for how long it may wait for this node to be quiet.
     """
     checks, stacks = (
         ", ".join(dict.fromkeys(getattr(case, name) for case in expected))
@@ -42,7 +45,8 @@ def plan_of(
     waiting = waiting_s(expected, taken_s)
     if waiting:
         seconds = sum(map(sum, waiting.values()))
-        when = f"done by about {clock(now, seconds)} ({duration(seconds)}, as last time)"
+        beside = ", beside other programs" * (not waiting.keys().isdisjoint(disturbed))
+        when = f"done by about {clock(now, seconds)} ({duration(seconds)}, as last time{beside})"
     elif mode.name == MODE:
         seconds = sum(usual_seconds(expected, taken_s).values())
         why = "as such cases usually take, not all of which ran here before"
@@ -51,7 +55,9 @@ def plan_of(
         when = f"done by {clock(now, 60 * mode.minutes)} ({mode.duration})"
     else:
         when = f"how long it takes here is not known yet ({mode.duration})"
-    if to_set_up:
-        when += f", later by the set-up of {', '.join(to_set_up)}"
+    later = [f"the set-up of {', '.join(to_set_up)}"] if to_set_up else []
+    later += [f"up to {duration(wait_s)} while other programs use this node"] if wait_s else []
+    if later:
+        when += f", later by {' and '.join(later)}"
     by = "" if referenced else "; no references yet: judged against physical limits only"
     return f"{when}: {what}{by}"

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from clustergate.launching.hostfiles import expand, fold
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SLURM
+from clustergate.schedulers.slurm_limits import note_reservation
 from clustergate.schedulers.wishes import Wishes, nodes_of_slurm
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
@@ -25,6 +26,8 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
     if words and not by_slurm:
         option = f"--{sorted(words)[0]}"
         raise ClustergateError("wish.no-slurm", option=option, site=site.name)
+    if wishes.reservation:
+        note_reservation(wishes.reservation)
     without = set(expand(wishes.exclude)) if wishes.exclude else set()
     if wishes.nodes or wishes.exclude:
         there = [node.name for node in hostfile.nodes] if hostfile else nodes_of_slurm()

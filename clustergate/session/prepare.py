@@ -11,7 +11,7 @@ from typing import Any
 from clustergate import store
 from clustergate.golden.contents import software_of
 from clustergate.history.node_states import NODE_STATE
-from clustergate.history.stored_runs import Taken, seconds_last_time
+from clustergate.history.stored_runs import Taken, last_time
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.model import CaseId, Say
 from clustergate.paths import state_dir
@@ -145,11 +145,24 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     partitions = site.partitions_with(stacks)
     checks = request.checks or mode.checks
     expected = modes.expected_cases(checks, partitions, mode, request.process_counts)
-    taken_s = seconds_last_time(site.name, mode.name)
+    taken_s, disturbed = last_time(site.name, mode.name)
     absent = [s.name for s in stacks if not manifest_path(state_dir(), s.name).is_file()]
     now, referenced = datetime.datetime.now(), bool(known.paths())
-    plan = plan_of(mode, expected, taken_s, now, absent, referenced=referenced)
+    plan = plan_of(
+        *(mode, expected, taken_s, now, absent),
+        referenced=referenced,
+        disturbed=disturbed,
+        wait_s=request.wait_s if are_here(partitions) else 0.0,
+    )
     return expected, taken_s, plan
+
+
+def are_here(partitions: Sequence[Partition]) -> bool:
+    """Tell whether this node is what is measured.
+
+    Elsewhere a scheduler chooses the nodes, and keeps others off them.
+    """
+    return all(partition.scheduler == "local" for partition in partitions)
 
 
 def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, Reason]:

@@ -227,6 +227,7 @@ _AFTER_A_TIMEOUT = (
     "a rank hangs, or the machine is far slower than expected: check the end of the output in {}, "
     "and raise the limit by -- -S time_limit=1h if that is all it needs"
 )
+_ENDED = ("pass", "fail", "skip")
 # What a job writes besides its outputs does not fit into less.
 _FULL_BYTES = 1 << 20
 
@@ -252,7 +253,13 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
         for case in cases
         if case["fixture"] and case["result"] != "pass"
     }
-    return [_outcome(case, builds) for case in cases if not case["fixture"]]
+    outcomes = [_outcome(case, builds) for case in cases if not case["fixture"]]
+    stopped = "; ".join(stopped_early(read_log(report.with_suffix(".out"))))
+    return [
+        # Of the case that ran when it stopped, ReFrame says nothing.
+        dataclasses.replace(one, reason=one.reason or stopped) if one.result not in _ENDED else one
+        for one in outcomes
+    ]
 
 
 def _how_it_ended(status: int) -> str:

@@ -13,12 +13,14 @@ from clustergate.gate.contract import MODE
 from clustergate.history.listing import GATE, JUNIT, SUMMARY
 from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.model import Run, Say
+from clustergate.schedulers.slurm_limits import note_reservation
+from clustergate.schedulers.wishes import reservations_in
 from clustergate.session import resuming
 from clustergate.session.collect import collect
 from clustergate.session.execute import execute
 from clustergate.session.forecast import waiting_s
 from clustergate.session.judge import judge
-from clustergate.session.prepare import prepare
+from clustergate.session.prepare import are_here, prepare
 from clustergate.session.request import Request
 from clustergate.session.resuming import lock_run
 from clustergate.sites.configs import WITHOUT_NODES
@@ -37,12 +39,13 @@ def run_session(
     """
     if request.without_nodes:
         os.environ[WITHOUT_NODES] = request.without_nodes
+    for reservation in reservations_in(request.options) if resumes else ():
+        note_reservation(reservation)
     with lock_run(run_id) as beside:
         for sentence in beside:
             say(sentence)
         prepared = prepare(request, run_id, started, say, beside=beside, resumes=resumes)
-        # Elsewhere than here a scheduler chooses the nodes, and keeps others off them.
-        here = all(one.scheduler == "local" for one in prepared.partitions)
+        here = are_here(prepared.partitions)
         if here and prepared.measures:
             wait_for_quiet(request.wait_s, say)
         watch = Watch(say)

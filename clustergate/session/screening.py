@@ -20,8 +20,21 @@ from clustergate.session.prepare import state_here
 from clustergate.session.reframe import call_for, with_settings, with_stacks
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.description import Partition, Site
 from clustergate.stacks.set_up import NotSetUp, provide_each
 from clustergate.wording.reasons import reason
+
+
+def partition_of(asked: planning.ScreenRequest, described: Site) -> Partition:
+    """Return the partition to screen; raises :class:`ClustergateError` where there is none."""
+    names = [partition.name for partition in described.partitions]
+    if asked.partition and asked.partition not in names:
+        facts = {"kind": "partition", "name": asked.partition}
+        raise ClustergateError("input.unknown-name", known=names, **facts)
+    for one in described.partitions:
+        if one.stacks and asked.partition in ("", one.name):
+            return one
+    raise ClustergateError("wish.nothing-left")
 
 
 def screen(
@@ -38,15 +51,7 @@ def screen(
     """
     described = sites.load(site)
     with_stack = described.stacks_named([stack] if stack else [])[0]
-    names = [partition.name for partition in described.partitions]
-    if asked.partition and asked.partition not in names:
-        facts = {"kind": "partition", "name": asked.partition}
-        raise ClustergateError("input.unknown-name", known=names, **facts)
-    partition = next(
-        (p for p in described.partitions if p.stacks and asked.partition in ("", p.name)), None
-    )
-    if partition is None:
-        raise ClustergateError("wish.nothing-left")
+    partition = partition_of(asked, described)
     # Before anything is built for it.
     planning.chosen(asked.nodes, sites.hostfile_of(described.name))
     where = folder.screening_folder(run_id)
@@ -56,8 +61,8 @@ def screen(
         asked = replace(asked, seconds=read_plan(where / PLAN, Plan).budget.seconds)
     within, limit_s = planning.within_limits(asked, partition)
     if within != asked and not resumed:
-        of = {"asked_s": asked.seconds, "most_s": within.seconds, "limit_s": limit_s}
-        say(str(reason("screening.capped", **of)))
+        of = {"asked_s": asked.seconds, "most_s": within.seconds}
+        say(str(reason("screening.capped", **of, why=str(partition.limits.why))))
     (provided,) = provide_each([with_stack.request], say=say)
     if isinstance(provided, NotSetUp):
         raise ClustergateError(provided.reason)

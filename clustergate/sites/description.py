@@ -204,8 +204,9 @@ class Partition:
     @property
     def limits(self) -> Limits:
         """What Slurm allows a job of the partition; another scheduler says nothing of it."""
-        in_slurm = self.scheduler in SLURM
-        return limits_of(partition_of_access(self.access)) if in_slurm else Limits()
+        if self.scheduler not in SLURM:
+            return Limits()
+        return limits_of(partition_of_access(self.access)).within_reservation()
 
 
 EXTRAS = tuple(one for one in fields(Partition) if one.metadata)

@@ -19,6 +19,7 @@ from clustergate.files.whole import parse_json
 from clustergate.machine.processes import capture
 from clustergate.stacks.modules import MODULE_COMMAND
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of_module
+from clustergate.wording.reasons import reason
 
 _TIME_LIMIT_S = 120
 _BEFORE = "You will need to load all module(s) on any one of the lines below"
@@ -108,14 +109,28 @@ def _order(version: str) -> list[int]:
 
 def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str]]:
     """Return the MPI libraries of this machine's modules and Spack, and in lines what was asked."""
-    listed = _asked(f"{MODULE_COMMAND}module -t spider 2>&1 || module -t avail 2>&1", environ)
+    late: list[str] = []
 
-    def before(name: str) -> list[str]:
-        text = _asked(f"{MODULE_COMMAND}module spider {shlex.quote(name)} 2>&1", environ)
-        return modules_before(text)
+    def asked(command: str, script: str) -> str:
+        """Return what a script printed; nothing where it cannot: most machines have no modules."""
+        try:
+            ended = capture(["bash", "-c", script], env=dict(environ), timeout=_TIME_LIMIT_S)
+        except OSError:
+            return ""
+        except subprocess.TimeoutExpired:
+            late.append(str(reason("modules.late", loading=command, limit_s=_TIME_LIMIT_S)))
+            return ""
+        return ended.stdout if ended.returncode == 0 else ""
+
+    def spider(name: str) -> str:
+        command = f"module spider {shlex.quote(name)}"
+        return asked(command, f"{MODULE_COMMAND}{command} 2>&1")
+
+    every = "module -t spider"
+    listed = asked(every, f"{MODULE_COMMAND}{every} 2>&1 || module -t avail 2>&1")
 
     names = module_names(listed)
-    libraries = of_modules(names, before)
+    libraries = of_modules(names, lambda name: modules_before(spider(name)))
     number = (
         f"{len(names)}, of MPI libraries {len(libraries)}" if listed else "none could be listed"
     )
@@ -123,18 +138,10 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
     program = shutil.which("spack", path=environ.get("PATH"))
     root = environ.get("SPACK_ROOT") or (program and str(Path(program).resolve().parents[1]))
     if root:
-        listed = _asked(f"{shlex.quote(root)}/bin/spack find --json", environ)
+        find = f"{shlex.quote(root)}/bin/spack find --json"
+        listed = asked(find, find)
         of_root = of_spack(listed, root)
         number = f"MPI libraries {len(of_root)}" if listed else "its packages could not be listed"
         remarks.append(f"Spack in {root}: {number}.")
         libraries += of_root
-    return libraries, remarks
-
-
-def _asked(script: str, environ: Mapping[str, str]) -> str:
-    """Return what a script printed; nothing where it cannot, as most machines have no modules."""
-    try:
-        ended = capture(["bash", "-c", script], env=dict(environ), timeout=_TIME_LIMIT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return ended.stdout if ended.returncode == 0 else ""
+    return libraries, [*remarks, *late]

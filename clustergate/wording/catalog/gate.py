@@ -140,6 +140,11 @@ WORDS = {
         "of each of {wholes:benchmark|benchmarks}, and of each of "
         "{sizes:single size|single sizes}{absent}"
     ),
+    "contest.capped": (
+        "launches in the partition {partition} take {most_s:g} s a job instead of {asked_s:g} s",
+        "{why}",
+        "",
+    ),
     "contest.jobs-missing": (
         "{absent} of {jobs:job|jobs} did not run",
         "ReFrame's output is in {log}",

@@ -50,7 +50,18 @@ WORDS = {
     "launch.not-started": ("{command} cannot be started", "{why}", ""),
     "job.capped-time": (
         "its jobs asked for {most_s:g} s instead of {asked_s:g} s",
-        "the partition gives no job more",
+        "{why}",
+        "",
+    ),
+    "job.no-time": ("there is no time left for a job", "{why}", ""),
+    "limit.partition": (
+        "the partition gives no job more than {seconds:g} s",
+        "raise its MaxTime if that is too little",
+    ),
+    "limit.reservation": (
+        "the reservation {name} ends at {ends_at}",
+        "extend it by `scontrol update ReservationName={name} duration=MINUTES` if that is too "
+        "little",
     ),
     "job.too-many-nodes": (
         "it needs {nodes} nodes, and the partition gives a job at most {most}",

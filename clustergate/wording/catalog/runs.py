@@ -91,8 +91,8 @@ WORDS = {
     ),
     "screening.capped": (
         "the screening takes {most_s:g} s instead of {asked_s:g} s",
-        "the partition gives no job more than {limit_s:g} s",
-        "raise MaxTime of the partition if that is too little",
+        "{why}",
+        "",
     ),
     "screening.other-nodes": (
         "it does not go on: the job was not given {nodes:names}, with which it began",

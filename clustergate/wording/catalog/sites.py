@@ -15,6 +15,10 @@ WORDS = {
         "neither a hostfile nor sinfo says which nodes there are",
         "write a hostfile: `clustergate hostfile --help`",
     ),
+    "wish.no-reservation": (
+        "Slurm has no reservation {name}",
+        "`scontrol show reservation` lists those that there are",
+    ),
     "wish.nothing-left": ("no node is left to measure", "name fewer in --exclude"),
     "site.missing": "no site config {path}",
     "site.broken": "{why}",
