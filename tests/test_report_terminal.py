@@ -189,7 +189,7 @@ def test_disturbed_cases_are_one_reason_with_one_remedy():
         "11 of 11 figures, ImbMpi1Check with mpich, intel-mpi; HpccCheck with mpich: "
         "9 of 12 launches were disturbed (at worst cores 4 times as far), so that too few are left"
     )
-    assert "(-- -S ImbMpi1Check.launches=36 -S HpccCheck.launches=12)" in told
+    assert "(with -- -S ImbMpi1Check.launches=36 -S HpccCheck.launches=12)" in told
     (one,) = map(str, doubts(cases[:1]))
     assert "-S ImbMpi1Check.launches=36" in one
     assert "such as ImbMpi1Check with mpich: PingPong" in one

@@ -325,7 +325,7 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
     assert found.excuse is not None
     assert str(found.excuse.doubt) == (
         "2 of 3 launches were disturbed (at worst others used 1.00 cores of n18), so that 1 is "
-        "left where 3 are needed; take more launches (-- -S launches=14), compare stacks with "
+        "left where 3 are needed; take more launches (with -- -S launches=14), compare stacks with "
         "`clustergate ab`, pin a virtual machine's cores on its host, or measure when nothing "
         "else runs there"
     )

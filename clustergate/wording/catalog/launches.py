@@ -36,11 +36,11 @@ WORDS = {
     "launches.too-few-undisturbed": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
         "{worst}), so that {left:is|are} left where {needed:is|are} needed",
-        "take more launches (-- -S {setting}), " + _QUIETER,
+        "take more launches (with -- -S {setting}), " + _QUIETER,
     ),
     "launches.too-few-undisturbed-in-cases": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
         "{worst}), so that too few are left",
-        "take more launches (-- {settings}), " + _QUIETER,
+        "take more launches (with -- {settings}), " + _QUIETER,
     ),
 }
