@@ -1,13 +1,16 @@
+import dataclasses
 import datetime
+import shutil
 from xml.etree import ElementTree
 
 import pytest
 
 from clustergate.history.series import CaseKey
 from clustergate.history.trends import Moment, Shift, Trend
-from clustergate.model import Better, Run
+from clustergate.model import Better, Case, CaseState, Run
+from clustergate.paths import checkout
 from clustergate.report.html import render_html
-from clustergate.report.trends import History
+from clustergate.report.trends import History, history_of
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
 RUN = Run("20261121T065003Z-1", "alpha", "smoke", "2026-11-21T06:50:03+00:00", 9.0, ())
@@ -84,3 +87,14 @@ def test_what_cannot_be_shown_is_said():
     found = section(render_html(RUN, History(changes=["earlier runs are not shown: damaged"])))
     assert "earlier runs are not shown: damaged" in found
     assert "<table" not in found
+
+
+def test_a_run_of_one_check_shows_no_history_of_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    for day in (20, 21):
+        folder = tmp_path / "results" / "runs" / f"202611{day}T080000Z-r1"
+        shutil.copytree(checkout() / "tests" / "data" / "runs" / "smoke", folder / "cases")
+    cases = (Case("HplCheck", "mpich", CaseState.RAN),)
+    history, before = history_of(dataclasses.replace(RUN, system="local", cases=cases))
+    assert {(one.case.check, one.case.stack) for one in history.trends} == {("HplCheck", "mpich")}
+    assert {str(case).partition(" (")[0] for case, _ in before} == {"HplCheck with mpich"}

@@ -651,6 +651,7 @@ def test_a_headline_figure_stands_against_its_reference_and_the_run_before():
     told = Page(render_html(run(here, before=before))).with_id("machine")
     assert "PingPong 8 B us 1.500" in told
     assert told.index("50 % worse") < told.index("25 % better")
+    assert "no reference" not in told
     assert "No earlier run" not in told
     assert "No earlier run" in Page(render_html(run(here))).with_id("machine")
 

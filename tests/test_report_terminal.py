@@ -353,6 +353,7 @@ def test_machine_and_stacks_are_named_and_each_headline_is_compared():
     (shown,) = [line for line in lines if line.startswith("PingPong 8 B")]
     assert re.findall(r"1\.500 +(\S+)", shown) == ["-50%", "+25%", "="]
     assert any("better (+) or worse (-) than in the run before" in line for line in lines)
+    assert any("the run before is no reference: `clustergate compare`" in line for line in lines)
     assert "better (+)" not in render(dataclasses.replace(compared_run(), before={}), width=80)
 
 

@@ -356,7 +356,7 @@ def measured(run: Run) -> Measured:
     against = [name for name in (REFERENCE, RUN_BEFORE) if any(name in c.gains for c in cells)]
     notes = {
         WHY_ABOVE_PEAK: any(cell.text == ABOVE_PEAK for cell in cells),
-        completed(WHAT_COUNTS): RUN_BEFORE in against,
+        completed(WHAT_COUNTS): against == [RUN_BEFORE],
     }
     return Measured(
         machine(run.machine),

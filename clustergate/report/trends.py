@@ -121,11 +121,18 @@ ValuesBefore = Mapping[tuple[object, str], float]
 
 
 def history_of(run: Run) -> tuple[History, ValuesBefore]:
-    """Return what a report shows of the newest runs of its system, and its :attr:`Run.before`."""
+    """Return what a report shows of the newest runs of its system, and its :attr:`Run.before`.
+
+    Of checks and stacks that the run is not of, it shows nothing.
+    """
+    here = {(case.check, case.stack) for case in run.cases}
     try:
         past_series = series.collect(
             stored_runs(newest=_RUNS_IN_A_REPORT),
-            wanted=lambda record: record.partition.partition(":")[0] == run.system,
+            wanted=lambda record: (
+                record.partition.partition(":")[0] == run.system
+                and (record.check, record.stack) in here
+            ),
         )
     except store.StoreError as error:
         return History(changes=(f"earlier runs are not shown: {error}",)), {}
