@@ -203,6 +203,18 @@ def test_a_node_that_is_slow_at_times_is_launched_until_it_is_named() -> None:
     assert "the worst third of" in found.findings[0].sentence
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_link_that_was_slow_at_times_leaves_no_clean_screening(seed: int) -> None:
+    machine, names = Machine(Cluster(4, links={(0, 2): 5.0}, acts=1 / 3)), NAMES[:4]
+    machine.random = np.random.default_rng(seed)
+    plan = plan_of(["peaks", "pingpong"], nodes=names)
+    campaign = Campaign(plan, names, [], machine.run, print, lambda: 0.0)
+    found = campaign.run()
+    slow = [r for r in campaign.results if r.values.get("pingpong_bandwidth_mb_s", 1e9) < 5000]
+    assert {frozenset(r.nodes) for r in slow} <= {frozenset(("n0", "n2"))}
+    assert [f.suspect for f in found.findings] == ["link n0 - n2"] or found.doubts or not slow
+
+
 def test_two_bad_nodes_of_four_are_no_clean_screening() -> None:
     machine, names = Machine(Cluster(4, bad_nodes={1: 3.0, 3: 3.0})), NAMES[:4]
     plan = plan_of(["peaks", "pingpong"], nodes=names)
@@ -285,8 +297,8 @@ def test_the_time_ends_the_rounds_and_it_is_told() -> None:
     assert len(machine.batches) == 5
 
 
-def noted(result: Result) -> str:
-    launch = Launch(0, 0.0, result.seconds)
+def noted(order: int, result: Result) -> str:
+    launch = Launch(order, 0.0, result.seconds)
     launched = Launched(
         *(result.kind, result.turn, 0, launch),
         nodes=result.nodes,
@@ -299,11 +311,12 @@ def noted(result: Result) -> str:
 def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:
     machine = Machine(Cluster(8, bad_nodes={1: 2.0}), alone={"n1": 2.0})
     machine.stop_after = 23
+    orders = itertools.count()
     with (tmp_path / LOG).open("a") as file:
 
         def run(tasks: Sequence[Task]) -> Iterator[Result]:
             for result in machine.run(tasks):
-                file.write(noted(result))
+                file.write(noted(next(orders), result))
                 yield result
 
         campaign = Campaign(plan_of(), NAMES, [], run, print, lambda: 0.0)
@@ -347,9 +360,9 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
 def test_a_damaged_line_is_named_and_a_torn_last_one_left_out(tmp_path: Path) -> None:
     good = Result(("n0",), "hpl", 0, {"hpl_gflops": 1.0}, "", 2.0)
     assert not read_log(tmp_path).launches
-    (tmp_path / LOG).write_text('{"names": ["n0"]}\n' + noted(good) + '{"resul')
+    (tmp_path / LOG).write_text('{"names": ["n0"]}\n' + noted(0, good) + '{"resul')
     assert list(map(result_of, read_log(tmp_path).launches)) == [good]
-    (tmp_path / LOG).write_text(noted(good) + 'nonsense\n{"ended": true}\n')
+    (tmp_path / LOG).write_text(noted(0, good) + 'nonsense\n{"ended": true}\n')
     with pytest.raises(PlanError, match=rf"{LOG}:2: not an entry"):
         read_log(tmp_path)
 
@@ -363,7 +376,7 @@ def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path:
         for turn, contender in enumerate(plan.launched(EACH))
         for name in NAMES
     ]
-    lines = [json.dumps({"names": NAMES}) + "\n", *map(noted, alone)]
+    lines = [json.dumps({"names": NAMES}) + "\n", *map(noted, itertools.count(), alone)]
     (tmp_path / LOG).write_text("".join([*lines, '{"ended": true}\n']))
     _, log, found = read_screening(tmp_path)
     assert log.ended

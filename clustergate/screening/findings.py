@@ -217,7 +217,7 @@ class Screening:
                 yield f"{title}: too noisy: {seen} would have been detected; {again}"
             if located.doubts:
                 doubts = self._units(located.doubts)
-                yield f"{title}: slow, but too few launches to be sure: {doubts}"
+                yield f"{title}: slow, or slow at times, but too few launches to be sure: {doubts}"
             if located.suspects:
                 named = listed(self._named(set(located.suspects)), _NAMED)
                 yield f"{title}: slow with most partners, but too few of them to be sure: {named}"
@@ -227,9 +227,6 @@ class Screening:
                     f"{title}: twice as slow as what counts as slow in a launch, and launched too "
                     f"seldom since to show whether that comes again: {named}"
                 )
-            if located.recur and located.at_times and not self.findings:
-                units = self._units(located.at_times)
-                yield f"{title}: slow at times, too seldom to be sure: {units}"
             if located.outnumbering:
                 named = listed(self._named(set(located.outnumbering)), _NAMED)
                 yield (
@@ -253,7 +250,7 @@ class Screening:
             )
             seen = 100 * math.expm1(located.threshold)
             yield f"{measure.title}: typically {usual}; {seen:.0f} % worse counts as slow"
-            if located.at_times and not located.too_noisy and not located.recur:
+            if located.at_times and not located.too_noisy:
                 yield (
                     f"{measure.title}: slow in some launches, and not in most: "
                     f"{self._units(located.at_times)}; screen again if jobs there are slow at times"

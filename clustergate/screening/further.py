@@ -21,7 +21,6 @@ _TRUSTED_OF_A_SUSPECT = 2
 # Launches of each that are sensible, and from which on it can be told whether they are enough; of
 # all nodes, from which on it shows that many times as many would not be.
 _MOST_LAUNCHES, _ENOUGH_TO_TELL, _ENOUGH_OF_ALL = 8, 5, 30
-_MOST_OF_WHAT_RECURS = 64
 # Of so many nodes all pairs take few rounds.
 _FEW = 8
 
@@ -61,12 +60,9 @@ def launches_needed(located: Located) -> float:
 def worth_repeating(located: Located, nodes: int, accused: bool, room: bool) -> bool:
     """Tell whether everything should be launched again, because the noise of a metric is too large.
 
-    Or because something seems to come and go, which takes many more launches than what stays. Not
-    beyond what is sensible; and once somebody is ``accused`` it takes more to go on. Nothing does
-    where there is no ``room`` for another bad node, as those are fewer than half.
+    Not beyond what is sensible; and once somebody is ``accused`` it takes more to go on. Nothing
+    does where there is no ``room`` for another bad node, as those are fewer than half.
     """
-    if located.recur and not accused:
-        return located.launches < _MOST_OF_WHAT_RECURS
     if not located.too_noisy or (accused and not room) or located.launches > _MOST_LAUNCHES:
         return False
     if accused:
@@ -127,9 +123,12 @@ def further_rounds(
     # Where all pairs were not measured, new ones would only bring doubts of their own.
     beside = [*known, *zip(rest[::2], rest[1::2], strict=False)]
     groups = [_with_controls(members, beside, rest, doubts) for members in asking]
-    if nodes <= _FEW and any(len(a) == len(b) for a, b in zip(groups, asking, strict=True)):
-        return list(rounds(nodes, seed=int(random.integers(2**31))))
-    return groups
+    if nodes > _FEW:
+        return groups
+    seed = int(random.integers(2**31))
+    if any(len(a) == len(b) for a, b in zip(groups, asking, strict=True)):
+        return list(rounds(nodes, seed=seed))
+    return [*groups, *rounds(nodes, 1, seed)]
 
 
 def further_nodes(located: Sequence[Located], nodes: int, random: np.random.Generator) -> list[int]:

@@ -91,10 +91,9 @@ _FEWEST_BETTER = 1 / 4
 _OFTEN = 4
 # After so many launches ranks alone say whether it is in doubt.
 _MANY = 8
-# A fault that comes and goes shows at least in such a part of a node's launches.
-_RECURRING = 1 / 10
-# And by how much launches are slow for once is then mostly that node's.
-_OF_ONE = 0.8
+# For each far slower launch there must be so many at its place to call it chance: of a fault that
+# acts in a third of the launches, none of nine others shows it with 3 %.
+_FOR_A_FAR_ONE = 10
 # Where nodes are many, those of the slowest launches are launched again: so many, and so often for
 # each slow launch. Of seven launches that are slow one time in three, two are with 74 %.
 _MOST_RETURNING, _FOR_A_SLOW_ONE = 16, 7
@@ -163,8 +162,7 @@ class Located:
     nobody. ``faster`` are pairs (or single nodes) that are better than the others by as much as
     would be called slow. ``outnumbering`` are the other nodes where they are too many to be the
     exception: either they are slow, or the faster ones are what differs. ``at_times`` are pairs
-    that were slow in some launches and not in most, and of which nothing else is said; they
-    ``recur`` where those launches are all of one node, and a part of its own that is no accident.
+    that were slow in some launches and not in most, and of which nothing else is said.
     ``returning`` are nodes, of many, that were far slower in a launch and not launched often enough
     since to show whether that comes again.
     """
@@ -177,7 +175,6 @@ class Located:
     faster: tuple[tuple[int, ...], ...] = ()
     outnumbering: tuple[int, ...] = ()
     at_times: tuple[tuple[int, ...], ...] = ()
-    recur: bool = False
     returning: tuple[int, ...] = ()
     centres: dict[str, float] = field(default_factory=dict)
     scale: float = math.nan
@@ -386,6 +383,16 @@ class _Expected:
         self.threshold = float(np.median(self.thresholds[which]))
         self.lasting = _lasting(kept, noise[which], tolerated)
 
+    def far(self, launches: Launches) -> Bools:
+        """Return of each launch whether it is twice as slow as what counts as slow at its place."""
+        return np.asarray(launches.levels > self.thresholds[launches.place] + TOO_NOISY)
+
+    def unsettled(self, launches: Launches) -> Bools:
+        """Return of each place whether too few launches call its far slower ones chance."""
+        often = np.bincount(launches.place, minlength=launches.places)
+        far = np.bincount(launches.place, self.far(launches), minlength=launches.places)
+        return np.asarray(often < _FOR_A_FAR_ONE * far)
+
 
 def _between(medians: Floats) -> float:
     return MAD * median(np.abs(medians))
@@ -545,7 +552,6 @@ class _Search:
             faster=faster,
             outnumbering=outnumbering,
             at_times=tuple(pair for pair in self._slow_at_times() if pair not in accused),
-            recur=self._recur(),
             returning=self._returning(),
             centres=self.centres,
             scale=self._expected.scale,
@@ -577,28 +583,16 @@ class _Search:
         some = (worst > self._expected.thresholds) & ~self._slow & ~self._touched
         yield from map(tuple, self._ends[some].tolist())
 
-    def _recur(self) -> bool:
-        """Tell whether launches that were slow, on links that mostly are not, are of one node."""
-        beyond = self._launches.levels - self._expected.thresholds[self._link_of]
-        slow = np.flatnonzero((beyond > 0) & ~self._slow[self._link_of])
-        at, excess = self._ends[self._link_of[slow]], beyond[slow]
-        of_node = np.bincount(at.ravel(), np.repeat(excess, 2), minlength=self._nodes)
-        node = int(np.argmax(of_node))
-        launched = int(self._observed[(self._ends == node).any(axis=1)].sum())
-        often = (at == node).sum() >= max(_RECURRING * launched, 1)
-        return bool(often and of_node[node] >= _OF_ONE * excess.sum())
-
     def _returning(self) -> tuple[int, ...]:
         """Return the nodes whose slow launches are to show whether more follow, the worst first.
 
-        Of few links all are launched often. A launch is far slower when it is twice as slow as what
-        counts as slow.
+        Of few links each is launched again by itself.
         """
         if len(self._ends) <= _FEW_PLACES:
             return ()
         beyond = self._launches.levels - self._expected.thresholds[self._link_of] - TOO_NOISY
         settled = self._touched | (self._slow & (self._observed > 1))
-        far = np.flatnonzero((beyond > 0) & ~settled[self._link_of])
+        far = np.flatnonzero(self._expected.far(self._launches) & ~settled[self._link_of])
         at = self._ends[self._link_of[far]].ravel()
         excess = np.bincount(at, np.repeat(beyond[far], 2), minlength=self._nodes)
         launched = np.bincount(self._ends[self._link_of].ravel(), minlength=self._nodes)
@@ -824,7 +818,11 @@ class _Search:
         limit = 0.0 if len(self._ends) <= _FEW_PLACES else self._expected.lasting
         free = np.flatnonzero((self._typical > limit) & ~self._touched)
         worst = free[np.argsort(-self._typical[free], kind="stable")][:_MOST_LINKS]
-        for link in sorted({*worst.tolist(), *free[self._slow[free]].tolist()}):
+        unsettled = self._expected.unsettled(self._launches) & ~self._touched
+        if len(self._ends) > _FEW_PLACES:
+            unsettled[:] = False
+        looked_at = {*worst, *free[self._slow[free]], *np.flatnonzero(unsettled)}
+        for link in sorted(map(int, looked_at)):
             pair = tuple(self._ends[link].tolist())
             chance = self._chance_of(np.array([link]), 1, len(self._ends))
             own = self._chosen(np.array([link]))
@@ -832,8 +830,10 @@ class _Search:
             granted = self._granted(own, len(self._ends), self._for_others)
             if often and chance <= granted and self._sticks_out(own):
                 blames.append(self._blame(Unit.LINK, pair, (), own, 1, chance))
-            elif (self._slow[link] and self._observed[link] < _MANY) or doubtful(
-                chance, len(self._ends)
+            elif (
+                unsettled[link]
+                or (self._slow[link] and self._observed[link] < _MANY)
+                or doubtful(chance, len(self._ends))
             ):
                 doubts.append(pair)
         return blames, doubts

@@ -61,7 +61,7 @@ class Plan(JobPlan):
     scheduled: bool = False
     foreseen: int = 0
     rounds: int | None = None
-    most_further: int = 24
+    most_further: int = 60
     at_once: int = AT_ONCE
     launches: int = 0
     switches: Mapping[str, str] = field(default_factory=dict)

@@ -33,7 +33,9 @@ from clustergate.screening.evidence import MAD, grouped_medians
 from clustergate.screening.findings import analyse
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import MEASURES, Result
+from clustergate.screening.plan import Log
 from clustergate.screening.rounds import rounds
+from clustergate.screening.wording import exit_status
 from tools.bench.launches import RECORDED, read_launches
 from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, ROUND_S, Cluster, recorded, screen
 
@@ -204,7 +206,8 @@ def _simply(rule: Rule, results: Sequence[Result], nodes: int) -> set[Accused]:
 class Found:
     """What screenings of one scenario under one noise found.
 
-    ``named`` of the ``screenings`` named every culprit, ``wrong`` accused anybody else. Of each
+    ``named`` of the ``screenings`` named every culprit, ``wrong`` accused anybody else, and
+    ``clean`` ended with "no faults found". Of each
     simple rule there is how often it was right, which is both, and how often it accused somebody
     wrongly: the first two on the launches of the planned rounds, which take ``simple_node_s``, the
     third on all. ``rounds``, ``node_s`` and ``simple_node_s`` are means.
@@ -216,6 +219,7 @@ class Found:
     screenings: int
     named: int
     wrong: int
+    clean: int
     rounds: float
     node_s: float
     simple: Mapping[str, tuple[int, int]]
@@ -225,7 +229,7 @@ class Found:
 def simulate(scenario: Scenario, noise: str, screenings: int, first_seed: int) -> Found:
     """Screen so many clusters of one kind."""
     counted = {rule: [0, 0] for rule in RULES}
-    named = wrong = 0
+    named = wrong = clean = 0
     taken = []
     makes_noise = noises()[noise]
     right: set[Accused] = set().union(*scenario.culprits)
@@ -238,6 +242,7 @@ def simulate(scenario: Scenario, noise: str, screenings: int, first_seed: int) -
         accused = {(b.unit, b.switches or b.nodes) for b in blames}
         named += all(culprit & accused for culprit in scenario.culprits)
         wrong += bool(accused - right)
+        clean += exit_status(Log(ended=True), outcome.screening) == 0
         for rule, them in simply(outcome.results, outcome.rounds, scenario.nodes).items():
             all_named = all(culprit & them for culprit in scenario.culprits)
             counted[rule][0] += all_named and them <= right
@@ -247,8 +252,8 @@ def simulate(scenario: Scenario, noise: str, screenings: int, first_seed: int) -
     rounds_taken, node_s, simple_node_s = np.mean(taken, axis=0).tolist()
     simple = {rule: (a, b) for rule, (a, b) in counted.items()}
     return Found(
-        *(scenario.nodes, scenario.fault, noise, screenings, named, wrong, rounds_taken, node_s),
-        *(simple, simple_node_s),
+        *(scenario.nodes, scenario.fault, noise, screenings, named, wrong, clean),
+        *(rounds_taken, node_s, simple, simple_node_s),
     )
 
 
@@ -270,7 +275,8 @@ def replay(recording: Path, culprits: frozenset[Accused]) -> Found:
     node_s, simple_node_s = (len(names) * sum(r.seconds for r in rs) for rs in (known, planned))
     named, wrong = int(culprits <= accused), int(bool(accused - culprits))
     fault = "replay: one node at 100 Mbit/s" if culprits else NO_FAULT
-    told = len(names), fault, "loaded", 1, named, wrong, float(turn), node_s
+    clean = int(exit_status(Log(ended=True), analyse(names, results)) == 0)
+    told = len(names), fault, "loaded", 1, named, wrong, clean, float(turn), node_s
     return Found(*told, simple, simple_node_s)
 
 
@@ -290,6 +296,7 @@ def columns(names: Sequence[str]) -> list[str]:
     told = ", ".join(names)
     return [
         *("nodes", "fault", f"named, % ({told})", "wrongly accused"),
+        f"no faults found, % ({told})",
         *(f"rounds ({told})", f"node-seconds per right answer ({told})"),
         *(f"{rule}: right, wrong, %; node-seconds per right answer" for rule in RULES),
     ]
@@ -312,6 +319,7 @@ def rows(found: Sequence[Found]) -> Iterator[tuple[str, ...]]:
             *(str(nodes), fault),
             "" if sound else ", ".join(f"{100 * o.named / o.screenings:.0f}" for o in them),
             f"{sum(one.wrong for one in them)} of {screenings}",
+            ", ".join(f"{100 * o.clean / o.screenings:.0f}" for o in them),
             ", ".join(f"{one.rounds:.0f}" for one in them),
             ", ".join(_per(o.node_s, (1 if sound else o.named / o.screenings)) for o in them),
             *simple,

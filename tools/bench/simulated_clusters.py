@@ -174,7 +174,7 @@ def screen(
     number: int | None,
     random: np.random.Generator,
     *,
-    most_further: int = 24,
+    most_further: int = 60,
     seconds: float = math.inf,
 ) -> Outcome:
     """Screen a cluster as the driver does, in so many rounds (None for all) and what follows."""
