@@ -160,8 +160,17 @@ def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
                     spread = scaling.spread(list(found.values()))
                     return Told(f"{{}} from {min(found)} to {max(found)} processes", spread)
 
+                def exponent_of(subject: Subject, of: Any = (test, size)) -> Told:
+                    asked = {"benchmark": of[0], "metric": "time_us", "bytes": of[1]}
+                    found = subject.series(asked, "processes")
+                    places = f"from {min(found, default=0)} to {max(found, default=0)} processes"
+                    return Told(f"{{}} {places}", scaling.growth_exponent(found))
+
+                source = "paper 004, tests 4 to 8"
                 quantity = f"{test} of {size} bytes, T/({model}): largest over smallest"
-                rows += rows_of(quantity, "paper 004, tests 4 to 8", each(subjects), spread_of)
+                rows += rows_of(quantity, source, each(subjects), spread_of)
+                quantity = f"{test} of {size} bytes, T over p: growth exponent"
+                rows += rows_of(quantity, source, each(subjects), exponent_of)
     return rows
 
 

@@ -257,6 +257,13 @@ class TestScaling:
     def test_one_process_has_no_steps(self):
         assert scaling.scaled({1: 5.0, 2: 6.0}, "log2 p") == {2: 6.0}
 
+    def test_the_exponent_of_growth_is_that_of_the_law(self):
+        assert scaling.growth_exponent({2: 10.0, 4: 40.0, 8: 160.0}) == pytest.approx(2)
+        assert scaling.growth_exponent({2: 7.0, 96: 7.0}) == pytest.approx(0, abs=1e-9)
+        for nothing in ({4: 10.0}, {2: 1.0, 4: 0.0}):
+            with pytest.raises(DerivedError):
+                scaling.growth_exponent(nothing)
+
     def test_slower_and_faster_have_other_percentages(self):
         assert scaling.relative_change_percent(10171, 8153) == pytest.approx(-19.8, abs=0.05)
         assert scaling.relative_change_percent(8153, 10171) == pytest.approx(24.75, abs=0.05)

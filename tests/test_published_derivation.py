@@ -144,6 +144,8 @@ def test_how_constant_the_models_of_collectives_make_their_times():
     assert found[key] == {"a": "1.100 from 2 to 8 processes"}
     key = "gather of 10000 bytes, T/(p-1): largest over smallest"
     assert found[key] == {"a": "2 from 2 to 4 processes"}
+    key = "gather of 10000 bytes, T over p: growth exponent"
+    assert found[key] == {"a": "2.585 from 2 to 4 processes"}
     key = "ping-pong of 8 bytes with each rank: largest over smallest"
     assert found[key] == {"a": "1.200 over 3 partners"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from evaluations.derived import DerivedError, require_positive
@@ -101,6 +102,19 @@ def scaled(times: Series, model: str) -> dict[int, float]:
     if model not in MODELS:
         raise DerivedError("input.unknown-name", kind="model", name=model, known=[*MODELS])
     return MODELS[model](times)
+
+
+def growth_exponent(times: Series) -> float:
+    """Return k of the law T = c p^k that is nearest to times, by least squares of logarithms.
+
+    1 where the time is proportional to the processes, 0 where it is constant; log2(p) lies between
+    (paper 004, tests 4 to 8). Raises :class:`DerivedError` for fewer than two numbers of processes.
+    """
+    if len(times) < 2:
+        raise DerivedError("derived.no-values")
+    require_positive(**{f"the value of {p} processes": value for p, value in times.items()})
+    logarithms = (map(math.log, times), map(math.log, times.values()))
+    return statistics.linear_regression(*map(list, logarithms)).slope
 
 
 def spread(values: Sequence[float]) -> float:
