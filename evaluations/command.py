@@ -122,6 +122,10 @@ def run_list(arguments: argparse.Namespace) -> int:
     else:
         paper = load_paper(arguments.paper)
         print(published_text.paper(paper, width=console.width()), end="")
+        if paper.is_study:
+            from evaluations import settings
+
+            print("".join(f"{one}\n" for one in settings.misspelt(paper)), end="")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,10 @@ import reframe.utility as rfm_util
 from reframe.core.fields import make_convertible
 from reframe.core.pipeline import RegressionTest
 
-from clustergate.benchmarks.registry import check_paths
+from clustergate.benchmarks.registry import benchmark_of, check_paths, every_check
 from clustergate.session.loading import of_reframe
+from evaluations.facts import Paper
+from evaluations.plan import leaves_of
 
 
 def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -38,6 +41,57 @@ def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[t
                 known[having[0]][name].field.__set__(None, make_convertible(str(value)))
             except (TypeError, ValueError) as error:
                 yield setting, str(error)
+                continue
+            offered = _offered(known[having[0]][name])
+            if offered and (
+                strange := [one for one in str(value).split(",") if one not in offered]
+            ):
+                yield setting, f"{name} has no {strange[0]!r}; known are {', '.join(offered)}"
+
+
+def misspelt(paper: Paper) -> Iterator[str]:
+    """Yield a sentence for each benchmark of a study that is probably misspelt."""
+    asked = [
+        (predicate.id, test[side]["benchmark"])
+        for predicate in paper.predicates.values()
+        for test in leaves_of(predicate.here or {})
+        for side in ("of", "than", "over", "as_much_as", "with")
+        if isinstance(test.get(side), Mapping)
+    ]
+    asked += [
+        (f"figure {figure.number}", name)
+        for figure in paper.figures
+        for draw in [figure.draw or {}]
+        for name in draw.get("benchmarks") or filter(None, [draw.get("benchmark")])
+    ]
+    for where, benchmark in dict.fromkeys(asked):
+        if meant := _not_named(benchmark, list(paper.checks)):
+            yield f"{where}: no check of the study names {benchmark!r}; {meant!r} is near to it"
+
+
+def _not_named(benchmark: str, checks: Sequence[str]) -> str:
+    """Return what a benchmark that no check of a study names was probably meant to be.
+
+    Nothing where one names it, or where nothing is near to it: not all that a program prints is
+    named beforehand.
+    """
+    known: dict[str, None] = {}
+    for check in checks:
+        of = benchmark_of(check)
+        known |= dict.fromkeys([of.title, *of.metrics])
+        known |= dict.fromkeys(one.benchmark for one in of.headlines if one.check == check)
+        judged = [one for names in every_check()[check].judged.values() for one in names]
+        known |= dict.fromkeys(one.partition(".")[0] for one in judged)
+        for setting in _settings_of(_classes()[check]).values():
+            known |= dict.fromkeys(map(str, _offered(setting)))
+    near = [] if benchmark in known else difflib.get_close_matches(benchmark, known, 1, 0.8)
+    return near[0] if near else ""
+
+
+def _offered(setting: Any) -> list[str]:
+    """Return what a setting chooses from: of a list, all that it has where nothing is set."""
+    default = setting.default_value if setting.is_defined() else None
+    return default if isinstance(default, list) else []
 
 
 def _settings_of(check: type[RegressionTest]) -> dict[str, Any]:

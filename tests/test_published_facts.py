@@ -186,6 +186,7 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("launches: 10", "benchmarks: [Bcast]", "one word or number, with commas between several"),
         ("launches: 10", "mode: full", "no check of the study has a setting 'mode'"),
         ("launches: 10", "largest_bytes: 1M", "largest_bytes"),
+        ("launches: 10", "benchmarks: 'Bcast,Redcue'", "benchmarks has no 'Redcue'; known are Pi"),
         ("id: two-stacks", "id: ../two", "expected letters, digits and hyphens"),
     ],
 )
