@@ -12,6 +12,7 @@ from clustergate.figures import name_of
 from clustergate.launching.estimation import doubt_of, estimate_of
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.references.lookup import layout_key
+from clustergate.wording.notation import counted
 from evaluations.facts import Suite
 
 HPCC_CHECK = "HpccCheck"
@@ -38,8 +39,9 @@ class Measured:
 
     ``value`` is that of the best launch, ``of_launches`` are those of all undisturbed ones, in
     their order; ``doubt`` is the sentence why its launches support no conclusion, empty when they
-    do. Of runs that launched each case once, ``rounds`` are the values by their run: those of
-    several such runs all count, since what disturbs a round disturbs all who were launched in it.
+    do. Of runs that launched each case once, in an order drawn by lot, ``rounds`` are the values by
+    their run: those of several such runs all count where stacks are compared, since what disturbs a
+    round disturbs all who were launched in it. ``disturbed`` are the rounds that were.
     """
 
     benchmark: str
@@ -53,6 +55,7 @@ class Measured:
     doubt: str = ""
     of_launches: Sequence[float] = ()
     rounds: Mapping[str, float] = field(default_factory=dict)
+    disturbed: frozenset[str] = frozenset()
 
     @property
     def shape(self) -> Shape:
@@ -105,6 +108,11 @@ class Subject:
         """Return the rounds in which what is asked for was measured."""
         return frozenset(run for one in self.values(of) for run in one.rounds)
 
+    @functools.cached_property
+    def undisturbed(self) -> Subject:
+        """Return the same without disturbed rounds, which tell nothing of one stack alone."""
+        return replace(self, figures=[_undisturbed(one) for one in self.figures])
+
     def in_rounds(self, runs: Iterable[str]) -> Subject:
         """Return the same with the launches of these rounds, in their order."""
         order = sorted(runs)
@@ -130,6 +138,10 @@ class Subject:
     def is_disturbed(self, of: Mapping[str, Any], **more: Any) -> bool:
         """Tell whether figures asked for were measured, in disturbed launches alone."""
         return bool(self._asked({**of, **more})) and not self.values(of, **more)
+
+    def is_disturbed_somewhere(self, of: Mapping[str, Any]) -> bool:
+        """Tell whether some of the figures asked for were measured in disturbed launches alone."""
+        return any(figure.doubt for figure in self._asked(of))
 
     @functools.cached_property
     def _by_kind(self) -> Mapping[tuple[str, str], Sequence[Measured]]:
@@ -215,6 +227,14 @@ class Subject:
         return best
 
 
+def _undisturbed(figure: Measured) -> Measured:
+    if not figure.disturbed:
+        return figure
+    left = [value for run, value in figure.rounds.items() if run not in figure.disturbed]
+    doubt = "" if left else f"{counted(len(figure.rounds), 'launch')} of it were all disturbed"
+    return replace(figure, of_launches=left, doubt=doubt)
+
+
 def _is_aside(figure: Measured) -> bool:
     """Tell whether trials were not those of the paper's tables: unflushed, or of another number."""
     others = str(figure.conditions.get("settings", ""))
@@ -225,10 +245,13 @@ def _is_aside(figure: Measured) -> bool:
 _TILING = ("n", "nb", "p", "q", "nbmin")
 
 
-def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -> list[Subject]:
+def subjects_of(
+    run: str, records: Iterable[CaseRecord], only_stack: str = "", *, by_lot: bool = False
+) -> list[Subject]:
     """Return what each stack of a run measured, of the cases that proved themselves.
 
-    A subject is named ``run:stack``. Its system is that of the partition.
+    A subject is named ``run:stack``. Its system is that of the partition. ``by_lot`` tells that the
+    order of the cases was drawn, so that single launches of them are a round.
     """
     by_stack: dict[str, list[CaseRecord]] = {}
     for record in records:
@@ -239,7 +262,7 @@ def subjects_of(run: str, records: Iterable[CaseRecord], only_stack: str = "") -
             name=f"{run}:{stack}",
             stack=stack,
             system=found[0].partition.partition(":")[0],
-            figures=[figure for record in found for figure in _figures(run, record)],
+            figures=[figure for record in found for figure in _figures(run, record, by_lot)],
             version_of={record.check: _version(record) for record in found},
             trials=[one for record in found for one in trials_of(record)],
             runs=frozenset({run}),
@@ -288,7 +311,9 @@ def _pooled(figures: Iterable[Measured]) -> list[Measured]:
             alike = [replace(one, doubt="") for one in alike if one.rounds]
         best = functools.reduce(lambda a, b: b if b.goes_before(a) else a, alike)
         if len(rounds) > 1:
-            found.append(replace(best, of_launches=list(rounds.values()), rounds=rounds))
+            disturbed = frozenset(run for one in alike for run in one.disturbed)
+            of_launches = list(rounds.values())
+            found.append(replace(best, of_launches=of_launches, rounds=rounds, disturbed=disturbed))
             continue
         pool = [one for one in alike if not one.doubt] or alike
         found.append(replace(best, of_launches=[v for one in pool for v in one.of_launches]))
@@ -307,7 +332,7 @@ def _versions(subjects: Sequence[Subject]) -> dict[str, str]:
     }
 
 
-def _figures(run: str, record: CaseRecord) -> list[Measured]:
+def _figures(run: str, record: CaseRecord, by_lot: bool) -> list[Measured]:
     """Return the best value of each figure over the undisturbed launches, judged or not."""
     disturbed = frozenset(launch.order for launch in record.launches if launch.disturbed)
     doubt = doubt_of(record.launches, record.launches_needed, record.check)
@@ -315,7 +340,7 @@ def _figures(run: str, record: CaseRecord) -> list[Measured]:
     for sample in record.samples:
         tiling = map(sample.conditions.get, _TILING)
         by_name.setdefault((name_of(sample), *tiling), []).append(sample)
-    is_round = len({sample.order for sample in record.samples}) == 1
+    is_round = by_lot and len({sample.order for sample in record.samples}) == 1
     return [
         Measured(
             benchmark=alike[0].benchmark,
@@ -333,6 +358,7 @@ def _figures(run: str, record: CaseRecord) -> list[Measured]:
                 if one.order not in disturbed
             ],
             rounds={run: alike[0].value} if is_round else {},
+            disturbed=frozenset({run}) if is_round and doubt else frozenset(),
         )
         for (name, *_), alike in by_name.items()
     ]

@@ -84,11 +84,17 @@ class Clause:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a clause came to, with its sentence; ``further`` launches would probably decide it."""
+    """What a clause came to, with its sentence; ``further`` launches would probably decide it.
+
+    So many as ``against`` would probably deny it, where it looks like that. ``remedy`` says what
+    would decide it.
+    """
 
     outcome: Outcome
     sentence: str
     further: int | None = None
+    against: int | None = None
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,12 @@ class _Judged:
     ratio: Comparison
     outcome: Outcome
     further: int | None = field(default=None)
+
+    @property
+    def looks_denied(self) -> bool:
+        """Tell whether the ratio is not where it is claimed to be, certain or not."""
+        ratio = self.ratio.ratio
+        return ratio is not None and not self.claim.low <= ratio <= self.claim.high
 
     @property
     def words(self) -> str:
@@ -225,18 +237,19 @@ def _finding(clause: Clause, judged: Sequence[_Judged]) -> Finding:
         found = Finding(Outcome.HOLDS, held[-1].words)
     else:
         worst = max(undecided, key=lambda one: math.inf if one.further is None else one.further)
-        return Finding(Outcome.INCONCLUSIVE, _undecided(worst), worst.further)
+        likely = [one.further for one in undecided if one.looks_denied and one.further]
+        # Where some may fail, one alone denies nothing.
+        to_deny = min(likely, default=None) if clause.needed is None else None
+        return Finding(Outcome.INCONCLUSIVE, worst.words, worst.further, to_deny, _remedy(worst))
     if clause.needed is not None:
         counted = f"{len(held)} of {len(judged)} hold, {len(undecided)} are undecided"
         found = replace(found, sentence=f"{counted}; {found.sentence}")
     return found
 
 
-def _undecided(one: _Judged) -> str:
+def _remedy(one: _Judged) -> str:
     if one.claim.apart:
-        remedy = "measure both in one run"
-    elif one.further is None:
-        remedy = "no number of launches would decide"
-    else:
-        remedy = f"about {counted(one.further, 'more launch')} of each would probably decide"
-    return f"{one.words}; {remedy}"
+        return "measure both in one run"
+    if one.further is None:
+        return "no number of launches would decide"
+    return f"about {counted(one.further, 'more launch')} of each would probably decide"

@@ -84,10 +84,14 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
 
 
 def stacks_of(paper: Paper, known: Sequence[str], roles: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the stacks to run: those that a study of one's own names, else all of the site."""
+    """Return the stacks to run: those that play a system, where there are several.
+
+    A third one takes time from comparing two. Of a study of one's own one is enough; else all of
+    the site are run.
+    """
     played = {name for system in paper.systems.values() for name in system.played_by}
     named = [name for name in known if name in played | {*roles.values()}]
-    return tuple(named if named and paper.is_study else known)
+    return tuple(named if len(named) > 1 or (named and paper.is_study) else known)
 
 
 class Lacking(NamedTuple):

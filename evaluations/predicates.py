@@ -9,6 +9,7 @@ which :mod:`evaluations.inference` decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -35,7 +36,8 @@ _NEXT_TO_NOTHING = 1e-9
 class Decision:
     """The outcome for one subject, or for all together, with the sentence why.
 
-    ``lacking`` is what is missing here, so that it can be contradicted at most.
+    ``lacking`` is what is missing here, so that it can be contradicted at most. So many ``further``
+    launches would probably decide it, or contradict it.
     """
 
     outcome: Outcome
@@ -101,22 +103,27 @@ def _decided(name: str, settings: Settings, here: Cast, subject: Subject) -> Dec
         f"{clause.about}: {one.sentence}" if several and clause.about else one.sentence
         for clause, one in zip(clauses, found, strict=True)
     ]
-    outcomes = [one.outcome for one in found]
+    outcomes, further = [one.outcome for one in found], None
     if Outcome.DOES_NOT in outcomes:
         outcome = Outcome.DOES_NOT
         told = [t for t, one in zip(told, found, strict=True) if one.outcome is outcome]
     elif missing or not found:
         outcome, told = Outcome.NOT_CHECKABLE, [*missing, *told]
+        # What cannot hold here may still be contradicted.
+        further = min((one.against for one in found if one.against), default=None)
+        if further:
+            launches = counted(further, "more launch")
+            told.append(f"about {launches} of each would probably contradict it")
     elif Outcome.INCONCLUSIVE in outcomes:
         outcome = Outcome.INCONCLUSIVE
         told = [t for t, one in zip(told, found, strict=True) if one.outcome is outcome]
+        undecided = [one for one in found if one.outcome is outcome]
+        further = max((one.further or 0 for one in undecided), default=0) or None
+        told.append(max(undecided, key=lambda one: one.further or math.inf).remedy)
     else:
         outcome = Outcome.HOLDS
-    further = max((one.further or 0 for one in found), default=0)
-    undecided = outcome is Outcome.INCONCLUSIVE and further
     lacking = missing[0] if missing and found else ""
-    sentence = "; ".join(dict.fromkeys(told))
-    return Decision(outcome, name, sentence, further if undecided else None, lacking)
+    return Decision(outcome, name, "; ".join(dict.fromkeys(told)), further, lacking)
 
 
 _COMPARING = ("system", "systems", "groups", "others", "with")
@@ -136,17 +143,24 @@ def clauses_of(
     if settings["kind"] == "all":
         parts = [(part, subject) for part in settings["parts"]]
     elif settings["kind"] == "exception":
-        is_one = subject in [here.roles.get(name) for name in settings["playing"]]
-        parts = [(settings["instead" if is_one else "part"], subject)]
+        excepted = [here.roles[name] for name in settings["playing"] if name in here.roles]
+        # Neither the rule nor its exception is confirmed by the other alone.
+        if not excepted:
+            missing.append(f"nothing here stands for {settings['playing'][0]}")
+        elif all(one in excepted for one in here.subjects):
+            missing.append(f"nothing here stands for a system other than {settings['playing'][0]}")
+        parts = [(settings["instead" if subject in excepted else "part"], subject)]
     else:
         try:
             player = here.playing(settings["system"]) if "system" in settings else subject
             if settings["kind"] == "order":
                 settings = _of_those_here(settings, here, missing)
+            elif settings["kind"] == "rank correlation":
+                missing += _absent(settings.get("systems", ()), here)
             of = settings.get("of", {})
             size = f" of {of['bytes']} bytes" if "bytes" in of else ""
             about = f"{of.get('benchmark', '')}{size}"
-            clauses = KINDS[settings["kind"]](settings, here, player)
+            clauses = KINDS[settings["kind"]](settings, here, player.undisturbed)
             return [replace(one, about=one.about or about) for one in clauses]
         except (NotCheckable, DerivedError) as reason:
             missing.append(str(reason))
@@ -188,7 +202,9 @@ def _curves(
             wanted = " ".join(["", *ends, along]) if ends else ""
             at_few = f"was measured at {counted(len(curve), place_of(along))}{wanted}"
             least = f"{at_few}, and it takes {fewest}" if curve else f"was not measured{wanted}"
-            raise NotCheckable(f"{_named(settings[of])} {least}")
+            elsewhere = "; elsewhere its launches were disturbed, so run again on idle nodes"
+            others = elsewhere if subject.is_disturbed_somewhere(settings[of]) else ""
+            raise NotCheckable(f"{_named(settings[of])} {least}{others}")
         if found and curve.keys() != found[0].keys():
             break
         found.append(curve)
@@ -223,8 +239,9 @@ def _sides(
     rounds = frozenset.intersection(*(who.rounds_of(settings[of]) for who, of in sides))
     several = len({who.name for who, _ in sides}) > 1
     how = {"apart": _are_apart(*(who for who, _ in sides)), "in_turn": several and len(rounds) > 1}
-    if how["in_turn"]:
-        sides = [(who.in_rounds(rounds), of) for who, of in sides]
+    sides = [
+        (who.in_rounds(rounds) if how["in_turn"] else who.undisturbed, of) for who, of in sides
+    ]
     shapes = [who.shapes(settings[of], settings["along"], **_limits(settings)) for who, of in sides]
     common = set.intersection(*shapes)
     if all(shapes) and not common and settings["along"] not in COUNTS:
@@ -494,6 +511,8 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
         # Slower is above.
         names, (first, second) = names[::-1], (second, first)
     places = list(first[0])
+    if settings["along"] == "bytes" and len(places) < 2:
+        raise NotCheckable("they have one message size in common, which says nothing of others")
 
     def lead_at(at: Any) -> str:
         return f"{names[0]} over {names[1]} at {at} {settings['along']}"
@@ -614,14 +633,18 @@ def _of_those_here(settings: Settings, here: Cast, missing: list[str]) -> Settin
         if played := [name for name in group if name in here.roles]:
             groups.append(played)
             factor.append(1.0)
-    absent = [name for group in _groups(settings) for name in group if name not in here.roles]
-    if absent:
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        told = f"nothing here stands for {absent[0]}{more}"
-        if len(groups) < 2:
-            raise NotCheckable(told)
-        missing.append(told)
+    absent = _absent([name for group in _groups(settings) for name in group], here)
+    if absent and len(groups) < 2:
+        raise NotCheckable(absent[0])
+    missing += absent
     return {**settings, "groups": groups, "factor": factor[1:-1]}
+
+
+def _absent(systems: Sequence[str], here: Cast) -> list[str]:
+    """Return the sentence that names whom of systems nothing here stands for, if any."""
+    absent = [name for name in systems if name not in here.roles]
+    more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    return [f"nothing here stands for {absent[0]}{more}"] if absent else []
 
 
 def _groups(settings: Settings) -> list[list[str]]:
@@ -669,7 +692,9 @@ def _larger_gain(settings: Settings, here: Cast, subject: Subject) -> list[Claus
 
 def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """Two benchmarks put those who play systems into the same order, or the opposite one."""
-    players = {who.name: who for who in here.roles.values()}.values()
+    named = settings.get("systems", here.roles)
+    of_names = {who.name: who.undisturbed for name, who in here.roles.items() if name in named}
+    players = of_names.values()
     playing = [who for who in players if all(who.values(settings[side]) for side in ("of", "with"))]
     found = []
     for launches in zip(*(who.by_launch for who in playing), strict=False):

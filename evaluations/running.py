@@ -61,9 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     if known is not None:
         _require_same(known, roles, arguments)
         parts = plan.parts_of(paper, partition.shape, full=known.full)
-        if {repr(step.part) for step in known.steps} - {
-            repr(step.part) for step in study.steps_of(parts)
-        }:
+        begun_with = [step.part for step in study.steps_of(parts)]
+        if any(step.part not in begun_with for step in known.steps):
             raise PublishedError(
                 f"{paper.source.name} asks for other launches than the run to resume began with; "
                 "leave --resume out"
@@ -169,6 +168,15 @@ def _tell_plan(
         if system.played_by and not {*system.played_by} & {*known.stacks}:
             players, here = (", ".join(of) for of in (system.played_by, known.stacks))
             print(f"{system.id} is played by {players}, and the stacks here are {here}")
+    if paper.is_study:
+        from evaluations.settings import misspelt
+
+        for sentence in misspelt(paper):
+            print(sentence)
+    idle = [name for name in partition.stacks if name not in known.stacks]
+    if idle and not (paper.is_study or arguments.stack or known.runs):
+        every = " ".join(f"--stack {name}" for name in partition.stacks)
+        print(f"{', '.join(idle)} would stand for no system and is not run; {every} runs all")
     refused = plan.undecidable(paper, partition.shape, known.stacks, known.roles, full=known.full)
     against = sum(one.can_fail for one in refused.values())
     print(
@@ -284,9 +292,18 @@ def _run_step(
     return known
 
 
+def _measured(run: str, stack: str = "") -> list[Subject]:
+    """Return what each stack of a run measured, or one of them."""
+    by_lot = False
+    # A run whose request is lost or damaged is none of rounds.
+    with contextlib.suppress(ClustergateError):
+        by_lot = _BY_LOT in read_request(run).options
+    return subjects_of(run, store.read_cases(run), stack, by_lot=by_lot)
+
+
 def _useful(runs: Sequence[str]) -> list[str]:
     """Return the runs that hold a case that proved itself; raises where none does."""
-    found = [run for run in runs if subjects_of(run, store.read_cases(run))]
+    found = [run for run in runs if _measured(run)]
     if not found:
         raise PublishedError("no case of these runs proved itself; their reports say why")
     return found
@@ -295,7 +312,7 @@ def _useful(runs: Sequence[str]) -> list[str]:
 def _last_with(runs: Sequence[str], stack: str) -> str:
     """Return the last run in which a stack measured something; raises where none has it."""
     for run in reversed(runs):
-        if subjects_of(run, store.read_cases(run), stack):
+        if _measured(run, stack):
             return run
     raise PublishedError(f"nothing that {stack} measured proved itself")
 
@@ -423,7 +440,7 @@ def _one_subject(run: str) -> Subject:
 def _subjects(run: str) -> list[Subject]:
     stack = run.partition(":")[2]
     run_id = _run_id(run)
-    found = subjects_of(run_id, store.read_cases(run_id), stack)
+    found = _measured(run_id, stack)
     if not found:
         raise PublishedError(
             f"{run} holds no case that proved itself; name another run, or run again"

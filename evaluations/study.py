@@ -20,7 +20,6 @@ from clustergate.stacks.manifest import ManifestError, manifest_path, read_manif
 from clustergate.statistics.rounds import FEWEST
 from evaluations.evidence import trials_of
 from evaluations.facts import Paper
-from evaluations.inference import Outcome
 from evaluations.plan import Part, leaves_of, stacks_of
 from evaluations.sheet import Conclusion
 
@@ -112,24 +111,22 @@ def steps_of(parts: Sequence[Part]) -> list[Step]:
 
 def second_round(steps: Sequence[Step]) -> int:
     """Return the place of the step with which the second round ends, -1 where there is none."""
-    places: dict[str, list[int]] = {}
-    for k, step in enumerate(steps):
-        if step.part.is_round:
-            places.setdefault(repr(step.part), []).append(k)
-    return max((of[1] for of in places.values() if len(of) > 1), default=-1)
+    rounds = [(k, step.part) for k, step in enumerate(steps) if step.part.is_round]
+    places = [[k for k, part in rounds if part == one] for _, one in rounds]
+    return max((of[1] for of in places if len(of) > 1), default=-1)
 
 
 def more_rounds(
     steps: Sequence[Step], conclusions: Sequence[Conclusion], check_of: Mapping[str, str]
 ) -> list[Step]:
-    """Return the steps that would probably decide what is inconclusive, none where none would.
+    """Return the steps that would probably decide or contradict what is not, none where none would.
 
     They repeat those rounds of which such a conclusion asks: ``check_of`` tells by which check a
     benchmark was measured.
     """
     asked: dict[tuple[str, str], int] = {}
     for one in conclusions:
-        further = [d.further for d in one.here if d.outcome is Outcome.INCONCLUSIVE and d.further]
+        further = [d.further for d in one.here if d.further]
         for test in leaves_of(one.predicate.here or {}) if further else ():
             of = test.get("of", {})
             key = (check_of.get(of.get("benchmark", ""), ""), of.get("mode", ""))

@@ -63,6 +63,7 @@ def pingpong(factor: float) -> list[Sample]:
         for size in (8, 1024, 65536, 16777216)
     ] + [
         sample("PingPong", "latency_us", 0.2 / factor, processes=2, bytes=8),
+        sample("PingPong", "latency_us", 0.4 / factor, processes=2, bytes=64),
         sample("PingPong", "bandwidth_mb_s", 3100 * factor, processes=2, bytes=16777216),
     ]
 
@@ -181,7 +182,7 @@ def test_disturbed_launches_decide_and_draw_nothing(home, capsys):
     assert main(["evaluation", "report", "001", RUN]) == 0
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "3100 ?" in told
-    assert "6 of 6 figures of intel-mpi decide and draw nothing" in told
+    assert "7 of 7 figures of intel-mpi decide and draw nothing" in told
     assert "others used 3.0 cores" in told
     assert "not checkable here: 14" in told
     assert "0 of 10 figures are drawn" in told
@@ -240,12 +241,23 @@ def test_random_access_of_another_hpcc_is_not_set_beside_the_printed_one(home, c
 def test_what_several_runs_have_of_a_stack_counts_together(home, capsys):
     later = "20261121T130000Z-1"
     for run, processes in ((RUN, 2), (later, 4)):
-        times = [sample("Barrier", "t_avg_us", 1.0 * processes, processes=processes)]
-        store.write_case(run, record("ImbMpi1Check", "mpich", launched(times)))
-    assert main(["evaluation", "report", "000", RUN]) == 0
+        for stack, more in (("mpich", 1.0), ("openmpi", 0.01)):
+            times = [sample("Barrier", "t_avg_us", 5.0 + more * processes, processes=processes)]
+            store.write_case(run, record("ImbMpi1Check", stack, launched(times)))
+    words, role = ["evaluation", "report", "000"], f"--as=cray-x1-msp={later}:openmpi"
+    assert main([*words, later, role]) == 0
     assert re.search(r"p003 .* not checkable here", capsys.readouterr().out)
-    assert main(["evaluation", "report", "000", RUN, later]) == 0
+    assert main([*words, RUN, later, role]) == 0
     assert re.search(r"p003 .* holds here", capsys.readouterr().out)
+
+
+def test_single_launches_are_a_round_only_where_a_lot_drew_their_order(home):
+    store.write_case(RUN, record("ImbMpi1Check", "mpich", launched(pingpong(1.0), 1)))
+    mode = modes.mode_named("published-001")
+    for options, is_round in ((("--exec-order=random",), True), ((), False)):
+        write_request(Request(mode, Path("local.py"), ("mpich",), (), options), RUN)
+        [subject] = vars(running)["_measured"](RUN)
+        assert {bool(one.rounds) for one in subject.figures} == {is_round}
 
 
 @pytest.fixture
@@ -305,6 +317,7 @@ def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys)
                  "--as=westmere-m610-qdr-mvapich2=mpich"]) == 0  # fmt: skip
     told = capsys.readouterr().out
     assert "13 of 14 conclusions can be decided here" in told
+    assert "openmpi would stand for no system and is not run; --stack " in told
     assert re.search(r"10 rounds of \d cases of HplCheck \(mode published-001-tilings, ", told)
     assert "tells how long these take: HplCheck, ImbMpi1Check;" in told
     assert asked == []
@@ -351,7 +364,8 @@ def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, cap
     asked.clear()
     assert main([*words, "--budget", "10m"]) == 0
     told = capsys.readouterr().out
-    assert len(asked) == 10
+    # Ten rounds decide, of which the gate's launch is none.
+    assert len(asked) == 11
     assert "again: ImbMpi1Check (published-001, " in told
     assert asked[7][1].checks == ("ImbMpi1Check",)
     assert not re.search(r"p003 .*inconclusive here", told)
@@ -496,6 +510,20 @@ def test_what_two_rounds_did_not_measure_is_said_then(asked, capsys, tmp_path):
     assert "p001 cannot" not in said
 
 
+def test_a_benchmark_that_is_probably_misspelt_is_said_before_anything_runs(home, capsys, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
+    mine.write_text(text.replace("benchmark: Allreduce", "benchmark: Allredcue"))
+    told = "p002: no check of the study names 'Allredcue'; 'Allreduce' is near to it"
+    for words in (["list", str(mine)], ["run", str(mine), "--site", "local", "--plan"]):
+        assert main(["evaluation", *words]) == 0
+        assert told in capsys.readouterr().out
+    other = tmp_path / "other.yaml"
+    other.write_text(text)
+    assert main(["evaluation", "list", str(other)]) == 0
+    assert "no check of the study names" not in capsys.readouterr().out
+
+
 def test_a_study_that_says_no_checks_is_one_sentence(home, capsys, tmp_path):
     mine = tmp_path / "mine.yaml"
     text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
@@ -573,7 +601,7 @@ def test_without_a_run_there_is_no_report(home, capsys):
     assert main(["evaluation", "report", "001"]) == 1
     assert "no last run" in capsys.readouterr().err
     assert main(["evaluation", "report", "001", "yesterday"]) == 1
-    assert "no run is named yesterday" in capsys.readouterr().err
+    assert "no run and no file is named yesterday" in capsys.readouterr().err
 
 
 def test_a_page_that_cannot_be_written_tells_what_to_do(westmere, tmp_path, capsys):

@@ -127,7 +127,7 @@ ELSEWHERE = {
     r"ab --a mpich --b mpich:UCX_TLS=self,sm .*--sizes": "the same words as others",
     r"golden pin ": "the same words as another, of other stacks",
     r"evaluation run 004 --as": "half an hour; its plan is as that of another paper",
-    r"evaluation run 001 --stack": "half an hour; its plan is in tests/test_cli_published.py",
+    r"evaluation run 001 --as": "half an hour; its plan is in tests/test_cli_published.py",
     r"evaluation run (003|docs/\S+)$": "its cases take half an hour; --plan is run",
     SESSIONS: "two sessions of ReFrame: tests/test_cli_compare.py",
 }

@@ -72,13 +72,20 @@ def figures_of(settings: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
             yield of["benchmark"], of["metric"], tuple(sorted(conditions.items()))
 
 
+def within(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a test and all that it is made of."""
+    yield settings
+    for part in [*settings.get("parts", []), *filter(None, map(settings.get, ("part", "instead")))]:
+        yield from within(part)
+
+
 class Table:
     """Made figures of those who play the systems that a conclusion is about."""
 
     def __init__(self, paper: Paper, predicate: Predicate, chance: random.Random) -> None:
         self.predicate, self.chance = predicate, chance
         tests = list(leaves_of(predicate.here or {}))
-        names = {name for one in [predicate.here or {}, *tests] for name in names_in(one)}
+        names = {name for one in within(predicate.here or {}) for name in names_in(one)}
         if any("with" in one for one in tests):
             names |= {name for name, of in paper.systems.items() if of.site}
         # What is said of all but one is asked of another, too.

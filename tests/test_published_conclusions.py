@@ -189,10 +189,13 @@ def test_of_all_but_one_that_one_is_asked_the_opposite():
         times = {2: 10.0, 8: 10.0 + last / 2, 64: 10.0 + last}
         return who(name, [figure("Barrier", "t_avg_us", t, processes=p) for p, t in times.items()])
 
-    assert outcome("000", "p003", barrier("mpich", 40.0)) is Outcome.HOLDS
+    rising, level = barrier("mpich", 40.0), barrier("cray-x1-msp", 2.0)
+    assert outcome("000", "p003", rising, level) is Outcome.HOLDS
     assert outcome("000", "p003", barrier("mpich", 0.0)) is Outcome.DOES_NOT
-    assert outcome("000", "p003", barrier("cray-x1-msp", 2.0)) is Outcome.HOLDS
     assert outcome("000", "p003", barrier("cray-x1-msp", 40.0)) is Outcome.DOES_NOT
+    # Neither says that the other is as it should be.
+    assert outcome("000", "p003", rising) is Outcome.NOT_CHECKABLE
+    assert outcome("000", "p003", level) is Outcome.NOT_CHECKABLE
 
 
 def test_the_bandwidth_rises_for_every_number_of_nodes():
@@ -339,6 +342,42 @@ def test_who_is_here_can_contradict_an_order_of_more_and_never_confirm_it():
     subjects = [who(name, [figure("barrier", "time_us", t, processes=128)])
                 for name, t in barrier.items()]  # fmt: skip
     assert outcome("004", "p004", *subjects) is Outcome.DOES_NOT
+
+
+def test_three_of_five_systems_in_the_same_order_do_not_confirm_that_of_five():
+    ring, fft = "RandomlyOrderedRingBandwidth_GBytes", "MPIFFT_Gflops"
+
+    def systems(*names: str, turned: bool = False) -> list[Subject]:
+        return [
+            who(
+                name,
+                [
+                    figure("Alltoall", "t_avg_us", 10.0 + k, processes=64, bytes=MEBIBYTE),
+                    figure(ring, ring, 9.0 + k if turned else 9.0 - k, processes=64),
+                    figure(fft, fft, 9.0 - k, processes=64),
+                ],
+            )
+            for k, name in enumerate(names)
+        ]
+
+    assert outcome("000", "p011", *systems(*REDUCE)) is Outcome.HOLDS
+    three = list(REDUCE)[:3]
+    [decision] = decided("000", "p011", *systems(*three))
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert decision.lacking == "nothing here stands for dell-xeon and 1 more"
+    assert outcome("000", "p011", *systems(*three, turned=True)) is Outcome.DOES_NOT
+
+
+def test_one_message_size_is_no_lead_over_sizes():
+    def allreduce(name: str, value: float, *sizes: int) -> Subject:
+        return who(name, [figure("Allreduce", "t_avg_us", value, processes=2, bytes=size)
+                          for size in sizes])  # fmt: skip
+
+    intel, mvapich = "westmere-m610-qdr-intelmpi", "westmere-m610-qdr-mvapich2"
+    one, two = (MEBIBYTE,), (MEBIBYTE, 2 * MEBIBYTE)
+    for sizes, said in ((one, Outcome.NOT_CHECKABLE), (two, Outcome.HOLDS)):
+        ahead = allreduce(intel, 1.0, *sizes), allreduce(mvapich, 2.0, *sizes)
+        assert outcome("001", "p007", *ahead) is said
 
 
 def test_machines_of_one_group_may_stand_as_they_like():

@@ -15,7 +15,7 @@ from evaluations import study
 from evaluations.evidence import Measured, Subject, merged
 from evaluations.facts import load_paper
 from evaluations.inference import Claim, Clause, Finding, Outcome, findings
-from evaluations.plan import Part, parts_of, undecidable
+from evaluations.plan import Part, parts_of, stacks_of, undecidable
 from evaluations.predicates import Decision, cast, decide
 from evaluations.sheet import Conclusion
 
@@ -105,7 +105,7 @@ def system(stack: str, factor: Mapping[str, float], doubt: str = "") -> list[Sub
                 figures.append(
                     Measured(test, "time_us", "us", Better.LOWER, value, at, name, "",
                              doubt if k % 2 else "", [] if doubt and k % 2 else [value],
-                             {run: value})
+                             {run: value}, frozenset({run} if doubt and k % 2 else ()))
                 )  # fmt: skip
         found.append(Subject(f"{run}:{stack}", stack, "local", figures, runs=frozenset({run})))
     return found
@@ -130,6 +130,62 @@ def test_a_conclusion_on_two_stacks_is_decided_by_all_rounds(doubt):
     assert decided(doubt, {**slower, **ahead, "bcast": 1.4}) is Outcome.DOES_NOT
     # A round that one of them lacks counts for neither.
     assert decided(doubt, {**slower, **ahead}, missing=14) is Outcome.HOLDS
+
+
+def test_what_can_be_contradicted_alone_is_launched_again_where_it_looks_like_that():
+    """Of five systems two are here; the T3E, said to be the best in scatter, is slower, or not."""
+    paper = load_paper("004")
+    for factor, said in ((1.5, True), (0.7, False)):
+        runs = [*system("a", {})[:8], *system("b", {"scatter": factor})[:8]]
+        here = {one.stack: one for one in merged(runs)}
+        players = cast(paper, list(here.values()), {NT: here["a"], "cray-t3e600": here["b"]})
+        [found] = decide(paper.predicates["p007"], players)
+        assert found.outcome is Outcome.NOT_CHECKABLE
+        assert bool(found.further) is said
+        again = [study.Step(Part(("MpiTrialsCheck",), {"launches": 1}, is_round=True))] * 8
+        check_of = {"scatter": "MpiTrialsCheck"}
+        conclusion = Conclusion(paper.predicates["p007"], "", [found])
+        assert bool(study.more_rounds(again, [conclusion], check_of)) is said
+
+
+def gathered(disturbed: int) -> Decision:
+    """Decide of 8 bytes that T/(p-1) is not constant, where it is; some rounds were disturbed."""
+    runs = []
+    for k in range(12):
+        run, figures = f"r{k:02}", []
+        for p in (2, 4):
+            is_busy = p == 4 and k < disturbed
+            value = 10.0 * (p - 1) * (1 + k % 3 / 500) * (5 if is_busy else 1)
+            figures.append(
+                Measured("gather", "time_us", "us", Better.LOWER, value,
+                         {"processes": p, "ranks": p, "bytes": 8}, f"gather.{p}p", "",
+                         "others used a core" if is_busy else "", [] if is_busy else [value],
+                         {run: value}, frozenset({run} if is_busy else ()))
+            )  # fmt: skip
+        runs.append(Subject(f"{run}:a", "a", "local", figures, runs=frozenset({run})))
+    [found] = decide(
+        load_paper("004").predicates["p023"], cast(load_paper("004"), merged(runs), {})
+    )
+    return found
+
+
+def test_a_conclusion_on_one_stack_is_decided_by_undisturbed_rounds_alone():
+    """What slows all its launches with four processes down is no trait of the stack."""
+    assert gathered(0).outcome is Outcome.DOES_NOT
+    assert gathered(6).outcome is Outcome.DOES_NOT
+    assert gathered(12).outcome is Outcome.NOT_CHECKABLE
+    assert "elsewhere its launches were disturbed, so run again" in gathered(12).sentence
+
+
+def test_a_third_stack_takes_no_time_from_two_that_are_compared():
+    known = ("mpich", "intel-mpi", "openmpi")
+    for paper, roles, run in (
+        ("001", {"westmere-m610-qdr-mvapich2": "mpich"}, ("mpich", "intel-mpi")),
+        ("001", {}, known),
+        ("004", {NT: "openmpi", LINUX: "mpich"}, ("mpich", "openmpi")),
+        ("000", {"nec-sx8": "mpich"}, known),
+    ):
+        assert stacks_of(load_paper(paper), known, roles) == run
 
 
 def test_a_plan_has_all_stacks_in_each_round():
