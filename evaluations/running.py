@@ -149,14 +149,7 @@ def _tell_plan(
             unknown |= {check for check, stack in pairs if (check, stack) not in taken_s}
         done = "done" if step.ended else "to run"
         of_another = [f"mode {step.part.mode}"] if step.part.mode else []
-        settings = ", ".join(
-            of_another
-            + [
-                f"{name}={value}"
-                for name, value in step.part.settings.items()
-                if "." not in name or name.partition(".")[0] in checks
-            ]
-        )
+        settings = ", ".join([*of_another, *_settings_of(step.part, checks)])
         rounds = f"{counted(times, 'round')} of " if step.part.is_round else ""
         print(f"{done}: {rounds}{counted(len(wanted), 'case')} of {', '.join(checks)} ({settings})")
     told = [f"it takes about {duration(seconds)} by earlier launches"] if seconds else []
@@ -248,9 +241,18 @@ def _seconds_before(mode: str, part: plan.Part) -> dict[tuple[str, str], float]:
 
 def _words(part: plan.Part, paper: Paper) -> str:
     """Return how a part of the plan is called: its checks, its mode and its settings."""
-    checks = ", ".join(part.checks or paper.checks.values())
-    how = [part.mode or paper.mode, *(f"{name}={value}" for name, value in part.settings.items())]
-    return f"{checks} ({', '.join(how)})"
+    checks = [*(part.checks or paper.checks.values())]
+    how = [part.mode or paper.mode, *_settings_of(part, checks)]
+    return f"{', '.join(checks)} ({', '.join(how)})"
+
+
+def _settings_of(part: plan.Part, checks: Sequence[str]) -> list[str]:
+    """Return the settings of a part that concern its checks."""
+    return [
+        f"{name}={value}"
+        for name, value in part.settings.items()
+        if "." not in name or name.partition(".")[0] in checks
+    ]
 
 
 def _run_step(

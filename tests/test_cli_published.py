@@ -366,7 +366,8 @@ def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, cap
     told = capsys.readouterr().out
     # Ten rounds decide, of which the gate's launch is none.
     assert len(asked) == 11
-    assert "again: ImbMpi1Check (published-001, " in told
+    # Those of other checks say nothing.
+    assert "again: ImbMpi1Check (published-001, launches=1)\n" in told
     assert asked[7][1].checks == ("ImbMpi1Check",)
     assert not re.search(r"p003 .*inconclusive here", told)
 
