@@ -245,7 +245,7 @@ def _index_recipes(request: SpackRequest, spack: SpackProgram, say: Say) -> None
     # installation then hides why.
     with locked(request.state / "spack" / "index.lock", say=say):
         say("having Spack index its recipes (the first time takes minutes)")
-        code = "import spack.repo; spack.repo.PATH.provider_index"
+        code = "import spack.repo; _ = spack.repo.PATH.provider_index"
         command = ["-e", str(request.folder), "python", "-c", code]
         spack.run(command, request.log, doing="indexing the recipes")
 
