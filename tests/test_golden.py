@@ -181,6 +181,7 @@ def test_another_key_alone_makes_no_other_build(tmp_path):
     pinned(tmp_path)
     assert builds.differences(tmp_path, "mpich") == []
     again = build(tmp_path, "ba9876543210")
+    (tmp_path / BUILD.replace(KEY, "ba9876543210") / ".state-folder").write_text("the suite's own")
     assert builds.differences(tmp_path, "mpich") == []
     Path(again.mpi_library).write_text("another")
     assert builds.differences(tmp_path, "mpich") == ["prefixes/mpich/lib/libmpi.so.12"]
@@ -277,6 +278,35 @@ def test_what_others_installed_is_held_in_place(tmp_path):
         assert builds.mapped_otherwise(state, "mpich", {library: told}) == otherwise
     replace(Path(made.mpi_library), "upgraded")
     with pytest.raises(BadRequest, match=r"libmpi\.so\.12"):
+        builds.require_unchanged(state, "mpich")
+
+
+@pytest.mark.parametrize("asked", ["dpkg-query", "rpm"])
+def test_of_an_mpi_of_the_operating_system_its_whole_package_is_held(tmp_path, monkeypatch, asked):
+    store, state, tools = tmp_path / "usr", tmp_path / "state", tmp_path / "tools"
+    made = build(store, provider="modules")
+    write_manifest(state, made)
+    plugin, other = store / "openmpi/mca_coll_tuned.so", store / "libc.so.6"
+    for path in (plugin, other):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(path.name)
+    tools.mkdir()
+    for name in ("dpkg-query", "rpm"):
+        knows = name == asked
+        says = f'case $1 in -S|-qf) echo "mpi: {made.mpi_library}";; *) echo "{plugin}";; esac'
+        (tools / name).write_text(f"#!/bin/sh\n{says if knows else 'exit 1'}\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setattr(builds, "is_of_system", lambda path: path.startswith(str(store)))
+
+    def maps(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+        return {*proves(golden, elsewhere), str(plugin), str(other)}
+
+    golden = builds.pin(state, "mpich", "", SAID.append, maps)
+    assert str(plugin) in golden.held
+    assert set(golden.system) == {str(other)}
+    replace(plugin, "upgraded")
+    with pytest.raises(BadRequest, match=r"mca_coll_tuned\.so"):
         builds.require_unchanged(state, "mpich")
 
 

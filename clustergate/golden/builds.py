@@ -179,8 +179,16 @@ def _pinned(
         raise BadRequest("golden.not-whole", stack=stack, path=missing[0])
     mapped = prove(golden, [state / root for root in roots])
     outside = _outside({*named, *mapped}, (), home)
-    # A file is held where the manifest names it, the operating system's own or not.
-    held = [path for path in outside if path in named or not is_of_system(path)]
+    # A file is held where the manifest names it, the operating system's own or not; of an MPI that
+    # the operating system has, the files of its package are the software, too.
+    package: set[str] = set()
+    if is_of_system(golden.mpi_library):
+        package = contents.of_package(os.path.realpath(golden.mpi_library))
+    held = [
+        path
+        for path in outside
+        if path in named or not is_of_system(path) or os.path.realpath(path) in package
+    ]
     result = Golden(
         stack,
         f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",

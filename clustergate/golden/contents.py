@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import re
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from clustergate.machine.processes import capture
 from clustergate.stacks.manifest import Manifest, as_text, parse_manifest
 
 # What the provider wheels makes lies in folders of these, whose names end with a key.
 _HOMES = ("prefixes", "builds")
 _KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
-# What pip notes of its own work is no part of the software.
-_NOTES = re.compile(r"\.dist-info/")
+# What pip and the suite note of their own work is no part of the software.
+_NOTES = re.compile(r"\.dist-info/|/\.state-folder$")
+# Who knows of which package of the operating system a file is, and what else that has.
+_PACKAGES = (
+    (("dpkg-query", "-S"), ("dpkg-query", "-L")),
+    (("rpm", "-qf", "--qf", "%{NAME}: \n"), ("rpm", "-ql")),
+)
+_ASKING_S = 30.0
 _HASHED_AT_ONCE = 4
 # Files named in a sentence, at most.
 NAMED = 3
@@ -54,6 +63,18 @@ def files_of(manifest: Manifest) -> list[str]:
     named += [one.path for one in manifest.programs.values() if not one.unavailable]
     named += [manifest.blas.library] if manifest.blas else []
     return [name for name in dict.fromkeys(named) if name]
+
+
+def of_package(path: str) -> set[str]:
+    """Return the files of the operating system's package that has this one, none of no package."""
+    for asking, listing in _PACKAGES:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            asked = capture([*asking, path], timeout=_ASKING_S)
+            package, found, _ = asked.stdout.partition(": ")
+            if asked.returncode == 0 and found:
+                listed = capture([*listing, package], timeout=_ASKING_S).stdout
+                return set(map(os.path.realpath, listed.splitlines()))
+    return set()
 
 
 def tree(top: Path, roots: Iterable[str]) -> Iterator[Path]:
