@@ -9,9 +9,9 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from clustergate import figures
+from clustergate import figures, store
 from clustergate.ab import contenders
-from clustergate.ab.gathering import A, B, side_of
+from clustergate.ab.gathering import A, B, side_of, unspent_s
 from clustergate.benchmarks.budget import Budget
 from clustergate.launching import plan as planning
 from clustergate.launching.estimation import Sampled, sampled_figures
@@ -22,6 +22,11 @@ from clustergate.session.case import Hosts
 from clustergate.stacks.manifest import Manifest
 from clustergate.wording.reasons import Reason
 from reframe_checks.system import stack_names
+
+
+def _limit(seconds: float) -> str:
+    """Return the time limit of a job whose launches may take so long."""
+    return f"{int(2 * seconds) + 600}s"
 
 
 class TwoContenders(rfm.RegressionTestPlugin):
@@ -53,7 +58,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
             contenders.require_known(named, known)
         mine = [named.stack for named in self.named.values() if named.stack in known]
         self.valid_prog_environs = [*mine, *known][:1]
-        self.time_limit = f"{int(2 * self.max_seconds) + 600}s"
+        self.time_limit = _limit(self.max_seconds)
 
     def read_or_plan_manifest(self) -> Manifest:
         """Return the manifest of A, once that of B is there, too."""
@@ -88,9 +93,14 @@ class TwoContenders(rfm.RegressionTestPlugin):
         """Return that what is decided stops, and all is spent as long as anything is not."""
         from clustergate.statistics.rounds import FEWEST  # only here: it takes long to load
 
+        # What earlier jobs needed no longer, decided, goes on here.
+        earlier = store.read_cases(store.current_run_id())
+        seconds = self.max_seconds + unspent_s(earlier, self.max_seconds)
+        if not self.capped:
+            self.time_limit = _limit(seconds)
         budget = Budget(
             at_most=self.rounds,
-            seconds=self.max_seconds,
+            seconds=seconds,
             spend_all=True,
             worth_half_more=FEWEST,
         )

@@ -21,7 +21,7 @@ import pytest
 from clustergate import cli, store
 from clustergate.ab import wording
 from clustergate.ab.contenders import parse_contender
-from clustergate.ab.gathering import comparable_samples, complaints_of, jobs_of
+from clustergate.ab.gathering import comparable_samples, complaints_of, jobs_of, unspent_s
 from clustergate.ab.results import Result, as_record, judge_jobs, records_of
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.imb import BENCHMARK as IMB
@@ -108,6 +108,23 @@ def test_rounds_of_both_are_side_by_side_and_disturbed_ones_count():
     assert job.disturbance == "others used 1.00 cores of n1"
     assert not np.isnan(job.a).any()
     assert np.allclose(np.median(job.b / job.a, axis=0)[1:5], [0.8, 0.8, 1.3, 1.4], rtol=0.02)
+
+
+def test_what_decided_jobs_leave_of_their_time_goes_to_the_next():
+    def ran(ranks: int, launch_s: float) -> list[CaseRecord]:
+        return [
+            dataclasses.replace(one, details={**one.details, "launch_s": launch_s})
+            for one in records(CROSSING, ranks=ranks)
+        ]
+
+    check = CaseRecord("HplCheck-node-mpich", "HplCheck", "mpich", "local:node", {})
+    assert unspent_s([check], 60.0) == 0.0
+    assert unspent_s([check, *ran(2, 20.0)], 60.0) == 40.0
+    # The next one has taken it, or more than its own to come to ten rounds.
+    assert unspent_s([*ran(2, 20.0), *ran(4, 100.0)], 60.0) == 0.0
+    assert unspent_s(ran(2, 90.0), 60.0) == 0.0
+    absent = [dataclasses.replace(one, launches=[], unavailable="no HPL") for one in ran(2, 0.0)]
+    assert unspent_s(absent, 60.0) == 0.0
 
 
 def test_a_job_that_did_not_prove_itself_is_no_job():

@@ -90,6 +90,14 @@ def side_of(
     return part
 
 
+def unspent_s(earlier: Iterable[CaseRecord], each_s: float) -> float:
+    """Return what earlier jobs of a comparison left of the seconds that each of them was given."""
+    jobs = {one.name.rpartition("-")[0]: one for one in earlier if is_contender(one)}
+    ran = [one for one in jobs.values() if one.launches]
+    spent = sum(one.spent_s("launch_s") for one in ran)
+    return max(len(ran) * each_s - spent, 0.0)
+
+
 def is_contender(record: CaseRecord) -> bool:
     """Tell whether a record is of one side of a comparison."""
     return record.details.get("contender") in (A, B)
