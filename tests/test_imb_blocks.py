@@ -53,8 +53,17 @@ def test_a_size_is_sent_as_often_as_in_one_block_and_blocks_are_not_successive()
         assert count * each == pytest.approx(as_one, rel=0.03)
     pairs = zip(settings.sizes, settings.sizes[1:], strict=False)
     assert all(one != other for one, other in pairs)
-    # IMB gives a benchmark up after so many seconds for each line of the file.
-    assert (settings.seconds or 0) * len(settings.sizes) == pytest.approx(len(counts))
+
+
+@pytest.mark.parametrize("sizes", [(8,), (8, 4096, 16384), (8, 64, 512, 4096, 32768), ()])
+def test_a_benchmark_is_given_up_after_the_same_time_as_in_one_block(
+    sizes: tuple[int, ...],
+) -> None:
+    """IMB counts so many lines of the file, less one, and 22 where they are fewer."""
+    asked = ImbSettings(["PingPong"], 2, sizes=sizes, repetitions=1000, volume_mb=8, seconds=1.0)
+    settings = in_blocks(asked)
+    lines = [max(count, 22) - 1 for count in (len(sizes) or 24, len(settings.sizes))]
+    assert (settings.seconds or 0) * lines[1] == pytest.approx(lines[0])
 
 
 def test_a_benchmark_without_sizes_is_listed_as_often_as_others_have_blocks() -> None:

@@ -70,8 +70,8 @@ def of_package(path: str) -> set[str]:
     for asking, listing in _PACKAGES:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             asked = capture([*asking, path], timeout=_ASKING_S)
-            package, found, _ = asked.stdout.partition(": ")
-            if asked.returncode == 0 and found:
+            package, colon, _ = asked.stdout.partition(": ")
+            if asked.returncode == 0 and colon:
                 listed = capture([*listing, package], timeout=_ASKING_S).stdout
                 return set(map(os.path.realpath, listed.splitlines()))
     return set()

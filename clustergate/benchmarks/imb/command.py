@@ -111,6 +111,9 @@ class ImbSettings:
 
 BLOCKS = 8
 """In so many blocks short messages are measured where two stacks are launched in turn."""
+# IMB gives a benchmark up after the time of a size (`-time`) for each line of its file but one, and
+# as if there were so many where they are fewer: the powers of two of ``-msglog``.
+_LINES = 22
 # What has no message sizes, and comes once however many of them are listed.
 _WITHOUT_SIZES = ("Barrier",)
 
@@ -138,7 +141,8 @@ def in_blocks(settings: ImbSettings) -> ImbSettings:
     names = [
         name for name in settings.benchmarks for _ in range(BLOCKS if name in _WITHOUT_SIZES else 1)
     ]
-    seconds = settings.seconds and settings.seconds * len(blocks) / len(listed)
+    time_of_one = (max(len(blocks), _LINES) - 1) / (max(len(listed), _LINES) - 1)
+    seconds = settings.seconds and settings.seconds * time_of_one
     return dataclasses.replace(
         settings, benchmarks=names, sizes=listed, repetitions=each, seconds=seconds
     )
