@@ -249,7 +249,10 @@ FAULTS = [
         "accounting that was killed",
         ["accounting-down", "head"],
         checked(),
-        ["run session stopped: ", "sacct: error: ", "0 of 3 cases ran"],
+        [
+            "invalid: HplCheck with mpich: .*run session stopped: .*sacct: error: ",
+            "0 of 3 cases ran",
+        ],
     ),
     Fault(
         "drained node",

@@ -1,5 +1,6 @@
 """Which node is to blame; the texts are those of real failures on the virtual cluster."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -74,5 +75,7 @@ def test_a_job_that_was_ended_while_it_measured_the_peaks_says_that_it_launched_
     (tmp_path / LOG).write_text('{"hosts": ["n1", "n2"]}\n', encoding="utf-8")
     said = {one.code: one.facts for one in job.complaints(0, job.hosts)}
     assert said["job.in-the-peaks"] == {"host": "n1", "launches": 0}
+    cancelled = dataclasses.replace(job, state="CANCELLED")
+    assert [one.code for one in cancelled.complaints(0, job.hosts)] == ["job.ended"]
     launch_folder(tmp_path, 0).mkdir()
     assert "job.in-the-peaks" not in {one.code for one in job.complaints(0, job.hosts)}

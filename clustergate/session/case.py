@@ -80,7 +80,12 @@ class Job:
             under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
             if under_way.is_file():
                 said += lines_of(under_way)
-            elif (self.stage / planning.LOG).exists() and not under_way.parent.exists():
+            elif (
+                # Else the scheduler tells why it ended.
+                not (ended and self.state != "TIMEOUT")
+                and (self.stage / planning.LOG).exists()
+                and not under_way.parent.exists()
+            ):
                 host = hosts[0] if hosts else "its node"
                 complaints.append(reason("job.in-the-peaks", host=host, launches=launches))
             if cause := first_node_failure(said, hosts or ()):
