@@ -232,10 +232,15 @@ def from_logarithms(
     further: int | None,
     remark: str,
 ) -> Comparison:
-    """Return a comparison from logarithms; an interval that is endless is left out."""
+    """Return a comparison from logarithms; an interval that is endless is left out.
+
+    So is the ratio of what is undecided, where rounds without a value are all that makes it.
+    """
     low, high = interval
     if max(-low, high) >= ENDLESS:
-        return Comparison(verdict, math.exp(ratio), None, None, 0.0, *samples, further, remark)
+        unknown = verdict is Relation.INCONCLUSIVE and abs(ratio) >= ENDLESS
+        known = None if unknown else math.exp(ratio)
+        return Comparison(verdict, known, None, None, 0.0, *samples, further, remark)
     ends = math.exp(low), math.exp(high)
     return Comparison(verdict, math.exp(ratio), *ends, confidence, *samples, further, remark)
 
