@@ -250,6 +250,27 @@ def test_what_ranks_map_beside_the_golden_build_is_told(tmp_path):
     assert builds.mapped_otherwise(tmp_path, "mpich", elsewhere) == [*elsewhere]
 
 
+def test_what_the_loader_finds_by_a_link_is_kept_by_what_is_in_it(tmp_path):
+    """Of libstdc++.so.6 only the name of the file behind it was kept."""
+    made = build(tmp_path / "store", provider="spack")
+    state, real = tmp_path / "state", tmp_path / "libx.so.1.2"
+    write_manifest(state, made)
+    real.write_text("x")
+    for link in ("libx.so.1", "libmpi.so"):
+        (tmp_path / link).symlink_to(real)
+    write_manifest(state, dataclasses.replace(made, mpi_library=f"{tmp_path}/libmpi.so"))
+
+    def proves_by_link(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+        return {f"{tmp_path}/libx.so.1"}
+
+    golden = builds.pin(state, "mpich", "", SAID.append, proves_by_link)
+    sha256 = golden.held[str(real)]
+    assert len(sha256) == 64
+    assert golden.held[f"{tmp_path}/libmpi.so"] == f"-> {real}"
+    assert builds.mapped_otherwise(state, "mpich", {str(real): sha256}) == []
+    assert builds.mapped_otherwise(state, "mpich", {str(real): "other"}) == [str(real)]
+
+
 def test_a_manifest_that_was_edited_is_no_golden_build(tmp_path):
     """What it exports decides how fast it is, and so what today's build is held against."""
     build(tmp_path)

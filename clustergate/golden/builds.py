@@ -177,7 +177,8 @@ def _pinned(
     named = contents.files_of(golden)
     if missing := [path for path in named if not Path(path).is_file()]:
         raise BadRequest("golden.not-whole", stack=stack, path=missing[0])
-    mapped = prove(golden, [state / root for root in roots])
+    # Of a link only where it leads would be kept.
+    mapped = {*map(os.path.realpath, prove(golden, [state / root for root in roots]))}
     outside = _outside({*named, *mapped}, (), home)
     # A file is held where the manifest names it, the operating system's own or not; of an MPI that
     # the operating system has, the files of its package are the software, too.
@@ -320,8 +321,8 @@ def mapped_otherwise(state: Path, stack: str, mapped: Mapping[str, str]) -> list
     ``mapped`` is what :func:`clustergate.machine.configuration.mapped_files` said on the nodes.
     """
     golden, today = read(state, stack), read_manifest(state, stack)
-    kept = {**golden.system, **golden.held}
-    then = {os.path.realpath(path): sha256 for path, sha256 in kept.items()}
+    kept = {**golden.system, **golden.held}.items()
+    then = {os.path.realpath(path): x for path, x in kept if not x.startswith(contents.LINK)}
     # What differs in these, :func:`differences` says.
     named = {*map(os.path.realpath, contents.files_of(today))}
     own = [os.path.realpath(state / root) for root in contents.roots_of(today, state)]

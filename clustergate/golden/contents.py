@@ -32,6 +32,8 @@ _HASHED_AT_ONCE = 4
 # Files named in a sentence, at most.
 NAMED = 3
 _DIGITS = 12
+LINK = "-> "
+"""Before the target of a link, in the place of a SHA-256."""
 
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
@@ -169,7 +171,7 @@ def _in_json(path: Path | str) -> str:
 
 def _hash(path: Path, known: Mapping[tuple[int, int], str]) -> str:
     if path.is_symlink():
-        return f"-> {os.readlink(path)}"
+        return f"{LINK}{os.readlink(path)}"
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
