@@ -274,7 +274,7 @@ def test_a_run_that_cannot_be_resumed_says_why(
     asked: str | None, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["check", "--resume", RUN]) == 2
-    assert f"no run is named {RUN}" in capsys.readouterr().err
+    assert f"no run and no file is named {RUN}" in capsys.readouterr().err
     store.make_folder(store.run_folder(RUN))
     if asked is not None:
         (store.run_folder(RUN) / listing.ASKED).write_text(asked)
