@@ -464,6 +464,7 @@ def test_a_damaged_record_is_told(tmp_path):
         json.dumps({**record, "tree": [*record["tree"]]}),
         json.dumps({**record, "held": {"/lib/x.so": None}}),
         json.dumps({**record, "roots": None}),
+        json.dumps({**record, "size": None}),
     ):
         path.write_text(text)
         with pytest.raises(BadRequest, match=r"contents\.json is damaged"):

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -37,6 +38,22 @@ def test_a_damaged_manifest_is_named(tmp_path, text):
     path.parent.mkdir()
     path.write_text(text)
     with pytest.raises(ManifestError, match=r"mpich\.json"):
+        read_manifest(tmp_path, "mpich")
+
+
+@pytest.mark.parametrize(
+    ("edited", "said"),
+    [
+        ({"proof_library": {}}, "proof_library is {}"),
+        ({"environment": {"FI_PROVIDER": 1}}, "FI_PROVIDER is 1"),
+        ({"programs": {"xhpl": {"path": 7}}}, "path is 7"),
+        ({"blas": {"name": "a", "version": 3, "library": ""}}, "version is 3"),
+    ],
+)
+def test_a_manifest_with_anything_but_texts_is_refused(tmp_path, edited, said):
+    path = write_manifest(tmp_path, MANIFEST)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **edited}))
+    with pytest.raises(ManifestError, match=re.escape(said)):
         read_manifest(tmp_path, "mpich")
 
 

@@ -229,6 +229,8 @@ def read(state: Path, stack: str) -> Golden:
 def _checked(golden: Golden) -> Golden:
     """Return a record as it was written; raises ValueError and TypeError for one edited since."""
     datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
+    if not isinstance(golden.size, int):
+        raise ValueError(f"its size is {golden.size!r}")
     texts = [golden.note, golden.by, *golden.roots]
     for named in (golden.tree, golden.held, golden.system, golden.settings):
         texts += [*dict(named), *dict(named).values()]

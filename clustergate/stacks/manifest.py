@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,17 @@ def parse_manifest(text: str, path: Path) -> Manifest:
             raise ManifestError("manifest.other-version", path=path)
         blas = record.pop("blas")
         programs = {name: Program(**entry) for name, entry in record.pop("programs").items()}
-        return Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
+        manifest = Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
+        for part in (manifest, *programs.values(), *([manifest.blas] if manifest.blas else ())):
+            _require_texts(part)
+        return manifest
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ManifestError("manifest.damaged", path=path, why=error) from None
+
+
+def _require_texts(part: Manifest | Program | Blas) -> None:
+    """Raise ValueError where a text, or a variable of an environment, is none."""
+    own = {one.name: getattr(part, one.name) for one in fields(part) if one.type == "str"}
+    for name, value in {**own, **dict(getattr(part, "environment", {}))}.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is {value!r}")
