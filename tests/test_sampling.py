@@ -338,7 +338,7 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
 )
 def test_a_doubt_asks_for_as_many_launches_as_would_probably_do(made, left, needed, wanted):
     launches = [launch(k, None, None if k < left else OTHERS) for k in range(made)]
-    assert f"(-- -S HplCheck.launches={wanted})" in str(doubt_of(launches, needed, "HplCheck"))
+    assert f"(with -- -S HplCheck.launches={wanted})" in str(doubt_of(launches, needed, "HplCheck"))
 
 
 def test_when_every_launch_was_disturbed_there_is_still_a_value_to_show():

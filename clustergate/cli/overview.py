@@ -96,7 +96,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         "completion": About(
             "print tab completion for bash, zsh or fish",
             (
-                "completion bash > ~/.local/share/bash-completion/completions/clustergate",
+                "completion bash >> ~/.bash_completion",
                 'completion zsh > "${fpath[1]}/_clustergate"',
                 "completion fish > ~/.config/fish/completions/clustergate.fish",
             ),
