@@ -55,7 +55,7 @@ def typed() -> list[str]:
 @pytest.mark.parametrize("example", typed())
 def test_every_example_can_be_typed(example: str) -> None:
     # Of a line for the shell, what is the command's own.
-    own = re.sub(r"^.*clustergate | > .*$|\)\"$", "", example)
+    own = re.sub(r"^.*clustergate | >>? .*$|\)\"$", "", example)
     words = shlex.split(own)
     assert cli.build_parser(words).parse_args(words).run
 

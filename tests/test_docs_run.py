@@ -267,7 +267,8 @@ def test_a_command_prints_what_the_page_shows(command, printed, tmp_path):
 
 
 FIGURE = re.compile(
-    r"\b\d{8}T\d{6}Z-r\d+|\b(?=\w*\d)[0-9a-f]{7,64}\b|(?<![\w.])[-+]?\d[\d.,]*(?:e[+-]?\d+)?\*?"
+    r"> 100\*|\b\d{8}T\d{6}Z-r\d+|\b(?=\w*\d)[0-9a-f]{7,64}\b"
+    r"|(?<![\w.])[-+]?\d[\d.,]*(?:e[+-]?\d+)?\*?"
 )
 # A cell of a comparison, and a value that is not there.
 CELL = re.compile(r"(?<= )(?:[=?](?: [AB])?|[AB]) N|(?<= )-(?= |$)")
@@ -319,6 +320,7 @@ def unlike(sample: str, printed: str) -> list[str]:
         ("HPL   Gflop/s   12.7", "HPL  Gflop/s  127.6*", True),
         ("8 B   B 29.36   ? A 1.76", "8 B  = 1.00  A 1.25", True),
         ("…\nwrote …/local.yaml", "wrote /home/local.yaml", True),
+        ("of DGEMM  %  83.07  > 100*", "of DGEMM  %  > 100*  6.1*", True),
         ("HPL   Gflop/s   12.7", "HPL  GFLOPS  12.7", False),
         ("a sentence that is gone", "another sentence", False),
     ],
