@@ -36,7 +36,7 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
             name
             for proof in read_proofs(proof_folder(runner.engine.job, 0))
             for name in (*proof.objects, *proof.mpi_library, *filter(None, [proof.executable]))
-            if name.startswith("/")
+            if name.startswith("/") and name != manifest.proof_library
         }
         programs = [one.path for one in manifest.programs.values() if not one.unavailable]
         listing = runner.engine.job / "ldd"
@@ -48,11 +48,7 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
         ):
             raise BadRequest("golden.loads-original", stack=manifest.stack, path=original[0])
     # HPL needs less than the other programs do.
-    return {
-        name
-        for name in {*mapped, *_at("/", loaded)}
-        if Path(name).is_file() and name != manifest.proof_library
-    }
+    return {name for name in {*mapped, *_at("/", loaded)} if Path(name).is_file()}
 
 
 def _at(place: str, loaded: str) -> list[str]:
