@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,7 +71,7 @@ def build(state: Path, key: str = KEY, **what: Any) -> Manifest:
     return made
 
 
-def proves(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+def proves(golden: Manifest, *_: Iterable[Path]) -> set[str]:
     assert all(Path(name).is_file() for name in contents.files_of(golden))
     return {*contents.files_of(golden), "/etc/hostname"}
 
@@ -250,6 +251,29 @@ def test_what_ranks_map_beside_the_golden_build_is_told(tmp_path):
     assert builds.mapped_otherwise(tmp_path, "mpich", elsewhere) == [*elsewhere]
 
 
+def test_what_the_loader_gives_a_provider_is_no_other_file_on_the_nodes(tmp_path):
+    """Ranks on one node load no provider of a fabric, and so nothing that one needs."""
+    build(tmp_path)
+    provider = tmp_path / MPI / "lib/prov/libverbs-fi.so"
+    provider.parent.mkdir()
+    provider.write_text("loaded between nodes")
+    needed, other = "/etc/hosts", "/etc/passwd"
+
+    def loads(golden: Manifest, elsewhere: Iterable[Path], objects: Iterable[Path]) -> set[str]:
+        home = tmp_path / "golden/mpich"
+        shared = (f"{BUILD}/lib/libproof.so", f"{MPI}/lib/libmpi.so.12", f"{MPI}/lib/prov")
+        assert {*objects} >= {home / name for name in shared[:2]}
+        assert home / MPI / "lib/libmpi.so" not in objects
+        return {*proves(golden), *([needed] if home / shared[2] / provider.name in objects else [])}
+
+    golden = builds.pin(tmp_path, "mpich", "", SAID.append, loads)
+    sha256 = golden.system[needed]
+    on_nodes = {needed: sha256, str(provider): ""}
+    assert builds.mapped_otherwise(tmp_path, "mpich", on_nodes) == []
+    assert builds.mapped_otherwise(tmp_path, "mpich", {needed: "of the nodes"}) == [needed]
+    assert builds.mapped_otherwise(tmp_path, "mpich", {**on_nodes, other: "ab"}) == [other]
+
+
 def test_what_the_loader_finds_by_a_link_is_kept_by_what_is_in_it(tmp_path):
     """Of libstdc++.so.6 only the name of the file behind it was kept."""
     made = build(tmp_path / "store", provider="spack")
@@ -260,7 +284,7 @@ def test_what_the_loader_finds_by_a_link_is_kept_by_what_is_in_it(tmp_path):
         (tmp_path / link).symlink_to(real)
     write_manifest(state, dataclasses.replace(made, mpi_library=f"{tmp_path}/libmpi.so"))
 
-    def proves_by_link(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+    def proves_by_link(golden: Manifest, *_: Iterable[Path]) -> set[str]:
         return {f"{tmp_path}/libx.so.1"}
 
     golden = builds.pin(state, "mpich", "", SAID.append, proves_by_link)
@@ -320,8 +344,8 @@ def test_of_an_mpi_of_the_operating_system_its_whole_package_is_held(tmp_path, m
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     monkeypatch.setattr(builds, "is_of_system", lambda path: path.startswith(str(store)))
 
-    def maps(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
-        return {*proves(golden, elsewhere), str(plugin), str(other)}
+    def maps(golden: Manifest, *_: Iterable[Path]) -> set[str]:
+        return {*proves(golden), str(plugin), str(other)}
 
     golden = builds.pin(state, "mpich", "", SAID.append, maps)
     assert str(plugin) in golden.held
@@ -344,7 +368,7 @@ def test_programs_that_were_compiled_anew_with_a_library_in_place_are_another_bu
 def test_a_stack_that_does_not_prove_itself_is_not_pinned(tmp_path):
     build(tmp_path)
 
-    def fails(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+    def fails(golden: Manifest, *_: Iterable[Path]) -> set[str]:
         raise ClustergateError("two ranks ran another library")
 
     for stopped, error in ((fails, ClustergateError), (_interrupted, KeyboardInterrupt)):
@@ -366,7 +390,7 @@ def test_what_a_killed_pin_left_is_removed(tmp_path: Path) -> None:
         builds.unpin(tmp_path, "mpich")
 
 
-def _interrupted(golden: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+def _interrupted(golden: Manifest, *_: Iterable[Path]) -> set[str]:
     raise KeyboardInterrupt
 
 
@@ -517,7 +541,15 @@ def test_ranks_run_from_a_golden_build_alone(home_with_mpich, capsys):
     assert cli.main(["golden", "pin", "mpich"]) == 0, capsys.readouterr().err
     for name in ("prefixes", "builds", "manifests"):
         shutil.rmtree(home / name)
-    mapped = proven(builds.launchable(home, "mpich"), [original / "prefixes", original / "builds"])
+    # What a rank loads while it runs needs more than ranks on one node map.
+    for name, needs in (("libneeded.so", []), ("plugin.so", ["-L.", "-lneeded", "-Wl,-rpath,."])):
+        command = ["cc", "-shared", "-Wl,--no-as-needed", "-o", name, "-xc", "/dev/null", "-xnone"]
+        subprocess.run(
+            [*command, *[x.replace(".", str(home)) for x in needs]], cwd=home, check=True
+        )
+    originals = [original / "prefixes", original / "builds"]
+    mapped = proven(builds.launchable(home, "mpich"), originals, [home / "plugin.so"])
+    assert f"{home}/libneeded.so" in mapped
     assert any(name.startswith(f"{home}/golden/mpich/prefixes/openblas") for name in mapped)
     assert cli.main(["golden", "verify", "mpich"]) == 0
     assert "two ranks ran from it" in capsys.readouterr().out
@@ -535,7 +567,7 @@ def test_ranks_that_still_load_the_original_are_not_pinned(home_with_mpich, caps
     from clustergate.session.golden import proven
 
     with pytest.raises(BadRequest, match="is not self-contained: it still loads"):
-        proven(read_manifest(home_with_mpich, "mpich"), [home_with_mpich / "prefixes"])
+        proven(read_manifest(home_with_mpich, "mpich"), [home_with_mpich / "prefixes"], ())
 
 
 def test_every_stack_of_a_site_is_pinned_where_none_is_named(monkeypatch, tmp_path):

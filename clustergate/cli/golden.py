@@ -86,7 +86,9 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     def verified(stack: str) -> str:
         golden = builds.require_unchanged(state, stack)
-        proven(builds.launchable(state, stack), [state / root for root in golden.roots])
+        objects = contents.shared_objects(builds.folder_of(state, stack), golden.roots)
+        elsewhere = [state / root for root in golden.roots]
+        proven(builds.launchable(state, stack), elsewhere, objects)
         line = f"{stack}: every file is what was pinned, and two ranks ran from it"
         if changed := builds.system_changes(golden):
             line += f"; of the operating system's files changed: {listed(changed, contents.NAMED)}"

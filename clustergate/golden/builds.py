@@ -36,9 +36,10 @@ from clustergate.stacks.manifest import (
 )
 from clustergate.wording.notation import listed
 
-Prove = Callable[[Manifest, Iterable[Path]], set[str]]
-"""Launches two ranks of a stack and returns the files they had mapped; raises for a run that did
-not prove itself, and where a program of the stack needs a file of one of these folders."""
+Prove = Callable[[Manifest, Iterable[Path], Iterable[Path]], set[str]]
+"""Launches two ranks of a stack and returns the files they had mapped, and those that the loader
+gives its programs and shared objects, which come last; raises for a run that did not prove itself,
+and where one of them needs a file of the folders, which come first."""
 
 _SCHEMA = 1
 _MANIFEST, _CONTENTS = "manifest.json", "contents.json"
@@ -55,7 +56,8 @@ class Golden:
     """A golden build.
 
     ``tree`` are the pinned files by their names in the folder, ``held`` those that stay where they
-    are, ``system`` those of the operating system that its ranks mapped; each with its SHA-256.
+    are, ``system`` those of the operating system that its ranks mapped, or that the loader gave its
+    programs and shared objects; each with its SHA-256.
     ``linked`` tells whether the files of the tree are hard links. ``pinned`` is a time in UTC,
     ``size`` in bytes. ``settings`` are the digests of what the site's launches were set by,
     ``manifest`` that of the manifest, empty where an earlier version pinned it.
@@ -178,7 +180,8 @@ def _pinned(
     if missing := [path for path in named if not Path(path).is_file()]:
         raise BadRequest("golden.not-whole", stack=stack, path=missing[0])
     # Of a link only where it leads would be kept.
-    mapped = {*map(os.path.realpath, prove(golden, [state / root for root in roots]))}
+    objects = contents.shared_objects(home, roots)
+    mapped = {*map(os.path.realpath, prove(golden, [state / root for root in roots], objects))}
     outside = _outside({*named, *mapped}, (), home)
     # A file is held where the manifest names it, the operating system's own or not; of an MPI that
     # the operating system has, the files of its package are the software, too.
@@ -318,7 +321,7 @@ def system_changes(golden: Golden) -> list[str]:
 
 
 def mapped_otherwise(state: Path, stack: str, mapped: Mapping[str, str]) -> list[str]:
-    """Return the files that ranks of today's build mapped and that the golden one's did not.
+    """Return the files that ranks of today's build mapped and that the golden one's would not.
 
     ``mapped`` is what :func:`clustergate.machine.configuration.mapped_files` said on the nodes.
     """

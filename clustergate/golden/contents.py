@@ -22,6 +22,7 @@ _HOMES = ("prefixes", "builds")
 _KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
 # What pip and the suite note of their own work is no part of the software.
 _NOTES = re.compile(r"\.dist-info/|/\.state-folder$")
+_SHARED_OBJECT = re.compile(r"\.so(\.|$)")
 # Who knows of which package of the operating system a file is, and what else that has.
 _PACKAGES = (
     (("dpkg-query", "-S"), ("dpkg-query", "-L")),
@@ -86,6 +87,12 @@ def tree(top: Path, roots: Iterable[str]) -> Iterator[Path]:
             folders.sort()
             links = [name for name in folders if (Path(folder) / name).is_symlink()]
             yield from (Path(folder) / name for name in sorted([*files, *links]))
+
+
+def shared_objects(top: Path, roots: Iterable[str]) -> list[Path]:
+    """Return the libraries in some folders below ``top``, and what they load while they run."""
+    files = (path for path in tree(top, roots) if not path.is_symlink())
+    return [path for path in files if _SHARED_OBJECT.search(path.name)]
 
 
 def hashes(

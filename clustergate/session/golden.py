@@ -1,4 +1,4 @@
-"""A golden build proves itself: two ranks of it, and what the loader says of every program."""
+"""A golden build proves itself: two ranks of it, and what the loader says of all its files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ _N = 500
 _LOADER_S = 60.0
 
 
-def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
+def proven(manifest: Manifest, elsewhere: Iterable[Path], objects: Iterable[Path]) -> set[str]:
     """Launch HPL on two cores of this node, and return the files that its ranks had mapped.
 
+    With them come those that the loader gives the other programs, and ``objects``, the stack's
+    shared objects: what ranks load while they run, they may load in a job of several nodes alone.
     HPL needs both the MPI library and the BLAS; the library that watches it is not counted. Raises
     what the launch raises, and :class:`BadRequest` where a rank mapped,
-    or the loader would give another program, a file of a folder in ``elsewhere``.
+    or the loader would give anything of the stack, a file of a folder in ``elsewhere``.
     """
     scratch = state_dir() / "stage"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -40,14 +42,15 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path]) -> set[str]:
         }
         programs = [one.path for one in manifest.programs.values() if not one.unavailable]
         listing = runner.engine.job / "ldd"
-        runner.engine.run_aside(["ldd", *programs], exports(manifest, 1), listing.name, _LOADER_S)
+        asked = ["ldd", *programs, *map(str, objects)]
+        runner.engine.run_aside(asked, exports(manifest, 1), listing.name, _LOADER_S)
         loaded = listing.read_text(encoding="utf-8", errors="replace")
     for place in (text for one in elsewhere for text in {f"{one}/", f"{one.resolve()}/"}):
         if original := sorted(
             {*(name for name in mapped if name.startswith(place)), *_at(place, loaded)}
         ):
             raise BadRequest("golden.loads-original", stack=manifest.stack, path=original[0])
-    # HPL needs less than the other programs do.
+    # HPL on one node needs less than the other programs, and a job of several nodes, do.
     return {name for name in {*mapped, *_at("/", loaded)} if Path(name).is_file()}
 
 
