@@ -5,11 +5,14 @@ import json
 import re
 
 import pytest
+from filelock import Timeout
 
 from clustergate import store
 from clustergate.baselines.proposals import Rule
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import baseline, main
+from clustergate.files.shared import locked
+from clustergate.history import listing, series
 from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.references import lookup
@@ -100,6 +103,68 @@ def test_a_second_baseline_of_the_same_runs_changes_nothing(taken, capsys):
     told = capsys.readouterr().out
     assert f"{taken} is unchanged" in told
     assert re.search(r"PingPong latency_us +2p\.8B [+-]0\.0", told)
+
+
+def test_of_two_who_make_a_baseline_at_once_none_writes_over_the_other(
+    references, capsys, monkeypatch
+):
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+    collect = series.collect
+
+    def slowly(*selection):
+        figures = collect(*selection)
+        monkeypatch.setattr(series, "collect", collect)
+        # The other's, of other runs.
+        assert run("--runs", "6") == 0
+        return figures
+
+    monkeypatch.setattr(series, "collect", slowly)
+    assert run("--json") == 2
+    captured = capsys.readouterr()
+    path = references / "local.yaml"
+    assert f"{path} changed while this baseline was made" in captured.err
+    assert "nothing was written" in captured.err
+    assert '"code": "baseline.changed-meanwhile"' in captured.out
+    assert "rule: best of 6 runs" in reference(path).origin
+    noted = json.loads((store.runs_folder().parent / "baselines.json").read_text())
+    assert len(noted) == 6
+    assert run() == 0
+    assert "rule: best of 8 runs" in reference(path).origin
+
+
+def test_references_are_written_by_one_at_a_time(references, monkeypatch):
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+    write, held = store.write_text, []
+
+    def write_and_look(path, text):
+        if path.suffix == ".yaml":
+            with pytest.raises(Timeout), locked(listing.lock_of_baselines(), wait=False):
+                pass
+            held.append(path.name)
+        write(path, text)
+
+    monkeypatch.setattr(store, "write_text", write_and_look)
+    assert run() == 0
+    assert held == ["local.yaml"]
+
+
+def test_a_script_reads_what_became_of_each_figure(references, capsys):
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+        if number < 3:
+            write_run(number, value, name="other", stack="openmpi")
+    assert run("--dry-run", "--json") == 1
+    planned = json.loads(capsys.readouterr().out)
+    assert run("--json") == 1
+    made = json.loads(capsys.readouterr().out)
+    assert (planned.pop("written"), made.pop("written")) == (False, True)
+    assert planned == made
+    (new,), (refused,) = made["references"], made["refused"]
+    assert tuple(new[key] for key in ("stack", "figure", "value")) == ("mpich", FIGURE, 0.997)
+    assert (refused["stack"], refused["figures"]) == ("openmpi", [FIGURE])
+    assert "2 more times" in refused["why"]
 
 
 def test_a_dry_run_prints_the_difference_and_writes_nothing(taken, capsys):

@@ -85,6 +85,9 @@ FOR_SCRIPTS = [
     ("doctor --site local", "doctor"),
     ("doctor --site nowhere", "doctor"),
     ("golden list", "golden"),
+    ("golden verify nothing", "verified"),
+    ("baseline --site local --dry-run", "baseline"),
+    ("baseline --site local --stack nothing", "error"),
     ("ab --stored last", "compare"),
     ("ab --stored nothing", "error"),
     ("check --stack nothing", "error"),
@@ -109,7 +112,8 @@ def test_what_scripts_read_is_as_the_schema_says(
         for record in records(CROSSING):
             store.write_case("20271122T120000Z-1", record)
     failed = cli.main([*words.split(), "--json"])
-    assert bool(failed) == (of == "error" or words == "doctor --site nowhere")
+    fails = of in ("error", "verified", "baseline") or words == "doctor --site nowhere"
+    assert bool(failed) == fails
     told = capsys.readouterr().out
     found = [json.loads(line) for line in told.splitlines()] if of in ("compare", "history") else []
     found = found or [json.loads(told)]

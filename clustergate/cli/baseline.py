@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import difflib
 import fnmatch
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from clustergate import store
 from clustergate.benchmarks.registry import every_check
@@ -18,7 +21,7 @@ from clustergate.cli import selection
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site, taken
 from clustergate.history import series
-from clustergate.history.listing import keep_for_baseline
+from clustergate.history.listing import keep_for_baseline, writing_baseline
 from clustergate.history.node_states import changed_between
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.references import lookup as references
@@ -39,7 +42,8 @@ runs are, 5 % at least. A figure keeps its old reference when its runs are too f
 much, when its best is more than 5 % worse than that, or when two of its runs are worse than that
 tolerates; each is listed with what to do.
 
-Exit status 0: every figure of the runs has a new reference; 1: at least one has not."""
+Exit status 0: every figure of the runs has a new reference; 1: at least one has not; 2: somebody
+else changed the file meanwhile, and nothing was written."""
 _REFUSALS_SHOWN = 12
 # A tolerance that grows by so much is told: noisier runs, or slower ones, made it.
 _WIDER = 1.2
@@ -70,6 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--because REASON", "why worse is right", default="")
     option(parser, "--dry-run", "print the diff, write nothing")
     option(parser, "--all", "print every refusal")
+    option(parser, "--json", "print a JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -79,6 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     rule = rule_of(arguments)
     site = sites.load(taken(arguments.site, sys.stderr).path)
     system = site.name
+    # Before it is understood, so that whatever changes it from here on is noticed.
+    before = _text_of(references.reference_file(system))
     known = references.references_of(system)
     named = selection.named_cases(arguments)
 
@@ -92,15 +99,22 @@ def run(arguments: argparse.Namespace) -> int:
     if not figures:
         raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
     made = make_baseline(figures, known, rule, _acceptance(arguments))
-    before = known.source.read_text(encoding="utf-8") if known.document.data else ""
-    after = _blessed(before, made.measured) if made.measured else before
+    # Of a file that holds nothing yet there is nothing to keep.
+    base = before if known.document.data else ""
+    after = _blessed(base, made.measured) if made.measured else before
     if after != before:
         references.parse_references(after, known.source, every_check())
+    if not arguments.dry_run and after != before:
+        with writing_baseline():
+            if _text_of(known.source) != before:
+                raise store.StoreError("baseline.changed-meanwhile", path=known.source)
+            keep_for_baseline(made.runs)
+            store.write_text(known.source, after)
+    if arguments.json:
+        print(json.dumps(_plain(made, system, known, arguments, changed=after != before), indent=1))
+        return 1 if made.refusals else 0
     if arguments.dry_run:
         print(_difference(before, after, known), end="")
-    elif after != before:
-        keep_for_baseline(made.runs)
-        store.write_text(known.source, after)
     stream = sys.stderr if arguments.dry_run else sys.stdout
     for line in _summary(made, known, arguments, unchanged=after == before):
         print(line, file=stream)
@@ -138,6 +152,12 @@ def _acceptance(arguments: argparse.Namespace) -> Acceptance:
     )
 
 
+def _text_of(path: Path) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_text(encoding="utf-8")
+    return ""
+
+
 def _blessed(before: str, measured: Sequence[Measured]) -> str:
     """Return a reference file with new references that say who made them today.
 
@@ -161,6 +181,36 @@ def _difference(before: str, after: str, known: references.References) -> str:
         f"b/{name}",
     )
     return "".join(lines)
+
+
+def _plain(
+    made: Baseline,
+    system: str,
+    known: references.References,
+    arguments: argparse.Namespace,
+    *,
+    changed: bool,
+) -> dict[str, Any]:
+    of_case, parts = dataclasses.asdict, ("value", "lower", "upper", "unit")
+    entries = [
+        {**of_case(batch.case), "figure": name, **dict(zip(parts, entry, strict=True))}
+        for batch in made.measured
+        for name, entry in batch.entries.items()
+    ]
+    refused = [
+        {**of_case(one.case), "figures": list(one.names), "why": completed(one.reason)}
+        for one in made.refusals
+    ]
+    return {
+        "system": system,
+        "file": str(known.source),
+        "written": changed and not arguments.dry_run,
+        "runs": list(made.runs),
+        "references": entries,
+        "refused": refused,
+        "always_zero": made.silent,
+        "exit_status": 1 if made.refusals else 0,
+    }
 
 
 # --- for a reader -----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from clustergate.paths import state_dir
 from clustergate.sites import configs
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
+from clustergate.wording.reasons import plain
 
 DESCRIPTION = """\
 Freeze a stack as it was when the system was accepted: its MPI library, BLAS and programs, out of
@@ -38,6 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     listing.set_defaults(run=_list)
     verify = parts.add_parser("verify", help="hash and launch golden builds (default: all)")
     verify.add_argument("stacks", nargs="*", metavar="STACK")
+    option(verify, "--json", "print a JSON array")
     verify.set_defaults(run=_verify)
     unpin = parts.add_parser("unpin", help="remove golden builds")
     unpin.add_argument("stacks", nargs="+", metavar="STACK")
@@ -84,16 +86,32 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     state = state_dir()
 
-    def verified(stack: str) -> str:
+    def changes_of(stack: str) -> list[str]:
         golden = builds.require_unchanged(state, stack)
         objects = contents.shared_objects(builds.folder_of(state, stack), golden.roots)
         elsewhere = [state / root for root in golden.roots]
         proven(builds.launchable(state, stack), elsewhere, objects)
+        return builds.system_changes(golden)
+
+    def verified(stack: str) -> str:
         line = f"{stack}: every file is what was pinned, and two ranks ran from it"
-        if changed := builds.system_changes(golden):
+        if changed := changes_of(stack):
             line += f"; of the operating system's files changed: {listed(changed, contents.NAMED)}"
         return line
 
+    if arguments.json:
+        stacks = arguments.stacks or builds.pinned_stacks(state)
+        answers, failed = [], 0 if stacks else 2
+        for stack in dict.fromkeys(stacks):
+            changed, why = [], None
+            try:
+                changed = changes_of(stack)
+            except ClustergateError as error:
+                why, failed = plain(error.reason), max(failed, error.exit_status)
+            answer = {"stack": stack, "verified": why is None, "system_changes": changed}
+            answers.append({**answer, "why": why})
+        print(json.dumps(answers, indent=1))
+        return failed
     # Who lets this be done each night must not take nothing for well.
     return _each(stacks, verified) if (stacks := arguments.stacks or _pinned()) else 2
 

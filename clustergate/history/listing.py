@@ -194,19 +194,33 @@ class Kept:
     why: Reason | None
 
 
+@contextlib.contextmanager
+def writing_baseline() -> Iterator[None]:
+    """Let nobody else of this home write references meanwhile.
+
+    Raises :class:`ClustergateError` where that cannot be.
+    """
+    path = lock_of_baselines()
+    store.make_folder(path.parent)
+    try:
+        with locked(path):
+            yield
+    except OSError as error:
+        raise store.unwritable(path, error) from None
+
+
+def lock_of_baselines() -> Path:
+    return _baselines().with_suffix(".lock")
+
+
 def keep_for_baseline(runs: Collection[str]) -> None:
     """Note in this home of which runs references were made, besides those noted before.
 
     References are a site's files: whoever shares the home may not have them, and prunes all the
-    same. Raises :class:`ClustergateError` where it cannot be noted.
+    same. It is called within :func:`writing_baseline`; raises :class:`ClustergateError` where it
+    cannot be noted.
     """
-    path = _baselines()
-    store.make_folder(path.parent)
-    try:
-        with locked(path.with_suffix(".lock")):
-            store.write_json(path, sorted({*runs, *runs_of_baselines()}))
-    except OSError as error:
-        raise store.unwritable(path, error) from None
+    store.write_json(_baselines(), sorted({*runs, *runs_of_baselines()}))
 
 
 def runs_of_baselines() -> set[str]:

@@ -36,6 +36,11 @@ WORDS = {
         "--accept-worse and --because go together",
         "name the figures, and the reason",
     ),
+    "baseline.changed-meanwhile": (
+        "{path} changed while this baseline was made, as by somebody else's; nothing was written",
+        "",
+        "review that change (git diff), then run `clustergate baseline` again",
+    ),
     "resume.launched-otherwise": (
         "since the run began, the site config changed how {stacks:list} is launched",
         "its cases are measured again",
