@@ -144,15 +144,18 @@ def test_recipes_tell_what_they_need_before_anything_is_concretized() -> None:
         pytest.skip(str(missing))
     if not builtin(state_dir()).is_dir():
         pytest.skip("the recipes are not here; `ci/bootstrap` brings them")
-    request = read_spack_request("spack-mvapich2", state_dir(), {})
+    request = read_spack_request("spack-mvapich2", state_dir(), {"blas": "amdblis"})
     request = dataclasses.replace(request, stack=f"{STACK}-asked")
     try:
         compose(request)
-        answer = recipes.ask(spack, request, [("mvapich2@2.3.7-1", ""), ("hpl@2.3", "")])
+        specs = ["mvapich2@2.3.7-1", "hpl@2.3", "amdblis", "amdblis@5.1"]
+        answer = recipes.ask(spack, request, [(spec, "") for spec in specs])
     finally:
         request.log.unlink(missing_ok=True)
         shutil.rmtree(request.folder, ignore_errors=True)
-    mvapich2, hpl = answer["recipes"]
+    mvapich2, hpl, blis, older = answer["recipes"]
     assert {"c", "cxx", "fortran"} <= set(mvapich2["needs"])
     assert {"autoconf-archive", "libtool"} <= set(hpl["needs"])
     assert hpl["sources"] == [{"sha256": HPL.sha256, "urls": [HPL.url]}]
+    # The choice prefers it to the recipe's newest, which is what would be built without it.
+    assert (blis["version"], older["version"]) == ("5.2", "5.1")

@@ -34,7 +34,7 @@ def ask_recipe(text: str, key: str) -> dict[str, Any]:
     released = [v for v in matching if not v.isdevelop() and "sha256" in recipe.versions[v]]
     likely = spec
     if released:
-        version = max(released)
+        version = max(preferred(released, spec.name))
         likely = by_default(recipe, spec, version)
         answer["version"] = str(version)
         urls = recipe(spack.spec.Spec(spec.name)).all_urls_for_version(version)
@@ -48,6 +48,18 @@ def ask_recipe(text: str, key: str) -> dict[str, Any]:
                 digest = getattr(patch, "archive_sha256", None) or patch.sha256
                 answer["sources"].append({"sha256": digest, "urls": [patch.url], "patch": True})
     return answer
+
+
+def preferred(versions: list[Any], name: str) -> list[Any]:
+    """Return those of a package's versions that the configuration requires, or else prefers."""
+    said = spack.config.get("packages").get(name, {})
+    for kind in ("require", "prefer"):
+        entries = said.get(kind, [])
+        for entry in [entries] if isinstance(entries, str) else entries:
+            text = entry.get("spec", "") if isinstance(entry, dict) else entry
+            wanted = spack.spec.Spec(text).versions
+            versions = [v for v in versions if v.satisfies(wanted)] or versions
+    return versions
 
 
 def by_default(recipe: Any, spec: Any, version: Any) -> Any:
