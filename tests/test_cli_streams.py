@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -194,3 +195,20 @@ def test_a_verdict_is_printed_whatever_the_terminal_can_show(encoding):
     status, out, told = ended(JUDGED % True, PYTHONIOENCODING=encoding)
     assert (status, told) == (1, "")
     assert out.startswith(b"INCONCLUSIVE - ...\n")
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_a_second_signal_does_not_stop_what_ends_a_run_at_the_first(first):
+    """`timeout -s INT` and a dying shell sent both, and ReFrame was never told to end its jobs."""
+    ended = []
+    before = [signal.getsignal(number) for number in cli._SIGNALS]
+    with pytest.raises(KeyboardInterrupt), cli._forward_signals():
+        try:
+            signal.raise_signal(first)
+        except KeyboardInterrupt:
+            for second in cli._SIGNALS:
+                signal.raise_signal(second)
+            ended.append("its jobs")
+            raise
+    assert ended == ["its jobs"]
+    assert [signal.getsignal(number) for number in cli._SIGNALS] == before

@@ -205,12 +205,13 @@ def _said_of_file(error: OSError) -> str:
     return what + ", or name another folder in CLUSTERGATE_HOME" * in_home
 
 
-# What `timeout`, a cancelled CI job and a closed terminal send. Python itself handles SIGINT.
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+# What Ctrl-C, `timeout`, a cancelled CI job and a closed terminal send.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DEFAULT = (signal.default_int_handler, signal.SIG_DFL)
 
 
 class _Signalled(KeyboardInterrupt):
-    """Another signal than SIGINT asks for the same: end all that was started, and exit."""
+    """A signal asks to end all that was started, and exit."""
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(number)
@@ -224,14 +225,14 @@ def _forward_signals() -> Iterator[None]:
         yield
         return
     # What is ignored stays so: `nohup` asks for that.
-    handled = [n for n in _SIGNALS if signal.getsignal(n) is signal.SIG_DFL]
-    for number in handled:
+    before = {n: handler for n in _SIGNALS if (handler := signal.getsignal(n)) in _DEFAULT}
+    for number in before:
         signal.signal(number, _end)
     try:
         yield
     finally:
-        for number in handled:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
