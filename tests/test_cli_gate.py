@@ -282,6 +282,25 @@ def test_what_a_command_does_not_know_is_told_with_where_it_belongs(
         assert f"unrecognized arguments: {told}" in capsys.readouterr().err
 
 
+def test_a_second_gate_says_which_one_is_running_and_measures_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second found no free node: "the screening measured nothing", and a log told why."""
+    second = []
+
+    def beside(wanted: Any, run_id: str, *rest: object) -> Run:
+        capsys.readouterr()
+        second.append((run_id, cli.main(["gate", "--site", "local"]), capsys.readouterr().err))
+        raise ClustergateError("gate.small-budget")
+
+    run_gate(monkeypatch, 100.0, measured=beside)
+    ((run_id, status, said),) = second
+    assert status == 2
+    (line,) = [line for line in said.splitlines() if line.startswith("clustergate: ")]
+    assert line.startswith(f"clustergate: the gate {run_id} of local is still running (by ")
+    assert f"`clustergate show {run_id}`" in line
+
+
 def test_it_opens_when_all_is_as_before(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
 ) -> None:

@@ -202,7 +202,8 @@ def test_a_second_signal_does_not_stop_what_ends_a_run_at_the_first(first):
     """`timeout -s INT` and a dying shell sent both, and ReFrame was never told to end its jobs."""
     ended = []
     before = [signal.getsignal(number) for number in cli._SIGNALS]
-    with pytest.raises(KeyboardInterrupt), cli._forward_signals():
+
+    def run() -> None:
         try:
             signal.raise_signal(first)
         except KeyboardInterrupt:
@@ -210,5 +211,8 @@ def test_a_second_signal_does_not_stop_what_ends_a_run_at_the_first(first):
                 signal.raise_signal(second)
             ended.append("its jobs")
             raise
+
+    with pytest.raises(KeyboardInterrupt), cli._forward_signals():
+        run()
     assert ended == ["its jobs"]
     assert [signal.getsignal(number) for number in cli._SIGNALS] == before

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import time
+from collections.abc import Iterator
 
 from clustergate import store
 from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
+from clustergate.files.shared import locked
+from clustergate.files.whole import read_json
 from clustergate.gate import controls
 from clustergate.gate import decision as gating
 from clustergate.gate.before import last_run
@@ -71,14 +75,44 @@ def run(arguments: argparse.Namespace) -> int:
             store.copy_run(run_id, arguments.copy_to)
 
 
+def _unfinished(system: str) -> tuple[str, str]:
+    """Return the newest gate of a system that has no answer yet, and who began it."""
+    for path in sorted(store.runs_folder().glob(f"*/{GATE}"), reverse=True):
+        with contextlib.suppress(OSError, ValueError):
+            begun = read_json(path)
+            if (begun.get("system"), begun.get("status")) == (system, None):
+                return path.parent.name, str(begun.get("by"))
+    return "last", "somebody"
+
+
+@contextlib.contextmanager
+def _alone(system: str) -> Iterator[None]:
+    """Hold the lock of a system's gates; raises :class:`ClustergateError` that names who does."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(locked(store.runs_folder().parent / f"gate-{system}", wait=False))
+        except TimeoutError:
+            run, by = _unfinished(system)
+            raise ClustergateError("gate.another", system=system, run=run, by=by) from None
+        yield
+
+
 def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str) -> int:
+    chosen = taken(arguments.site)
+    with _alone(sites.load(chosen.path).name):
+        return _gate_alone(arguments, chosen, started, run_id)
+
+
+def _gate_alone(
+    arguments: argparse.Namespace, chosen: sites.Choice, started: datetime.datetime, run_id: str
+) -> int:
     # SciPy takes longer to import than all other commands need.
     from clustergate.report import console
     from clustergate.report.gate import first_screen, render_gate
     from clustergate.report.junit import render_junit
     from clustergate.session.software import against_golden, builds_of
 
-    begun, chosen = time.monotonic(), taken(arguments.site)
+    begun = time.monotonic()
     site = chosen.path
     wishes = wished(arguments, site)
     described = sites.load(site)

@@ -28,6 +28,12 @@ WORDS = {
         "{measure} is usually {now:number} {unit}: {worse_by:whole_percent} worse on all {what}s "
         "alike than the best of {days:day|days}, which differ by less"
     ),
+    "gate.another": (
+        "the gate {run} of {system} is still running (by {by})",
+        "two at once take the nodes from each other, and neither could judge",
+        "wait until it has ended, and see its answer by `clustergate show {run}`; or interrupt it, "
+        "and run this one again",
+    ),
     "gate.inconclusive": (
         "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
         "give the gate more budget, for more launches, or free the nodes of other work",
