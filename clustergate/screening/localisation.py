@@ -383,14 +383,15 @@ class _Expected:
         self.threshold = float(np.median(self.thresholds[which]))
         self.lasting = _lasting(kept, noise[which], tolerated)
 
-    def far(self, launches: Launches) -> Bools:
-        """Return of each launch whether it is twice as slow as what counts as slow at its place."""
-        return np.asarray(launches.levels > self.thresholds[launches.place] + TOO_NOISY)
+    def beyond_far(self, launches: Launches) -> Floats:
+        """Return by how much each launch is worse than twice what counts as slow at its place."""
+        return np.asarray(launches.levels - self.thresholds[launches.place] - TOO_NOISY)
 
     def unsettled(self, launches: Launches) -> Bools:
         """Return of each place whether too few launches call its far slower ones chance."""
         often = np.bincount(launches.place, minlength=launches.places)
-        far = np.bincount(launches.place, self.far(launches), minlength=launches.places)
+        is_far = self.beyond_far(launches) > 0
+        far = np.bincount(launches.place, is_far, minlength=launches.places)
         return np.asarray(often < _FOR_A_FAR_ONE * far)
 
 
@@ -590,9 +591,9 @@ class _Search:
         """
         if len(self._ends) <= _FEW_PLACES:
             return ()
-        beyond = self._launches.levels - self._expected.thresholds[self._link_of] - TOO_NOISY
+        beyond = self._expected.beyond_far(self._launches)
         settled = self._touched | (self._slow & (self._observed > 1))
-        far = np.flatnonzero(self._expected.far(self._launches) & ~settled[self._link_of])
+        far = np.flatnonzero((beyond > 0) & ~settled[self._link_of])
         at = self._ends[self._link_of[far]].ravel()
         excess = np.bincount(at, np.repeat(beyond[far], 2), minlength=self._nodes)
         launched = np.bincount(self._ends[self._link_of].ravel(), minlength=self._nodes)
