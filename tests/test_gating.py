@@ -35,7 +35,7 @@ from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
 from clustergate.verdicts.coverage import Item
-from clustergate.wording.reasons import in_words
+from clustergate.wording.reasons import in_words, reason
 
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
@@ -153,6 +153,24 @@ def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
     for slower, worst in ((1.0, {Verdict.PASS}), (5.0, {Verdict.INCONCLUSIVE, Verdict.REGRESSION})):
         (found,) = against_screening(of_two(slower), of_two(1.0), "1 May")
         assert found.verdict in worst
+
+
+def test_the_undecided_figure_that_is_worst_says_why_it_is_undecided() -> None:
+    """Too noisy, give it more budget: that was all that was said of one just below its threshold."""
+    one = case(Verdict.INCONCLUSIVE)
+    facts = {"unit": "us", "origin": "measured", "where": "alpha.yaml:1"}
+    figures = []
+    for metric, better, ratio in (("a", Better.HIGHER, 0.97), ("b", Better.LOWER, 1.12)):
+        told = reason("figure.unclear", **facts, value=ratio, ratio=ratio, reference=1.0)
+        judged = Judgement(Verdict.INCONCLUSIVE, (told, reason("baseline.days", days=1)))
+        figure = dataclasses.replace(one.figures[0], metric=metric, better=better, judgement=judged)
+        figures.append(figure)
+    decision = decide(of_cases([dataclasses.replace(one, figures=tuple(figures))]))
+    (line,) = [x for x in decision.because if "HPL " in x]
+    assert decision.status == UNJUDGED
+    assert "HplCheck with mpich: HPL b: 1.120 us, 12.0 % above the reference 1.000" in line
+    assert "worse than the pass threshold" in line
+    assert "its baseline spans 1 day" in line
 
 
 def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:

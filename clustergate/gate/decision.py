@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.model import Case, Evidence, Verdict
+from clustergate.model import Better, Case, Evidence, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.coverage import NO_CONTROL, Control, Item
 from clustergate.wording.reasons import Fact, Reason, reason
-from clustergate.wording.texts import DOUBT, doubts
+from clustergate.wording.texts import DOUBT, doubts, figure_name
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
 WORDS = {OPEN: "OPEN", CLOSED: "STAY CLOSED", UNJUDGED: "COULD NOT JUDGE"}
@@ -190,12 +190,30 @@ def of_cases(
                 else:
                     evidence.append(Evidence(part, verdict, (reason(code, **facts),)))
     evidence += [Evidence(part, Verdict.INCONCLUSIVE, (doubt,), DOUBT) for doubt in doubts(cases)]
+    evidence += _farthest_undecided(part, cases)
     if not judged and not evidence:
         evidence.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))
     if judged > rest and all(one.verdict is Verdict.PASS for one in evidence):
         why = reason("gate.as-expected", figures=judged - rest)
         evidence.insert(0, Evidence(part, Verdict.PASS, (why,)))
     return evidence
+
+
+def _farthest_undecided(part: str, cases: Sequence[Case]) -> list[Evidence]:
+    """Return why that figure is undecided which is worst against its reference, of any."""
+    undecided = [
+        (ratio if figure.better is Better.HIGHER else 1.0 / ratio, case, figure)
+        for case in cases
+        for figure in case.figures
+        if figure.judgement.verdict is Verdict.INCONCLUSIVE and not figure.doubt
+        for why in figure.judgement.reasons[:1]
+        if isinstance(ratio := why.facts.get("ratio"), float) and ratio > 0.0
+    ]
+    if not undecided:
+        return []
+    _, case, figure = min(undecided, key=lambda one: one[0])
+    where = f"{case.check} with {case.stack}: {figure_name(figure)}"
+    return [Evidence(part, Verdict.INCONCLUSIVE, figure.judgement.reasons, where)]
 
 
 def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
