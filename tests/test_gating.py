@@ -156,7 +156,7 @@ def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
 
 
 def test_the_undecided_figure_that_is_worst_says_why_it_is_undecided() -> None:
-    """Too noisy, give it more budget: that was all that was said of one just below its threshold."""
+    """Too noisy, give it more budget: that was said of one just below its threshold."""
     one = case(Verdict.INCONCLUSIVE)
     facts = {"unit": "us", "origin": "measured", "where": "alpha.yaml:1"}
     figures = []
