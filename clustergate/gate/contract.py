@@ -114,5 +114,5 @@ def contract_of(
         for (check, stack), reason in waived.items()
         if check in checks
     ]
-    seconds_ = min(budget_s, needed_s)
-    return Contract(required, stacks, left_out, allotted, seconds_, needed_s, notes)
+    granted_s = min(budget_s, needed_s)
+    return Contract(required, stacks, left_out, allotted, granted_s, needed_s, notes)
