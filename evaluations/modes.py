@@ -62,7 +62,7 @@ def _published(paper: str, purpose: str, **settings: Any) -> Mode:
         like="acceptance",
         name=f"published-{paper}",
         purpose=purpose,
-        paper=paper,
+        as_published=True,
         derived=_DERIVED,
         only=tuple(PAPER_CHECKS[paper].values()),
         **settings,

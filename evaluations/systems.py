@@ -57,7 +57,7 @@ def site_of(name: str) -> dict[str, Any]:
         name=PARTITION,
         scheduler=site.get("scheduler", "local"),
         launcher="clustergate-ssh" if over_ssh else "clustergate",
-        paper=paper.id,
+        mode=paper.mode,
         reframe={"max_jobs": 1},
         **stated,
     )

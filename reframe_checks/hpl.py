@@ -59,7 +59,7 @@ class HplCheck(LinpackBenchmark):
         grids = {(int(s.conditions["p"]), int(s.conditions["q"])) for s in samples}
         remarks = [sizing.grid_remark(p, q) for p, q in sorted(grids)]
         which = f"HPL {self.found.version}, {self.found.origin}"
-        asked = self.asked_mode.paper and not self.ended.powers()
+        asked = self.asked_mode.as_published and not self.ended.powers()
         unpowered = [power.NOT_AVAILABLE] if asked else []
         times = sizing.times_remarks(samples, self.expected_gflops())
         return [which, *unpowered, *super().notes(samples), *filter(None, remarks), *times]

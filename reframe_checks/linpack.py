@@ -52,7 +52,7 @@ class LinpackBenchmark(MpiBenchmark):
         )
         site_configs = [Path(name) for name in runtime().site_config.sources]
         # A published evaluation is run as it was printed.
-        by_tuning = self.tuned and not self.asked_mode.paper
+        by_tuning = self.tuned and not self.asked_mode.as_published
         tuned = find_tuning(site_configs, self.current_environ.name) if by_tuning else None
         self.hpl_plan = plan_hpl(asked, tuned)
         self.cores_per_rank = self.hpl_plan.cores_per_rank

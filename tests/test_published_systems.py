@@ -68,7 +68,7 @@ def test_a_site_config_is_in_reframes_form_and_matches_no_host():
     site = sites.load(checkout() / "site_configs" / "nec-sx8.py")
     assert (site.name, site.hostnames) == ("nec-sx8", [])
     (partition,) = site.partitions
-    assert (partition.nodes, partition.cores_per_node, partition.paper) == (72, 8, "000")
+    assert (partition.nodes, partition.cores_per_node, partition.mode) == (72, 8, "published-000")
     assert partition.shape.rank_counts()[-2:] == (568, 576)
 
 
@@ -111,9 +111,10 @@ def test_ranks_start_on_the_nodes_that_they_need(name, tmp_path):
         assert launcher.job_command(["driver"], [])[:2] == ["ssh", every[0]]
 
 
-def layouts_of_full_run(paper: str, partition: Partition) -> set[tuple[str, str]]:
+def layouts_of_full_run(partition: Partition) -> set[tuple[str, str]]:
     """Return the check and the key of the launch of each case that a full run of a paper makes."""
-    shape, mode, found = partition.shape, modes.mode_named(f"published-{paper}"), set()
+    shape, mode, found = partition.shape, modes.mode_named(partition.mode), set()
+    paper = partition.mode.removeprefix("published-")
     for part in parts_of(load_paper(paper), shape, full=True):
         for check in part.checks or mode.only:
             used = modes.used_shape(mode.name, check, shape)
@@ -129,10 +130,10 @@ def layouts_of_full_run(paper: str, partition: Partition) -> set[tuple[str, str]
 @pytest.mark.parametrize("name", NAMES)
 def test_every_reference_is_met_by_a_case_of_the_full_run(name):
     [partition] = sites.load(checkout() / "site_configs" / f"{name}.py").partitions
-    made = layouts_of_full_run(partition.paper, partition)
+    made = layouts_of_full_run(partition)
     for check, where, stack, layout, effort, _ in references_of(name).paths():
         assert (check, layout) in made
-        assert (where, effort) == (partition.fullname, f"published-{partition.paper}")
+        assert (where, effort) == (partition.fullname, partition.mode)
         assert stack in partition.stacks
 
 
@@ -241,7 +242,7 @@ def test_two_values_of_one_figure_are_refused(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_case_of_the_full_run_yields_each_derived_figure(name):
     [partition] = sites.load(checkout() / "site_configs" / f"{name}.py").partitions
-    derived = modes.mode_named(f"published-{partition.paper}").derived
+    derived = modes.mode_named(partition.mode).derived
     paths = [path for path in references_of(name).paths() if path[-1].startswith(DERIVED)]
     for check, key in {(path[0], path[3]) for path in paths}:
         ranks, _, placement = key.partition("-ranks-")

@@ -101,6 +101,20 @@ def test_a_machine_that_none_claims_is_described_as_it_is_found(desk):
     )
 
 
+def test_a_site_config_that_is_used_by_name_alone_leaves_the_machine_a_desk(
+    tmp_path, monkeypatch, desk
+):
+    shutil.copytree(checkout() / "site_configs", tmp_path / "site_configs")
+    monkeypatch.setattr(sites, "site_folder", lambda: tmp_path)
+    monkeypatch.setattr(sites, "suite_folder", lambda name: tmp_path / name)
+    path = add(tmp_path, "museum")
+    with pytest.raises(sites.SiteError, match="describes systems of its own"):
+        sites.choose(hostname="laptop", environ={})
+    path.write_text(path.read_text() + "by_name_alone = True\n")
+    assert sites.choose(hostname="laptop", environ={}).fallback
+    assert sites.choose("museum", "laptop", {}).path == path
+
+
 @pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"])
 def test_a_batch_job_is_on_no_desk(desk, variable):
     said = rf"batch job \({variable} is set\); name a site config .*; known: local$"

@@ -66,7 +66,7 @@ from clustergate.sites import configuration, stack
 
 def partition(name, cores):
     extras = {"cores_per_node": cores, "memory_bytes_per_node": 2**30}
-    extras |= {"nominal_gflops_per_core": 1.0, "paper": "000"}
+    extras |= {"nominal_gflops_per_core": 1.0, "mode": "published-000"}
     return {"name": name, "scheduler": "local", "launcher": "clustergate", "extras": extras}
 
 partitions = [partition("a", 12), {**partition("b", 16), "environs": ["mpich"]}]

@@ -52,16 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
 def dry_run(site: Path, mode: modes.Mode) -> int:
     """Return how many cases the dry run of a site config wrote.
 
-    On a system of a published evaluation they are those of its paper, with its parameters.
+    A system whose first partition names a mode has the cases of that one, others of all checks.
     Raises :class:`BadRequest` when ReFrame fails, writes other cases than the site config asks
     for, or jobs that ask the scheduler for other nodes than their ranks need, and with the line of
     a reference that is wrong, though no dry run needs them.
     """
     described = sites.load(site)
     references_of(described.name)
-    if paper := described.partitions[0].paper:
-        mode = modes.mode_named(f"published-{paper}")
-    checks = mode.checks if paper else [*every_check(), modes.SCREEN_CHECK]
+    if own := described.partitions[0].mode:
+        mode = modes.mode_named(own)
+    checks = mode.checks if own else [*every_check(), modes.SCREEN_CHECK]
     expected = modes.expected_cases(checks, described.partitions, mode)
     options = modes.reframe_options(mode, checks)
     variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}

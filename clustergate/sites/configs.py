@@ -494,7 +494,7 @@ def choose(
     for path, pattern in claims.items():
         return Choice(path, f"whose hostnames {pattern!r} match {hostname}")
     unknown = f"no site config claims this machine, {hostname}"
-    known = {stem: path for stem, path in files.items() if not _of_a_paper(path)}
+    known = {stem: path for stem, path in files.items() if not _is_by_name_alone(path)}
     if guess := _guess_reason(known, environ):
         near = [
             stem
@@ -519,11 +519,12 @@ def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
     return ""
 
 
-def _of_a_paper(path: Path) -> bool:
-    """Tell whether a site config is one of the published systems, which are used by name alone."""
+def _is_by_name_alone(path: Path) -> bool:
+    """Tell whether a site config says ``by_name_alone = True``: it describes no machine of here."""
     return any(
-        isinstance(node, ast.ImportFrom) and node.module == "evaluations.systems"
+        ast.unparse(node) == "by_name_alone = True"
         for node in _parsed(path).body
+        if isinstance(node, ast.Assign)
     )
 
 

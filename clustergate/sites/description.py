@@ -137,7 +137,7 @@ class Partition:
         "the physical cores of a socket", "integer", minimum=1, maximum=65536
     )
     power_of: str = _extra("what watts_per_socket is the power of", "string", default="socket")
-    paper: str = _extra("the published evaluation of which the system is", "string", default="")
+    mode: str = _extra("the mode of its dry run: that of the study it is of", "string", default="")
     other_tests: Mapping[str, Any] = field(default_factory=dict)
     reframe: Mapping[str, Any] = field(default_factory=dict)
     system: str = ""

@@ -35,9 +35,10 @@ class Mode:
     it does not run all that are for operators. Those ``on_one_node`` run on one node of each
     partition, unless process counts are named or ranks set by hand; True stands for all.
     ``time_limit`` is that of one job, in ReFrame's form; ``duration`` says how long all take,
-    ``minutes`` at most where that is known of any machine. A mode that repeats an evaluation
-    names its ``paper``. What is ``derived`` of the samples of a check, launch by launch, are
-    figures of its cases; an entry point of ``clustergate.metrics`` has their metrics.
+    ``minutes`` at most where that is known of any machine. A mode that repeats a study is
+    ``as_published``: nothing is tuned, and it runs as large as the machine allows. What is
+    ``derived`` of the samples of a check, launch by launch, are figures of its cases; an entry
+    point of ``clustergate.metrics`` has their metrics.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Mode:
     only: tuple[str, ...] = ()
     on_one_node: bool | frozenset[str] = False
     efforts: Mapping[str, Effort] = field(default_factory=dict)
-    paper: str = ""
+    as_published: bool = False
     derived: Mapping[str, Derive] = field(default_factory=dict)
 
     @property

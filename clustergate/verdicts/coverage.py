@@ -54,10 +54,10 @@ def not_as_foreseen(
     and so is one that solved a smaller matrix because there is less memory; where nodes that the
     hostfile excludes with a reason explain it, a note. References of more sizes than this are used
     as they fit: nothing is missed where all cores ran with references of their own. ``because``
-    says in words what may be the reason, such as an affinity. The evaluations of papers are run as
-    large as the machine allows, whatever was printed.
+    says in words what may be the reason, such as an affinity. A published study is run as large as
+    the machine allows, whatever was printed.
     """
-    if mode.paper:
+    if mode.as_published:
         return [], []
     by_name = {partition.fullname: partition for partition in partitions}
     lost, notes = [], []
@@ -155,7 +155,7 @@ def dead_references(
     the settings that were given (``-S``), ``told`` are checks with partitions and stacks of which
     it is said already why their references do not hold.
     """
-    if mode.paper:
+    if mode.as_published:
         return [], []
     lost, notes = [], []
     for of_one in dict.fromkeys((c.check, c.partition, c.stack) for c in cases):
