@@ -27,6 +27,7 @@ from clustergate.model import (
     Sample,
     Scatter,
     Verdict,
+    derived_sample,
     rows_of,
 )
 from clustergate.references.lookup import References, parse_references
@@ -776,3 +777,24 @@ def test_a_size_does_not_pass_by_a_reference_that_its_neighbours_beat():
     verdicts = {size: one.verdict for size, one in judged(1.28).items()}
     assert verdicts.pop(512) is Verdict.PASS
     assert set(verdicts.values()) == {Verdict.IMPROVEMENT}
+
+
+@pytest.mark.parametrize("fma_peak", [110.0, 101.0])
+def test_a_rate_against_a_peak_that_came_out_low_says_nothing_of_the_hour(fma_peak):
+    """HPL is nearly as ever; only the multiply-adds around it were measured low."""
+
+    def run(rate, fma_peak=110.0):
+        peaks = {"fma peak": fma_peak, "dgemm": 105.0, "nominal": 120.0}
+        percent = {name: 100 * rate / peak for name, peak in peaks.items()}
+        shares = (
+            derived_sample(hpl(rate), "efficiency_percent", value, against=name)
+            for name, value in percent.items()
+        )
+        return record(hpl(rate), *shares)
+
+    made = baseline(series_of([run(value) for value in STEADY]))
+    references = parse_references(updated("", made.measured), PATH, CHECKS)
+    ended = Outcome("case", "HplCheck", "mpich", "pass")
+    (case,) = assemble({}, [ended], [run(97.0, fma_peak)], references.find)
+    verdicts = {f.conditions.get("against"): f.judgement.verdict for f in case.figures}
+    assert verdicts == dict.fromkeys((None, "fma peak", "dgemm", "nominal"), Verdict.PASS)

@@ -334,9 +334,17 @@ def _outdone(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -
         alike = worse_by.setdefault((one.sample.benchmark, one.sample.metric), {})
         if reference and reference.scatter and min(reference.value, one.estimate.value) > 0:
             alike[place] = worse_than(reference, one.estimate, one.sample.better)
+    measured = [_measurement(place, one.sample.conditions) for place, one in enumerate(sampled)]
     for place, one in enumerate(sampled):
         beside = worse_by[one.sample.benchmark, one.sample.metric].items()
-        yield gate.outdone_by([by for other, by in beside if other != place])
+        yield gate.outdone_by([by for other, by in beside if measured[other] != measured[place]])
+
+
+def _measurement(place: int, conditions: Conditions) -> object:
+    """Return what is equal for figures of one measurement: a rate against several peaks."""
+    if "against" not in conditions:
+        return place
+    return {name: value for name, value in conditions.items() if name != "against"}
 
 
 def judged_groups(
