@@ -21,6 +21,7 @@ from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
 from clustergate.gate.software import same_build
 from clustergate.history.listing import ENDED
+from clustergate.history.node_states import keep_states
 from clustergate.history.stored_runs import last_time, seconds_last_time, seconds_taken
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
@@ -205,6 +206,30 @@ def test_earlier_screenings_are_the_finished_ones_of_this_system_newest_first() 
     shutil.rmtree(copy.with_name("before-the-update"))
     (copy / "screening" / "plan.json").write_text("{")
     assert not list(earlier_screenings("local", by, "node", without="20261104T000000Z-1"))
+
+
+def test_a_screening_of_another_machine_is_no_earlier_one_of_this() -> None:
+    """Laptops, and virtual machines, all go by the name of local."""
+
+    def screened_on(day: int, processor: str, *nodes: str) -> str:
+        run_id = f"2026110{day}T000000Z-1"
+        keep_screening(run_id)
+        said = store.run_folder(run_id) / "said"
+        said.mkdir()
+        for node in nodes:
+            (said / node).write_text(f"hardware.processor\t{processor}\n")
+        keep_states(said, store.run_folder(run_id))
+        return run_id
+
+    screened_on(1, "Xeon", "n1", "n2")
+    screened_on(2, "EPYC", "n1", "n2")
+    screened_on(3, "Xeon", "m1", "m2")
+    screened_on(4, "Xeon", "n2", "n3")
+    keep_screening("20261105T000000Z-1")
+    today = screened_on(6, "Xeon", "n1", "n2", "n4")
+    earlier = earlier_screenings("local", "node with intel-mpi", "node", today)
+    # Of the fifth nobody knows on which nodes it was.
+    assert [when.day for when, _ in earlier] == [5, 4, 1]
 
 
 def screened(*args: object) -> tuple[Log, Screening]:

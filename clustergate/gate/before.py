@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clustergate import store
@@ -12,8 +12,10 @@ from clustergate.files.whole import read_json
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
 from clustergate.history.listing import ENDED, GATE
+from clustergate.history.node_states import HERE, read_states
 from clustergate.history.stored_runs import in_order, started_of
 from clustergate.launching.plan import PlanError
+from clustergate.machine.fingerprint import processor_of
 from clustergate.model import CaseRecord, Verdict
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
@@ -56,13 +58,15 @@ def _is_alike(then: Sequence[str], now: Sequence[str] | None) -> bool:
 def earlier_screenings(
     system: str, by: str, what: str, without: str, before: str | None = None, below: str = ""
 ) -> Iterator[tuple[datetime.datetime, Screening]]:
-    """Yield the finished screenings of a system's nodes (or cores) but the one named, newest first.
+    """Yield the finished screenings of a system's nodes (or cores) but that of the run ``without``.
 
-    Each with the start of its run. They are ``by`` the same partition and stack. Those of a gate
-    that did not open are passed over; ``before`` names the only run to look at, ``below`` where in
-    the runs' folders the screening of a further partition lies.
+    The newest comes first, each with the start of its run. They are ``by`` the same partition and
+    stack, and a node of theirs was in that run, too, with the same processors: another machine may
+    go by the same name. Those of a gate that did not open are passed over; ``before`` names the
+    only run to look at, ``below`` where in the runs' folders the screening of a further partition
+    lies.
     """
-    nonces = set()
+    nonces, now = set(), _processors(without)
     for run_id in [before] if before else _runs():
         where = folder.screening_folder(run_id + below)
         if run_id == without or not is_screening(where):
@@ -75,8 +79,22 @@ def earlier_screenings(
         # A copy that somebody made of a run is no further day.
         is_new = plan.nonce not in nonces
         nonces.add(plan.nonce)
-        if (plan.system, plan.by, screening.what) == (system, by, what) and log.ended and is_new:
+        if (plan.system, plan.by, screening.what) != (system, by, what):
+            continue
+        if log.ended and is_new and _share_a_node(_processors(run_id, screening.names), now):
             yield started_of(store.run_folder(run_id)), screening
+
+
+def _processors(run_id: str, names: Sequence[str] = ()) -> dict[str, str]:
+    """Return the processors of a run's nodes, of those named where their states know the names."""
+    states = read_states(store.run_folder(run_id))
+    known = {node: processor_of(state) for node, state in states.items() if node != HERE}
+    return {node: known[node] for node in names if node in known} or known
+
+
+def _share_a_node(then: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    # Earlier versions noted no nodes.
+    return not (then and now) or not then.items().isdisjoint(now.items())
 
 
 def _runs() -> Iterator[str]:

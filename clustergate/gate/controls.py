@@ -75,7 +75,7 @@ def of_nodes(
     remedy = ""
     if (more := gate.FEWEST_DAYS - fewest_days) > 0:
         remedy = f"`clustergate screen` on {counted(more, 'more day')}"
-        known_of = f"nodes and links were screened on {counted(fewest_days, 'earlier day')}"
+        known_of = f"these nodes and links were screened on {counted(fewest_days, 'earlier day')}"
         whys.append(f"{known_of}, and it takes {gate.FEWEST_DAYS}")
     if whys:
         return evidence, Control(why="; ".join(whys), remedy=remedy)
