@@ -80,6 +80,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="last, previous, or a run[:stack]; what several runs have of a stack counts together",
     )
     _add_roles(one, "RUN:STACK")
+    one.add_argument("--json", action="store_true", help="print a JSON object; write the page")
     one.add_argument("--output", type=Path, metavar="FILE", help="where to write the page")
     one.set_defaults(run=run_report)
     one = parts.add_parser(

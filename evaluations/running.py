@@ -334,6 +334,9 @@ def report(arguments: argparse.Namespace) -> int:
     paper = load_paper(arguments.paper)
     found = _findings(paper, arguments.runs, dict(map(_role, arguments.roles)))
     path = _write_page(render_page(found), arguments.output, paper.id, arguments.runs)
+    if arguments.json:
+        print(json.dumps({**found.plain(), "page": str(path)}, indent=1))
+        return 0
     print(published_text.report(found, width=console.width()), end="")
     print(f"figures: {path}")
     return 0

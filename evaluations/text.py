@@ -21,6 +21,8 @@ from evaluations.recomputed import recompute
 from evaluations.rows import DerivedRow
 from evaluations.sheet import BesideRow, Conclusion, Drawing
 
+_OF_VALUE = ("id", "system", "benchmark", "metric", "unit", "value", "low", "high", "standing")
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -53,6 +55,35 @@ class Findings:
     def counts(self) -> dict[str, int]:
         """Return how many conclusions have which summary, the commonest first."""
         return dict(Counter(one.summary for one in self.conclusions).most_common())
+
+    def plain(self) -> dict[str, Any]:
+        """Return what a script is told: values and conclusions, by the subjects' names."""
+        return {
+            "paper": self.paper.id,
+            "subjects": [one.name for one in self.subjects],
+            "roles": {name: one.name for name, one in self.roles.items()},
+            "values": [
+                {
+                    **{name: getattr(row.value, name) for name in _OF_VALUE},
+                    "measured": dict(row.measured),
+                    "why_not": row.why_not,
+                }
+                for row in self.rows
+            ],
+            "conclusions": [
+                {
+                    "id": one.predicate.id,
+                    "statement": one.predicate.statement,
+                    "in_print": one.in_print,
+                    "here": [
+                        {"subject": at.subject, "outcome": at.outcome.value, "why": at.sentence}
+                        for at in one.here
+                    ],
+                }
+                for one in self.conclusions
+            ],
+            "notes": list(self.notes),
+        }
 
 
 def papers(found: Iterable[Paper], *, width: int) -> str:

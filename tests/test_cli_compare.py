@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -203,6 +204,45 @@ def test_runs_of_two_sessions_differ_by_more_than_hours_do_or_not_at_all(
     stored("one", noise(factor, 2)[:launches], range(0), run_id="20260102T000000Z-1")
     status, out, _ = run("previous:one", "last:one", "--json")
     assert (status, json.loads(out)["verdict"]) == (0, verdict)
+
+
+def test_the_previous_run_is_one_of_the_command_that_made_the_last(run: Any) -> None:
+    """A comparison that somebody made since stood for the run before the maintenance."""
+    for day, kind in ((1, "check"), (2, "ab"), (3, "check")):
+        run_id = f"2026010{day}T000000Z-1"
+        stored("one", noise(1.0 + day), range(0), run_id=run_id)
+        store.write_json(store.run_folder(run_id) / "made.json", {"kind": kind})
+    status, out, _ = run("previous", "last")
+    assert status == 0
+    assert "A: 20260101T000000Z-1; B: 20260103T000000Z-1" in out
+    store.write_json(store.run_folder("20260103T000000Z-1") / "made.json", {"kind": "gate"})
+    status, out, err = run("previous:one", "last:one")
+    assert (status, out) == (1, "")
+    assert "no run before 20260103T000000Z-1 was made by `clustergate gate`" in err
+
+
+@pytest.mark.parametrize(
+    ("methods", "compares"),
+    [(("x", "x"), True), (("", "x"), True), (("x-8-blocks", "x-8-blocks"), True),
+     (("x", "x-8-blocks"), False)],
+)  # fmt: skip
+def test_figures_that_were_computed_in_two_ways_are_not_compared(
+    run: Any, methods: tuple[str, str], compares: bool
+) -> None:
+    """The mean of a launch and the bounded mean of its blocks are two statistics."""
+    for day, method in enumerate(methods, 1):
+        run_id = f"2026010{day}T000000Z-1"
+        stored("one", noise(1.0), range(0), run_id=run_id)
+        (record,) = store.read_cases(run_id)
+        store.write_case(run_id, dataclasses.replace(record, details={"method": method}))
+    status, out, err = run("previous", "last", "--json")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert [one["ratio"] is not None for one in records] == ([True] if compares else [False] * 2)
+    said = run("previous", "last")[1]
+    for text in (err, said):
+        assert ("ImbCheck one local:x: not compared" in text) is not compares
+    assert "nothing was compared" not in said
 
 
 def test_ranks_that_compute_apart_differ_less_between_hours(run: Any) -> None:

@@ -88,6 +88,8 @@ FOR_SCRIPTS = [
     ("golden verify nothing", "verified"),
     ("baseline --site local --dry-run", "baseline"),
     ("baseline --site local --stack nothing", "error"),
+    ("evaluation report 001 last", "evaluation"),
+    ("evaluation report 001 nothing", "error"),
     ("ab --stored last", "compare"),
     ("ab --stored nothing", "error"),
     ("check --stack nothing", "error"),

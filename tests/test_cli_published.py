@@ -143,6 +143,18 @@ def test_a_report_decides_what_it_can(westmere, capsys):
     assert re.search(r"p002 .* does not hold here", told)
 
 
+def test_runs_may_be_named_behind_the_roles(westmere, capsys):
+    """That argument was unrecognized, whatever stood there."""
+    words = ["evaluation", "report", "001", RUN, f"--as=westmere-m610-qdr={RUN}:mvapich2"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert main([*words[:3], *words[:2:-1]]) == 0
+    assert capsys.readouterr().out == told
+    with pytest.raises(SystemExit):
+        main([*words, "--no-such", "last"])
+    assert "usage: clustergate evaluation report" in capsys.readouterr().err
+
+
 def test_a_report_derives_by_the_papers_formulas(home, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     times = [sample("PingPong", "latency_us", 2 + k / 1000, bytes=k) for k in (0, 1024, 1048576)]

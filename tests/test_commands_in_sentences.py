@@ -52,6 +52,8 @@ def test_every_command_that_takes_a_site_is_given_it(name: str) -> None:
     ("line", "sentence", "told"),
     [
         ("check", "`clustergate check --mode smoke` measures again", None),
+        # How long this call waits is nothing to repeat.
+        ("check --wait 0s", "`clustergate check --mode smoke` measures again", None),
         # The same command is told all that it was given, but for what the sentence speaks of.
         (
             "check --mode smoke --stack a --stack=b --site x --strict -- -S n=1 --nodes",

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -371,3 +372,36 @@ def test_every_list_is_a_table_and_json(
     told = capsys.readouterr().out
     first = next(iter(rows[0].values()))
     assert any(line.startswith(first) for line in told.splitlines())
+
+
+def test_the_many_systems_of_papers_are_listed_on_request(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["list", "systems"]) == 0
+    told = capsys.readouterr().out
+    assert "local" in told
+    assert "cray-t3e600" not in told
+    assert re.search(r"^left out: \d+ that are used by name alone \(--all\)$", told, re.MULTILINE)
+    for option in ("--all", "--json"):
+        assert cli.main(["list", "systems", option]) == 0
+        assert "cray-t3e600" in capsys.readouterr().out
+
+
+def test_what_hard_links_share_is_told_as_such(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To remove a golden build of 545 MB freed next to nothing."""
+    for folder in ("golden", "prefixes", "cache"):
+        (home / folder).mkdir(parents=True)
+    library = home / "prefixes" / "libmpi.so"
+    library.write_bytes(bytes(3_000_000))
+    (home / "golden" / "libmpi.so").hardlink_to(library)
+    (home / "cache" / "a").write_bytes(bytes(2_000_000))
+    (home / "cache" / "b").hardlink_to(home / "cache" / "a")
+    assert listing.sizes_bytes(home / "golden") == (3_000_000, 0)
+    assert listing.sizes_bytes(home / "cache") == (2_000_000, 2_000_000)
+    assert cli.main(["prune"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    line = f"not touched: {home / 'golden'}, 3.0 MB, of which 3.0 MB are hard links to files"
+    assert f"{line} elsewhere" in told
+    assert f"not touched: {home / 'cache'}, 2.0 MB" in told

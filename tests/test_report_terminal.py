@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clustergate import store
+from clustergate.benchmarks.registry import benchmark_of
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     Better,
@@ -28,6 +29,7 @@ from clustergate.session.run import with_reports
 from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.reasons import from_plain, in_words, plain, reason
 from clustergate.wording.texts import doubts
+from clustergate.wording.texts import figure_name as sentence_name
 
 
 def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
@@ -193,6 +195,16 @@ def test_disturbed_cases_are_one_reason_with_one_remedy():
     (one,) = map(str, doubts(cases[:1]))
     assert "-S ImbMpi1Check.launches=36" in one
     assert "such as ImbMpi1Check with mpich: PingPong" in one
+
+
+@pytest.mark.parametrize("peak", ["dgemm", "fma peak", "nominal"])
+def test_a_sentence_names_a_share_as_the_table_does(peak):
+    share = Figure(
+        "HPL", "efficiency_percent", "%", Better.HIGHER, {"against": peak}, None,
+        figure(8).judgement,
+    )  # fmt: skip
+    titles = [one.title for one in benchmark_of("HplCheck").headlines]
+    assert sentence_name(share) in titles
 
 
 def headline_case(stack, latency_us=1.5, percent=84.0, doubt=None, **changes):

@@ -13,11 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from clustergate.wording.notation import listed
+from clustergate.wording.reasons import reason
 
 if TYPE_CHECKING:
     from clustergate.statistics.comparison import Comparison
 
 METRIC = "metric"
+METHOD = "method"
+"""The condition of figures that two runs measured, each in another way: none is compared."""
 FIGURE = "figure"
 """The condition that names a figure of a stored run as references do."""
 _CELLS = ("verdict", "ratio", "low", "high", "confidence", "samples_a", "samples_b")
@@ -76,7 +79,8 @@ def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
                 for name, value in {METRIC: one[METRIC], **one["conditions"]}.items():
                     values.setdefault(name, {})[value] = None
         sides.append(values)
-    if any(not one["remark"].startswith("measured in") for one in records) or not all(sides):
+    compared = any(not one["remark"].startswith("measured in") for one in records)
+    if compared or not all(sides) or measured_otherwise(records):
         return []
     differing = [
         f"{name} ({' and '.join(listed(list(of.get(name, ['none'])), 3) for of in sides)})"
@@ -88,6 +92,12 @@ def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
         f"nothing was compared, as no figure was measured in both under equal conditions{by}; "
         "--ignore COLUMN leaves out a column of a file that is no condition"
     ]
+
+
+def measured_otherwise(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return of which cases nothing is compared, as two runs measured them in different ways."""
+    cases = _cases([one for one in records if METHOD in one["conditions"]])
+    return [str(reason("compare.other-method", cases=list(cases)))] if cases else []
 
 
 def _cases(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clustergate import store
-from clustergate.ab.comparisons import FIGURE, METRIC
+from clustergate.ab.comparisons import FIGURE, METHOD, METRIC
 from clustergate.benchmarks.registry import every_metric, known_of
 from clustergate.figures import name_of, reported, same_measurement
 from clustergate.model import BadRequest, Better, CaseRecord, Metric, OutputError
@@ -26,6 +26,8 @@ VALUE = "value"
 # No column of a file can have such a name.
 _DISTURBED = "\0disturbed"
 _RUN = "\0run"
+_METHOD = "\0method"
+_CASE = ("check", "partition", "stack")
 # Rows that stand twice by chance are fewer than one in so many.
 _NO_CHANCE = 1e6
 
@@ -168,7 +170,7 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
             rows.append(
                 {**labels, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
                  METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed,
-                 _RUN: run_id}
+                 _RUN: run_id, _METHOD: record.method}
             )  # fmt: skip
     if all(row[_DISTURBED] for row in rows):
         raise _nothing(run_id, stack, records, disturbed=bool(rows))
@@ -197,6 +199,7 @@ def _side_by_side(
     """
     import polars as pl
 
+    a, b = _by_method(a, b)
     columns = list(dict.fromkeys([*a.columns, *b.columns]))
     columns = [name for name in columns if name not in (VALUE, _DISTURBED, _RUN)]
     wanted = {"": pl.col(VALUE).filter(~pl.col(_DISTURBED))}
@@ -229,6 +232,30 @@ def _side_by_side(
     once = _measured_once(keys, sets[-1])
     chosen = [[of[k] for k in once] for of in sets]
     return [keys[k] for k in once], chosen[0], chosen[-1]
+
+
+def _by_method(a: pl.DataFrame, b: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give the samples of cases that two runs measured otherwise a condition that tells it."""
+    import polars as pl
+
+    if not (_METHOD in a.columns and _METHOD in b.columns):
+        return a.drop(_METHOD, strict=False), b.drop(_METHOD, strict=False)
+    case = [name for name in _CASE if name in a.columns and name in b.columns]
+    of_a, of_b = (
+        {tuple(row): method for *row, method in table.select(*case, _METHOD).unique().iter_rows()}
+        for table in (a, b)
+    )
+    # Earlier versions did not note it.
+    otherwise = {
+        key for key, method in of_a.items() if method and of_b.get(key) not in (None, "", method)
+    }
+    sides = []
+    for table in (a, b):
+        rows = table.select(*case, _METHOD).iter_rows()
+        methods = [method if tuple(row) in otherwise else None for *row, method in rows]
+        column = pl.Series(METHOD, methods, dtype=pl.String)
+        sides.append(table.drop(_METHOD).with_columns([column] if otherwise else []))
+    return sides[0], sides[1]
 
 
 def _measured_once(keys: Sequence[dict[str, str]], sets: Sequence[tuple[Any, Any]]) -> list[int]:

@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clustergate import store
 from clustergate.ab import comparisons, sample_sets
 from clustergate.ab.comparisons import METRIC
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import named_run
+from clustergate.cli.selection import RECENT, named_run, recent
+from clustergate.history.listing import kind_of
+from clustergate.history.stored_runs import in_order
 from clustergate.model import BadRequest
 from clustergate.report import console
 
@@ -24,7 +27,8 @@ DESCRIPTION = """\
 Compare two sets of samples, metric by metric, under equal conditions: ratio B/A with an interval,
 and "A better", "B better", "equivalent" or "inconclusive". A and B are CSV files (columns metric
 and value, any others are conditions; rows in the order of launching), or stored runs: their ids,
-the UUIDs of ReFrame's sessions, "last" or "previous"; RUN:STACK for one stack of a run.
+the UUIDs of ReFrame's sessions, "last", or "previous", the one before it that the same command
+made; RUN:STACK for one stack of a run.
 The table shows what differs; --all shows the rest. docs/comparing.md explains the verdicts."""
 
 
@@ -53,10 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
         raise BadRequest("option.range", low=0, high=100, **facts)
     ignored = [name for name in arguments.ignore.split(",") if name]
-    a, b = (_samples(name, ignored) for name in (arguments.a, arguments.b))
+    names = [_named(name) for name in (arguments.a, arguments.b)]
+    a, b = (_samples(name, ignored) for name in names)
     keys, results = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
     metrics = [key.pop(METRIC) for key in keys]
     records = list(map(comparisons.record_of, metrics, keys, results))
+    otherwise = comparisons.measured_otherwise(records)
+    if arguments.json or arguments.csv:
+        print("".join(f"{line}\n" for line in otherwise), end="", file=sys.stderr)
     if arguments.json:
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in records))
     elif arguments.csv:
@@ -64,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         shown = records if arguments.all else comparisons.better_ones(records)
         console.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
-        console.print_lines(comparisons.nothing_in_both(records))
+        console.print_lines(comparisons.nothing_in_both(records) + otherwise)
         for case, table in comparisons.tables_of(shown):
             console.print_lines([case])
             console.print_table(table)
@@ -73,17 +81,37 @@ def run(arguments: argparse.Namespace) -> int:
         console.print_lines([] if arguments.all else comparisons.left_out(records))
         console.print_lines(
             [
+                f"A: {names[0]}; B: {names[1]}",
                 "ratio: B/A; covers: how surely the interval holds it, by the launches alone; +: "
                 "launches of each that would probably decide; equivalent: within "
                 f"{arguments.margin:g} %; probability of any false better: at most "
-                f"{100 * FAMILY_ERROR:g} %"
+                f"{100 * FAMILY_ERROR:g} %",
             ]
         )
     return 0
+
+
+def _named(name: str) -> str:
+    """Return a file, or a run's id with the stack that is named behind it.
+
+    The previous run is one of the command that made the last.
+    """
+    if Path(name).is_file():
+        return name
+    run, colon, stack = name.partition(":")
+    if run == "previous":
+        last = recent("last", "cases")
+        kind = kind_of(last)
+        of_kind = [folder for _, folder in in_order("cases") if kind_of(folder) == kind]
+        if len(of_kind) < RECENT[run]:
+            facts = {"last": last.name, "kind": kind or "check"}
+            raise BadRequest("compare.no-previous", folder=store.runs_folder(), **facts)
+        return f"{of_kind[-RECENT[run]].name}{colon}{stack}"
+    return f"{named_run(run)}{colon}{stack}"
 
 
 def _samples(name: str, ignored: Sequence[str]) -> pl.DataFrame:
     if Path(name).is_file():
         return sample_sets.from_csv(name, ignored)
     run, _, stack = name.partition(":")
-    return sample_sets.from_run(named_run(run), stack)
+    return sample_sets.from_run(run, stack)

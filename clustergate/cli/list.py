@@ -22,6 +22,7 @@ DESCRIPTION = "List what there is; `clustergate show RUN` has the details of a r
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "what", "what to list", choices=[*_LISTS])
     option(parser, "--site NAME", "of stacks: of this site config")
+    option(parser, "--all", "of systems: those used by name alone, too, as --json does")
     option(parser, "--json", "print a JSON array")
 
 
@@ -34,10 +35,25 @@ def run(arguments: argparse.Namespace) -> int:
     if not rows:
         print(f"there are no {arguments.what} here yet")
         return 0
+    more = ""
+    if arguments.what == "systems" and not arguments.all:
+        rows, more = _own(rows)
     cells = [[*map(_cell, row.items())] for row in rows]
     numbers = [k for k, value in enumerate(rows[0].values()) if type(value) in (int, float)]
     console.print_table(console.table([*map(_title, rows[0])], cells, numbers))
+    print(more, end="")
     return 0
+
+
+def _own(rows: Rows) -> tuple[Rows, str]:
+    """Return the systems that are not used by name alone, and a line that counts the others."""
+    from clustergate.sites.configs import is_by_name_alone, site_files
+
+    by_name = {path.stem for path in site_files() if is_by_name_alone(path)}
+    own = [row for row in rows if row["this_machine"] or row["system"] not in by_name]
+    others = len(rows) - len(own)
+    more = f"left out: {others} that are used by name alone (--all)\n"
+    return own or rows, more if own and others else ""
 
 
 def _title(name: str) -> str:

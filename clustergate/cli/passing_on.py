@@ -67,10 +67,30 @@ class PassingOnParser(argparse.ArgumentParser):
             commands.called.append([action.option_strings[-1], *arg_strings])
         return super()._get_values(action, arg_strings)
 
+    def _with_late_ones(self, namespace: Any, unknown: list[str]) -> tuple[Any, list[str]]:
+        """Take arguments behind an option for those that may be many; refuse what is none.
+
+        argparse takes them before the first option alone, and refuses what is left where nobody
+        knows any more of which command it was.
+        """
+        if any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
+            return namespace, unknown
+        many = [one for one in self._actions if not one.option_strings and one.nargs in ("*", "+")]
+        if unknown and many and not any(word.startswith("-") for word in unknown):
+            known = getattr(namespace, many[-1].dest)
+            late = self._get_values(many[-1], unknown)
+            setattr(
+                namespace, many[-1].dest, late if known is many[-1].default else [*known, *late]
+            )
+            unknown = []
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but leave what is behind ``--`` to ReFrame."""
         if args is None or self.get_default("reframe_options") is None:
-            return super().parse_known_args(args, namespace)
+            return self._with_late_ones(*super().parse_known_args(args, namespace))
         at = list(args).index("--") if "--" in args else len(args)
         namespace, unknown = super().parse_known_args(args[:at], namespace)
         if namespace.reframe_options:

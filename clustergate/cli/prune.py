@@ -23,6 +23,8 @@ Show which runs can be removed, what stays and why, and how much space each part
 removes them. Golden builds, runs from the days of a baseline, the last gate that opened and the
 newest runs of each system and mode stay, however old. Stacks and caches are not touched."""
 _NEWEST, _MB = 10, 1e6
+# What is shared with other folders is told from so many bytes on.
+_SHARED = 1e5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -99,8 +101,11 @@ def _tell(kept: Sequence[Kept], *, removed: bool) -> None:
         print(f"{'removed' if removed else 'may go'}: {run.run}, {run.size_bytes / _MB:.1f} MB")
     for why, sizes in by_reason.items():
         print(f"kept: {counted(len(sizes), 'run')}, {sum(sizes) / _MB:.1f} MB: {why}")
-    for name, size in listing.places():
-        print(f"not touched: {state_dir() / name}, {size / _MB:.1f} MB")
+    for name, (size, freed) in listing.places():
+        line = f"not touched: {state_dir() / name}, {size / _MB:.1f} MB"
+        if size - freed >= _SHARED:
+            line += f", of which {(size - freed) / _MB:.1f} MB are hard links to files elsewhere"
+        print(line)
     what = f"{counted(len(going), 'run')}, {sum(run.size_bytes for run in going) / _MB:.1f} MB"
     if removed:
         print(f"{what}: removed")
@@ -114,5 +119,5 @@ def _plain(kept: Sequence[Kept], *, removed: bool) -> dict[str, object]:
     return {
         "removed": removed,
         "runs": [{**one.run.plain(), "stays": one.why and str(one.why)} for one in kept],
-        "not_touched_bytes": dict(listing.places()),
+        "not_touched_bytes": {name: size for name, (size, _) in listing.places()},
     }

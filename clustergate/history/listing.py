@@ -78,7 +78,7 @@ def listed_runs(state: Path | None = None) -> list[StoredRun]:
 def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
     made, asked, ended, gate = (_content(folder / n) for n in (MADE, ASKED, ENDED, GATE))
     asked = {**made, **asked, **gate}
-    kind = _kind(folder)
+    kind = kind_of(folder)
     verdict = verdict_of(folder)
     if not verdict and is_running(folder):
         verdict = _RUNNING
@@ -113,7 +113,7 @@ def _said_first(folder: Path) -> str:
     return ""
 
 
-def _kind(folder: Path) -> str:
+def kind_of(folder: Path) -> str:
     kinds = (kind for name, kind in _KINDS.items() if (folder / name).exists())
     return next(kinds, "") or str(_content(folder / MADE).get("kind", ""))
 
@@ -123,7 +123,7 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
     facts = {"run": folder.name, "lacks": lacks, "folder": str(folder)}
     if is_running(folder):
         return BadRequest("run.goes-on", **facts)
-    kind = _kind(folder)
+    kind = kind_of(folder)
     if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         begun = kind != "check" or (folder / PRINTED).is_file()
@@ -175,12 +175,28 @@ def folders_of(run: str, state: Path | None = None) -> list[Path]:
 
 def size_bytes(folder: Path) -> int:
     """Return the size of all files below a folder."""
-    sizes = 0
+    return sizes_bytes(folder)[0]
+
+
+def sizes_bytes(folder: Path) -> tuple[int, int]:
+    """Return the size of all files below a folder, and of those that are nowhere else as well.
+
+    The latter is what it would free to remove the folder: a file with hard links elsewhere stays.
+    """
+    whole = freed = 0
+    links: dict[tuple[int, int], tuple[int, int, int]] = {}
     # Of a run that goes on, files come and go.
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):
-            sizes += path.lstat().st_size if not path.is_dir() else 0
-    return sizes
+            if path.is_dir() and not path.is_symlink():
+                continue
+            state = path.lstat()
+            key = state.st_dev, state.st_ino
+            links[key] = state.st_size, state.st_nlink, links.get(key, (0, 0, 0))[2] + 1
+    for size, all_links, here in links.values():
+        whole += size
+        freed += size if here >= all_links else 0
+    return whole, freed
 
 
 # --- what may go ------------------------------------------------------------------------------
@@ -285,9 +301,9 @@ def remove(run: str, state: Path | None = None) -> None:
         shutil.rmtree(folder)
 
 
-def places(state: Path | None = None) -> Iterator[tuple[str, int]]:
-    """Yield the folders of a home beside its runs, with their sizes in bytes."""
+def places(state: Path | None = None) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the folders of a home beside its runs, with :func:`sizes_bytes` of them."""
     home = state or state_dir()
     for folder in sorted(home.glob("*")):
         if folder.is_dir() and folder.name not in ("results", "stage", "output"):
-            yield folder.name, size_bytes(folder)
+            yield folder.name, sizes_bytes(folder)

@@ -494,7 +494,7 @@ def choose(
     for path, pattern in claims.items():
         return Choice(path, f"whose hostnames {pattern!r} match {hostname}")
     unknown = f"no site config claims this machine, {hostname}"
-    known = {stem: path for stem, path in files.items() if not _is_by_name_alone(path)}
+    known = {stem: path for stem, path in files.items() if not is_by_name_alone(path)}
     if guess := _guess_reason(known, environ):
         near = [
             stem
@@ -519,7 +519,7 @@ def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
     return ""
 
 
-def _is_by_name_alone(path: Path) -> bool:
+def is_by_name_alone(path: Path) -> bool:
     """Tell whether a site config says ``by_name_alone = True``: it describes no machine of here."""
     return any(
         ast.unparse(node) == "by_name_alone = True"

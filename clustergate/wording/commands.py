@@ -20,7 +20,9 @@ TAKEN: Mapping[str, Collection[str]] = {
 }
 """Which options of a call another command takes as well; what stands behind ``--`` is one."""
 # Of the call itself, not of what it does: the same command is told all others again.
-_OF_THE_CALL = {"--resume", "--stored", "--json", "--csv", "--copy-to", "--dry-run", "--yes"}
+_OF_THE_CALL = {
+    *("--resume", "--stored", "--json", "--csv", "--copy-to", "--dry-run", "--yes", "--wait"),
+}
 _NAMED = re.compile(rf"`{_PROGRAM} ((?:golden |tune )?[a-z-]+)([^`]*)`")
 
 _program = _PROGRAM

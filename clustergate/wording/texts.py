@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from clustergate.model import Case, CaseState, Conditions, Figure, Group
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, reason
 
 # What tells figures of one benchmark and metric apart for a reader of one case, and how it is said.
-_TELLING = {"mode": "{}", "bytes": "{} bytes", "against": "against {}"}
+_TELLING: dict[str, Callable[[object], str]] = {
+    "mode": str,
+    "bytes": lambda size: f"{size} bytes",
+    "against": lambda peak: f"of {of_peak(str(peak))}",
+}
+SHARE = "efficiency_percent"
+_PEAKS = {"fma peak": "measured FMA peak", "nominal": "nominal peak"}
 _LAYOUT = (
     *("ranks", "ranks_per_node", "nodes", "placement"),
     *("cores_per_rank", "bound", "settings"),
@@ -87,14 +93,18 @@ def shape(case: Case) -> str:
     return ", ".join(parts)
 
 
+def of_peak(against: str) -> str:
+    """Return how a reader knows what a share is a share of; routines of a BLAS are in capitals."""
+    return _PEAKS.get(against, against.upper())
+
+
 def figure_name(figure: Figure) -> str:
     """Return how a figure is called in a sentence, such as ``PingPong 8 bytes latency_us``."""
     conditions = [
-        form.format(figure.conditions[key])
-        for key, form in _TELLING.items()
-        if key in figure.conditions
+        said(figure.conditions[key]) for key, said in _TELLING.items() if key in figure.conditions
     ]
-    metric = "" if figure.metric == figure.benchmark else figure.metric
+    is_share = figure.metric == SHARE and "against" in figure.conditions
+    metric = "" if is_share or figure.metric == figure.benchmark else figure.metric
     return " ".join(word for word in (figure.benchmark, *conditions, metric) if word)
 
 
@@ -141,10 +151,11 @@ def _doubt(alike: Sequence[tuple[Case, Figure]], judged: int) -> Reason:
     """Return for what reason some of the ``judged`` figures are doubtful, and where."""
     reasons = {case.identity: figure.doubt for case, figure in alike if figure.doubt}
     if len(set(reasons.values())) > 1:
-        stacks: dict[str, list[str]] = {}
+        # A stack may run in several partitions, or with several process counts.
+        stacks: dict[str, dict[str, None]] = {}
         for one in reasons:
-            stacks.setdefault(one.check, []).append(one.stack)
-        where = "; ".join(f"{check} with {listed(names)}" for check, names in stacks.items())
+            stacks.setdefault(one.check, {})[one.stack] = None
+        where = "; ".join(f"{check} with {listed([*of])}" for check, of in stacks.items())
         return _together([*reasons.values()]).of_figures(len(alike), judged, where)
     (case, figure), (doubt, *_) = alike[0], reasons.values()
     where = "such as " * (len(alike) > 1) + f"{case.check} with {case.stack}: {figure_name(figure)}"

@@ -14,6 +14,7 @@ from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doub
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
 from clustergate.benchmarks.hpl.output import TITLE, parse_hpl
+from clustergate.wording.texts import SHARE, of_peak
 
 BENCHMARK = Benchmark(
     "hpl",
@@ -46,14 +47,9 @@ BENCHMARK = Benchmark(
     ab=AbCheck("AbHplCheck"),
     headlines=(
         Headline("HPL", "Gflop/s", "HplCheck", "HPL", "performance_gflops"),
-        Headline(
-            *("HPL of measured FMA peak", "%", "HplCheck", "HPL", "efficiency_percent"),
-            {"against": FMA_PEAK},
-        ),
-        Headline("HPL of DGEMM", "%", "HplCheck", "HPL", "efficiency_percent", {"against": DGEMM}),
-        Headline(
-            *("HPL of nominal peak", "%", "HplCheck", "HPL", "efficiency_percent"),
-            {"against": NOMINAL},
+        *(
+            Headline(f"HPL of {of_peak(peak)}", "%", "HplCheck", "HPL", SHARE, {"against": peak})
+            for peak in (FMA_PEAK, DGEMM, NOMINAL)
         ),
     ),
     build=BUILD,

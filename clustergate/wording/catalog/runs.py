@@ -123,6 +123,16 @@ WORDS = {
         "it holds {held}",
         "name another run of {folder}",
     ),
+    "compare.other-method": (
+        "{cases:names}: not compared, as the two runs did not measure them in the same way",
+        "the benchmark, what its mode asks of it, or how figures follow from it has changed",
+        "measure both with one version of clustergate",
+    ),
+    "compare.no-previous": (
+        "no run before {last} was made by `clustergate {kind}` in {folder}",
+        "`previous` is the one before the last of the same command",
+        "`clustergate list runs` lists them: name two of one kind",
+    ),
     "compare.direction": (
         "it is not known which way the metric {metric!r} improves",
         "say --better lower or --better higher",
