@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import hashlib
 import threading
 import time
@@ -47,7 +48,23 @@ def test_a_named_folder_serves_a_machine_without_a_network(tmp_path):
     folder = tmp_path / "brought-along"
     folder.mkdir()
     (folder / SOURCE.file_name).write_bytes(CONTENT)
-    assert obtain(SOURCE, tmp_path / "cache", [folder]).read_bytes() == CONTENT
+    cache = tmp_path / "cache"
+    with pytest.raises(SourceUnavailable):
+        obtain(SOURCE, cache)
+    assert obtain(SOURCE, cache, [folder]).read_bytes() == CONTENT
+    # The next shell may not name the folder, and builds the same.
+    assert obtain(SOURCE, cache) == cache / SOURCE.file_name
+    assert not sources.last_failure(SOURCE, cache)
+
+
+def test_a_named_folder_serves_where_the_cache_has_no_room(tmp_path, monkeypatch):
+    (tmp_path / SOURCE.file_name).write_bytes(CONTENT)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    assert obtain(SOURCE, tmp_path / "cache", [tmp_path]) == tmp_path / SOURCE.file_name
 
 
 def test_another_checksum_in_a_named_folder_is_refused(tmp_path):

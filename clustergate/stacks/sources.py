@@ -7,9 +7,11 @@ upstream address, and, where Debian carries the very same archive, from Debian's
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -54,8 +56,9 @@ def named_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
 def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Path | None:
     """Return the archive if it is on this machine already, in the cache or a named folder.
 
-    A damaged file in the cache is removed. Raises :class:`SourceUnavailable` when a named folder
-    holds it with another checksum.
+    A damaged file in the cache is removed. What a folder holds is kept in the cache: a later call
+    that does not name the folder shall build the same. Raises :class:`SourceUnavailable` when a
+    named folder holds it with another checksum.
     """
     cached = cache / source.file_name
     if cached.is_file():
@@ -66,8 +69,19 @@ def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Pat
         candidate = folder / source.file_name
         if candidate.is_file():
             _verify(source, candidate, str(candidate), "source.other-copy")
-            return candidate
+            return _kept(source, candidate, cache)
     return None
+
+
+def _kept(source: Source, archive: Path, cache: Path) -> Path:
+    """Return a copy of an archive in the cache, or itself where there is no room for one."""
+    kept = cache / source.file_name
+    with contextlib.suppress(OSError), locked(cache / f".{source.file_name}.lock"):
+        with scratch_beside(kept) as scratch:
+            os.replace(shutil.copyfile(archive, scratch / source.file_name), kept)
+        _note_of(source, cache).unlink(missing_ok=True)
+        return kept
+    return archive
 
 
 def obtain(
