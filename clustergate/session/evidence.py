@@ -134,10 +134,8 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
         evidence.append(Evidence(f"against the run {before}", _unknown(asked), (why,)))
     comparable = sum(one.ratio is not None for one in results)
     if not comparable:
-        none = [
-            Evidence(f"against the run {before}", _unknown(asked), (reason("gate.none-in-both"),))
-        ]
-        return evidence or none
+        why = reason("gate.none-in-both")
+        return evidence or [Evidence(f"against the run {before}", _unknown(asked), (why,))]
     evidence += gating.against_run(changed, comparable, before, _TOLERATED)
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None} | otherwise.keys()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from clustergate.machine.peaks import value_of
 from clustergate.model import Row, Sample, derived_sample
 from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.texts import SHARE
 
 FMA_PEAK = "fma peak"
 DGEMM = "dgemm"
@@ -46,9 +47,7 @@ def efficiencies(
 ) -> tuple[Sample, ...]:
     """Return a sample in percent for each result of HPL and each peak of ``nodes`` nodes."""
     return tuple(
-        derived_sample(
-            sample, "efficiency_percent", 100 * sample.value / (peak * nodes), against=name
-        )
+        derived_sample(sample, SHARE, 100 * sample.value / (peak * nodes), against=name)
         for sample in samples
         if sample.metric == "performance_gflops"
         for name, peak in node_peaks.items()
@@ -62,6 +61,6 @@ def doubt_of(sample: Sample, percent: float) -> Reason | None:
     the nominal peak above 100 %.
     """
     title = _TITLES.get(str(sample.conditions.get("against")))
-    if title is None or sample.metric != "efficiency_percent" or percent <= _NOISE:
+    if title is None or sample.metric != SHARE or percent <= _NOISE:
         return None
     return reason("figure.above-peak", benchmark="HPL", peak=title)
