@@ -1,5 +1,6 @@
 import contextlib
 import statistics
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -360,6 +361,28 @@ def test_a_core_slower_than_its_kind_is_named(kind, share):
     assert found[kind, "1"].verdict is Verdict.IMPOSSIBLE
     assert "core 1 is throttled" in found[kind, "1"].sentence
     assert contradictions({**clearly, (kind, "1"): 0.95 * share * rate}) == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "contradicted"),
+    [
+        # As measured beside a busy guest: DGEMM of one core at 31 of 81 Gflop/s.
+        ({("dgemm", "1"): 60 * 31 / 81}, []),
+        ({("dgemm", "0"): 27.0, ("dgemm", "1"): 27.0}, []),
+        (
+            {("dgemm", "0"): 27.0, ("dgemm", "1"): 27.0, ("dgemm", "0,1"): 45.0},
+            ["0", "1", "0,1"],
+        ),
+        ({("triad", "1"): 10.0, ("fma_peak", "1"): 42.0}, []),
+        ({("triad", "1"): 6.0}, ["1"]),
+        ({("fma_peak", "1"): 34.0, ("dgemm", "1"): 30.0}, ["1"]),
+    ],
+)
+def test_what_others_on_the_host_take_contradicts_nothing(changed, contradicted):
+    guest = [replace(row, conditions={**row.conditions, "virtual": 1}) for row in rows(changed)]
+    assert [f.conditions["core_ids"] for f in relations(peaks_of(guest))] == contradicted
+    # On bare metal nobody else slows an undisturbed core down.
+    assert contradictions(changed)
 
 
 def test_most_cores_of_a_node_may_be_the_slow_ones():

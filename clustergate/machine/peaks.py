@@ -94,8 +94,15 @@ class Peak:
             return self.ceiling
         if not self.virtual:
             return min(self.high, self.ceiling)
-        beyond = _OF_A_VIRTUAL_MACHINE.get(self.kind, math.inf)
-        return min(beyond * max(self.high, self.by_clock or 0.0), self.ceiling)
+        return min(self.taken_by_the_host * max(self.high, self.by_clock or 0.0), self.ceiling)
+
+    @property
+    def taken_by_the_host(self) -> float:
+        """How many times as fast the cores may be when the host of a virtual machine is idle.
+
+        It is 1 on bare metal, and infinite where nobody knows.
+        """
+        return _OF_A_VIRTUAL_MACHINE.get(self.kind, math.inf) if self.virtual else 1.0
 
     @property
     def reason(self) -> str:

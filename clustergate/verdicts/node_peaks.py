@@ -24,12 +24,25 @@ def relations(peaks: Sequence[Peak]) -> tuple[Figure, ...]:
     0.8 (FMA peak) or 0.7 (triad) of the fastest. Each is a contradiction only when the intervals of
     both leave no doubt; kinds of peaks of which some are not steady are not compared. An FMA peak
     beyond its ceiling tells of the clock that timed it.
+
+    On a virtual machine, others on the host slow single cores down: there a core is contradicted
+    only beyond what they take, and a DGEMM only where that of every set of cores is too slow, as
+    with wrong kernels.
     """
     unsteady = {peak.kind for peak in peaks if not peak.steady}
     beyond = [peak for peak in peaks if peak.low > peak.ceiling]
     peaks = [peak for peak in peaks if peak.kind not in unsteady or peak in beyond]
     judged = [_judged(peak, _limits(peak, peaks)) for peak in peaks]
     return tuple(f for f in judged if f.judgement.verdict is not Verdict.NO_REFERENCE)
+
+
+def _is_slow(peak: Peak, peaks: Sequence[Peak]) -> bool:
+    return any(
+        other.kind == "fma_peak"
+        and other.cores == peak.cores
+        and peak.high < _DGEMM_SHARE * other.low
+        for other in peaks
+    )
 
 
 def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
@@ -41,13 +54,15 @@ def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
         )
         limits.append(Limit(peak.ceiling, None, reason))
     if peak.kind == "dgemm":
+        all_slow = all(_is_slow(p, peaks) for p in peaks if p.kind == "dgemm")
         for other in peaks:
             if other.kind == "fma_peak" and other.cores == peak.cores:
-                limits += _limits_of_dgemm(other)
+                limits.append(Limit(other.at_most, None, f"nothing computes faster than {other}"))
+                limits += [_least_dgemm(other)] if all_slow or not peak.virtual else []
     elif len(peak.cores) == 1:
         alone = [p for p in peaks if p.kind == peak.kind and len(p.cores) == 1]
         fastest = max(alone, key=lambda p: p.median)
-        share = _SHARE_OF_THE_FASTEST_CORE[peak.kind]
+        share = _SHARE_OF_THE_FASTEST_CORE[peak.kind] / peak.taken_by_the_host
         reason = (
             f"the cores of a node are as fast as each other, and this one is below {share:.0%} of "
             f"{fastest}; see whether core {peak.cores[0]} is throttled or something else runs on it"
@@ -56,16 +71,13 @@ def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
     return limits
 
 
-def _limits_of_dgemm(fma_peak: Peak) -> list[Limit]:
-    return [
-        Limit(fma_peak.at_most, None, f"nothing computes faster than {fma_peak}"),
-        Limit(
-            None,
-            _DGEMM_SHARE * fma_peak.low,
-            f"it is below {_DGEMM_SHARE:.0%} of {fma_peak}, as with kernels of another processor; "
-            "see which kernels the BLAS chose, and variables such as OPENBLAS_CORETYPE",
-        ),
-    ]
+def _least_dgemm(fma_peak: Peak) -> Limit:
+    return Limit(
+        None,
+        _DGEMM_SHARE * fma_peak.low,
+        f"it is below {_DGEMM_SHARE:.0%} of {fma_peak}, as with kernels of another processor; "
+        "see which kernels the BLAS chose, and variables such as OPENBLAS_CORETYPE",
+    )
 
 
 def _judged(peak: Peak, limits: Sequence[Limit]) -> Figure:
