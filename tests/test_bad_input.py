@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli, store
-from clustergate.history import listing
+from clustergate.history import listing, stored_runs
 from clustergate.history.node_states import NODES, read_states
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 
@@ -44,7 +44,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 @pytest.mark.parametrize(
-    "name", [listing.VERDICTS, listing.GATE, listing.SUMMARY, listing.ASKED, listing.ENDED, NODES]
+    "name",
+    [listing.VERDICTS, listing.GATE, listing.SUMMARY, stored_runs.ASKED, listing.ENDED, NODES],
 )
 def test_a_damaged_file_of_a_run_ends_in_a_sentence(home, capsys, name, content):
     folder = store.run_folder(RUN)

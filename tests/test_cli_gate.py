@@ -22,7 +22,12 @@ from clustergate.gate.decision import decide, of_cases
 from clustergate.gate.software import same_build
 from clustergate.history.listing import ENDED
 from clustergate.history.node_states import keep_states
-from clustergate.history.stored_runs import last_time, seconds_last_time, seconds_taken
+from clustergate.history.stored_runs import (
+    ASKED,
+    last_time,
+    seconds_last_time,
+    seconds_taken,
+)
 from clustergate.launching.plan import LOG, Launched, write_plan
 from clustergate.model import (
     Better,
@@ -171,6 +176,21 @@ def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     next(damaged.glob("cases/*.json")).write_text("{")
     assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
     assert seconds_last_time("other", "maintenance") == {}
+
+
+def test_what_took_its_time_with_other_settings_says_nothing_of_these() -> None:
+    kept("20261101T000000Z-1")
+    with_n = store.run_folder(kept("20261102T000000Z-1", check="HpccCheck"))
+    store.write_json(with_n / ASKED, {"options": ["-p", "mpich", "-S", "HpccCheck.n=500"]})
+    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
+    as_then = ["--setvar=HpccCheck.n=500"]
+    assert seconds_last_time("local", "maintenance", as_then) == {("HpccCheck", "mpich"): 125.0}
+    assert seconds_last_time("local", "maintenance", ["-S", "HpccCheck.n=501"]) == {}
+    # Were only the newest runs looked at, none of them would be like this one.
+    for day in range(3, 9):
+        copy = store.run_folder(kept(f"2026110{day}T000000Z-1", check="HpccCheck"))
+        shutil.copy(with_n / ASKED, copy)
+    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
 
 
 def test_what_was_disturbed_for_the_most_part_last_time_is_told() -> None:

@@ -128,6 +128,12 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
     )
     planned = plan_of(mode_named("acceptance"), TWO, {}, AT_1430, referenced=True)
     assert planned.startswith("how long it takes here is not known yet (no limit): HplCheck with ")
+    planned = plan_of(
+        *(mode_named("smoke"), TWO, {}, AT_1430), referenced=True, settings=["n=500", "launches=90"]
+    )
+    assert planned.startswith(
+        "how long it takes with n=500, launches=90 is not known yet: HplCheck"
+    )
 
 
 def test_a_run_may_wait_for_a_quiet_node_and_the_last_one_was_not_undisturbed() -> None:

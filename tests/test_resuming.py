@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli, store
-from clustergate.history import listing
+from clustergate.history import listing, stored_runs
 from clustergate.model import (
     Better,
     Case,
@@ -233,7 +233,7 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked = {"mode": "smoke", "site": "x", "stacks": [], "checks": [], "options": []}
-    store.write_json(store.run_folder(RUN) / listing.ASKED, {**asked, "process_counts": ""})
+    store.write_json(store.run_folder(RUN) / stored_runs.ASKED, {**asked, "process_counts": ""})
     report = store.run_folder(RUN) / "report.html"
     report.write_text("as it was")
     resuming.write_ended(ended_run(Case("HplCheck", "mpich", CaseState.FAILED)))
@@ -277,7 +277,7 @@ def test_a_run_that_cannot_be_resumed_says_why(
     assert f"no run and no file is named {RUN}" in capsys.readouterr().err
     store.make_folder(store.run_folder(RUN))
     if asked is not None:
-        (store.run_folder(RUN) / listing.ASKED).write_text(asked)
+        (store.run_folder(RUN) / stored_runs.ASKED).write_text(asked)
     assert cli.main(["check", "--resume", RUN]) == 2
     assert complaint in capsys.readouterr().err
     assert cli.main(["check", "--resume", RUN, "--stack", "mpich"]) == 2

@@ -11,7 +11,7 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.cli import running
-from clustergate.history import listing
+from clustergate.history import stored_runs
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 from clustergate.session.request import Request, read_request
@@ -266,7 +266,7 @@ def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     store.make_folder(store.run_folder(run_id))
     record = {**dataclasses.asdict(wanted), "mode": "smoke", "site": str(local)}
-    store.write_json(store.run_folder(run_id) / listing.ASKED, record)
+    store.write_json(store.run_folder(run_id) / stored_runs.ASKED, record)
     assert read_request(run_id) == wanted
 
     def measured(*more: object, **options: object) -> None:

@@ -120,7 +120,7 @@ def _gate_alone(
     if arguments.before and not store.run_folder(arguments.before).is_dir():
         raise ClustergateError("run.unknown", run=arguments.before, folder=store.runs_folder())
     # Whether it opened or not: only how long it took counts here.
-    took_before = seconds_last_time(system, MODE)
+    took_before = seconds_last_time(system, MODE, arguments.reframe_options)
     builds, given = builds_of([one.name for one in described.stacks_named(arguments.stack)])
     contract = contract_of(described, arguments.stack, arguments.budget, took_before, builds)
     by_hand, excluded = sites.nodes_out(system)

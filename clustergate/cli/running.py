@@ -7,7 +7,7 @@ import sys
 
 from clustergate import store
 from clustergate.cli.progress import Progress, saying_if_interrupted
-from clustergate.history import listing
+from clustergate.history import stored_runs
 from clustergate.report import console, terminal
 from clustergate.report.summary import status_of
 from clustergate.session.readiness import say_in_the_way
@@ -27,7 +27,7 @@ def run_and_tell(
 
     ``again`` is the command that goes on with what was interrupted, `check --resume` if empty.
     """
-    asked = store.run_folder(run_id) / listing.ASKED
+    asked = store.run_folder(run_id) / stored_runs.ASKED
     resumed = f"`clustergate {again or f'check --resume {run_id}'}` goes on with it"
     with saying_if_interrupted(asked, resumed), Progress() as say:
         if not resumes:

@@ -16,13 +16,13 @@ from filelock import Timeout
 from clustergate import store
 from clustergate.files.shared import locked
 from clustergate.files.whole import read_json
-from clustergate.history.stored_runs import in_order
+from clustergate.history.stored_runs import ASKED, in_order
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, reason
 
-ASKED, ENDED, LOCK = "asked.json", "ended.json", "lock"
+ENDED, LOCK = "ended.json", "lock"
 MADE = "made.json"
 """What ``keep_made`` noted of a run that is not one of a mode."""
 VERDICTS, GATE, AB = "verdicts.json", "gate.json", "ab.json"

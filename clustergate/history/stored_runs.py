@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,8 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
+from clustergate.files.whole import read_json
 from clustergate.model import BadRequest, CaseRecord, order_of_run
+from clustergate.verdicts.coverage import settings_given
 
+ASKED = "asked.json"
+"""What a run of a mode was asked for."""
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
 _AGO = re.compile(r"(\d+)([hd])")
@@ -108,19 +113,26 @@ def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
     return dict(taken_s)
 
 
-def seconds_last_time(system: str, mode: str) -> Taken:
-    """Return what each check took with each stack in the newest run of a mode that measured it."""
-    return last_time(system, mode)[0]
+def seconds_last_time(system: str, mode: str, options: Sequence[str] = ()) -> Taken:
+    """Return what each check took with each stack in the newest run of a mode that measured it.
+
+    It counts only with the same settings as the ``options`` for ReFrame give: they change much.
+    """
+    return last_time(system, mode, options)[0]
 
 
-def last_time(system: str, mode: str) -> tuple[Taken, Collection[tuple[str, str]]]:
+def last_time(
+    system: str, mode: str, options: Sequence[str] = ()
+) -> tuple[Taken, Collection[tuple[str, str]]]:
     """Return what :func:`seconds_last_time` does, and in which of it most launches were disturbed.
 
     Those took longer than they need, or there were more of them.
     """
     taken_s: dict[tuple[str, str], float] = {}
     disturbed: dict[tuple[str, str], float] = {}
-    for _, folder in in_order("cases")[-_NEWEST_RUNS:]:
+    settings = settings_given(options)
+    alike = (run for _, run in reversed(in_order("cases")) if _settings_of(run) == settings)
+    for folder in reversed([*itertools.islice(alike, _NEWEST_RUNS)]):
         # What is damaged there is no reason not to measure.
         with contextlib.suppress(store.StoreError):
             records = [
@@ -132,6 +144,12 @@ def last_time(system: str, mode: str) -> tuple[Taken, Collection[tuple[str, str]
             taken_s |= seconds_taken(records)
             disturbed |= _shares_disturbed(records)
     return taken_s, {pair for pair, share in disturbed.items() if share > _MOST}
+
+
+def _settings_of(run: Path) -> list[str]:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return settings_given(read_json(run / ASKED)["options"])
+    return []
 
 
 def _shares_disturbed(records: Sequence[CaseRecord]) -> Mapping[tuple[str, str], float]:

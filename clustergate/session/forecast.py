@@ -31,11 +31,13 @@ def plan_of(
     referenced: bool,
     disturbed: Collection[tuple[str, str]] = (),
     wait_s: float = 0.0,
+    settings: Collection[str] = (),
 ) -> str:
     """Return in a line what will be run, until when, and what it will be judged by.
 
     ``to_set_up`` are the stacks that are not on disk yet, ``disturbed`` what others disturbed last
-    time, ``wait_s`` for how long it may wait for this node to be quiet.
+    time, ``wait_s`` for how long it may wait for this node to be quiet, ``settings`` those by
+    hand, with which nothing takes what it usually does.
     """
     checks, stacks = (
         ", ".join(dict.fromkeys(getattr(case, name) for case in expected))
@@ -47,6 +49,8 @@ def plan_of(
         seconds = sum(map(sum, waiting.values()))
         beside = ", beside other programs" * (not waiting.keys().isdisjoint(disturbed))
         when = f"done by about {clock(now, seconds)} ({duration(seconds)}, as last time{beside})"
+    elif settings:
+        when = f"how long it takes with {', '.join(settings)} is not known yet"
     elif mode.name == MODE:
         seconds = sum(usual_seconds(expected, taken_s).values())
         why = "as such cases usually take, not all of which ran here before"

@@ -27,6 +27,7 @@ from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import manifest_path, read_manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
+from clustergate.verdicts.coverage import settings_given
 from clustergate.wording.reasons import Reason, reason
 
 
@@ -145,7 +146,7 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     partitions = site.partitions_with(stacks)
     checks = request.checks or mode.checks
     expected = modes.expected_cases(checks, partitions, mode, request.process_counts)
-    taken_s, disturbed = last_time(site.name, mode.name)
+    taken_s, disturbed = last_time(site.name, mode.name, request.options)
     absent = [s.name for s in stacks if not manifest_path(state_dir(), s.name).is_file()]
     now, referenced = datetime.datetime.now(), bool(known.paths())
     plan = plan_of(
@@ -153,6 +154,7 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
         referenced=referenced,
         disturbed=disturbed,
         wait_s=request.wait_s if are_here(partitions) else 0.0,
+        settings=settings_given(request.options),
     )
     return expected, taken_s, plan
 

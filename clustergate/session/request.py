@@ -9,7 +9,8 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.files.whole import read_json
-from clustergate.history.listing import ASKED, GATE
+from clustergate.history.listing import GATE
+from clustergate.history.stored_runs import ASKED
 from clustergate.model import ClustergateError
 from clustergate.sites import modes
 

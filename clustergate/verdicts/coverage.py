@@ -171,10 +171,14 @@ def dead_references(
     return lost, notes
 
 
+def settings_given(options: Sequence[str]) -> list[str]:
+    """Return the settings, ``NAME=VALUE``, of options for ReFrame (``-S``, ``--setvar``)."""
+    return re.findall(r"(?:^|\0)(?:-S\0?|--setvar[=\0])([^=\0]+=[^\0]*)", "\0".join(options))
+
+
 def settings_by_hand(options: Sequence[str]) -> set[str]:
-    """Return the names of the settings that options for ReFrame give (``-S``, ``--setvar``)."""
-    given = re.findall(r"(?:^|\0)(?:-S\0?|--setvar[=\0])([^=\0]+)=", "\0".join(options))
-    return {name.rpartition(".")[2] for name in given}
+    """Return the names of the settings that options for ReFrame give, without their checks."""
+    return {one.partition("=")[0].rpartition(".")[2] for one in settings_given(options)}
 
 
 _TUNED = "tuned"
