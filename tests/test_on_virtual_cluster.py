@@ -166,6 +166,18 @@ def on_cluster(cluster, suite):
     return OnCluster(suite)
 
 
+def test_a_node_within_a_reservation_is_mended(cluster):
+    """It was waited for until it was idle, which it never is there."""
+    reserve = "scontrol", "create", "reservation", "ReservationName=of-it", "Users=root"
+    when = "StartTime=now", "Duration=60", "Flags=maint,ignore_jobs", "Nodes=n2"
+    virtual_cluster("run", "head", *reserve, *when)
+    try:
+        virtual_cluster("fault", "drain", "n2")
+        virtual_cluster("fault", "mend", "n2")
+    finally:
+        virtual_cluster("run", "head", "scontrol", "delete", "ReservationName=of-it")
+
+
 def wait_for(condition, seconds):
     """Tell whether something came true within that time."""
     end = time.monotonic() + seconds
