@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from clustergate import store
 from clustergate.paths import checkout
+from clustergate.session import execute as execution
 from clustergate.session.execute import execute
-from clustergate.session.reframe import Call, command, listed_checks, step_of, with_stacks
+from clustergate.session.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
 from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import SET_UP
 from clustergate.wording.texts import Foreseen
@@ -51,9 +53,9 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     told: list[str] = []
     assert execute(call, told.append) == 0
     assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
-        "running HplCheck with mpich: 0 done, 1 queued",
+        "running HplCheck with mpich: 0 done, 1 remaining",
         "  FAILED after",
-        "running ImbMpi1Check (2 processes, packed) with openmpi: 1 done, 0 queued",
+        "running ImbMpi1Check (2 processes, packed) with openmpi: 1 done, 0 remaining",
         "  not available here, or skipped after",
     ]
     assert call.log.read_text().splitlines() == printed
@@ -66,6 +68,44 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     told.clear()
     execute(call, told.append, failure=lambda: "faults found: node n2")
     assert told[1].startswith("  faults found: node n2 after ")
+
+
+def test_only_jobs_of_slurm_are_looked_for_in_its_queue():
+    call = call_for("x", checkout() / "ci" / "virtual_cluster.py", [])
+    assert call.in_slurm == ["virtual-cluster:srun", "virtual-cluster:mpirun"]
+
+
+def test_a_job_in_the_queue_is_not_told_to_run(tmp_path, monkeypatch):
+    """It was, for hours: how long a case takes was counted from its submission, too."""
+    monkeypatch.setattr(execution, "_ASKED_EVERY_S", 0.01)
+    answers = tmp_path / "answers"
+    squeue = tmp_path / "squeue"
+    job = store.stage_folder("x") / "local" / "node" / "mpich" / "HplCheck"
+    states = ["", f"PENDING|Priority|{job}", f"PENDING|Priority|{job}", f"RUNNING|None|{job}"]
+    answers.write_text("".join(f"{state}\n" for state in states))
+    # Each call takes a line off the answers; ReFrame ends once there are none.
+    squeue.write_text(f"#!/bin/sh\nhead -n1 {answers}; sed -i 1d {answers}\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    script = (
+        "echo '[ RUN      ] HplCheck /be2cd3ab @local:node+mpich'\n"
+        f"while [ -s {answers} ]; do sleep 0.01; done\n"
+        "printf '[       OK ] (1/1) HplCheck /be2cd3ab @local:node+mpich'"
+    )
+    words, environment = ["/bin/sh", "-c", script], {"CLUSTERGATE_RUN_ID": "x"}
+    call = Call("x", words, environment, tmp_path / "reframe.json", ["local:node"])
+    told: list[str] = []
+    assert execute(call, told.append) == 0
+    assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
+        "submitting HplCheck with mpich",
+        "waiting in Slurm's queue (Priority) for HplCheck with mpich to start",
+        "running HplCheck with mpich",
+        "  ran after",
+    ]
+    assert [line[:12] for line in call.log.read_text().splitlines()] == [
+        "[ RUN      ]",
+        "[       OK ]",
+    ]
 
 
 def test_a_stack_is_named_as_it_is():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
+import selectors
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,16 +14,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
+from clustergate import store
 from clustergate.machine.processes import terminated_with_parent
-from clustergate.session.reframe import Call, read_outcomes, step_of
+from clustergate.schedulers.slurm_queue import asked_in_slurm
+from clustergate.session.reframe import Call, Step, read_outcomes, step_of
 from clustergate.session.resuming import completed, end_processes_of, lock_run
-from clustergate.store import unwritable
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.notation import printable
 from clustergate.wording.reasons import reason
 from clustergate.wording.texts import Foreseen
 
 GRACE_S = 30.0
+_ASKED_EVERY_S = 5.0
 _RESULTS = {"OK": "ran", "SKIP": "not available here, or skipped"}
 
 
@@ -42,8 +46,18 @@ def execute(
     status; raises ClustergateError when its output cannot be kept. Nothing that it started on this
     node outlives it, and it does not outlive this process.
     """
+
+    def waits_for(step: Step) -> str | None:
+        if step.partition not in call.in_slurm:
+            return ""
+        return asked_in_slurm(store.stage_folder(call.run_id))
+
     progress_of = partial(
-        _sentences, completed=completed(call.run_id), waiting_s=waiting_s, failure=failure
+        _sentences,
+        completed=completed(call.run_id),
+        waiting_s=waiting_s,
+        failure=failure,
+        waits_for=waits_for,
     )
     try:
         return _run_reframe(call, say, progress_of)
@@ -73,8 +87,6 @@ def _run_reframe(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
             preexec_fn=terminated_with_parent,
             # Else an interrupt at the terminal begins to cancel its jobs, and what is sent below
             # ends that halfway.
@@ -83,7 +95,7 @@ def _run_reframe(
     ):
         assert process.stdout is not None
         try:
-            for sentence in progress_of(_tee(process.stdout, kept)):
+            for sentence in progress_of(_tee(_lines(process.stdout), kept)):
                 say(sentence)
             return process.wait()
         except BaseException as stopped:
@@ -96,8 +108,27 @@ def _run_reframe(
                 process.kill()
                 say(str(reason("run.jobs-left", seconds=GRACE_S)))
             if isinstance(stopped, OSError):
-                raise unwritable(call.log, stopped) from None
+                raise store.unwritable(call.log, stopped) from None
             raise
+
+
+def _lines(pipe: IO[bytes]) -> Iterator[str]:
+    """Yield each line of a pipe, and an empty text whenever none came for some seconds."""
+    rest = b""
+    with selectors.DefaultSelector() as ready:
+        ready.register(pipe, selectors.EVENT_READ)
+        while True:
+            if not ready.select(_ASKED_EVERY_S):
+                yield ""
+                continue
+            # Not by the pipe's own buffer: what is in there would make nothing ready.
+            read = os.read(pipe.fileno(), 1 << 16)
+            *lines, rest = (rest + read).split(b"\n")
+            yield from (line.decode(errors="replace") + "\n" for line in lines)
+            if not read:
+                if rest:
+                    yield rest.decode(errors="replace")
+                return
 
 
 @contextlib.contextmanager
@@ -107,7 +138,7 @@ def _open_log(log: Path) -> Iterator[IO[str]]:
         # Line by line, because the run may be killed.
         kept = log.open("a", buffering=1, encoding="utf-8")
     except OSError as error:
-        raise unwritable(log, error) from None
+        raise store.unwritable(log, error) from None
     try:
         yield kept
     finally:
@@ -128,30 +159,49 @@ def _sentences(
     completed: Collection[str],
     waiting_s: Mapping[tuple[str, str], Sequence[float]],
     failure: Callable[[], str],
+    waits_for: Callable[[Step], str | None],
 ) -> Iterator[str]:
-    """Yield what is to be said of the cases that run, nothing of those ``completed`` before."""
+    """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
+
+    ``waits_for`` says what the job of a case waits for, nothing once it runs.
+    """
     start = time.monotonic()
     waiting = {pair: [*seconds] for pair, seconds in waiting_s.items()}
     done = left = 0
-    for step in filter(None, map(step_of, lines)):
-        ended = step.word not in ("RUN", "DRY")
-        left = step.left if ended else left
-        if step.is_fixture or step.key in completed:
-            continue
-        pair = step.name.split()[0], step.stack
-        if ended:
-            done += 1
-            if seconds := waiting.get(pair):
-                seconds.pop()
-            yield f"  {_RESULTS.get(step.word) or failure()} after {time.monotonic() - start:.0f} s"
-            continue
-        start = time.monotonic()
-        queued = f": {done} done, {left - 1} queued" if left else ""
-        running = f"running {_readable(step.name)} with {step.stack}{queued}"
-        if seconds := waiting.get(pair):
-            all_s = sum(map(sum, waiting.values()))
-            running = Foreseen(running, datetime.datetime.now(), seconds[-1], all_s)
-        yield running
+    submitted: Step | None = None
+    said = ""
+    for line in lines:
+        if step := step_of(line):
+            ended = step.word not in ("RUN", "DRY")
+            left = step.left if ended else left
+            if step.is_fixture or step.key in completed:
+                continue
+            submitted, said = None if ended else step, ""
+            if ended:
+                done += 1
+                if seconds := waiting.get(_pair(step)):
+                    seconds.pop()
+                result = _RESULTS.get(step.word) or failure()
+                yield f"  {result} after {time.monotonic() - start:.0f} s"
+        if submitted and (step or not line):
+            what = f"{_readable(submitted.name)} with {submitted.stack}"
+            counts = f": {done} done, {left - 1} remaining" if left else ""
+            sentence = f"running {what}{counts}"
+            if why := waits_for(submitted):
+                sentence = f"waiting in Slurm's queue ({why}) for {what} to start{counts}"
+            elif why is None:
+                sentence = said or f"submitting {what}{counts}"
+            elif seconds := waiting.get(_pair(submitted)):
+                all_s = sum(map(sum, waiting.values()))
+                sentence = Foreseen(sentence, datetime.datetime.now(), seconds[-1], all_s)
+            if sentence != said:
+                start = time.monotonic()
+                yield sentence
+            submitted, said = submitted if why != "" else None, sentence
+
+
+def _pair(step: Step) -> tuple[str, str]:
+    return step.name.split()[0], step.stack
 
 
 def _readable(name: str) -> str:

@@ -15,7 +15,7 @@ import shutil
 import signal
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import started_of
 from clustergate.model import ClustergateError
 from clustergate.paths import HOME, state_dir
+from clustergate.schedulers import SLURM
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import parameters_of
 from clustergate.stacks.manifest import SET_UP
@@ -41,12 +42,16 @@ PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
 
 @dataclass(frozen=True)
 class Call:
-    """A call of ReFrame for a run; it writes ``report``, and what it prints is kept beside that."""
+    """A call of ReFrame for a run; it writes ``report``, and what it prints is kept beside that.
+
+    Jobs of the partitions ``in_slurm`` wait in Slurm's queue.
+    """
 
     run_id: str
     command: Sequence[str]
     environment: Mapping[str, str]
     report: Path
+    in_slurm: Collection[str] = ()
 
     @property
     def log(self) -> Path:
@@ -67,13 +72,15 @@ def call_for(
     ``process_counts`` replace those of the environment; ``report`` is a file in the run's folder;
     ``set_up`` are stacks that are on disk as the site config asks for them.
     """
-    environment = {**os.environ, **sites.reframe_variables(site, sites.load(site))}
+    loaded = sites.load(site)
+    environment = {**os.environ, **sites.reframe_variables(site, loaded)}
     environment |= {store.RUN_ID: run_id, HOME: str(state_dir())}
     environment[SET_UP] = ",".join(set_up)
     if process_counts is not None:
         environment[PROCESS_COUNTS] = process_counts
     path = store.run_folder(run_id) / report
-    return Call(run_id, command(options, report=path), environment, path)
+    in_slurm = [one.fullname for one in loaded.partitions if one.scheduler in SLURM]
+    return Call(run_id, command(options, report=path), environment, path, in_slurm)
 
 
 def command(
