@@ -352,6 +352,16 @@ def test_an_oversubscribed_node(data: Path) -> None:
     assert allowed == []
 
 
+def test_many_oversubscribed_nodes_are_one_complaint(data: Path) -> None:
+    job = [
+        dataclasses.replace(rank, hostname=f"n{1 + at // 2}")
+        for at, rank in enumerate(job_of(data, [{0: "0"}] * 20))
+    ]
+    first, others = map(str, check_proofs(job, asked("mpich-dgemm", ranks=20)))
+    assert first.startswith("ranks 0-1 on n1 share core 0, where 2 are needed")
+    assert others.startswith("ranks on n2, n3, n4, n5 and 5 more share too few cores as well")
+
+
 def test_two_hardware_threads_of_one_core_are_one_core(data: Path) -> None:
     job = job_of(data, [{0: "0,128"}, {128: "0,128"}, {1: "1,129", 129: "1,129"}])
     sentence = only(check_proofs(job, asked("mpich-dgemm", ranks=3)))

@@ -141,7 +141,7 @@ GENERAL: Mapping[str, str] = {
     "proof.strange-hosts": (
         "see that the scheduler's node list or the hostfile reaches the launcher"
     ),
-    "proof.shared-cores": "ask for fewer ranks a node, or mend the launcher's binding",
+    "proof.shared-cores*": "ask for fewer ranks a node, or mend the launcher's binding",
     "proof.stuck-in-init": (
         "see whether the nodes reach each other by the interface that the MPI library chose"
     ),

@@ -481,9 +481,16 @@ def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[
             yield reason(
                 "proof.few-cores", **_who(group), cores=count, expected=expected.cores_per_rank
             )
-    for host, ranks in _grouped(known, lambda proof: proof.hostname):
-        if shared := _sharing(host, ranks, expected):
-            yield shared
+    by_host = _grouped(known, lambda proof: proof.hostname)
+    sharing = {
+        host: shared for host, ranks in by_host if (shared := _sharing(host, ranks, expected))
+    }
+    first, *others = [*sharing] or [""]
+    if first:
+        yield sharing[first]
+    if others:
+        # Nobody reads the same of a hundred nodes.
+        yield reason("proof.shared-cores-elsewhere", hosts=others)
 
 
 def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) -> Reason | None:

@@ -158,6 +158,11 @@ WORDS = {
         "(two launches on one node do, each starting at its first core)",
         "",
     ),
+    "proof.shared-cores-elsewhere": (
+        "ranks on {hosts:names} share too few cores as well",
+        "the cause is the same",
+        "",
+    ),
     "proof.other-cpus": "it ran on the CPUs {ran}, not on {wanted}",
     "proof.unbound": (
         _WHO + " may run on all {cores} cores of the node, not on {expected:core|cores} each",
