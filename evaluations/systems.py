@@ -43,14 +43,16 @@ def systems() -> dict[str, tuple[Paper, System]]:
     }
 
 
-def site_of(name: str) -> dict[str, Any]:
+def site_of(name: str, **instead: Any) -> dict[str, Any]:
     """Return the site configuration of one of the papers' systems.
 
     Nothing matches its ``hostnames``: it is used by its name alone. Where no scheduler is printed,
-    the ranks are started on the nodes of the hostfile. Raises :class:`UnknownSystem`.
+    the ranks are started on the nodes of the hostfile. ``instead`` are extras of its partition, and
+    ``stacks``, in the place of the paper's, for a machine that is like it. Raises
+    :class:`UnknownSystem`.
     """
     paper, system = _system(name)
-    site = system.site or {}
+    site = {**(system.site or {}), **instead}
     stated = {key: value for key, value in site.items() if key not in _NOT_EXTRAS}
     over_ssh = "scheduler" not in site and site["nodes"] > 1
     partition = Partition(

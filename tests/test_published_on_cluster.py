@@ -1,11 +1,13 @@
 """The papers' systems on a virtual cluster: ranks come to lie on nodes as the papers laid them.
 
-Each node has the printed number of slots, and as many nodes as fit are up. What starts is no
-benchmark but each rank's ``hostname``: no figure of such a node would mean anything.
+Each node has the printed number of slots, and as many nodes as fit are up. Of every system each
+rank says its ``hostname``; of one of each shape the suite runs a case of the paper, whose ranks
+prove where they were. No figure of such a node means anything: it has the slots, and not the cores.
 """
 
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +25,14 @@ from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import read_manifest
 from evaluations import systems
 from tests import test_job_scripts
-from tests.conftest import VirtualCluster
+from tests.conftest import Suite, VirtualCluster
 from tests.virtual_pbs import VirtualPbs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
 NODES, MOST_RANKS = 12, 128
+# So many of MPI two cores bear, each of which waits for all others.
+MOST_REAL_RANKS = 72
 # That of the only system whose nodes Slurm gave out, so that all of it fits.
 CORES = 6
 
@@ -60,12 +64,18 @@ def partition_of(name: str) -> Partition:
     return partition
 
 
-def largest(partition: Partition) -> dict[str, int]:
+def that_fit(partition: Partition, most: int) -> Iterator[tuple[int, str]]:
+    """Yield the paper's layouts of at most so many ranks that find room."""
+    for ranks, placement in modes.sweep(partition.shape, [partition.shape]):
+        if ranks <= most and laid_out(ranks, placement, 1, partition).nodes <= NODES:
+            yield ranks, placement
+
+
+def largest(partition: Partition, most: int = MOST_RANKS) -> dict[str, int]:
     """Return by placement the most ranks of the paper's layouts that find room."""
     fit: dict[str, int] = {}
-    for ranks, placement in modes.sweep(partition.shape, [partition.shape]):
-        if ranks <= MOST_RANKS and laid_out(ranks, placement, 1, partition).nodes <= NODES:
-            fit[placement] = max(ranks, fit.get(placement, 0))
+    for ranks, placement in that_fit(partition, most):
+        fit[placement] = max(ranks, fit.get(placement, 0))
     return fit
 
 
@@ -131,3 +141,74 @@ def test_ranks_lie_as_the_paper_laid_them_under_pbs(
             asked = preamble("pbs", layout, tmp_path)
             told = pbs.run(f"#!/bin/bash\n{asked}\ncd {tmp_path}\n{words}\n", tmp_path)
             assert_lie(told, ranks, partition.cores_per_node)
+
+
+# The check of each paper that starts ranks over whole layouts, and its smallest workload.
+REAL = {
+    **dict.fromkeys(("000", "002", "003"), ("ImbMpi1Check", ["benchmarks=Barrier", "time=1"])),
+    "001": ("ImbMpi1Check", ["benchmarks=Reduce", "largest_bytes=8", "time=1"]),
+    "004": ("MpiTrialsCheck", ["tests=barrier", "trials=3", "flush_bytes=0"]),
+}
+# What those of a node with more slots than this machine has cores cannot but say.
+TOO_FEW_CORES = {"proof.shared-cores", "proof.shared-cores-elsewhere"}
+# For stacks of which no provider of these tests has a build.
+INSTEAD = {"spack-intel-mpi": "intel-mpi", "spack-mvapich2": "mpich"}
+SITE = """\
+from evaluations.systems import site_of
+
+by_name_alone = True
+# The nodes share the cores of one machine, and have no other network.
+site_configuration = site_of("{name}", nodes={nodes}, bind_to_cores=False, stacks={stacks})
+for environment in site_configuration["environments"]:
+    environment["env_vars"] = [["FI_PROVIDER", "tcp"]]
+"""
+
+
+def one_of_each_shape() -> list[str]:
+    """Return one system for each paper, way to get nodes, and number of cores of a node."""
+    found: dict[tuple[str, str, bool, int], str] = {}
+    for name, (paper, system) in sorted(systems.systems().items()):
+        site = system.site or {}
+        alone = site["nodes"] == 1
+        scheduler = site.get("scheduler", "local")
+        found.setdefault((paper.id, scheduler, alone, site["cores_per_node"]), name)
+    return sorted(set(found.values()) - {*OF_PBS})
+
+
+@pytest.mark.parametrize("name", one_of_each_shape())
+def test_cases_of_the_paper_run_where_it_ran_them(
+    cluster: VirtualCluster, suite: Suite, tmp_path: Path, name: str
+) -> None:
+    partition = partition_of(name)
+    check, settings = REAL[systems.systems()[name][0].id]
+    stacks = [INSTEAD.get(stack, stack) for stack in partition.stacks]
+    nodes, cores = min(partition.nodes or 1, NODES), partition.cores_per_node
+    for folder in ("site_configs", "hostfiles"):
+        (tmp_path / folder).mkdir()
+    site = tmp_path / "site_configs" / f"{name}.py"
+    site.write_text(SITE.format(name=name, nodes=nodes, stacks=stacks))
+    listed = f"n[1-{nodes}] slots={cores}\n"
+    (tmp_path / "hostfiles" / f"{name}.txt").write_text(listed.replace("[1-1]", "1"))
+    counts = {*largest(partition, MOST_REAL_RANKS).values()}
+    # And one that leaves some slots of its last node free, where the paper had one.
+    fit = that_fit(partition, MOST_REAL_RANKS)
+    counts |= {*[n for n, how in fit if how == "packed" and n > cores and n % cores][-1:]}
+    layouts = {(n, how) for n, how in that_fit(partition, MOST_REAL_RANKS) if n in counts}
+    words = [str(Path(sys.executable).parent / "clustergate"), "check", "--site", str(site)]
+    words += ["--mode", partition.mode, "--check", check, "--wait", "0s", "--"]
+    words += [word for one in ("launches=1", *settings) for word in ("-S", f"{check}.{one}")]
+    wanted = suite.environment(
+        CLUSTERGATE_SITE_FOLDER=str(tmp_path),
+        CLUSTERGATE_PROCESS_COUNTS=",".join(map(str, sorted(counts))),
+    )
+    where = "head" if partition.scheduler == "slurm" else "n1"
+    said = cluster("run", where, *words, **wanted).stdout
+    ran = {stack: set[tuple[int, str]]() for stack in stacks}
+    for record in suite.records():
+        assert {one["code"] for one in record["complaints"]} <= TOO_FEW_CORES, said
+        how, placement = record["conditions"], record["conditions"]["placement"]
+        ran[record["stack"]].add((how["ranks"], placement))
+        ranks = record["details"]["proof"]["ranks"]
+        each = cores if placement == "packed" else 1
+        assert_lie(" ".join(rank["host"] for rank in ranks), how["ranks"], each)
+    assert ran == dict.fromkeys(stacks, layouts), said
