@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from clustergate.benchmarks.registry import every_metric
+from clustergate.benchmarks.descriptor import Sweep
+from clustergate.benchmarks.registry import benchmark_of, every_check, every_metric
 from clustergate.model import Better
 from clustergate.sites import modes
 from clustergate.sites.shape import Shape
@@ -135,7 +136,6 @@ def leaves_of(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
     """Yield a figure of each kind that a conclusion asks for and this machine can measure."""
-    counts = sorted({1, *shape.rank_counts()})
     sizes = [0, *(1 << k for k in range(25)), *AROUND_A_PACKET, 10_000, 1_000_000]
     seen = set()
     for predicate in paper.predicates.values():
@@ -145,12 +145,13 @@ def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
                 if not isinstance(of, Mapping) or not (full or of.get("problem_class") is None):
                     continue
                 along = test.get("along", "processes")
+                counts = _counts_of(of["metric"], paper, shape)
                 whole = {"ranks": counts if full else counts[-1:], "peer": range(1, counts[-1])}
                 places = {
                     "bytes": sizes,
                     "n": range(4 if paper.id == "003" else 1),
                     "nb": BLOCK_SIZES,
-                    "p": counts,
+                    "p": {1, *counts},
                 }
                 for ranks in counts:
                     for placement in shape.placements():
@@ -167,6 +168,13 @@ def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
                             if key not in seen:
                                 seen.add(key)
                                 yield _figure(*key)
+
+
+def _counts_of(metric: str, paper: Paper, shape: Shape) -> list[int]:
+    """Return the numbers of processes that something is measured with: one only by some checks."""
+    checks = [name for name in paper.checks.values() if metric in benchmark_of(name).metrics]
+    alone = any(every_check()[name].sweep is Sweep.PROCESS_COUNTS for name in checks)
+    return sorted({*([1] if alone else []), *shape.rank_counts()})
 
 
 def _figure(benchmark: str, metric: str, conditions: Sequence[tuple[str, Any]]) -> Measured:
