@@ -32,6 +32,12 @@ TO_BASELINE, OF_BASELINE = "to baseline", "of baseline"
 TO_UNFLUSHED = "to unflushed"
 
 
+# What a study need not have.
+_NONE_OF: Mapping[str, Sequence[Any]] = dict.fromkeys(
+    ("values", "parameters", "remarks", "figures"), ()
+)
+
+
 class FactsError(ClustergateError):
     """A file of printed values cannot be used; each line of the message names file and line."""
 
@@ -86,8 +92,8 @@ class PrintedValue:
     metric: str
     unit: str
     better: Better
-    category: str
     source: str
+    category: str = "measured"
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -177,7 +183,7 @@ class Predicate:
     id: str
     statement: str
     source: str
-    paper: str
+    paper: str = NOT_CHECKABLE
     here: Mapping[str, Any] | None = None
     not_here: str = ""
     printed: Mapping[str, Any] | None = None
@@ -278,7 +284,7 @@ def parse_paper(text: str, path: Path) -> Paper:
     found = [(c.line, str(c.reason)) for c in document.complaints] or sorted(_complaints(document))
     if found:
         raise FactsError("\n".join(f"{path}:{line}: {words}" for line, words in found))
-    data = document.data
+    data = {**_NONE_OF, **document.data}
     about = data["paper"]
     run = about.get("run", {})
     if not run and about["id"] not in PAPER_CHECKS:
@@ -342,7 +348,7 @@ def _complaints(document: Document) -> Iterator[tuple[int, str]]:
         broken = True
         yield document.line(list(error.absolute_path)), str(of_schema(error))
     if not broken:
-        for path, told in _own_complaints(document.data):
+        for path, told in _own_complaints({**_NONE_OF, **document.data}):
             yield document.line(path), told
 
 

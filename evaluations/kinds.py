@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import inf, isfinite
 from typing import Any
 
 from clustergate.benchmarks.registry import every_metric
+from clustergate.wording.notation import did_you_mean, nearest
 from evaluations.derived.scaling import MODELS
 
 # Of settings with a bar between them it takes one.
@@ -90,11 +91,11 @@ def wrong_with(test: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[
         if isinstance(of, Mapping) and not {"benchmark", "metric"} <= of.keys():
             yield f"{side!r} names a benchmark and a metric"
         elif isinstance(of, Mapping) and of["metric"] not in every_metric():
-            yield f"there is no metric {of['metric']!r}"
+            yield _unknown("metric", of["metric"], every_metric())
     for name in _NAMING:
         for system in _flat(test.get(name, ())):
             if system not in systems:
-                yield f"there is no system {system!r}"
+                yield _unknown("system", system, systems)
     for part in [*test.get("parts", ()), *filter(None, map(test.get, ("part", "instead")))]:
         yield from wrong_with(part, systems)
 
@@ -105,8 +106,14 @@ def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
     if lacking := [name for name in needs if name not in draw]:
         yield f"its draw needs {', '.join(lacking)}"
     elif draw["metric"] not in (*every_metric(), *DRAWN_OF_A_RUN):
-        yield f"there is no metric {draw['metric']!r}"
+        yield _unknown("metric", draw["metric"], [*every_metric(), *DRAWN_OF_A_RUN])
     yield from _strange(draw, _DRAWN, "a draw")
+
+
+def _unknown(what: str, name: str, known: Collection[str]) -> str:
+    """Return that there is none of this name, and what was meant or, for lack of it, is known."""
+    meant = did_you_mean(nearest(name, known)) or f"; known are {', '.join(known)}"
+    return f"there is no {what} {name!r}{meant}"
 
 
 def _strange(told: Mapping[str, Any], known: frozenset[str], what: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from clustergate.session.request import Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
+from clustergate.statistics.rounds import FEWEST
 from clustergate.verdicts.judging import worst_status
 from clustergate.wording.notation import counted
 from clustergate.wording.texts import duration
@@ -158,14 +159,23 @@ def _tell_plan(
         told.append(f"no earlier launch here tells how long these take: {these}")
     print(f"{'; '.join(told)}; then again what is inconclusive, up to {duration(arguments.budget)}")
     for system in paper.systems.values() if paper.is_study else ():
-        if system.played_by and not {*system.played_by} & {*known.stacks}:
-            players, here = (", ".join(of) for of in (system.played_by, known.stacks))
-            print(f"{system.id} is played by {players}, and the stacks here are {here}")
+        if not system.played_by or {*system.played_by} & {*known.stacks}:
+            continue
+        players, here = (", ".join(of) for of in (system.played_by, partition.stacks))
+        if {*system.played_by} & {*partition.stacks}:
+            print(f"{system.id} is played by {players}, which this run leaves out")
+        else:
+            print(f"{system.id} is played by {players}, and the stacks of this site are {here}")
     if paper.is_study:
         from evaluations.settings import misspelt
 
         for sentence in misspelt(paper):
             print(sentence)
+        if not any(step.part.is_round for step in known.steps):
+            print(
+                f"nothing that compares stacks can be decided: it takes `launches: {FEWEST}` or "
+                "more in the study's settings"
+            )
     idle = [name for name in partition.stacks if name not in known.stacks]
     if idle and not (paper.is_study or arguments.stack or known.runs):
         every = " ".join(f"--stack {name}" for name in partition.stacks)

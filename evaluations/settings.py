@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from reframe.core.pipeline import RegressionTest
 
 from clustergate.benchmarks.registry import benchmark_of, check_paths, every_check
 from clustergate.session.loading import of_reframe
+from clustergate.wording.notation import nearest
 from evaluations.facts import Paper
 from evaluations.plan import leaves_of
 
@@ -64,6 +64,11 @@ def misspelt(paper: Paper) -> Iterator[str]:
         for draw in [figure.draw or {}]
         for name in draw.get("benchmarks") or filter(None, [draw.get("benchmark")])
     ]
+    asked += [
+        (value.id, value.suite.figure.partition(".")[0])
+        for value in paper.values.values()
+        if value.suite
+    ]
     for where, benchmark in dict.fromkeys(asked):
         if meant := _not_named(benchmark, list(paper.checks)):
             yield f"{where}: no check of the study names {benchmark!r}; {meant!r} is near to it"
@@ -84,8 +89,7 @@ def _not_named(benchmark: str, checks: Sequence[str]) -> str:
         known |= dict.fromkeys(one.partition(".")[0] for one in judged)
         for setting in _settings_of(_classes()[check]).values():
             known |= dict.fromkeys(map(str, _offered(setting)))
-    near = [] if benchmark in known else difflib.get_close_matches(benchmark, known, 1, 0.8)
-    return near[0] if near else ""
+    return "" if benchmark in known else nearest(benchmark, known, 0.8)
 
 
 def _offered(setting: Any) -> list[str]:

@@ -476,7 +476,45 @@ def test_a_study_whose_stack_is_not_here_says_so(home, capsys, tmp_path):
     text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
     mine.write_text(text.replace("played_by: [mpich]", "played_by: [lam]"))
     assert main(["evaluation", "run", str(mine), "--site", "local", "--plan"]) == 0
-    assert "mpich is played by lam, and the stacks here are intel-mpi" in capsys.readouterr().out
+    assert (
+        "mpich is played by lam, and the stacks of this site are intel-mpi"
+        in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "launches: 10",
+            "launches: 9",
+            "nothing that compares stacks can be decided: it takes `la",
+        ),
+        (
+            "along: bytes\n      direction",
+            "along: processes\n      direction",
+            "p002: Allreduce t_avg_us was measured at 1 process count, and it takes 2",
+        ),
+        (
+            "predicates:",
+            "values:\n- {source: a, benchmark: b, metric: c, unit: us, better: lower, entries: "
+            "[{id: r001, system: mpich, value: 1}], "
+            "suite: {check: ImbMpi1Check, figure: PingPnog.2p.t}}\n"
+            "predicates:",
+            "r001: no check of the study names 'PingPnog'; 'PingPong' is near to it",
+        ),
+    ],
+)
+def test_a_plan_says_what_of_a_study_cannot_be_on_two_cores(home, capsys, tmp_path, old, new, told):
+    mine = tmp_path / "mine.yaml"
+    text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
+    mine.write_text(text.replace(old, new))
+    assert main(["evaluation", "run", str(mine), "--site", "local", "--plan"]) == 0
+    assert told in capsys.readouterr().out
+    mine.write_text(text)
+    load_paper.cache_clear()
+    assert main(["evaluation", "run", str(mine), "--site", "local", "--plan"]) == 0
+    assert told not in capsys.readouterr().out
 
 
 def test_a_study_that_changed_is_not_resumed(asked, capsys, tmp_path):

@@ -148,7 +148,7 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
     [
         ("      along: bytes\n      to: 1024\n", "", "a test of the kind 'ahead' needs along"),
         ("      systems: [intel-mpi, mpich]\n", "", "'ahead' needs systems or than"),
-        ("[intel-mpi, mpich]", "[intel-mpi, mpch]", "there is no system 'mpch'"),
+        ("[intel-mpi, mpich]", "[intel-mpi, mpch]", "no system 'mpch'; did you mean 'mpich'?"),
         ("[intel-mpi, mpich]", "[intel-mpi]", "'ahead' compares 2 systems"),
         ("kind: trend", "kind: trends", "there is no kind of test 'trends'; known are all, "),
         ("PingPong, metric: latency_us}", "PingPong}", "'of' names a benchmark and a metric"),
@@ -175,7 +175,8 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("kind: ahead", "kind: all\n      parts: []", "a test of the kind 'all' has no parts"),
         ("[intel-mpi, mpich]", "[mpich, mpich]", "two systems or more, each named once"),
         ("direction: rises", "direction: up", "p002: 'direction' is one of rises, falls"),
-        ("metric: latency_us}", "metric: latency}", "p001: there is no metric 'latency'"),
+        ("metric: latency_us}", "metric: latency}", "'latency'; did you mean 'latency_us'?"),
+        ("metric: latency_us}", "metric: speed}", "no metric 'speed'; known are "),
         ("mode: smoke", "mode: smok", "unknown mode 'smok'; known: smoke"),
         ("[ImbMpi1Check]", "[ImbCheck]", "there is no check 'ImbCheck'; known are HplCheck"),
         ("{launches", "{HplCheck.seconds: 1, launches", "HplCheck.seconds: HplCheck is not run"),
