@@ -368,3 +368,16 @@ def test_a_run_tells_first_what_stands_in_its_way(
     say_in_the_way(other.append, local, ["openmpi"], software=True)
     assert [one for one in other if "mpich:" in one] == []
     assert any(one.startswith("warn: golden builds: ") for one in other)
+
+
+def test_what_several_stacks_lack_is_said_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.delenv("SPACK_ROOT", raising=False)
+    monkeypatch.setenv("CLUSTERGATE_PROVIDER", "spack")
+    said = list[str]()
+    say_in_the_way(said.append, ROOT / "site_configs" / "local.py")
+    (lacking,) = [one for one in said if "there is no Spack here" in one]
+    assert lacking.startswith("fail: stack spack-")
+    assert lacking.count("stack spack-") > 1

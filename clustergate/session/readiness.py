@@ -201,14 +201,15 @@ def say_in_the_way(
     golden builds against today's.
     """
     others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, "doctor.no-golden")
-    said = []
+    whose: dict[tuple[str, Reason], list[str]] = {}
     for one in look(str(site)):
         if not isinstance(one.says, Reason) or one.says.code in others:
             continue
         if not stacks or not one.what.startswith(_STACK) or one.what[len(_STACK) :] in stacks:
-            say(f"{one.status}: {one.what}: {one.says}")
-            said.append(one.says)
-    return said
+            whose.setdefault((one.status, one.says), []).append(one.what)
+    for (status, why), what in whose.items():
+        say(f"{status}: {', '.join(what)}: {why}")
+    return [why for _, why in whose]
 
 
 def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
