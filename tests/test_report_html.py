@@ -864,3 +864,10 @@ def test_a_band_does_not_go_over_a_point_without_an_interval():
     (path,) = re.findall(r'class="band" d="([^"]*)"', plots.curves([line], axes, description=""))
     assert path.count("M") == 2
     assert path.count("L") == 6
+
+
+def test_a_setting_that_is_a_list_is_written_as_it_is_typed():
+    changed = {"ranks": 2, "settings": "benchmarks=['PingPong', 'Allreduce'],n=1"}
+    told = Page(render_html(run(case(conditions=changed)))).text()
+    assert "2 ranks, benchmarks=PingPong,Allreduce,n=1" in told
+    assert "'PingPong'" not in told

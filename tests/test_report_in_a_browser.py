@@ -142,11 +142,11 @@ def test_on_paper_there_are_pictures_and_nothing_to_press(
     )
 
 
-def test_three_stacks_fit_on_a_page_of_paper(browser: Browser, pages: dict[str, Path]) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_on_paper(browser: Browser, pages: dict[str, Path], name: str) -> None:
     width = 718  # of A4 at 96 dots an inch, without its margins
     browser.look(width=width, height=1047, media="print")
-    browser.open(pages["report"])
-    assert browser.ask("return document.querySelectorAll('.headlines thead th').length") == 5
+    browser.open(pages[name])
     assert browser.ask(OVERFLOW, width) == []
 
 
@@ -162,6 +162,37 @@ def test_the_first_screen_has_what_is_to_be_forwarded(
     )
     assert ends == sorted(ends)
     assert ends[-1] < DESK[1]
+
+
+@pytest.mark.parametrize("name", ["report", "wrong", "gate"])
+def test_on_a_phone_each_cause_is_a_line_and_headline_figures_stand_on_the_first_screen(
+    browser: Browser, pages: dict[str, Path], name: str
+) -> None:
+    browser.look(width=PHONE[0], height=PHONE[1])
+    browser.open(pages[name])
+    causes = "[...document.querySelectorAll('.causes li')].map((e) => e.clientHeight)"
+    shown = "[...document.querySelectorAll('.headlines .value')]"
+    ends = f"return {shown}.map((e) => e.getBoundingClientRect().bottom)"
+    assert max(browser.ask(f"return {causes}")) < 30
+    assert browser.ask(ends)[2] < PHONE[1]
+
+
+def test_a_cause_unfolds_on_a_phone_and_is_whole_elsewhere(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.look(width=PHONE[0], height=PHONE[1])
+    browser.open(pages["wrong"])
+    height = "return document.querySelector('.causes li').clientHeight"
+    folded = browser.ask(height)
+    browser.ask("document.querySelector('.unfold').focus()")
+    assert browser.ask("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+    browser.press(" ")
+    assert browser.ask(height) > folded
+    browser.look(width=DESK[0], height=DESK[1])
+    labels = "[...document.querySelectorAll('.causes label')]"
+    cut = f"{labels}.filter((e) => e.scrollWidth > e.clientWidth)"
+    assert browser.ask(f"return {cut}.length") == 0
+    assert browser.ask("return document.querySelector('.unfold').getClientRects().length") == 0
 
 
 def test_without_scripts_there_are_pictures(browser: Browser, pages: dict[str, Path]) -> None:

@@ -21,7 +21,7 @@ def script(
     """
     lines = ['cd "$(mktemp -d)"']
     for name, text in inputs.items():
-        lines += [f"cat > {shlex.quote(name)} <<'END_OF_INPUT'", text.rstrip("\n"), "END_OF_INPUT"]
+        lines += _written(shlex.quote(name), text.splitlines())
     for name, value in variables.items():
         behind = f"${{{name}:+:${name}}}" if name in IN_FRONT else ""
         lines.append(f"export {name}={shlex.quote(value)}{behind}")
@@ -29,3 +29,9 @@ def script(
     if output:
         lines.append(f"cat {shlex.quote(output)}")
     return "\n".join(lines)
+
+
+def _written(file: str, lines: Sequence[str]) -> list[str]:
+    if all(map(str.isdigit, lines)):  # sizes of messages would fill pages, one a line
+        return [f"printf '%s\\n' {' '.join(lines)} > {file}"]
+    return [f"cat > {file} <<'END_OF_INPUT'", *lines, "END_OF_INPUT"]

@@ -36,7 +36,7 @@ from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
 from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.notation import counted, number
-from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, shape
+from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, plain, shape
 
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160
@@ -299,7 +299,7 @@ def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequen
             description=f"{trend_name(trend)} over {len(started)} runs, higher is faster",
         )
         row = (trend_name(trend), drawn, trend_cells(trend))
-        by_case.setdefault(str(trend.case), []).append(row)
+        by_case.setdefault(plain(trend.case), []).append(row)
     return list(by_case.items())
 
 
@@ -484,7 +484,7 @@ def _sentences(figure: Figure) -> list[str]:
 def _conditions(conditions: Conditions) -> str:
     words = {True: "yes", False: "no"}
     return ", ".join(
-        f"{key} {words[value] if isinstance(value, bool) else value}"
+        f"{key} {words[value] if isinstance(value, bool) else plain(value)}"
         for key, value in conditions.items()
         if value != ""
     )

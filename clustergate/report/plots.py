@@ -393,15 +393,21 @@ def _even_ticks(low: float, high: float) -> list[float]:
 # --- elements -----------------------------------------------------------------------------------
 
 
-def svg(width: float, height: float, parts: Iterable[str], description: str) -> Markup:
-    """Return a drawing of elements that are escaped; ``description`` is for a screen reader."""
+def svg(
+    width: float, height: float, parts: Iterable[str], description: str, scale: float | None = None
+) -> Markup:
+    """Return a drawing of elements that are escaped; ``description`` is for a screen reader.
+
+    With a ``scale`` it is so many times as wide as its units are pixels, else as wide as its place.
+    """
     role = (
         f'role="img" aria-label="{escape(printable(description))}"'
         if description
         else 'aria-hidden="true"'
     )
     box = f"0 0 {width:g} {height:g}"
-    return Markup(f'<svg viewBox="{box}" {role}>{"".join(filter(None, parts))}</svg>')
+    size = f' width="{scale * width:g}"' if scale else ""
+    return Markup(f'<svg viewBox="{box}"{size} {role}>{"".join(filter(None, parts))}</svg>')
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:

@@ -199,6 +199,7 @@ CELLS_AT_MOST = 128
 CLASSES = ("as expected", "slow", "1.5 x or more", "2 x or more", "4 x or more", "failed")
 _STEPS = (1.5, 2.0, 4.0)
 _SIDE, _LEFT, _TOP, _LABEL = 420.0, 90.0, 16.0, 14
+_CELL_AT_MOST, _SCALE = 60.0, 1.25
 _LABELS_AT_MOST = 32
 _NOT_MEASURED = -1
 
@@ -243,7 +244,7 @@ def heat_map(grid: Grid, names: Sequence[str], *, description: str) -> Markup:
     ``description`` is what a screen reader says.
     """
     side = len(grid)
-    cell = _SIDE / max(side, 1)
+    cell = min(_SIDE / max(side, 1), _CELL_AT_MOST)
     labels = [
         f'<text x="{_LEFT - 4:g}" y="{_short(_TOP + (row + 0.5) * cell)}" text-anchor="end" '
         'dominant-baseline="central" font-size="9" fill="currentColor">'
@@ -262,7 +263,8 @@ def heat_map(grid: Grid, names: Sequence[str], *, description: str) -> Markup:
                     f'class="level{level}"/>'
                 )
             column += width
-    return plots.svg(_LEFT + _SIDE + 2, _TOP + _SIDE + 2, [*labels, *cells], description)
+    whole = side * cell + 2
+    return plots.svg(_LEFT + whole, _TOP + whole, [*labels, *cells], description, _SCALE)
 
 
 def _short(value: float) -> str:

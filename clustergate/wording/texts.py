@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
 
 from clustergate.model import Case, CaseState, Conditions, Figure, Group
@@ -16,6 +17,7 @@ _TELLING: dict[str, Callable[[object], str]] = {
     "against": lambda peak: f"of {of_peak(str(peak))}",
 }
 SHARE = "efficiency_percent"
+_LIST = re.compile(r"\[('[^]]*')\]")
 _PEAKS = {"fma peak": "measured FMA peak", "nominal": "nominal peak"}
 _LAYOUT = (
     *("ranks", "ranks_per_node", "nodes", "placement"),
@@ -89,8 +91,13 @@ def shape(case: Case) -> str:
     parts = []
     if "ranks" in conditions:
         parts.append(counted(int(conditions["ranks"]), "rank"))
-    parts += [str(conditions[key]) for key in ("placement", "settings") if conditions.get(key)]
+    parts += [plain(conditions[key]) for key in ("placement", "settings") if conditions.get(key)]
     return ", ".join(parts)
+
+
+def plain(condition: object) -> str:
+    """Return a condition with lists as one types them."""
+    return _LIST.sub(lambda match: re.sub("[' ]", "", match[1]), str(condition))
 
 
 def of_peak(against: str) -> str:
