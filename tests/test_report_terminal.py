@@ -173,6 +173,7 @@ def disturbed_case(check, stack, disturbed, launches, setting):
         **{"disturbed": disturbed, "launches": 4, "left": 4 - disturbed, "needed": 3},
         setting=f"{check}.launches={setting}",
         worst=f"cores {disturbed} times as far",
+        by_programs=int(disturbed > 3),
     )
     figures = tuple(dataclasses.replace(doubtful(k), doubt=doubt) for k in range(launches))
     return Case(check, stack, CaseState.RAN, figures=figures)
@@ -192,6 +193,7 @@ def test_disturbed_cases_are_one_reason_with_one_remedy():
         "9 of 12 launches were disturbed (at worst cores 4 times as far), so that too few are left"
     )
     assert "(with -- -S ImbMpi1Check.launches=36 -S HpccCheck.launches=12)" in told
+    assert "; measure when nothing else runs there, take more" in told
     (one,) = map(str, doubts(cases[:1]))
     assert "-S ImbMpi1Check.launches=36" in one
     assert "such as ImbMpi1Check with mpich: PingPong" in one

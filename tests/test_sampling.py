@@ -332,6 +332,18 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
     assert doubt_of(launches, 1) is None
 
 
+@pytest.mark.parametrize(("stolen_cores", "by_programs"), [(0.0, True), (0.1, True), (0.9, False)])
+def test_where_programs_of_the_node_disturbed_launches_their_end_is_the_first_remedy(
+    stolen_cores: float, by_programs: bool
+) -> None:
+    load = NodeLoad("n17", 10.0, others_cores=1.0 - stolen_cores, stolen_cores=stolen_cores)
+    doubt = doubt_of([launch(0, None, load.why, load.lost_cores)], 1)
+    assert doubt is not None
+    assert doubt.remedy.startswith("measure when nothing else runs there") == by_programs
+    assert ("pin a virtual machine's cores on its host" in doubt.remedy) != by_programs
+    assert "more launches (with -- -S launches=" in doubt.remedy
+
+
 @pytest.mark.parametrize(
     ("made", "left", "needed", "wanted"),
     [(6, 2, 3, 14), (1, 0, 1, 3), (6, 0, 3, 50), (9, 8, 9, 16)],

@@ -96,6 +96,9 @@ def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> Reason
     left = len(launches) - len(disturbed)
     if not disturbed or left >= needed:
         return None
+    worst = _worst_of(launches).disturbed
+    used = worst.facts if worst else {}
+    lost_cores, stolen_cores = (float(str(used.get(f"{x}_cores", 0.0))) for x in ("lost", "stolen"))
     return reason(
         "launches.too-few-undisturbed",
         disturbed=len(disturbed),
@@ -103,7 +106,8 @@ def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> Reason
         left=left,
         needed=needed,
         setting=f"{check}{'.' if check else ''}launches={_enough(len(launches), left, needed)}",
-        worst=str(_worst_of(launches).disturbed),
+        worst=str(worst),
+        by_programs=int(lost_cores > 2 * stolen_cores),
     )
 
 

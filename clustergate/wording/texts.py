@@ -180,11 +180,13 @@ def _together(reasons: Sequence[Reason]) -> Reason:
     for one in reasons:
         name, _, launches = str(one.facts["setting"]).partition("=")
         settings[name] = max(int(launches), settings.get(name, 0))
+    worst = max(reasons, key=lambda one: count(one, "disturbed"))
     return reason(
         "launches.too-few-undisturbed-in-cases",
         disturbed=sum(count(one, "disturbed") for one in reasons),
         launches=sum(count(one, "launches") for one in reasons),
-        worst=max(reasons, key=lambda one: count(one, "disturbed")).facts["worst"],
+        worst=worst.facts["worst"],
+        by_programs=worst.facts.get("by_programs", 0),
         settings=" ".join(f"-S {name}={launches}" for name, launches in settings.items()),
     )
 

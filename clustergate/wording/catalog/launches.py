@@ -2,9 +2,11 @@
 
 _CORES = "others used {lost_cores:.2f}{cores:of} cores of {host}"
 _APART = "core-to-core latency was {times:.1f} x"
-_QUIETER = (
-    "compare stacks with `clustergate ab`, pin a virtual machine's cores on its host, or measure "
-    "when nothing else runs there"
+# Programs on the node can be ended; of the host's other virtual machines an operator has no say.
+_QUIETER = "{by_programs:~measure when nothing else runs there, |}take more launches (with -- "
+_OR_ELSE = (
+    "), {by_programs:~or |}compare stacks with `clustergate ab`{by_programs:~|, pin a virtual "
+    "machine's cores on its host, or measure when nothing else runs there}"
 )
 
 WORDS = {
@@ -36,11 +38,11 @@ WORDS = {
     "launches.too-few-undisturbed": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
         "{worst}), so that {left:is|are} left where {needed:is|are} needed",
-        "take more launches (with -- -S {setting}), " + _QUIETER,
+        _QUIETER + "-S {setting}" + _OR_ELSE,
     ),
     "launches.too-few-undisturbed-in-cases": (
         "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
         "{worst}), so that too few are left",
-        "take more launches (with -- {settings}), " + _QUIETER,
+        _QUIETER + "{settings}" + _OR_ELSE,
     ),
 }
