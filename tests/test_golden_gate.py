@@ -332,6 +332,8 @@ def test_a_budget_that_is_spent_is_told_with_what_it_would_take(monkeypatch) -> 
     assert not kept.launched
     assert [one.verdict for one in found] == [Verdict.INCONCLUSIVE]
     assert "(lib/libmpi.so), and 20 s of the budget are too little" in found[0].sentence
+    ((late,), _) = ask(-5.0)
+    assert "and 0 s of the budget are too little" in late.sentence
 
 
 def test_what_a_budget_has_left_is_there_for_the_launches(monkeypatch) -> None:

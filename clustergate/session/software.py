@@ -99,7 +99,7 @@ def against_golden(
     wanted = {x: _JOB_S * number_of_jobs(site.partitions, checks, "", x) for x in differing}
     for place, (stack, files) in enumerate(differing.items()):
         begun = time.monotonic()
-        share_s = None if left_s is None else left_s / (len(differing) - place)
+        share_s = None if left_s is None else max(left_s, 0.0) / (len(differing) - place)
         if share_s is not None and share_s < wanted[stack] / 4:
             more_s = sum(wanted.values())
             why = reason("software.no-time", differing=files, left_s=share_s, wanted_s=more_s)
