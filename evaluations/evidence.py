@@ -113,6 +113,11 @@ class Subject:
         """Return the same without disturbed rounds, which tell nothing of one stack alone."""
         return replace(self, figures=[_undisturbed(one) for one in self.figures])
 
+    @functools.cached_property
+    def beyond_doubt(self) -> Subject:
+        """Return the same as if nothing were doubtful: it tells where something was measured."""
+        return replace(self, figures=[replace(one, doubt="") for one in self.figures])
+
     def in_rounds(self, runs: Iterable[str]) -> Subject:
         """Return the same with the launches of these rounds, in their order."""
         order = sorted(runs)
@@ -138,10 +143,6 @@ class Subject:
     def is_disturbed(self, of: Mapping[str, Any], **more: Any) -> bool:
         """Tell whether figures asked for were measured, in disturbed launches alone."""
         return bool(self._asked({**of, **more})) and not self.values(of, **more)
-
-    def is_disturbed_somewhere(self, of: Mapping[str, Any]) -> bool:
-        """Tell whether some of the figures asked for were measured in disturbed launches alone."""
-        return any(figure.doubt for figure in self._asked(of))
 
     @functools.cached_property
     def _by_kind(self) -> Mapping[tuple[str, str], Sequence[Measured]]:

@@ -115,8 +115,9 @@ class _Judged:
         one = self.ratio
         if one.ratio is None:
             return f"{self.claim.words}: {one.remark}"
-        ends = "" if one.low is None else f" ({one.low:.3g} to {one.high:.3g})"
-        return f"{self.claim.words}: {one.ratio:.3g}{ends}"
+        open_ended = one.remark or "no interval"
+        ends = open_ended if one.low is None else f"{one.low:.3g} to {one.high:.3g}"
+        return f"{self.claim.words}: {one.ratio:.3g} ({ends})"
 
 
 def findings(clauses: Sequence[Clause]) -> list[Finding]:

@@ -18,7 +18,7 @@ from evaluations.facts import STANDS, Paper
 from evaluations.inference import Outcome
 from evaluations.recomputed import Recomputed, recompute
 from evaluations.sheet import OTHER_LAUNCH, TRIAL, Drawing, Line
-from evaluations.text import Findings
+from evaluations.text import Findings, more_launches
 
 # Along these, one place is as far from the next as any other.
 _COUNTED = (TRIAL, "peer")
@@ -77,16 +77,22 @@ def first_screen(found: Findings) -> FirstScreen:
     lacking = sum(not row.measured for row in asked)
     others = [f"{what}: {n}" for what, n in found.counts.items() if what != Outcome.HOLDS.value]
     told = f"measured with {found.measured_with}"
-    step = (
-        f"`clustergate evaluation run {found.paper.id} --full` measures what it can of the "
-        f"{lacking} of {len(asked)} printed values that could have something beside them"
-    )
+    steps = []
+    if soon := found.soon_decided:
+        steps.append(
+            f"`{more_launches(found)}` launches again what would probably decide {', '.join(soon)}"
+        )
+    elif lacking and not found.paper.is_study:
+        steps.append(
+            f"`clustergate evaluation run {found.paper.id} --full` measures what it can of the "
+            f"{lacking} of {len(asked)} printed values that could have something beside them"
+        )
     return FirstScreen(
         "no_reference",
         word(found.counts),
         "; ".join([told, *others]),
         [Cause("inconclusive", "note", "", note, note) for note in found.notes],
-        [step] if lacking else [],
+        steps,
     )
 
 

@@ -57,7 +57,9 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
     """
     if paper.settings is not None:
         return [Part(tuple(paper.checks), paper.settings)]
-    scaled = {} if full else SCALED
+    checks = {*paper.checks.values()}
+    theirs = {k: v for k, v in SCALED.items() if "." not in k or k.partition(".")[0] in checks}
+    scaled = {} if full else theirs
     parts = []
     if full and "HPCC" in paper.checks:
         whole = shape.cores_per_node * shape.nodes

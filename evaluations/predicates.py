@@ -188,22 +188,30 @@ def _curves(
     """
     along = settings["along"]
     found: list[Curve] = []
-    for launch in subject.by_launch:
-        curve: Curve = {
+
+    def within(one: Subject) -> Curve:
+        return {
             at: value
-            for at, value in launch.series(settings[of], along, shape, **_limits(settings)).items()
+            for at, value in one.series(settings[of], along, shape, **_limits(settings)).items()
             if settings.get("from", at) <= at <= settings.get("to", at)
         }
+
+    for launch in subject.by_launch:
+        curve = within(launch)
         if settings.get("over") in scaling.MODELS:
             curve = scaling.scaled(curve, settings["over"])
         if not found and len(curve) < fewest:
-            _refuse_disturbed(subject, settings[of], **_limits(settings))
+            # Idle nodes do not help where it was not launched at enough places.
+            places = within(subject.beyond_doubt)
+            if len(places) >= fewest:
+                _refuse_disturbed(subject, settings[of], **_limits(settings))
             ends = [f"{word} {settings[word]:.10g}" for word in ("from", "to") if word in settings]
             wanted = " ".join(["", *ends, along]) if ends else ""
-            at_few = f"was measured at {counted(len(curve), place_of(along))}{wanted}"
-            least = f"{at_few}, and it takes {fewest}" if curve else f"was not measured{wanted}"
+            few = curve if len(places) >= fewest else places
+            at_few = f"was measured at {counted(len(few), place_of(along))}{wanted}"
+            least = f"{at_few}, and it takes {fewest}" if few else f"was not measured{wanted}"
             elsewhere = "; elsewhere its launches were disturbed, so run again on idle nodes"
-            others = elsewhere if subject.is_disturbed_somewhere(settings[of]) else ""
+            others = elsewhere if len(places) >= fewest else ""
             raise NotCheckable(f"{_named(settings[of])} {least}{others}")
         if found and curve.keys() != found[0].keys():
             break

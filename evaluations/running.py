@@ -93,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             if k == study.second_round(known.steps):
                 _tell_lacking(known, paper, partition)
+            _tell_left(known, k)
     while True:
         runs = _useful(known.runs)
         found = _found_by(known, paper, runs)
@@ -110,6 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
             known = _run_step(known, paper, len(known.steps) - 1, site, arguments, statuses)
         if len(known.steps) == before:
             break
+    if more:
+        print(
+            f"the budget of {duration(arguments.budget)} has ended; "
+            f"`{published_text.more_launches(found)}` goes on"
+        )
     for sentence in scope.missing(paper):
         print(sentence)
     told = published_text.report(found, width=console.width())
@@ -118,7 +124,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(told, end="")
     entry = study.bibtex(paper, known, version())
     print(f"package: {study.write_package(known, paper, page, told, entry)}")
-    named = " ".join([arguments.paper, *known.runs])
+    played = [f"--as {name}={one}" for name, one in _played(known, runs).items()]
+    named = " ".join([arguments.paper, *known.runs, *played])
     print(f"the page again: clustergate evaluation report {named}")
     # Of rounds one launch may fail, but not all; of parts the worst counts, with 1 above 2.
     of_parts = [1 if 1 in of_rounds else min(of_rounds) for of_rounds in statuses.values()]
@@ -198,9 +205,28 @@ def _tell_plan(
         print("--as SYSTEM=STACK lets a stack stand for one of the paper's systems")
 
 
+def _tell_left(known: study.Study, k: int) -> None:
+    """Print after each round how many are left, and how long they take by those before."""
+    left = [step for step in known.steps[k + 1 :] if step.part.is_round and not step.ended]
+    done = [step for step in known.steps[: k + 1] if step.part.is_round]
+    # A round ends where its first part comes again.
+    if not done or not left or left[0].part != done[0].part:
+        return
+    seconds = sum(
+        next((last.seconds for last in reversed(done) if last.part == step.part), 0.0)
+        for step in left
+    )
+    rounds = sum(step.part == left[0].part for step in left)
+    print(f"{counted(rounds, 'round')} left, about {duration(seconds)} by the last one")
+
+
 def _found_by(known: study.Study, paper: Paper, runs: Sequence[str]) -> Findings:
-    last = {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
-    return _findings(paper, runs, last)
+    return _findings(paper, runs, _played(known, runs))
+
+
+def _played(known: study.Study, runs: Sequence[str]) -> dict[str, str]:
+    """Return the last run and the stack that stand for each system, as ``report`` takes them."""
+    return {name: f"{_last_with(runs, stack)}:{stack}" for name, stack in known.roles.items()}
 
 
 def _tell_lacking(known: study.Study, paper: Paper, partition: Partition) -> None:

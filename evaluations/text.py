@@ -56,6 +56,13 @@ class Findings:
         """Return how many conclusions have which summary, the commonest first."""
         return dict(Counter(one.summary for one in self.conclusions).most_common())
 
+    @property
+    def soon_decided(self) -> list[str]:
+        """Return the conclusions that more launches would probably decide, or contradict."""
+        return [
+            one.predicate.id for one in self.conclusions if any(here.further for here in one.here)
+        ]
+
     def plain(self) -> dict[str, Any]:
         """Return what a script is told: values and conclusions, by the subjects' names."""
         return {
@@ -144,6 +151,12 @@ def paper(one: Paper, *, width: int) -> str:
     return _printed([*told, table], width)
 
 
+def more_launches(found: Findings) -> str:
+    """Return the command that launches again what is undecided."""
+    paper = found.paper
+    return f"clustergate evaluation run {paper.source if paper.is_study else paper.id} --resume"
+
+
 def report(found: Findings, *, width: int) -> str:
     """Return a paper beside what was measured: values, conclusions, what is missing."""
     names = [subject.name for subject in found.subjects]
@@ -168,7 +181,8 @@ def report(found: Findings, *, width: int) -> str:
         told += [table if table.row_count else "nothing of the paper was measured", beside]
         told += ["* launched otherwise than what was printed; ? the launches were disturbed"]
     if baselines := dict.fromkeys(row.baseline for row in found.rows if row.baseline):
-        told += [f"ratios [x] of two machines are relative to {', '.join(baselines)}, which has 1"]
+        whom = " or ".join(baselines)
+        told += [f"a ratio [x] of two machines is that to the one which has 1: {whom}"]
     if found.derived:
         table = _table("derived by the papers' formulas", "source", *names)
         for one in found.derived:

@@ -337,7 +337,7 @@ def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys)
 
 def test_a_plan_goes_by_what_launches_with_the_same_settings_took(asked, capsys):
     mode, checks = modes.mode_named("published-004"), ("MpiTrialsCheck",)
-    rounds, unflushed = {**plan.SCALED, "launches": 1}, {"MpiTrialsCheck.flush_bytes": 0}
+    rounds, unflushed = {"launches": 1}, {"MpiTrialsCheck.flush_bytes": 0}
     for run, settings, seconds in (("1", rounds, 31.0), ("2", {**unflushed, "launches": 6}, 1.0)):
         options = (*with_settings(settings), "--exec-order=random")
         write_request(Request(mode, Path("local.py"), ("mpich",), checks, options), run)
@@ -364,7 +364,9 @@ def test_a_role_that_cannot_be_is_refused_before_anything_runs(asked, capsys, ro
     assert asked == []
 
 
-def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, capsys, monkeypatch):
+def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(
+    asked, capsys, home, monkeypatch
+):
     monkeypatch.setattr(plan, "SCALED", {**plan.SCALED, "launches": 2})
     monkeypatch.setattr(study, "FEWEST", 2)
     words = ["evaluation", "run", "001", "--site", "local", "--stack", "mpich"]
@@ -373,6 +375,10 @@ def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(asked, cap
     assert len(asked) == 7
     told = capsys.readouterr().out
     assert re.search(r"p003 .*inconclusive here", told)
+    assert told.count("1 round left, about ") == 1
+    assert "the budget of 0 s has ended; `clustergate evaluation run 001 --resume` goes on" in told
+    [page] = home.glob("results/evaluations/*/index.html")
+    assert re.search(r"launches again what would probably decide .*p003", page.read_text())
     asked.clear()
     assert main([*words, "--budget", "10m"]) == 0
     told = capsys.readouterr().out

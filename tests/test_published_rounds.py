@@ -148,12 +148,12 @@ def test_what_can_be_contradicted_alone_is_launched_again_where_it_looks_like_th
         assert bool(study.more_rounds(again, [conclusion], check_of)) is said
 
 
-def gathered(disturbed: int) -> Decision:
+def gathered(disturbed: int, counts: Sequence[int] = (2, 4)) -> Decision:
     """Decide of 8 bytes that T/(p-1) is not constant, where it is; some rounds were disturbed."""
     runs = []
     for k in range(12):
         run, figures = f"r{k:02}", []
-        for p in (2, 4):
+        for p in counts:
             is_busy = p == 4 and k < disturbed
             value = 10.0 * (p - 1) * (1 + k % 3 / 500) * (5 if is_busy else 1)
             figures.append(
@@ -175,6 +175,8 @@ def test_a_conclusion_on_one_stack_is_decided_by_undisturbed_rounds_alone():
     assert gathered(6).outcome is Outcome.DOES_NOT
     assert gathered(12).outcome is Outcome.NOT_CHECKABLE
     assert "elsewhere its launches were disturbed, so run again" in gathered(12).sentence
+    assert "run again" not in gathered(12, counts=(4,)).sentence
+    assert "measured at 1 process count, and it takes 2" in gathered(12, counts=(4,)).sentence
 
 
 def test_a_third_stack_takes_no_time_from_two_that_are_compared():
