@@ -215,10 +215,12 @@ def _row(value: PrintedValue, suite: Suite, subjects: Sequence[Subject]) -> Besi
         if suite.figure == _UPDATES and not _is_same_random_access(subject):
             mixed.append(subject.name)
             continue
-        measured[subject.name] = found.value / suite.factor
-        scaled = [one / suite.factor for one in found.of_launches or [found.value]]
+        of_launches = sampled_values(
+            [one / suite.factor for one in found.of_launches or [found.value]]
+        )
+        measured[subject.name] = of_launches.value
         told = [found.layout, *_cautions(value, found)]
-        told += [] if found.doubt else [sampled_values(scaled).remark]
+        told += [] if found.doubt else [of_launches.remark]
         launches[subject.name] = ", ".join(told)
     if mixed:
         return BesideRow(value, {}, {}, f"RandomAccess of another HPCC: {', '.join(mixed)}")
