@@ -31,8 +31,8 @@ from tests.virtual_pbs import VirtualPbs
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
 NODES, MOST_RANKS = 12, 128
-# So many of MPI two cores bear, each of which waits for all others.
-MOST_REAL_RANKS = 72
+# So many of MPI two cores bear, each of which waits for all others; more of a whole system.
+MOST_REAL_RANKS, MOST_OF_ALL = 32, 72
 # That of the only system whose nodes Slurm gave out, so that all of it fits.
 CORES = 6
 
@@ -189,11 +189,12 @@ def test_cases_of_the_paper_run_where_it_ran_them(
     site.write_text(SITE.format(name=name, nodes=nodes, stacks=stacks))
     listed = f"n[1-{nodes}] slots={cores}\n"
     (tmp_path / "hostfiles" / f"{name}.txt").write_text(listed.replace("[1-1]", "1"))
-    counts = {*largest(partition, MOST_REAL_RANKS).values()}
+    most = MOST_OF_ALL if nodes == partition.nodes else MOST_REAL_RANKS
+    counts = {*largest(partition, most).values()}
     # And one that leaves some slots of its last node free, where the paper had one.
-    fit = that_fit(partition, MOST_REAL_RANKS)
+    fit = that_fit(partition, most)
     counts |= {*[n for n, how in fit if how == "packed" and n > cores and n % cores][-1:]}
-    layouts = {(n, how) for n, how in that_fit(partition, MOST_REAL_RANKS) if n in counts}
+    layouts = {(n, how) for n, how in that_fit(partition, most) if n in counts}
     words = [str(Path(sys.executable).parent / "clustergate"), "check", "--site", str(site)]
     words += ["--mode", partition.mode, "--check", check, "--wait", "0s", "--"]
     words += [word for one in ("launches=1", *settings) for word in ("-S", f"{check}.{one}")]
