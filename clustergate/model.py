@@ -177,11 +177,11 @@ class Table:
     figures: NDArray[Any]
     line: int
 
-    def form(self, cell: Any) -> Row:
-        """Return the row that all are, with ``cell`` for what differs."""
-        conditions = {**self.conditions, **dict.fromkeys(self.names, cell)}
-        values = dict.fromkeys(self.metrics, cell)
-        return Row(self.suite, self.benchmark, conditions, values, line=cell)
+    def form(self, integer: Any, figure: Any) -> Row:
+        """Return the row that all are, with ``integer`` and ``figure`` for what differs."""
+        conditions = {**self.conditions, **dict.fromkeys(self.names, integer)}
+        values = dict.fromkeys(self.metrics, figure)
+        return Row(self.suite, self.benchmark, conditions, values, line=integer)
 
     def columns(self) -> dict[str, Sequence[float]]:
         """Return what differs, by name: the line, each row's own conditions, its values."""

@@ -89,7 +89,8 @@ def test_what_is_printed_is_what_the_rows_hold(run: Any, tmp_path: Path, form: s
         cells = {**row.conditions, **row.values, "line": row.line, "file": str(odd)}
         cells |= {"suite": row.suite, "benchmark": row.benchmark, "status": row.status}
         assert {name: text for name, text in read.items() if text} == {
-            name: str(value) for name, value in cells.items()
+            name: f"{value:.2f}" if isinstance(value, float) else str(value)
+            for name, value in cells.items()
         }
 
 
