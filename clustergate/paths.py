@@ -1,10 +1,16 @@
-"""Where the suite finds its own files and a site's, and where it keeps what it makes."""
+"""Where the suite finds its own files, a site's and what packages add, and keeps what it makes."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _PACKAGE = Path(__file__).resolve().parent
 # Where the installed package has the folders that lie at the top of the clone (setup.py).
@@ -79,3 +85,26 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
     else:
         default = _of_user("XDG_STATE_HOME", ".local/state", environ)
     return _named(HOME, environ) or default
+
+
+def entry_points(group: str) -> list[EntryPoint]:
+    """Return what packages beside this one add by entry points of a group, by their names."""
+    if not _may_be_declared(group):
+        return []
+    # A fifth of the start of every command.
+    import importlib.metadata
+
+    return sorted(importlib.metadata.entry_points(group=group), key=lambda one: one.name)
+
+
+def _may_be_declared(group: str) -> bool:
+    """Tell whether a package that is installed has the name of a group among its entry points."""
+    for folder in map(Path, sys.path):
+        if folder.is_file():
+            # An archive, which is read by importlib.metadata alone.
+            return True
+        for file in folder.glob("*-[Ii][Nn][Ff][Oo]/entry_points.txt"):
+            with contextlib.suppress(OSError):
+                if group.encode() in file.read_bytes():
+                    return True
+    return False

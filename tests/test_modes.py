@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
 from clustergate.model import CaseId, ClustergateError
-from clustergate.paths import checkout
+from clustergate.paths import checkout, entry_points
 from clustergate.sites.modes import (
     MODES,
     Mode,
@@ -237,6 +238,22 @@ def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):
     assert ended.returncode == 2
     assert ended.stderr.startswith("clustergate: the package site-ring adds site_ring:BENCHMARK")
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_what_packages_add_is_looked_for_only_where_one_may_add_it(tmp_path, monkeypatch) -> None:
+    """In an archive too; the metadata of all that is installed are a fifth of a command's start."""
+    archive = tmp_path / "site_ring.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("site_ring-1.dist-info/METADATA", "Name: site-ring\nVersion: 1\n")
+        file.writestr(
+            "site_ring-1.dist-info/entry_points.txt", "[clustergate.zipped]\nring = a:B\n"
+        )
+    assert entry_points("clustergate.zipped") == []
+    monkeypatch.syspath_prepend(archive)
+    assert [one.value for one in entry_points("clustergate.zipped")] == ["a:B"]
+    spared = "import sys, clustergate.cli as cli; cli.build_parser(['parse'])"
+    program = f"{spared}; assert 'importlib.metadata' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import itertools
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clustergate import benchmarks
 from clustergate.benchmarks.build import Build, Source
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
 from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
-from clustergate.paths import suite_folder
+from clustergate.paths import entry_points, suite_folder
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "clustergate.benchmarks"
 # Of what modes derive, each by its name.
@@ -34,11 +36,10 @@ def load_added(group: str) -> Iterator[Any]:
 
     Raises :class:`ClustergateError` for one that does not load.
     """
-    points = importlib.metadata.entry_points(group=group)
-    yield from map(load_point, sorted(points, key=lambda one: one.name))
+    yield from map(load_point, entry_points(group))
 
 
-def load_point(point: importlib.metadata.EntryPoint) -> Any:
+def load_point(point: EntryPoint) -> Any:
     """Return what an entry point names; raises :class:`ClustergateError` if it does not load."""
     try:
         return point.load()

@@ -12,7 +12,6 @@ import ast
 import contextlib
 import errno
 import importlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -26,7 +25,7 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from clustergate import version
 from clustergate.cli.overview import ABOUT, examples_of, overview
@@ -34,9 +33,12 @@ from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
 from clustergate.files.whole import share_with_group
 from clustergate.model import ClustergateError
-from clustergate.paths import state_dir
+from clustergate.paths import entry_points, state_dir
 from clustergate.wording import commands
 from clustergate.wording.reasons import plain
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # Packages beside this one add commands by entry points of this group: each names a module.
 _ADDED = "clustergate.commands"
@@ -51,7 +53,7 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """
     points = {}
     if not argv or argv[0] not in COMMANDS:
-        points = {one.name: one for one in importlib.metadata.entry_points(group=_ADDED)}
+        points = {one.name: one for one in entry_points(_ADDED)}
     parser = PassingOnParser(
         prog="clustergate",
         usage="clustergate [-h] [--version] COMMAND ...",
@@ -81,7 +83,7 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-def _purpose(point: importlib.metadata.EntryPoint) -> str:
+def _purpose(point: EntryPoint) -> str:
     """Return what an added command is for: its module's first line, read and not loaded."""
     # The help of all commands does not fail with one of them.
     with contextlib.suppress(Exception):
@@ -92,7 +94,7 @@ def _purpose(point: importlib.metadata.EntryPoint) -> str:
     return ""
 
 
-def _command(name: str, points: Mapping[str, importlib.metadata.EntryPoint]) -> Any:
+def _command(name: str, points: Mapping[str, EntryPoint]) -> Any:
     if name not in points:
         return importlib.import_module(f"clustergate.cli.{name.replace('-', '_')}")
     # It costs what a command of the suite's own is spared.
