@@ -186,7 +186,7 @@ def _rows(line: str, table: Table, cells: Iterable[Sequence[float]]) -> bytes:
     form = line.replace("%", "%%").replace(_INTEGER, "%d")
     form = form.replace(_FIGURE, "%.2f" if hundredths else "%a")
     numbers = tuple(itertools.chain.from_iterable(zip(*cells, strict=True)))
-    return form.encode() * table.figures.shape[1] % numbers
+    return form.encode() * int(table.figures.shape[1]) % numbers
 
 
 def _filled_up(line: bytes, columns: int) -> bytes:
