@@ -21,7 +21,7 @@ from clustergate.machine.fingerprint import parse_state
 from clustergate.machine.node import core_cpus
 from clustergate.model import ClustergateError, Launch, OutputError
 from clustergate.proof.ranks import ProofExpectation
-from clustergate.screening.driver import Launcher, carry_out, main, rows_of
+from clustergate.screening.driver import Launcher, carry_out, lead_s, main, rows_of
 from clustergate.screening.folder import read_screening
 from clustergate.screening.plan import EACH, Log, Plan, log_of
 
@@ -329,6 +329,49 @@ def test_a_node_says_what_it_is_like_once_however_often_it_is_measured(tmp_path:
     (said,) = (tmp_path / "nodes").iterdir()
     assert said.name == os.uname().nodename
     assert parse_state(said.read_text())["kernel"]["release"] == os.uname().release
+
+
+def test_nodes_begin_to_measure_together(tmp_path: Path) -> None:
+    # The job's first node needs no ssh. When it began before the others, it was the slowest in
+    # each of 38 rounds, while they were logged in to.
+    from clustergate.screening.campaign import Task
+    from clustergate.screening.orders import _ON_HOST
+
+    began = tmp_path / "began"
+    program = ["sh", "-c", _ON_HOST, "sh", "-c", f"date +%s >> {began}; cat {PEAKS}"]
+    peaks = replace(script(""), program=program)
+    names = [f"{HOST}.one", f"{HOST}.two"]
+    launcher = Launcher(plan_of([peaks], nodes=names), tmp_path)
+    (tmp_path / "nodes").mkdir()
+    launcher.engine.begin_log()
+    before = time.time()
+    tasks = [Task(peaks, (name,), 0, number) for number, name in enumerate(names)]
+    assert [result.failed for result in launcher.batch(tasks)] == ["", ""]
+    # None begins before the second that both were given, which lay ahead.
+    assert all(int(at) > before for at in began.read_text().split())
+    # One alone has nobody to wait for.
+    began.unlink()
+    for result in launcher.batch([Task(peaks, (names[0],), 1, 2)]):
+        assert result.failed == ""
+    assert launcher._start == 0
+
+
+@pytest.mark.parametrize(
+    ("ready_s", "at_once", "waits"),
+    [
+        ([], 4, 1.0),
+        ([0.2, -0.4], 4, 1.0),
+        ([0.5, 3.0, 2.0], 4, 3.0),
+        # The third began when another had ended.
+        ([0.5, 2.0, 9.0], 2, 2.0),
+        # A clock that is an hour ahead.
+        ([0.5, 3600.0], 2, 5.0),
+    ],
+)
+def test_nodes_wait_as_long_as_the_last_one_took(
+    ready_s: list[float], at_once: int, waits: float
+) -> None:
+    assert lead_s(ready_s, at_once) == waits
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ taken up again by the same plan in the same folder. One that fails or takes too 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ from clustergate.screening.plan import (
     CPUS,
     HOSTFILE,
     NODES,
+    START,
     STATES,
     Plan,
     log_in,
@@ -53,6 +55,19 @@ from clustergate.wording.reasons import reason, sentence_of
 
 CORE = "core"
 _HOSTFILE = "hostfile"
+# Nodes of an idle cluster are ready in tenths of a second, of a busy one in seconds; a wait is rounded
+# up to whole ones.
+_FIRST_LEAD_S, _LEAD_S, _LONGEST_LEAD_S = 3.0, 1.0, 5.0
+
+
+def lead_s(ready_s: Sequence[float], at_once: int) -> float:
+    """Return how long the next launches wait for each other, in seconds.
+
+    ``ready_s`` are those after which the nodes of a round were ready, of which so many begin at
+    once. A clock that is wrong makes nobody wait for long.
+    """
+    last = max(sorted(ready_s)[:at_once], default=0.0)
+    return min(max(last, _LEAD_S), _LONGEST_LEAD_S)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -129,14 +144,20 @@ class Launcher:
         # of them at once would disturb the launch on this one.
         self.engine = Engine(job, plan.nonce, at_once=True)
         self.first = 0
+        self._lead_s = _FIRST_LEAD_S
+        self._start = 0
+        self._ready_at: list[int] = []
 
     def batch(self, tasks: Sequence[Task]) -> Iterator[Result]:
         """Run launches at once, note and yield their results as they come.
 
         On an error all of them are ended, and those that had not been noted never are.
         """
-        begun = time.monotonic()
+        begun, now = time.monotonic(), time.time()
         failed = 0
+        together = self._plan.what != CORE and min(self._plan.at_once, len(tasks)) > 1
+        self._start = math.ceil(now + self._lead_s) if together else 0
+        self._ready_at = []
         with (
             self.engine.together(tasks[0].turn),
             ThreadPoolExecutor(min(self._plan.at_once, len(tasks))) as pool,
@@ -153,6 +174,8 @@ class Launcher:
                 for future in futures:
                     future.cancel()
                 raise
+        if self._ready_at:
+            self._lead_s = lead_s([at - now for at in self._ready_at], self._plan.at_once)
         kind = "pairs" if len(tasks[0].nodes) == 2 else f"{self._plan.what}s alone"
         print(
             f"round {tasks[0].turn}: {len(tasks)} {kind}, {tasks[0].contender.name}, "
@@ -189,6 +212,7 @@ class Launcher:
             NODES: ",".join(hosts),
             CPUS: ",".join(name.removeprefix(CORE) for name in task.nodes),
             STATES: str(self._job / STATES_FOLDER),
+            START: str(self._start),
         }
         return replace(
             task.contender,
@@ -203,7 +227,8 @@ class Launcher:
             rows = self._proven_rows(task, made)
         else:
             lines = list(lines_of(launch_folder(self._job, made.launch.order) / OUTPUT))
-            host = lines.pop(0).strip() if lines else ""
+            host, _, ready_at = lines.pop(0).strip().partition(" ") if lines else ("", "", "")
+            self._ready_at += [int(ready_at)] if ready_at.isdigit() else []
             if host.partition(".")[0] != self._hosts(task.nodes)[0].partition(".")[0]:
                 raise _Failed(f"it ran on {host or 'an unknown host'}, not on {task.nodes[0]}")
             rows = rows_of(task.contender, lines)

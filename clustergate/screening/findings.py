@@ -248,8 +248,9 @@ class Screening:
                 + ("" if name == "all" else f" ({_CLASSES[name]})")
                 for name, level in located.centres.items()
             )
-            seen = 100 * math.expm1(located.threshold)
-            yield f"{measure.title}: typically {usual}; {seen:.0f} % worse counts as slow"
+            times = math.exp(located.threshold)
+            slow = f"{100 * (times - 1):.0f} %" if times < 2 else f"{times:.1f} times"
+            yield f"{measure.title}: typically {usual}; {slow} worse counts as slow"
             if located.at_times and not located.too_noisy:
                 yield (
                     f"{measure.title}: slow in some launches, and not in most: "

@@ -13,7 +13,7 @@ from clustergate.launching.reading import expected_of
 from clustergate.machine.node import SCRIPT
 from clustergate.model import ClustergateError
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
-from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, STATES, TWO
+from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, START, STATES, TWO
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
 
@@ -25,9 +25,15 @@ _STARTING_S = 60.0
 _HPL_EFFICIENCY = 0.7
 # A node that is so many times slower than expected is found slow; one beyond that has failed.
 _PATIENCE = 8.0
-# The node says itself which one it is, and into the job's folder what it is like; launchers pass
-# words on that hold no other quotes.
-_ON_HOST = f'uname -n; sh "{SCRIPT}" / "{STATES}" || true; exec "$0" "$@"'
+# The node says itself, into the job's folder, what it is like, then which one it is and when it is
+# ready; launchers pass words on that hold no other quotes. It waits for the others: the job's first
+# node needs no ssh, and would measure while it starts their launches and they are logged in to. A
+# clock that is far behind holds it for ten seconds.
+_ON_HOST = (
+    f'sh "{SCRIPT}" / "{STATES}" || true; echo "$(uname -n) $(date +%s)"; looks=0; '
+    f'while [ "$(date +%s)" -lt "{START}" ] && [ "$looks" -lt 100 ]; '
+    'do sleep 0.1; looks=$((looks + 1)); done; exec "$0" "$@"'
+)
 
 
 def usual_s(hpl_seconds: float) -> float:

@@ -25,6 +25,9 @@ HOSTFILE, NODES, CPUS, STATES = "{hostfile}", "{nodes}", "{cpus}", "{states}"
 """What stands in a command for the hostfile, the nodes (comma between) and the CPUs of a launch,
 and for the folder in which nodes say what they are like."""
 
+START = "{start}"
+"""What stands there for the second (since the epoch) at which nodes begin to measure together."""
+
 EACH, TWO = "each", "two"
 """Where a contender is launched: on each node (or core), on two."""
 

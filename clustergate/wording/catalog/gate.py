@@ -1,6 +1,6 @@
 """What the gate holds for and against opening."""
 
-_USUAL = "{measure} is usually {now:number} {unit}, {before:number} on {when}"
+_USUAL = "{measure} is typically {now:number} {unit}, and was {before:number} on {when}"
 
 WORDS = {
     "screening.finding": (
@@ -25,7 +25,7 @@ WORDS = {
     "screening.as-last": _USUAL,
     "screening.worse-than-last": (_USUAL + ": {worse_by:whole_percent} worse on all {what}s alike"),
     "screening.worse-than-ever": (
-        "{measure} is usually {now:number} {unit}: {worse_by:whole_percent} worse on all {what}s "
+        "{measure} is typically {now:number} {unit}: {worse_by:whole_percent} worse on all {what}s "
         "alike than the best of {days:day|days}, which differ by less"
     ),
     "gate.another": (
