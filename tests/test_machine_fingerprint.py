@@ -326,6 +326,32 @@ def test_limits_of_a_server(server):
     assert limits["cgroup_memory_bytes"] == 32 * 2**30
 
 
+@pytest.mark.parametrize(
+    ("ancestors", "group"),
+    [
+        (["hydra_pmi_proxy", "bash", "sshd"], "login_limits"),
+        (["prted", "systemd"], "login_limits"),
+        (["hydra_pmi_proxy", "bash", "slurmstepd", "sshd"], "limits"),
+        (["bash", "login"], "limits"),
+    ],
+)
+def test_limits_of_a_login_are_not_those_of_a_job(server, ancestors, group):
+    # The job's first node has those of its batch job, the others those of ssh.
+    parents = [str(100 + at) for at in range(len(ancestors))]
+    for child, parent, name in zip(
+        ["self", *parents], [*parents, "1"], ["sh", *ancestors], strict=False
+    ):
+        folder = server / "proc" / child
+        folder.mkdir(exist_ok=True)
+        (folder / "comm").write_text(f"{name}\n")
+        with (folder / "status").open("a") as status:
+            status.write(f"PPid:\t{parent}\n")
+    state = read_fingerprint(server)
+    assert state[group]["locked_memory_bytes"] == 65536
+    assert ("locked_memory_bytes" in state["limits"]) == (group == "limits")
+    assert state["limits"]["cgroup_cpus"] == 1.5
+
+
 def test_memory_limit_of_version_1_cgroups(virtual_machine):
     path = virtual_machine / "sys/fs/cgroup/memory/job/1/memory.limit_in_bytes"
     path.parent.mkdir(parents=True)

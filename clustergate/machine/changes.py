@@ -52,6 +52,7 @@ LIKELIEST_FIRST = (
     "limits.locked_memory_bytes",
     "limits.stack_size_bytes",
     "limits.",
+    "login_limits.",
     # Memory and how it is handed out.
     "hardware.memory_total_gib",
     "hardware.numa_",

@@ -20,6 +20,25 @@ if [ -n "$folder" ]; then
   exec >"$half"
 fi
 
+# Processes of a batch job have other limits than those of a login, by which launchers reach the
+# job's other nodes: each is compared with its own kind alone.
+of_login() {
+  at=self pid=
+  while read -r name <"$root/proc/$at/comm" && [ "$at" != 1 ]; do
+    case $name in
+    slurmstepd | pbs_mom) return 1 ;;
+    sshd* | prted | orted) return ;;
+    esac
+    at=
+    while read -r name value; do
+      [ "$name" = PPid: ] && at=$value && break
+    done <"$root/proc/${pid:-self}/status"
+    pid=$at
+    [ "${at:-0}" -gt 0 ] || return 1
+  done 2>/dev/null
+  return 1
+}
+
 files() {
   printf '%s\n' "$@"
 }
@@ -106,7 +125,7 @@ links() {
 {
   links
   what_to_read | xargs grep -s '' /dev/null
-} | awk -v root="$root" -v machine="$(uname -m)" -v libc="$(getconf GNU_LIBC_VERSION 2>/dev/null)" '
+} | awk -v root="$root" -v of_login="$(of_login && echo login_)" -v machine="$(uname -m)" -v libc="$(getconf GNU_LIBC_VERSION 2>/dev/null)" '
   function say(name, value) { gsub(/\t/, " ", value); print name "\t" value }
   # The line of a file that has one, and nothing of any other.
   function word(path) { return lines[path] == 1 ? first[path] : "" }
@@ -356,7 +375,7 @@ links() {
       "processes:processes:pending_signals:pending signals:cpu_time_s:cpu time:" \
       "nice_priority:nice priority:realtime_priority:realtime priority:" \
       "realtime_timeout_us:realtime timeout", part, ":")
-    for (i = 1; i in part; i += 2) say("limits." part[i], limit[part[i + 1]])
+    for (i = 1; i in part; i += 2) say(of_login "limits." part[i], limit[part[i + 1]])
     say("limits.cpu_affinity", affinity)
     for (i = 1; i <= paths; i++) {
       path = order[i]; value = word(path)
