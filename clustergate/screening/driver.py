@@ -55,8 +55,8 @@ from clustergate.wording.reasons import reason, sentence_of
 
 CORE = "core"
 _HOSTFILE = "hostfile"
-# Nodes of an idle cluster are ready in tenths of a second, of a busy one in seconds; a wait is rounded
-# up to whole ones.
+# Nodes of an idle cluster are ready in tenths of a second, of a busy one in seconds; a wait is
+# rounded up to whole ones.
 _FIRST_LEAD_S, _LEAD_S, _LONGEST_LEAD_S = 3.0, 1.0, 5.0
 
 
