@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clustergate import cli
+from clustergate.launching.hostfiles import parse_hostfile
 from clustergate.model import CaseId
 from clustergate.references.lookup import References
 from clustergate.schedulers.slurm_nodes import nodes_in
@@ -171,8 +172,15 @@ def slurm(*access: str, nodes: int = 4, cores: int = 64) -> Partition:
     return Partition(**{**vars(partition), "scheduler": "slurm", "access": access})
 
 
-# `sinfo --noheader --all --exact --format='%P|%D|%X|%Y'`: partition, nodes, sockets, their cores.
-SINFO = "cpu*|3|2|32\ncpu*|1|2|32\nfat|8|2|48\nfat|2|2|64\n"
+# `sinfo --noheader --all --exact --format='%P|%D|%X|%Y|%N|%T|%E'`: partition, nodes, sockets, their
+# cores, names, state, reason.
+SINFO = """\
+cpu*|2|2|32|n[1,4]|idle|none
+cpu*|1|2|32|n2|drained|broken fan | ticket 7
+cpu*|1|2|32|n3|idle*|none
+fat|8|2|48|n[11-18]|mixed|none
+fat|2|2|64|n[19-20]|allocated|none
+"""
 
 
 @pytest.mark.parametrize(
@@ -203,6 +211,43 @@ def test_what_slurm_says_otherwise_is_told() -> None:
     )
     misspelt = doctor.of_nodes(slurm("--partition=cpuu"), nodes_in(SINFO))
     assert str(misspelt.says).endswith("known: cpu, fat; did you mean 'cpu'?")
+
+
+def test_the_nodes_that_slurm_does_not_use_are_listed_with_its_reason() -> None:
+    found = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO))
+    assert [(one.what, one.status) for one in found] == [("partition node", WARN)] * 2
+    drained, silent = (str(one.says) for one in found)
+    assert drained.startswith("Slurm does not use n2: drained, broken fan | ticket 7; mend it and ")
+    assert silent.startswith("Slurm does not use n3: idle, does not respond; ")
+    # Who excluded it knows why.
+    (left,) = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO), {"n2"})
+    assert str(left.says) == silent
+    assert doctor.of_unused(slurm("-p fat"), nodes_in(SINFO)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n[1-4] slots=64\n", [(OK, "4 nodes, alpha.txt")]),
+        ("n[1-4].site slots=64\n", [(OK, "4 nodes, alpha.txt")]),
+        ("m[1-4] slots=64\n", [(FAIL, "alpha.txt lists m[1-4], which Slurm does not have: it ")]),
+        (
+            "n[1-5] slots=64\n",
+            [(WARN, "alpha.txt lists n5, which Slurm does not have: it has n[1")],
+        ),
+        (
+            "n[1-3] slots=64\nn4 slots=32\n",
+            [(WARN, "alpha.txt says slots=32 of n4, and the site config 64, 96 cores per node: ")],
+        ),
+    ],
+)
+def test_a_hostfile_names_the_nodes_of_slurm_with_all_their_cores(
+    text: str, expected: list[tuple[str, str]]
+) -> None:
+    found = doctor.of_hostfile(parse_hostfile(text, "alpha.txt"), [96, 64], nodes_in(SINFO))
+    assert [one.status for one in found] == [status for status, _ in expected]
+    for one, (_, begun) in zip(found, expected, strict=True):
+        assert str(one.says).startswith(begun)
 
 
 def test_the_excluded_nodes_are_those_of_the_partition() -> None:

@@ -5,20 +5,38 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from clustergate.machine.processes import capture
 from clustergate.model import Case, ClustergateError
 from clustergate.schedulers import SECONDS, SLURM
+from clustergate.wording.reasons import Reason, reason
 
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
 _MARKS = "~#!%$@^-+"
 _MOST = 5
-_RESERVED = "; `--reservation NAME` runs in its reservation (`scontrol show reservation`)"
-NodesByCores = Mapping[str, Counter[int]]
-"""How many nodes of how many cores partitions have, by their names."""
+_RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
+_OUT = "mend it and `scontrol update nodename={} state=resume`, or exclude it in the hostfile"
 DEFAULT = ""
 """Stands for the partition that a job goes to that names none."""
+
+
+@dataclass
+class InPartition:
+    """What Slurm has in a partition.
+
+    How many nodes of how many cores, their names as lists such as ``n[1-4]``, and why it does not
+    use some, by such lists.
+    """
+
+    by_cores: Counter[int] = field(default_factory=Counter)
+    names: list[str] = field(default_factory=list)
+    unused: dict[str, str] = field(default_factory=dict)
+
+
+NodesOfSlurm = Mapping[str, InPartition]
+"""Slurm's partitions by their names."""
 
 
 def notes_on_failure(schedulers: Iterable[str], cases: Iterable[Case]) -> list[str]:
@@ -42,37 +60,56 @@ def unused_nodes(text: str) -> Iterator[str]:
     seen = set()
     for line in text.splitlines():
         nodes, _, rest = line.partition("|")
-        state, _, reason = rest.partition("|")
-        silent = state.endswith("*")
-        state = state.rstrip("*").rstrip(_MARKS)
-        if (state in _USED and not silent) or (nodes, state) in seen:
-            continue
+        state, _, why = rest.partition("|")
+        causes = _causes(state, why)
         # A node of several partitions is told for each.
+        if causes and (nodes, state) not in seen:
+            yield str(not_used(nodes, causes))
         seen.add((nodes, state))
-        causes = [state, "does not respond"] if silent else [state]
-        causes += [reason] if reason and reason != "none" else []
-        remedy = _RESERVED if state == "maint" else ""
-        yield f"Slurm does not use {nodes}: {', '.join(causes)}{remedy}"
 
 
-def nodes_by_cores(seconds: float = SECONDS) -> NodesByCores:
-    """Ask Slurm within so many seconds how many nodes of how many cores its partitions have.
+def not_used(nodes: str, causes: str) -> Reason:
+    """Return that Slurm does not use some nodes, why, and what to do about it."""
+    remedy = _RESERVED if causes.startswith("maint") else _OUT.format(nodes)
+    return reason("slurm.not-used", nodes=nodes, causes=causes, remedy=remedy)
+
+
+def _causes(state: str, why: str) -> str:
+    """Return why Slurm does not use a node of this state (``%T``), empty where it does."""
+    silent = state.endswith("*")
+    state = state.rstrip("*").rstrip(_MARKS)
+    if state in _USED and not silent:
+        return ""
+    known = why if why != "none" else ""
+    return ", ".join(filter(None, [state, "does not respond" * silent, known]))
+
+
+def nodes_of_partitions(seconds: float = SECONDS) -> NodesOfSlurm:
+    """Ask Slurm within so many seconds which nodes its partitions have.
 
     Raises :class:`ClustergateError` where it does not answer.
     """
-    return nodes_in(_sinfo("--all", "--exact", "--format=%P|%D|%X|%Y", seconds=seconds))
+    return nodes_in(_sinfo("--all", "--exact", f"--format={_FORMAT}", seconds=seconds))
 
 
-def nodes_in(text: str) -> NodesByCores:
-    """Return the nodes by their cores, of each partition, in lines of sinfo (``%P|%D|%X|%Y``)."""
-    partitions: dict[str, Counter[int]] = {}
+_FORMAT = "%P|%D|%X|%Y|%N|%T|%E"
+
+
+def nodes_in(text: str) -> NodesOfSlurm:
+    """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%T|%E``)."""
+    partitions: dict[str, InPartition] = {}
     for line in text.splitlines():
-        name, _, rest = line.strip().partition("|")
-        numbers = rest.split("|")
-        if len(numbers) == 3 and all(number.isdecimal() for number in numbers):
-            nodes, sockets, cores = map(int, numbers)
-            for key in (name.rstrip("*"), *([DEFAULT] if name.endswith("*") else [])):
-                partitions.setdefault(key, Counter())[sockets * cores] += nodes
+        name, *rest = line.strip().split("|", 6)
+        if len(rest) != 6 or not all(number.isdecimal() for number in rest[:3]):
+            continue
+        nodes, sockets, cores = map(int, rest[:3])
+        names, causes = rest[3], _causes(*rest[4:])
+        for key in (name.rstrip("*"), *([DEFAULT] if name.endswith("*") else [])):
+            has = partitions.setdefault(key, InPartition())
+            has.by_cores[sockets * cores] += nodes
+            if names:
+                has.names.append(names)
+                has.unused |= {names: causes} if causes else {}
     return partitions
 
 

@@ -18,11 +18,17 @@ from typing import Any
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
+from clustergate.launching.hostfiles import Hostfile, expand, fold
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.schedulers import SLURM
-from clustergate.schedulers.slurm_nodes import DEFAULT, NodesByCores, nodes_by_cores
+from clustergate.schedulers.slurm_nodes import (
+    DEFAULT,
+    NodesOfSlurm,
+    nodes_of_partitions,
+    not_used,
+)
 from clustergate.schedulers.wishes import partition_of_access
 from clustergate.session.prepare import foresee
 from clustergate.session.request import Request
@@ -138,10 +144,10 @@ def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
     return Finding("golden builds", OK, ", ".join(stacks))
 
 
-def of_nodes(partition: Partition, in_slurm: NodesByCores | None = None) -> Finding:
+def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Finding:
     """Return the size of a partition, and whether Slurm has its nodes.
 
-    ``in_slurm`` are the nodes by their cores of each of Slurm's partitions, if it is one of Slurm.
+    ``in_slurm`` are the nodes of each of Slurm's partitions, if it is one of Slurm.
     """
     what, shape = f"partition {partition.name}", partition.shape
     excluded = f", {shape.excluded} more excluded" if shape.excluded else ""
@@ -149,10 +155,11 @@ def of_nodes(partition: Partition, in_slurm: NodesByCores | None = None) -> Find
     if in_slurm is None:
         return Finding(what, OK, size)
     name = partition_of_access(partition.access)
-    if (has := in_slurm.get(name)) is None:
+    if name not in in_slurm:
         meant = did_you_mean(nearest(name, known := sorted({*in_slurm} - {DEFAULT})))
         facts = {"name": name or "(default)", "known": known, "meant": meant}
         return Finding(what, FAIL, reason("doctor.no-partition", partition=partition.name, **facts))
+    has = in_slurm[name].by_cores
     stated = shape.nodes + shape.excluded
     alike = has[shape.cores_per_node]
     # What `access` asks for beside the partition may be some of its nodes. Else a job may get
@@ -162,6 +169,53 @@ def of_nodes(partition: Partition, in_slurm: NodesByCores | None = None) -> Find
         of = {"stated": _size(stated, shape.cores_per_node), "has": each}
         return Finding(what, WARN, reason("doctor.other-nodes", **of))
     return Finding(what, OK, size)
+
+
+def of_unused(
+    partition: Partition, in_slurm: NodesOfSlurm, out: Collection[str] = ()
+) -> list[Finding]:
+    """Return which nodes of a partition Slurm gives to nobody, but for those left ``out``."""
+    has = in_slurm.get(partition_of_access(partition.access))
+    unused = {} if has is None else has.unused
+    left = {
+        fold(names): causes
+        for nodes, causes in unused.items()
+        if (names := [name for name in expand(nodes) if name not in out])
+    }
+    what = f"partition {partition.name}"
+    return [Finding(what, WARN, not_used(nodes, causes)) for nodes, causes in left.items()]
+
+
+def of_hostfile(
+    hostfile: Hostfile, cores: Collection[int], in_slurm: NodesOfSlurm | None = None
+) -> list[Finding]:
+    """Return whether a hostfile names the nodes that Slurm has, with as many slots as cores.
+
+    ``cores`` are those of a node of each partition of the site.
+    """
+    what, source = "hostfile", hostfile.source
+    listed = [node.name for node in hostfile.nodes]
+    findings = []
+    if in_slurm:
+        lists = dict.fromkeys(nodes for one in in_slurm.values() for nodes in one.names)
+        known = {name for nodes in lists for name in expand(nodes)}
+        # Either may know a node by a longer name.
+        short = {name.partition(".")[0] for name in known}
+        unknown = [name for name in listed if name.partition(".")[0] not in short]
+        if unknown and known:
+            facts = {"source": source, "nodes": fold(unknown), "known": fold(known)}
+            status = FAIL if len(unknown) == len(listed) else WARN
+            findings.append(Finding(what, status, reason("doctor.unknown-nodes", **facts)))
+    other: dict[int, list[str]] = {}
+    for node in hostfile.nodes:
+        if node.slots not in cores:
+            other.setdefault(node.slots, []).append(node.name)
+    for slots, names in other.items():
+        stated = [str(count) for count in sorted({*cores})]
+        of = {"source": source, "nodes": fold(names)}
+        other_slots = reason("doctor.other-slots", slots=slots, stated=stated, **of)
+        findings.append(Finding(what, WARN, other_slots))
+    return findings or [Finding(what, OK, f"{counted(len(listed), 'node')}, {source}")]
 
 
 def _size(nodes: int, cores: int) -> str:
@@ -259,25 +313,35 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     # A run that begins loads its modules itself.
     look = partial(_look_at, state, on_request, chosen.path if mode else None)
     with ThreadPoolExecutor() as pool:
-        in_slurm = pool.submit(nodes_by_cores, _ASKING_S) if is_slurm else None
+        in_slurm = pool.submit(nodes_of_partitions, _ASKING_S) if is_slurm else None
         looks = [partial(look, stack) for stack in site.stacks]
         of_stacks = pool.map(_tried, [_STACK + stack.name for stack in site.stacks], looks)
+    hostfile = sites.hostfile_of(site.name)
+    out = {*(hostfile.excluded if hostfile else ()), *sites.left_out()}
     for one in site.partitions:
         asked = in_slurm if one.scheduler in SLURM else None
-        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, asked))
+        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, asked, out))
+    if hostfile:
+        cores = [one.shape.cores_per_node for one in site.partitions]
+        # That Slurm does not answer was said of its partitions.
+        known = in_slurm.result() if in_slurm and not in_slurm.exception() else None
+        yield from _tried("hostfile", partial(of_hostfile, hostfile, cores, known))
     if restriction := sites.restriction_of(site):
         yield Finding("cores", WARN, reason("doctor.restricted", restriction=restriction))
     yield from itertools.chain.from_iterable(of_stacks)
-    known = cache(partial(references_of, site.name))
-    yield from _tried("references", lambda: [of_references(site.name, known())])
+    judged_by = cache(partial(references_of, site.name))
+    yield from _tried("references", lambda: [of_references(site.name, judged_by())])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
     if mode:
         run = Request(mode, chosen.path)
-        yield from _tried("plan", lambda: [Finding("plan", OK, foresee(run, site, known())[2])])
+        yield from _tried("plan", lambda: [Finding("plan", OK, foresee(run, site, judged_by())[2])])
 
 
-def _look_at_nodes(one: Partition, asked: Future[NodesByCores] | None) -> list[Finding]:
-    return [of_nodes(one, asked.result() if asked else None)]
+def _look_at_nodes(
+    one: Partition, asked: Future[NodesOfSlurm] | None, out: Collection[str]
+) -> list[Finding]:
+    in_slurm = asked.result() if asked else None
+    return [of_nodes(one, in_slurm), *(of_unused(one, in_slurm, out) if in_slurm else [])]
 
 
 def _look_at(

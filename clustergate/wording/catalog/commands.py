@@ -99,6 +99,17 @@ WORDS = {
         "correct whichever is wrong: `sinfo --exact --format='%P %D %X %Y'` tells nodes, sockets, "
         "and cores of a socket",
     ),
+    "doctor.unknown-nodes": (
+        "{source} lists {nodes}, which Slurm does not have: it has {known}",
+        "Slurm refuses jobs that name unknown nodes, and jobs on more nodes than it has never "
+        "start",
+        "correct the hostfile: `sinfo -N` lists the names",
+    ),
+    "doctor.other-slots": (
+        "{source} says slots={slots} of {nodes}, and the site config {stated:list} cores per node",
+        "cores without slots stay idle, and ranks beyond the cores share them",
+        "correct whichever is wrong",
+    ),
     "doctor.no-golden": (
         "no golden build of {stacks:list}",
         "slower software cannot be distinguished from slower hardware",

@@ -114,6 +114,7 @@ WORDS = {
         "run this on a login node of the Slurm system; there `scontrol ping` shows whether its "
         "controller answers",
     ),
+    "slurm.not-used": ("Slurm does not use {nodes}: {causes}", "{remedy}"),
     "slurm.node": "scontrol show node: {name!r} is not usable ({why})",
     "slurm.no-node": "scontrol show node printed no node",
     "slurm.partition-name": "scontrol show partition: {name!r} is not a valid name",
