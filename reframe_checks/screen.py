@@ -3,6 +3,7 @@
 import secrets
 import shlex
 import sys
+from pathlib import Path
 
 import reframe as rfm
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
@@ -103,6 +104,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     @sanity_function
     def nobody_is_to_blame(self) -> bool:
         """Accept the screening when it came to its end and accuses nobody."""
-        if troubles := folder.troubles(self.where, self.job.exitcode):
+        errors = Path(self.stagedir, self.job.stderr)
+        if troubles := folder.troubles(self.where, self.job.exitcode, errors):
             raise SanityError(printable("; ".join(troubles)))
         return True

@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,12 +17,13 @@ from clustergate import cli, store
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
+from clustergate.cli import screen as cli_screen
 from clustergate.gate import controls
 from clustergate.gate.before import earlier_screenings, last_run
 from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
 from clustergate.gate.software import same_build
-from clustergate.history.listing import ENDED
+from clustergate.history.listing import ENDED, keep_made
 from clustergate.history.node_states import keep_states
 from clustergate.history.stored_runs import (
     ASKED,
@@ -48,10 +51,12 @@ from clustergate.references.lookup import References
 from clustergate.report import verdicts
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.screening import terminal_lines
+from clustergate.schedulers.slurm_nodes import not_used
 from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Log, Plan
+from clustergate.screening.planning import ScreenRequest
 from clustergate.session import evidence, screening, software
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
@@ -59,6 +64,7 @@ from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.stacks import StackRequest
 from clustergate.stacks.set_up import NotSetUp
 from clustergate.verdicts.coverage import Control, Item
+from clustergate.wording import commands
 from clustergate.wording.reasons import in_words, reason
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -439,7 +445,7 @@ def test_it_does_not_open_on_some_of_the_nodes(
     said = capsys.readouterr()
     told = (
         "n[3-4] left out by --nodes or --exclude; "
-        "run `clustergate gate --site local` on all nodes, or exclude"
+        "run `clustergate gate --site local` without --nodes and --exclude, or exclude"
     )
     assert told in said.out
     assert told in said.err
@@ -454,6 +460,50 @@ def test_it_does_not_open_where_slurm_has_nodes_that_the_site_config_does_not_co
     monkeypatch.setattr(gate, "say_in_the_way", lambda *rest, **how: [larger])
     assert run_gate(monkeypatch, 100.0) == 2
     assert f"  inconclusive: nodes: {larger}" in capsys.readouterr().out
+
+
+def test_nodes_that_slurm_does_not_use_are_the_first_cause_of_what_could_not_be_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drained = not_used("n2", "drained, broken fan")
+    monkeypatch.setattr(gate, "say_in_the_way", lambda *rest, **how: [drained])
+    assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("") + 2] == f"  inconclusive: nodes: {drained}"
+    # Where all was judged, it was nobody's business.
+    assert run_gate(monkeypatch, 100.0) == 0
+
+
+def test_what_comes_next_is_what_can_change_the_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It named the budget again that was too small, or a larger one where references lacked."""
+    none = References(Path("none"))
+
+    def next_steps() -> list[str]:
+        lines = capsys.readouterr().out.splitlines()
+        at = next(k for k, line in enumerate(lines) if line.startswith("  next: "))
+        return [line[8:] for line in lines[at : at + 2]]
+
+    larger = "a budget of 27m covers everything (`clustergate gate --budget 27m --site local`)"
+    monkeypatch.setattr(gate, "references_of", lambda system: none)
+    assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
+    references, budget = next_steps()
+    assert references.startswith("`clustergate baseline --site local`, after five runs ")
+    assert budget == larger
+    monkeypatch.setattr(evidence, "screen", lambda *rest: (screened()[0], screened()[1]))
+    noise = Evidence("x", Verdict.INVALID, (reason("screening.not-ended"),))
+    monkeypatch.setattr(gate, "compare_with", lambda *rest, **how: [noise])
+    assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
+    assert "`clustergate gate --site local --budget 27m` screens again" in capsys.readouterr().out
+
+
+def test_a_gate_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--resume", "20261101T000000Z-r1"], ["--resume"]):
+        assert cli.main(["gate", "--site", "local", *words]) == 2
+        told = capsys.readouterr().err
+        assert "a gate is not resumed" in told
+        assert "`clustergate gate --site local` measures anew" in told
 
 
 def test_it_names_the_nodes_that_the_hostfile_excludes(
@@ -892,6 +942,58 @@ def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> No
     assert lines[-1] == "clustergate screen: exit status 1: faults found"
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
     assert any(line.startswith("exclude n1 ") for line in lines)
+
+
+def test_a_screening_is_resumed_with_what_it_was_called_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It went on for 20 minutes, and then named neither its site nor its budget."""
+    run_id = "20261101T000000Z-r1"
+    keep_screening(run_id, ended=False)
+    asked = ScreenRequest(seconds=90.0, hpl_seconds=10.0)
+    commands.begin([["screen"], ["--site", "local"], ["--budget", "90s"], ["--hpl", "10s"]])
+    called = [*commands.called]
+    site = sites.choose("local").path
+    kept = screening.ScreenCall(site, asked, None, ["-x"], "n4")
+    keep_made(run_id, "screen", "local", **kept.plain())
+    given: list[object] = []
+
+    def screen(*what: object) -> tuple[Log, Screening]:
+        given.extend(what)
+        assert os.environ[sites.WITHOUT_NODES] == "n4"
+        return screened()
+
+    monkeypatch.setenv(sites.WITHOUT_NODES, "")
+    monkeypatch.setattr(cli_screen, "screen", screen)
+    cli.main(["screen", "--resume", run_id])
+    assert [*given[:4], given[5]] == [site, run_id, asked, None, ("-x",)]
+    assert [[*group] for group in commands.called] == [[*group] for group in called]
+    # As a command that was told before, or typed from memory.
+    cli.main(["screen", "--resume", run_id, "--site", "local", "--budget", "90s"])
+    assert given[8] == asked
+    capsys.readouterr()
+    assert cli.main(["screen", "--resume", run_id, "--budget", "20m"]) == 2
+    assert "--resume keeps the options of the run" in capsys.readouterr().err
+    assert cli.main(["check", "--resume", run_id]) == 2
+    assert f"`clustergate screen --resume {run_id}` does" in capsys.readouterr().err
+
+
+def test_a_screening_that_measured_nothing_names_the_nodes_that_slurm_does_not_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run_id = "20261101T000000Z-r1"
+    where = store.run_folder(run_id) / "screening"
+    store.make_folder(where)
+    write_plan(where, Plan(run_id, [], Budget(), 1, system="local", nodes=NAMES))
+    provided = [SimpleNamespace(programs={})]
+    monkeypatch.setattr(screening, "provide_each", lambda *rest, **how: provided)
+    monkeypatch.setattr(screening, "state_here", lambda stacks: {})
+    monkeypatch.setattr(screening, "measure", lambda *rest, **how: [])
+    monkeypatch.setattr(screening, "SLURM", ("local",))
+    monkeypatch.setattr(screening, "notes_of_slurm", lambda: ["Slurm does not use n[1-4]: down"])
+    site = sites.choose("local").path
+    with pytest.raises(ClustergateError, match=r"it; Slurm does not use n.1-4.: down; ReFrame's "):
+        screening.screen(site, run_id, ScreenRequest(), None, lambda sentence: None)
 
 
 def test_a_screening_that_is_not_there_cannot_be_resumed(

@@ -381,12 +381,19 @@ def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path:
     _, log, found = read_screening(tmp_path)
     assert log.ended
     assert found.doubts == ("no pair of nodes was measured; give the screening more time",)
-    assert troubles(tmp_path, 0) == list(found.doubts)
+    errors = tmp_path / "rfm_job.err"
+    assert troubles(tmp_path, 0, errors) == list(found.doubts)
     lines[0] = json.dumps({"names": [*NAMES, "n99"]}) + "\n"
     (tmp_path / LOG).write_text("".join([*lines, '{"ended": true}\n']))
-    assert any(line.endswith("not measured: n99") for line in troubles(tmp_path, 0))
+    assert any(line.endswith("not measured: n99") for line in troubles(tmp_path, 0, errors))
     two = [line for line in lines[1:] if json.loads(line)["nodes"][0] in NAMES[:2]]
     names = json.dumps({"names": NAMES[:2]}) + "\n"
     (tmp_path / LOG).write_text("".join([names, *two, '{"ended": true}\n']))
-    assert "it takes 3 nodes to judge each other" in troubles(tmp_path, 0)
-    assert troubles(tmp_path, 137) == ["the screening job ended with exit status 137"]
+    assert "it takes 3 nodes to judge each other" in troubles(tmp_path, 0, errors)
+    ended = "the screening job ended with exit status"
+    assert troubles(tmp_path, 137, errors) == [f"{ended} 137"]
+    errors.write_text("clustergate: none of the nodes to screen is in the allocation (n[1-4])\n")
+    assert troubles(tmp_path, 2, errors) == [
+        f"{ended} 2; its last words: clustergate: none of the nodes to screen is in the allocation "
+        "(n[1-4])"
+    ]

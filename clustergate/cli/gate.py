@@ -32,6 +32,7 @@ from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.verdicts import coverage
+from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import reason
 from clustergate.wording.texts import clock, duration
@@ -57,11 +58,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_json(parser)
     add_run_options(parser)
+    # Whoever interrupted one looks for it.
+    option(parser, "--resume RUN", argparse.SUPPRESS, nargs="?", const="last")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Screen, measure, compare, decide; print the answer and leave its page."""
     started = datetime.datetime.now().astimezone()
+    if arguments.resume:
+        raise ClustergateError("gate.not-resumed")
     run_id = store.new_run_id(started)
     anew = "a gate is not resumed: `clustergate gate` measures anew"
     try:
@@ -123,8 +128,15 @@ def _gate_alone(
     took_before = seconds_last_time(system, MODE, arguments.reframe_options)
     builds, given = builds_of([one.name for one in described.stacks_named(arguments.stack)])
     contract = contract_of(described, arguments.stack, arguments.budget, took_before, builds)
+    too_short = contract.seconds < contract.needed_s
+    if too_short:
+        # To do the same again would not open it.
+        commands.begin_with("--budget", f"{contract.needed_s / 60:.0f}m")
     by_hand, excluded = sites.nodes_out(system)
-    unfit, remedy = "", "run `clustergate gate` on all nodes, or exclude them in the hostfile"
+    unfit, remedy = (
+        "",
+        "run `clustergate gate` without --nodes and --exclude, or exclude them in the hostfile",
+    )
     if chosen.fallback:
         unfit = f"the site config is a guess: {chosen.why}"
         remedy = f"if it describes this machine, run `clustergate gate --site {system}`"
@@ -146,8 +158,10 @@ def _gate_alone(
             say(note)
         for why in coverage.reasons(contract.judged_by(())):
             say(f"the gate will not open, whatever the results: {why}")
-        if not references_of(system).paths():
-            say(str(reason("references.none", system=system)))
+        referenced = bool(references_of(system).paths())
+        unreferenced = reason("references.none", system=system)
+        if not referenced:
+            say(str(unreferenced))
         # Until it is decided, no later run may be compared with it.
         what = {"system": system, "mode": MODE, "by": store.user_name()}
         store.write_json(store.run_folder(run_id) / GATE, {"status": None, **what})
@@ -184,6 +198,9 @@ def _gate_alone(
         of_software, unpinned = against_golden(
             site, run_id, described, contract.stacks, left_s, kept_out, say
         )
+    if too_short and builds is gating.Builds.UNPINNED and not referenced:
+        # More time alone would not open it.
+        evidence.append(Evidence("references", Verdict.NO_REFERENCE, (unreferenced,)))
     today = started.astimezone(datetime.timezone.utc).date().isoformat()
 
     def control_of(stack: str) -> coverage.Control:
@@ -197,6 +214,10 @@ def _gate_alone(
     measured = store.read_cases(run_id)
     before = arguments.before or (last_run(system, measured) if measured else None)
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id, asked=asked)]
+    if gating.decide(evidence).status != gating.OPEN:
+        # What they are is the commonest cause of what was not measured.
+        unused = [why for why in in_the_way if why.code == "slurm.not-used"]
+        evidence[:0] = [Evidence("nodes", Verdict.INCONCLUSIVE, (why,)) for why in unused]
     decision = gating.decide(evidence)
     store.write_json(
         store.run_folder(run_id) / GATE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 
 from clustergate import store
 from clustergate.cli.answers import add_json, answering
@@ -16,8 +17,9 @@ from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
 from clustergate.session.readiness import say_in_the_way
-from clustergate.session.screening import partition_of, screen
+from clustergate.session.screening import ScreenCall, call_to_resume, partition_of, screen
 from clustergate.sites import configs as sites
+from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.texts import clock, duration
 
@@ -39,7 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--rounds N", "of pairs (default: all there are)", type=int, default=0)
     option(parser, "--budget TIME", "for the whole screening (default: 20m)", default="20m")
     option(parser, "--hpl TIME", "for HPL on each node (default: 60s; 0: none)", default="60s")
-    option(parser, "--resume RUN", 'resume an interrupted screening ("last", or its id)')
+    option(
+        parser, "--resume RUN", 'resume an interrupted one with its own options ("last", or its id)'
+    )
     add_json(parser)
     add_wishes(parser)
 
@@ -59,8 +63,30 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     from clustergate.report import console
     from clustergate.report.screening import terminal_lines, write_forms
 
+    where = folder.screening_folder(run_id)
+    if arguments.resume and not is_screening(where):
+        raise ClustergateError("run.no-screening", run=run_id, folder=store.runs_folder())
+    call = _resumed(run_id) if arguments.resume else None
+    if call is None:
+        call = _called(arguments)
+    described = sites.load(call.site)
+    again = f"`clustergate screen --resume {run_id}` goes on with it"
+    with saying_if_interrupted(where / PLAN, again), Progress() as say:
+        say_in_the_way(say, call.site, [*filter(None, [call.stack])])
+        within, _ = planning.within_limits(call.asked, partition_of(call.asked, described))
+        now, seconds = datetime.datetime.now(), within.seconds
+        say(f"done by {clock(now, seconds)} ({duration(seconds)})")
+        result = screen(call.site, run_id, call.asked, call.stack, say, call.options)
+    lines, copied = terminal_lines(*result, where)
+    console.print_lines(lines)
+    print("\n".join(copied))
+    write_forms(*result, described.name, where)
+    store.write_text(where.parent / SUMMARY, "\n".join([*lines, *copied, ""]))
+    return wording.exit_status(*result)
+
+
+def _called(arguments: argparse.Namespace) -> ScreenCall:
     site = taken(arguments.site).path
-    described = sites.load(site)
     asked = planning.ScreenRequest(
         arguments.nodes,
         arguments.rounds,
@@ -70,20 +96,25 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     )
     if arguments.rounds < 0:
         raise ClustergateError("option.negative", option="--rounds", value=arguments.rounds)
-    where = folder.screening_folder(run_id)
-    if arguments.resume and not is_screening(where):
-        raise ClustergateError("run.no-screening", run=run_id, folder=store.runs_folder())
-    wishes = wished(arguments, site)
-    again = f"`clustergate screen --resume {run_id}` goes on with it"
-    with saying_if_interrupted(where / PLAN, again), Progress() as say:
-        say_in_the_way(say, site, [*filter(None, [arguments.stack])])
-        within, _ = planning.within_limits(asked, partition_of(asked, described))
-        now, seconds = datetime.datetime.now(), within.seconds
-        say(f"done by {clock(now, seconds)} ({duration(seconds)})")
-        result = screen(site, run_id, asked, arguments.stack, say, wishes)
-    lines, copied = terminal_lines(*result, where)
-    console.print_lines(lines)
-    print("\n".join(copied))
-    write_forms(*result, described.name, where)
-    store.write_text(where.parent / SUMMARY, "\n".join([*lines, *copied, ""]))
-    return wording.exit_status(*result)
+    return ScreenCall(site, asked, arguments.stack, wished(arguments, site))
+
+
+def _resumed(run_id: str) -> ScreenCall | None:
+    """Return what a screening began with, and go on as if called so.
+
+    Raises :class:`ClustergateError` for options that it did not have.
+    """
+    call = call_to_resume(run_id)
+    if call is not None:
+        before = [[*group] for group in call.called]
+        of_now = [group for group in commands.called[1:] if group[0] not in _OF_NOW]
+        if any([*group] not in before for group in of_now):
+            raise ClustergateError("resume.options")
+        commands.begin(call.called)
+        if call.without_nodes:
+            os.environ[sites.WITHOUT_NODES] = call.without_nodes
+        print(f"site {call.site.stem} ({call.site})", flush=True)
+    return call
+
+
+_OF_NOW = ("--resume", "--json")

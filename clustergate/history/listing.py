@@ -58,10 +58,10 @@ class StoredRun:
         return {**dataclasses.asdict(self), "started": self.started.isoformat()}
 
 
-def keep_made(run: str, kind: str, system: str) -> None:
-    """Note which command makes a run, on which system, and who started it."""
+def keep_made(run: str, kind: str, system: str, **more: Any) -> None:
+    """Note which command makes a run, on which system, who started it, and ``more`` of its own."""
     made = {"kind": kind, "system": system, "by": store.user_name(), "called": commands.called}
-    store.write_json(store.run_folder(run) / MADE, made)
+    store.write_json(store.run_folder(run) / MADE, {**made, **more})
 
 
 def call_of(run: str) -> Sequence[Sequence[str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.launching.plan import PLAN, read_plan, write_plan
+from clustergate.launching.reading import last_words
 from clustergate.screening.findings import FEWEST, Screening, analyse
 from clustergate.screening.plan import Log, Plan, read_screened
 from clustergate.wording.notation import listed
@@ -58,10 +59,14 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
     return plan, log, replace(screening, more_doubts=tuple(doubts))
 
 
-def troubles(folder: Path, exit_status: int | None) -> list[str]:
-    """Return the faults and doubts of a screening, nothing when it found that all are sound."""
+def troubles(folder: Path, exit_status: int | None, errors: Path) -> list[str]:
+    """Return the faults and doubts of a screening, nothing when it found that all are sound.
+
+    ``errors`` is what its job wrote to standard error.
+    """
     if exit_status:
-        return [f"the screening job ended with exit status {exit_status}"]
+        said = last_words([errors])
+        return [f"the screening job ended with exit status {exit_status}{said}"]
     _, log, screening = read_screening(folder)
     lines = [finding.sentence for finding in screening.findings]
     lines += [*screening.doubts, *screening.missing]

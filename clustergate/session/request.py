@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.files.whole import read_json
-from clustergate.history.listing import GATE
+from clustergate.history.listing import GATE, kind_of
 from clustergate.history.stored_runs import ASKED
 from clustergate.model import ClustergateError
 from clustergate.sites import modes
@@ -75,6 +75,8 @@ def read_request(run_id: str) -> Request:
         raise ClustergateError("run.unknown", run=run_id, folder=store.runs_folder())
     if path.with_name(GATE).exists():
         raise ClustergateError("run.gate", run=run_id)
+    if kind_of(path.parent) == "screen":
+        raise ClustergateError("run.screening", run=run_id)
     try:
         asked = read_json(path)
         return Request(

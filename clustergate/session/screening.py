@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from clustergate import store
-from clustergate.history.listing import ENDED, keep_made
+from clustergate.files.whole import read_json
+from clustergate.history.listing import ENDED, MADE, keep_made
 from clustergate.history.node_states import NODE_STATE, keep_states
 from clustergate.launching.plan import NODES, PLAN, read_plan
 from clustergate.model import ClustergateError, Say
+from clustergate.schedulers import SLURM
+from clustergate.schedulers.slurm_nodes import notes_of_slurm
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Log, Plan, is_screening
@@ -23,6 +29,52 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
 from clustergate.stacks.set_up import NotSetUp, provide_each
 from clustergate.wording.reasons import reason
+
+
+@dataclass(frozen=True)
+class ScreenCall:
+    """What a screening is called with, kept beside its results so that it can be taken up again.
+
+    ``stack`` None stands for the first, ``options`` are further ones for ReFrame, ``without_nodes``
+    are left out, and ``called`` is :data:`clustergate.wording.commands.called`.
+    """
+
+    site: Path
+    asked: planning.ScreenRequest
+    stack: str | None = None
+    options: Sequence[str] = ()
+    without_nodes: str = ""
+    called: Sequence[Sequence[str]] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON, without the call, which is noted of each run."""
+        content = {**dataclasses.asdict(self), "site": str(self.site)}
+        del content["called"]
+        return content
+
+
+def call_to_resume(run_id: str) -> ScreenCall | None:
+    """Return what a screening was called with, None of one of an earlier version.
+
+    Raises :class:`ClustergateError` where that is damaged.
+    """
+    path = store.run_folder(run_id) / MADE
+    try:
+        made = read_json(path)
+        if "asked" not in made:
+            return None
+        return ScreenCall(
+            Path(str(made["site"])),
+            planning.ScreenRequest(**made["asked"]),
+            made["stack"],
+            tuple(made["options"]),
+            str(made["without_nodes"]),
+            tuple(made["called"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ClustergateError("run.options-damaged", path=path, why=error) from None
 
 
 def partition_of(asked: planning.ScreenRequest, described: Site) -> Partition:
@@ -84,8 +136,10 @@ def screen(
         *options,
     ]
     call = call_for(run_id, site, all_options, report="screening-reframe.json")
+    is_slurm = partition.scheduler in SLURM
     run = store.run_folder(run_id)
-    keep_made(run_id, "screen", described.name)
+    of_call = ScreenCall(site, asked, stack, options, os.environ.get(sites.WITHOUT_NODES, ""))
+    keep_made(run_id, "screen", described.name, **of_call.plain())
     store.write_json(run / NODE_STATE, state_here([with_stack.name]))
     outcomes = measure(call, say, failure=lambda: wording.found_in(where))
     reasons = [outcome.reason for outcome in outcomes if outcome.reason]
@@ -95,8 +149,10 @@ def screen(
         raise ClustergateError("screening.no-result", why=why, log=call.log)
     _, log, screening = folder.read_screening(where)
     if not log.results:
-        why = (reasons or [f"ReFrame skipped it; {call.log} says why"])[0]
-        raise ClustergateError("screening.nothing-measured", why=why)
+        # Of Slurm it takes the nodes that are free: where none is, ReFrame skips it.
+        whys = [*(reasons[:1] or ["ReFrame skipped it"]), *(notes_of_slurm() if is_slurm else ())]
+        why = "; ".join(whys)
+        raise ClustergateError("screening.nothing-measured", why=why, log=call.log)
     word = wording.word_for(wording.exit_status(log, screening), screening).lower()
     store.write_json(run / ENDED, {"verdict": word, "system": described.name})
     return log, screening

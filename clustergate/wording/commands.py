@@ -38,6 +38,11 @@ def begin(call: Sequence[Sequence[str]], program: str = "") -> None:
     called[:] = call
 
 
+def begin_with(name: str, value: str) -> None:
+    """Let the commands that sentences name have another value of an option of this call."""
+    called[:] = [[name, value] if group[0] == name else group for group in called]
+
+
 def completed(sentence: str) -> str:
     """Return a sentence with the options of the call in the commands that it names."""
     return _NAMED.sub(lambda match: _completed(match[1], match[2], sentence), sentence)
@@ -45,7 +50,7 @@ def completed(sentence: str) -> str:
 
 def _completed(name: str, words: str, sentence: str) -> str:
     # A run that is resumed has the options that it began with.
-    options = [] if name == "check" and "--resume" in words else called[1:]
+    options = [] if name in ("check", "screen") and "--resume" in words else called[1:]
     taken = TAKEN.get(name, ())
     more = [
         shlex.join(group)

@@ -34,6 +34,11 @@ WORDS = {
         "wait until it has ended, and see its answer by `clustergate show {run}`; or interrupt it, "
         "and run this one again",
     ),
+    "gate.not-resumed": (
+        "a gate is not resumed",
+        "what it found would be of another moment",
+        "`clustergate gate` measures anew",
+    ),
     "gate.inconclusive": (
         "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
         "give the gate more budget, for more launches, or free the nodes of other work",

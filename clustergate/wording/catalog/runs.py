@@ -18,6 +18,10 @@ WORDS = {
         "{run} is a run of `clustergate gate`, which is not resumed",
         "run `clustergate gate`, which measures anew",
     ),
+    "run.screening": (
+        "{run} is a screening, which `clustergate check` does not resume",
+        "`clustergate screen --resume {run}` does",
+    ),
     "run.options-damaged": ("{path} is damaged ({why})", _NEW_RUN),
     "run.complete": (
         "the run {run} is complete; its report is {report}",
@@ -79,7 +83,10 @@ WORDS = {
         "compile the stack again with 'clustergate setup' and repeat the run",
     ),
     "screening.no-result": ("the screening left no result", "{why}", "its output is in {log}"),
-    "screening.nothing-measured": ("the screening measured nothing", "{why}", ""),
+    "screening.nothing-measured": (
+        *("the screening measured nothing", "{why}"),
+        "ReFrame's output is in {log}",
+    ),
     "screening.no-fabric": (
         "{path} shows no node at a switch",
         "write it again by `ibnetdiscover`, or remove it",
