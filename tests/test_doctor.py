@@ -22,9 +22,13 @@ from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.wording.reasons import Reason
 from tests.described_partitions import described
+from tests.test_dead_references import known
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path("/home/operator/.clustergate")
+
+
+OTHERS = "references.not-of-these"
 
 
 def code(of: Finding) -> str:
@@ -98,6 +102,19 @@ def test_a_stack_that_cannot_be_had_is_no_failure_of_the_others() -> None:
 def test_what_later_runs_are_held_against_is_looked_for() -> None:
     found = doctor.of_references("alpha", References(Path("alpha.yaml")))
     assert (found.status, code(found)) == (WARN, "references.none")
+    # Of another mode, partition or stack they are as good as none.
+    smoke = known(("8-ranks-packed", "smoke"))
+    hpl = CaseId("HplCheck", "alpha:node", "mpich")
+    assert doctor.of_references("alpha", smoke, [hpl], "smoke").status == OK
+    assert code(doctor.of_references("alpha", smoke, [hpl], "maintenance")) == OTHERS
+    for other in (
+        CaseId("HplCheck", "alpha:node", "openmpi"),
+        CaseId("HplCheck", "alpha:gpu", "mpich"),
+        CaseId("HpccCheck", "alpha:node", "mpich"),
+    ):
+        of_other = doctor.of_references("alpha", smoke, [hpl, other], "smoke")
+        assert (of_other.status, code(of_other)) == (WARN, OTHERS)
+        assert f"for {other.check} with {other.stack} on {other.partition}:" in str(of_other.says)
     found = doctor.of_golden(["mpich", "openmpi"], ["mpich"])
     assert found.status == WARN
     assert "openmpi" in str(found.says)

@@ -21,6 +21,7 @@ from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import (
     BadRequest,
+    CaseId,
     CaseRecord,
     ClustergateError,
     Conditions,
@@ -252,6 +253,15 @@ class References:
                     line = self.document.line((*path, layout, effort))
                     places.setdefault(effort, f"{self.source}:{line}")
         return places
+
+    def without(self, cases: Iterable[CaseId], mode: str) -> list[CaseId]:
+        """Return the cases of whose check the file has nothing in a mode.
+
+        It has it for the partition and the stack of the case, whatever its layout.
+        """
+        return [
+            one for one in cases if not self.efforts(one.check, one.partition, one.stack, [mode])
+        ]
 
     def figures_of(
         self, check: str, partition: str, stack: str, conditions: Conditions

@@ -148,10 +148,10 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     expected = modes.expected_cases(checks, partitions, mode, request.process_counts)
     taken_s, disturbed = last_time(site.name, mode.name, request.options)
     absent = [s.name for s in stacks if not manifest_path(state_dir(), s.name).is_file()]
-    now, referenced = datetime.datetime.now(), bool(known.paths())
+    now, without = datetime.datetime.now(), known.without(expected, mode.name)
     plan = plan_of(
         *(mode, expected, taken_s, now, absent),
-        referenced=referenced,
+        referenced=len(without) < len(expected),
         disturbed=disturbed,
         wait_s=request.wait_s if are_here(partitions) else 0.0,
         settings=settings_given(request.options),

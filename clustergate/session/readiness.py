@@ -19,7 +19,7 @@ from clustergate.benchmarks.registry import builds_on_request
 from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
 from clustergate.launching.hostfiles import Hostfile, expand, fold
-from clustergate.model import ClustergateError, Say
+from clustergate.model import CaseId, ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.schedulers import SLURM
@@ -34,7 +34,7 @@ from clustergate.session.prepare import foresee
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition, Site, Source, Stack
-from clustergate.sites.modes import Mode
+from clustergate.sites.modes import Mode, expected_cases
 from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
@@ -131,10 +131,17 @@ def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list
     ]
 
 
-def of_references(system: str, known: References) -> Finding:
+def of_references(
+    system: str, known: References, planned: Sequence[CaseId] = (), mode: str = ""
+) -> Finding:
+    """Return whether there are references, of all that is planned in a mode where one is named."""
     count = len(known.paths())
     if not count:
         return Finding("references", WARN, reason("references.none", system=system))
+    if without := known.without(planned, mode):
+        cases = dict.fromkeys(f"{one.check} with {one.stack} on {one.partition}" for one in without)
+        why = reason("references.not-of-these", figures=count, of_mode=mode, cases=[*cases])
+        return Finding("references", WARN, why)
     return Finding("references", OK, f"{counted(count, 'figure')}, {known.blessed}")
 
 
@@ -330,7 +337,9 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
         yield Finding("cores", WARN, reason("doctor.restricted", restriction=restriction))
     yield from itertools.chain.from_iterable(of_stacks)
     judged_by = cache(partial(references_of, site.name))
-    yield from _tried("references", lambda: [of_references(site.name, judged_by())])
+    planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
+    of = (planned, mode.name if mode else "")
+    yield from _tried("references", lambda: [of_references(site.name, judged_by(), *of)])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
     if mode:
         run = Request(mode, chosen.path)

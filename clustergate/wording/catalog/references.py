@@ -6,6 +6,11 @@ WORDS = {
         "figures are judged against physical limits alone, and the gate does not open",
         "`clustergate baseline`, after five runs over at least an hour, makes them",
     ),
+    "references.not-of-these": (
+        "there are references of {figures:figure|figures}, but none of {of_mode} for {cases:names}",
+        "these are judged against physical limits alone",
+        "`clustergate baseline`, after five runs of this mode over at least an hour, makes them",
+    ),
     "references.invalid": "{complaints}",
     "references.misnamed": ("nothing reads this file", "rename it to {name}"),
     "references.no-condition": "a case without the condition {name!r} cannot have references",
