@@ -17,6 +17,9 @@ from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.references import lookup
 from clustergate.references.lookup import load_references
+from clustergate.sites.modes import has_layout
+from clustergate.sites.shape import Shape
+from tests.described_partitions import described
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
@@ -51,6 +54,9 @@ def references(tmp_path, monkeypatch):
     """Give the command a state folder and a folder of references of its own; return the latter."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(lookup, "site_file", lambda *parts: tmp_path.joinpath(*parts))
+    # The machine of these runs has two cores, whatever the one at hand has.
+    two = [described("local:node", Shape(2, 1))]
+    monkeypatch.setattr(baseline, "has_layout", lambda _, *case: has_layout(two, *case))
     (tmp_path / "references").mkdir()
     return tmp_path / "references"
 
@@ -94,6 +100,17 @@ def test_of_several_cases_with_too_few_runs_one_command_measures_all(references,
     told = capsys.readouterr().out
     assert "--check ImbMpi1Check --stack mpich --site local` 2 more times" in told
     assert "next: `clustergate check --mode smoke --site local` 2 more times for all" in told
+
+
+def test_what_the_site_config_has_no_more_asks_for_no_runs(references, capsys):
+    for number, value in enumerate(STEADY):
+        write_run(number, value)
+    write_run(0, 1.0, name="then", conditions={**CASE, "ranks": 4, "ranks_per_node": 4})
+    assert run() == 0
+    told = capsys.readouterr()
+    assert "has 1 new reference from 8 runs" in told.out
+    lost = "no longer has ImbMpi1Check with mpich (local:node, 4-ranks-packed, smoke): what was"
+    assert lost in told.err
 
 
 def test_a_second_baseline_of_the_same_runs_changes_nothing(taken, capsys):

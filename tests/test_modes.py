@@ -14,7 +14,7 @@ from clustergate.benchmarks import registry
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
-from clustergate.model import CaseId, ClustergateError
+from clustergate.model import CaseId, ClustergateError, Conditions
 from clustergate.paths import checkout, entry_points
 from clustergate.sites.modes import (
     MODES,
@@ -23,6 +23,7 @@ from clustergate.sites.modes import (
     effort_of,
     every_mode,
     expected_cases,
+    has_layout,
     judged_figures,
     mode_named,
     parameters_of,
@@ -305,3 +306,27 @@ def test_the_method_follows_from_the_revision_and_from_what_the_mode_asks():
         replace(imb, revision=imb.revision + 1).method(asked),
     ]
     assert len({method, *others}) == 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "check", "ranks", "placement", "has"),
+    [
+        (Shape(4, 2), "ImbMpi1Check", 8, "packed", True),
+        (Shape(4, 2), "ImbMpi1Check", 9, "packed", False),
+        (Shape(4, 2), "ImbMpi1Check", 3, "one-per-node", False),
+        (Shape(4, 2, excluded=1), "ImbMpi1Check", 3, "one-per-node", True),
+        (Shape(4, 1), "ImbMpi1Check", 1, "one-per-node", False),
+        # Who named counts for a run may want references of them, unless the site names its own.
+        (Shape(4, 2), "ImbMpi1Check", 3, "packed", True),
+        (Shape(4, 2, counts=(2, 8)), "ImbMpi1Check", 3, "packed", False),
+        (Shape(4, 2, counts=(2, 8)), "HplCheck", 4, "packed", True),
+        (Shape(4, 2, placed=("packed",)), "ImbMpi1Check", 2, "one-per-node", False),
+    ],
+)
+def test_a_site_config_has_the_layouts_that_fit_and_those_that_it_names(
+    shape: Shape, check: str, ranks: int, placement: str, has: bool
+) -> None:
+    partitions = [described("alpha:node", shape)]
+    of_case: Conditions = {"ranks": ranks, "placement": placement}
+    assert has_layout(partitions, check, "alpha:node", of_case) is has
+    assert not has_layout(partitions, check, "alpha:gone", of_case)

@@ -27,8 +27,10 @@ from clustergate.model import BadRequest, CaseRecord
 from clustergate.references import lookup as references
 from clustergate.report import console
 from clustergate.sites import configs as sites
+from clustergate.sites.modes import has_layout
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import reason
 
 if TYPE_CHECKING:
     from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Refusal, Rule
@@ -89,15 +91,26 @@ def run(arguments: argparse.Namespace) -> int:
     known = references.references_of(system)
     named = selection.named_cases(arguments)
 
+    lost: set[str] = set()
+
     def wanted(record: CaseRecord) -> bool:
-        mode = record.conditions.get("mode")
-        of_mode = arguments.mode in (None, mode) and not record.conditions.get("settings")
-        return named(record) and of_mode and record.partition.partition(":")[0] == system
+        where, conditions = record.partition, record.conditions
+        of_mode = arguments.mode in (None, conditions.get("mode"))
+        if not (named(record) and of_mode and where.partition(":")[0] == system):
+            return False
+        if "ranks" in conditions and not has_layout(
+            site.partitions, record.check, where, conditions
+        ):
+            lost.add(str(series.key_of(record)))
+            return False
+        return not conditions.get("settings")
 
     facts = {partition.fullname: partition.facts for partition in site.partitions}
     figures = series.collect(selection.named_runs(arguments), facts, wanted)
     if not figures:
         raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
+    if lost:
+        print(completed(str(reason("baseline.lost", cases=sorted(lost)))), file=sys.stderr)
     made = make_baseline(figures, known, rule, _acceptance(arguments))
     # Of a file that holds nothing yet there is nothing to keep.
     base = before if known.document.data else ""

@@ -16,7 +16,7 @@ from pathlib import Path
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
 from clustergate.launching.dialects import Layout
-from clustergate.model import METRICS, CaseId, ClustergateError, NodeFacts, Sample
+from clustergate.model import METRICS, CaseId, ClustergateError, Conditions, NodeFacts, Sample
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
 from clustergate.wording.notation import nearest
@@ -295,6 +295,24 @@ def _parameters(
     for values in itertools.product(*check.parameters.values()):
         own = list(zip(check.parameters, values, strict=True))
         yield from ([*own, *layout] for layout in swept)
+
+
+def has_layout(
+    partitions: Sequence[Partition], check: str, partition: str, conditions: Conditions
+) -> bool:
+    """Tell whether a site config has the layout of a case that ran: a partition where it fits.
+
+    Where that states counts and placements itself, it is one of them. Nodes that are left out for
+    a while, such as in the hostfile, count.
+    """
+    shape = next((one.shape.whole for one in partitions if one.fullname == partition), None)
+    ranks, how = int(conditions.get("ranks", 1)), str(conditions.get("placement", "packed"))
+    if shape is None or how not in shape.placements():
+        return False
+    sweep = every_check().get(check, Check(check, "")).sweep
+    counted = sweep in (Sweep.LAYOUTS, Sweep.PROCESS_COUNTS) and shape.counts
+    stated = not counted or ranks in (1, *shape.counts)
+    return stated and shape.holds(ranks, how, int(conditions.get("cores_per_rank", 1)))
 
 
 def scaling_counts(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[int]:

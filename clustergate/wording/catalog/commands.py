@@ -26,6 +26,11 @@ WORDS = {
         "the runs are in {folder}; runs with variables set by hand (-S) do not count",
         "measure with `clustergate check`, or select otherwise",
     ),
+    "baseline.lost": (
+        "the site config no longer has {cases:names}",
+        "what was measured of them is left out",
+        "correct the site config if they are still there",
+    ),
     "baseline.few-runs": (
         "--min-runs {runs}",
         "fewer than {fewest} runs do not show their spread",
