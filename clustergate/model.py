@@ -587,6 +587,13 @@ class CaseRecord:
         """Return how it was measured, as the benchmark's descriptor tells it; empty if unknown."""
         return str(self.details.get("method", ""))
 
+    def method_of(self, sample: Sample) -> str:
+        """Return how a figure was measured, where a size has several blocks in how many of them."""
+        blocks = self.details.get("blocks")
+        size = str(sample.conditions.get("bytes", ""))
+        count = blocks.get(size) if isinstance(blocks, Mapping) else None
+        return f"{self.method}-{count}-blocks" if count else self.method
+
 
 @dataclass(frozen=True)
 class Evidence:

@@ -14,7 +14,7 @@ from reframe.core.builtins import parameter, variable
 
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.imb.blocks import one_for_each, read_blocks
-from clustergate.benchmarks.imb.command import BLOCKS, ImbSettings, in_blocks
+from clustergate.benchmarks.imb.command import ImbSettings, blocks_of, in_blocks
 from clustergate.model import Row, Sample
 from clustergate.wording.reasons import Reason
 from reframe_checks.contenders import TwoContenders
@@ -61,8 +61,7 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
 
     def details(self) -> dict[str, Any]:
         """Tell figures of blocks apart from the means of whole launches, as they once were."""
-        known = super().details()
-        return {**known, "method": f"{known['method']}-{BLOCKS}-blocks"}
+        return {**super().details(), "blocks": blocks_of(self.settings())}
 
     def reader(self) -> Any:
         return read_blocks

@@ -245,6 +245,22 @@ def test_figures_that_were_computed_in_two_ways_are_not_compared(
     assert "nothing was compared" not in said
 
 
+def test_of_figures_in_blocks_those_in_one_block_are_compared_with_those_without(run: Any) -> None:
+    """All of an A/B's were refused because of its short messages."""
+    for day, blocks in ((1, {}), (2, {"8": 8})):
+        run_id = f"2026010{day}T000000Z-1"
+        for size in (8, 1 << 20):
+            stored("one", noise(1.0), range(0), size, run_id)
+        short, long = sorted(store.read_cases(run_id), key=lambda one: len(one.name))
+        both, details = (*short.samples, *long.samples), {"method": "x", "blocks": blocks}
+        store.case_file(run_id, long.name).unlink()
+        store.write_case(run_id, dataclasses.replace(short, samples=both, details=details))
+    _, out, err = run("previous", "last", "--json")
+    compared = [one for line in out.splitlines() if (one := json.loads(line))["ratio"] is not None]
+    assert [one["conditions"]["bytes"] for one in compared] == [str(1 << 20)]
+    assert err.startswith("1 of 2 figures of ImbCheck one local:x: not compared, as ")
+
+
 def test_ranks_that_compute_apart_differ_less_between_hours(run: Any) -> None:
     for day, factor in ((1, 1.0), (2, 1 / 1.7)):
         run_id = f"202601{day:02}T000000Z-1"

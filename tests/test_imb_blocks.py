@@ -14,6 +14,7 @@ from clustergate.benchmarks.imb.command import (
     BLOCKS,
     COUNTED,
     ImbSettings,
+    blocks_of,
     imb_arguments,
     in_blocks,
 )
@@ -68,6 +69,14 @@ def test_a_benchmark_is_given_up_after_the_same_time_as_in_one_block(
 
 def test_a_benchmark_without_sizes_is_listed_as_often_as_others_have_blocks() -> None:
     assert Counter(in_blocks(ASKED).benchmarks) == {**dict.fromkeys(BENCHMARKS, 1), "Barrier": 8}
+
+
+def test_it_is_told_which_sizes_have_several_blocks() -> None:
+    settings = in_blocks(ASKED)
+    of_sizes = {str(size): count for size, count in Counter(settings.sizes).items() if count > 1}
+    assert blocks_of(settings) == {**of_sizes, "": 8}
+    assert blocks_of(settings).keys() < {"", *map(str, settings.sizes)}
+    assert blocks_of(ASKED) == {}
 
 
 def test_what_cannot_be_asked_of_imb_cannot_be_asked_for_in_blocks() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
     from clustergate.statistics.comparison import Comparison
@@ -80,7 +80,8 @@ def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
                     values.setdefault(name, {})[value] = None
         sides.append(values)
     compared = any(not one["remark"].startswith("measured in") for one in records)
-    if compared or not all(sides) or measured_otherwise(records):
+    otherwise = any(METHOD in one["conditions"] for one in records)
+    if compared or not all(sides) or otherwise:
         return []
     differing = [
         f"{name} ({' and '.join(listed(list(of.get(name, ['none'])), 3) for of in sides)})"
@@ -94,18 +95,28 @@ def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def measured_otherwise(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return of which cases nothing is compared, as two runs measured them in different ways."""
-    cases = _cases([one for one in records if METHOD in one["conditions"]])
-    return [str(reason("compare.other-method", cases=list(cases)))] if cases else []
+def measured_otherwise(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
+    """Return of what nothing is compared, as two runs measured it in different ways."""
+    by_case: dict[str, dict[str, bool]] = {}
+    for key in keys:
+        by_case.setdefault(_case_of(key), {})[key.get(FIGURE, "")] = METHOD in key
+    cases = [
+        case if all(of.values()) else f"{sum(of.values())} of {len(of)} figures of {case}"
+        for case, of in by_case.items()
+        if any(of.values())
+    ]
+    return [reason("compare.other-method", cases=cases)] if cases else []
 
 
 def _cases(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     cases: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        labels = [record["conditions"].get(name, "") for name in _CASE]
-        cases.setdefault(" ".join(filter(None, labels)), []).append(record)
+        cases.setdefault(_case_of(record["conditions"]), []).append(record)
     return cases
+
+
+def _case_of(key: Mapping[str, str]) -> str:
+    return " ".join(filter(None, (key.get(name, "") for name in _CASE)))
 
 
 def tables_of(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Table]]:

@@ -170,7 +170,7 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
             rows.append(
                 {**labels, **shared, "benchmark": sample.benchmark, FIGURE: name_of(sample),
                  METRIC: sample.metric, VALUE: sample.value, _DISTURBED: sample.order in disturbed,
-                 _RUN: run_id, _METHOD: record.method}
+                 _RUN: run_id, _METHOD: record.method_of(sample)}
             )  # fmt: skip
     if all(row[_DISTURBED] for row in rows):
         raise _nothing(run_id, stack, records, disturbed=bool(rows))
@@ -235,12 +235,12 @@ def _side_by_side(
 
 
 def _by_method(a: pl.DataFrame, b: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Give the samples of cases that two runs measured otherwise a condition that tells it."""
+    """Give the samples of figures that two runs measured otherwise a condition that tells it."""
     import polars as pl
 
     if not (_METHOD in a.columns and _METHOD in b.columns):
         return a.drop(_METHOD, strict=False), b.drop(_METHOD, strict=False)
-    case = [name for name in _CASE if name in a.columns and name in b.columns]
+    case = [name for name in (*_CASE, FIGURE) if name in a.columns and name in b.columns]
     of_a, of_b = (
         {tuple(row): method for *row, method in table.select(*case, _METHOD).unique().iter_rows()}
         for table in (a, b)

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     keys, results = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
     metrics = [key.pop(METRIC) for key in keys]
     records = list(map(comparisons.record_of, metrics, keys, results))
-    otherwise = comparisons.measured_otherwise(records)
+    otherwise = [str(why) for why in comparisons.measured_otherwise(keys)]
     if arguments.json or arguments.csv:
         print("".join(f"{line}\n" for line in otherwise), end="", file=sys.stderr)
     if arguments.json:

@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clustergate.ab.comparisons import METHOD
+from clustergate.ab.comparisons import METHOD, measured_otherwise
 from clustergate.ab.sample_sets import compare_sets, from_run
 from clustergate.gate import controls
 from clustergate.gate import decision as gating
@@ -127,18 +127,16 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
             name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
             name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
             changed.append(Changed(name, nearest))
-    otherwise = dict.fromkeys(_case_of(key) for key in keys if METHOD in key)
-    evidence = []
-    if otherwise:
-        why = reason("compare.other-method", cases=list(otherwise))
-        evidence.append(Evidence(f"against the run {before}", _unknown(asked), (why,)))
+    otherwise = measured_otherwise(keys)
+    evidence = [Evidence(f"against the run {before}", _unknown(asked), (w,)) for w in otherwise]
     comparable = sum(one.ratio is not None for one in results)
     if not comparable:
         why = reason("gate.none-in-both")
         return evidence or [Evidence(f"against the run {before}", _unknown(asked), (why,))]
     evidence += gating.against_run(changed, comparable, before, _TOLERATED)
     pairs = list(zip(map(_case_of, keys), results, strict=True))
-    in_both = {case for case, one in pairs if one.ratio is not None} | otherwise.keys()
+    in_both = {case for case, one in pairs if one.ratio is not None}
+    in_both |= {_case_of(key) for key in keys if METHOD in key}
     lacks = dict.fromkeys(case for case, one in pairs if one.samples_b and case not in in_both)
     if lacks:
         why = reason("gate.before-lacks", cases=list(lacks))

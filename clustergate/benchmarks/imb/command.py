@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -146,6 +147,16 @@ def in_blocks(settings: ImbSettings) -> ImbSettings:
     return dataclasses.replace(
         settings, benchmarks=names, sizes=listed, repetitions=each, seconds=seconds
     )
+
+
+def blocks_of(settings: ImbSettings) -> dict[str, int]:
+    """Return how many blocks a launch has of each size in bytes that has several.
+
+    What has no sizes stands at an empty one.
+    """
+    without = (name for name in settings.benchmarks if name in _WITHOUT_SIZES)
+    counts = Counter([*map(str, settings.sizes), *("" for _ in without)])
+    return {size: count for size, count in counts.items() if count > 1}
 
 
 def _size_arguments(settings: ImbSettings) -> list[str]:
