@@ -23,7 +23,7 @@ from clustergate.gate.before import earlier_screenings, last_run
 from clustergate.gate.contract import contract_of
 from clustergate.gate.decision import decide, of_cases
 from clustergate.gate.software import same_build
-from clustergate.history.listing import ENDED, keep_made
+from clustergate.history.listing import ENDED, GATE, keep_made
 from clustergate.history.node_states import keep_states
 from clustergate.history.stored_runs import (
     ASKED,
@@ -529,10 +529,14 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
         partitions = sites.load(wanted.site).partitions
         keys = expected_cases(wanted.checks, partitions, MAINTENANCE)
         cases = [judged(key) for key in keys[1:]] + [judged(keys[0], Verdict.NO_REFERENCE)]
+        begun.update(json.loads((store.run_folder(run_id) / GATE).read_text()))
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
 
+    begun: dict[str, Any] = {}
     monkeypatch.setattr(gate, "references_of", lambda system: References(Path("none")))
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
+    # Who looks for its answer before it is there is told how to call it again.
+    assert begun["called"][:2] == [["gate"], ["--site", "local"]]
     said = capsys.readouterr()
     assert "1 of " in said.out
     assert "figures have nothing to compare with (" in said.out

@@ -298,6 +298,16 @@ def test_a_gate_without_an_answer_is_not_shown_by_the_pass_of_its_benchmarks(
 
 
 @pytest.mark.parametrize("command", ["show", "open"])
+def test_a_gate_without_an_answer_is_called_again_as_it_was(
+    home: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    called = [["gate"], ["--site", "alpha"], ["--budget", "20m"]]
+    make("20261101T000000Z-r1", asked=asked(), gate={"status": None, "called": called})
+    assert cli.main([command, "last"]) == 1
+    assert "run `clustergate gate --site alpha --budget 20m`;" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["show", "open"])
 @pytest.mark.parametrize(
     ("holds", "next_step"),
     [("cases", "clustergate history"), ("screening", "clustergate screen --resume")],

@@ -164,7 +164,8 @@ def _gate_alone(
             say(str(unreferenced))
         # Until it is decided, no later run may be compared with it.
         what = {"system": system, "mode": MODE, "by": store.user_name()}
-        store.write_json(store.run_folder(run_id) / GATE, {"status": None, **what})
+        undecided = {"status": None, **what, "called": commands.called}
+        store.write_json(store.run_folder(run_id) / GATE, undecided)
         evidence, without, nodes = screen_partitions(
             site, run_id, described, contract, arguments.before, say, wishes
         )

@@ -124,6 +124,9 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
     if is_running(folder):
         return BadRequest("run.goes-on", **facts)
     kind = kind_of(folder)
+    if kind == "gate":
+        # What comes next is that call again.
+        commands.begin(_content(folder / GATE).get("called") or commands.called)
     if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         begun = kind != "check" or (folder / PRINTED).is_file()
