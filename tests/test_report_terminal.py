@@ -275,6 +275,18 @@ def test_what_failed_is_told_before_what_did_not_run():
     assert "HplCheck with mpich: failed: rank 0 was killed" in told_of([*lost, broken])
 
 
+def test_cases_of_several_partitions_do_not_look_alike():
+    killed, hung = (in_words(f"rank 0 {what}") for what in ("was killed", "hangs"))
+    gpu, cpu, mem = (
+        Case("HplCheck", "mpich", CaseState.FAILED, (why,), {"ranks": 2}, partition=f"alpha:{name}")
+        for name, why in (("gpu", killed), ("cpu", hung), ("mem", hung))
+    )
+    told = told_of([gpu, cpu, mem])
+    assert "HplCheck with mpich on alpha:gpu, 2 ranks: failed: rank 0 was killed" in told
+    assert "HplCheck (2 cases) with mpich on alpha:cpu, alpha:mem: failed: rank 0 hangs" in told
+    assert "HplCheck with mpich, 2 ranks: failed: rank 0 was killed" in told_of([gpu])
+
+
 @pytest.mark.parametrize("width", [80, 60])
 def test_a_summary_fits_a_narrow_terminal(width):
     stacks = [f"spack-a-library-of-mpi-{k}" for k in range(5)]

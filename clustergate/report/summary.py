@@ -190,12 +190,14 @@ def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:
 class Trouble:
     """What is wrong with a case: ``reason`` is why it does not count, ``wrong`` its wrong figures.
 
-    ``cases`` are those of one stack of which exactly the same is to be said.
+    ``cases`` are those of one stack of which exactly the same is to be said, ``on`` the partitions
+    of these where the run has several.
     """
 
     cases: Sequence[Case]
     verdict: Verdict
     wrong: Sequence[tuple[str, Judgement]]
+    on: Sequence[str] = ()
 
     @property
     def case(self) -> Case:
@@ -209,10 +211,10 @@ class Trouble:
     @property
     def where(self) -> str:
         if len(self.cases) == 1:
-            return where(self.case)
+            return where(self.case, self.on)
         counts = Counter(case.check for case in self.cases)
         checks = (f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
-        return f"{', '.join(checks)} with {self.case.stack}"
+        return ", ".join([*checks]) + f" with {self.case.stack}" + _on(self.on)
 
 
 def troubles(cases: Sequence[Case]) -> list[Trouble]:
@@ -221,16 +223,19 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
     What ran and failed is told before what did not run.
     """
     troubles: list[Trouble] = []
+    several = len({case.partition for case in cases}) > 1
     broken: dict[object, list[Case]] = {}
     for case in cases:
         wrong = sorted(wrong_in(case), key=lambda pair: -pair[1].verdict.severity)
         if wrong:
             given = [judgement.verdict for _, judgement in wrong]
             given += [Verdict.INVALID] * case.state.broken
-            troubles.append(Trouble([case], worst(given), wrong))
+            troubles.append(Trouble([case], worst(given), wrong, [case.partition] * several))
         elif case.state.broken:
             broken.setdefault((case.stack, case.state, case.reason), []).append(case)
-    troubles += [Trouble(alike, Verdict.INVALID, ()) for alike in broken.values()]
+    for alike in broken.values():
+        on = list(dict.fromkeys(case.partition for case in alike if several))
+        troubles.append(Trouble(alike, Verdict.INVALID, (), on))
     return sorted(
         troubles, key=lambda one: (-one.verdict.severity, one.case.state is CaseState.MISSING)
     )
@@ -261,8 +266,13 @@ def cause_of(one: Evidence) -> Cause:
     return _cause(one.verdict, where, "; ".join(map(str, one.reasons)), short)
 
 
-def where(case: Case) -> str:
-    return ", ".join(filter(None, [f"{case.check} with {case.stack}", shape(case)]))
+def where(case: Case, on: Sequence[str] = ()) -> str:
+    """Return how a case is called, with its partition where it is given."""
+    return ", ".join(filter(None, [f"{case.check} with {case.stack}{_on(on)}", shape(case)]))
+
+
+def _on(partitions: Sequence[str]) -> str:
+    return f" on {', '.join(partitions)}" if partitions else ""
 
 
 def _of_trouble(trouble: Trouble) -> Cause:
@@ -283,6 +293,7 @@ def _first(reasons: Sequence[Reason]) -> str:
 
 def _unsure_groups(cases: Sequence[Case]) -> Iterator[Cause]:
     """Yield of each case with groups of which nobody can tell the first, and how many there are."""
+    several = len({case.partition for case in cases}) > 1
     for case in cases:
         unsure = [g for g in case.groups if g.judgement.verdict is Verdict.INCONCLUSIVE]
         if unsure:
@@ -292,7 +303,9 @@ def _unsure_groups(cases: Sequence[Case]) -> Iterator[Cause]:
                 f"{name}: {first.sentence}{more}",
                 f"{name}: {_first(first.reasons)}{more}",
             )
-            yield _cause(Verdict.INCONCLUSIVE, where(case), text, short, case)
+            yield _cause(
+                Verdict.INCONCLUSIVE, where(case, [case.partition] * several), text, short, case
+            )
 
 
 def _doubts(run: Run) -> Iterator[Cause]:
