@@ -60,6 +60,8 @@ def test_a_bad_list_of_counts_is_refused(named):
 def test_placement_is_a_question_only_where_there_are_nodes():
     assert Shape(8, 1).placements() == ("packed",)
     assert Shape(8, 2).placements() == ("packed", "one-per-node")
+    # Else everything would be measured twice there.
+    assert Shape(1, 8).placements() == ("packed",)
 
 
 def expected(

@@ -40,8 +40,12 @@ class Shape:
         return tuple(sorted({int(count) for count in named.split(",")}))
 
     def placements(self) -> tuple[str, ...]:
-        """Return how ranks can lie: packed on as few nodes as hold them, or one on each node."""
-        return self.placed or (("packed", "one-per-node") if self.nodes > 1 else ("packed",))
+        """Return how ranks can lie: packed on as few nodes as hold them, or one on each node.
+
+        On nodes of one core both are the same.
+        """
+        differ = self.nodes > 1 and self.cores_per_node > 1
+        return self.placed or (("packed", "one-per-node") if differ else ("packed",))
 
     def holds(self, ranks: int, placement: str, cores_per_rank: int = 1) -> bool:
         """Tell whether so many ranks, with so many cores for each, fit so."""
