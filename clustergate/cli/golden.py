@@ -6,7 +6,8 @@ import argparse
 import datetime
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
@@ -18,6 +19,8 @@ from clustergate.sites import configs
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import plain
+
+_T = TypeVar("_T")
 
 DESCRIPTION = """\
 Freeze a stack as it was when the system was accepted: its MPI library, BLAS and programs, out of
@@ -88,9 +91,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     def changes_of(stack: str) -> list[str]:
         golden = builds.require_unchanged(state, stack)
-        objects = contents.shared_objects(builds.folder_of(state, stack), golden.roots)
-        elsewhere = [state / root for root in golden.roots]
-        proven(builds.launchable(state, stack), elsewhere, objects)
+        proven(builds.launchable(state, stack), *builds.to_prove(state, stack, golden.roots))
         return builds.system_changes(golden)
 
     def verified(stack: str) -> str:
@@ -102,14 +103,10 @@ def _verify(arguments: argparse.Namespace) -> int:
     if arguments.json:
         stacks = arguments.stacks or builds.pinned_stacks(state)
         answers, failed = [], 0 if stacks else 2
-        for stack in dict.fromkeys(stacks):
-            changed, why = [], None
-            try:
-                changed = changes_of(stack)
-            except ClustergateError as error:
-                why, failed = plain(error.reason), max(failed, error.exit_status)
-            answer = {"stack": stack, "verified": why is None, "system_changes": changed}
-            answers.append({**answer, "why": why})
+        for stack, changed, error in _outcomes(stacks, changes_of):
+            failed = max(failed, error.exit_status if error else 0)
+            answer = {"stack": stack, "verified": error is None, "system_changes": changed or []}
+            answers.append({**answer, "why": error and plain(error.reason)})
         print(json.dumps(answers, indent=1))
         return failed
     # Who lets this be done each night must not take nothing for well.
@@ -127,13 +124,24 @@ def _unpin(arguments: argparse.Namespace) -> int:
 def _each(stacks: list[str], do: Callable[[str], str]) -> int:
     """Do something for each stack and print what it says; one that fails leaves the others."""
     failed = 0
-    for stack in dict.fromkeys(stacks):
-        try:
-            print(do(stack), flush=True)
-        except ClustergateError as error:
+    for _, said, error in _outcomes(stacks, do):
+        if error:
             print(f"clustergate: {error}", file=sys.stderr)
             failed = max(failed, error.exit_status)
+        else:
+            print(said, flush=True)
     return failed
+
+
+def _outcomes(
+    stacks: Iterable[str], do: Callable[[str], _T]
+) -> Iterator[tuple[str, _T | None, ClustergateError | None]]:
+    """Do something for each stack; yield what came of it, or why nothing did."""
+    for stack in dict.fromkeys(stacks):
+        try:
+            yield stack, do(stack), None
+        except ClustergateError as error:
+            yield stack, None, error
 
 
 def _line_of(golden: builds.Golden) -> str:

@@ -180,8 +180,7 @@ def _pinned(
     if missing := [path for path in named if not Path(path).is_file()]:
         raise BadRequest("golden.not-whole", stack=stack, path=missing[0])
     # Of a link only where it leads would be kept.
-    objects = contents.shared_objects(home, roots)
-    mapped = {*map(os.path.realpath, prove(golden, [state / root for root in roots], objects))}
+    mapped = {*map(os.path.realpath, prove(golden, *to_prove(state, stack, roots)))}
     outside = _outside({*named, *mapped}, (), home)
     # A file is held where the manifest names it, the operating system's own or not; of an MPI that
     # the operating system has, the files of its package are the software, too.
@@ -213,6 +212,15 @@ def _pinned(
     write_whole(home / _CONTENTS, json.dumps(record, indent=1) + "\n")
     write_manifest_file(home / _MANIFEST, golden)
     return result
+
+
+def to_prove(state: Path, stack: str, roots: Iterable[str]) -> tuple[list[Path], list[Path]]:
+    """Return what proves a golden build beside its manifest.
+
+    That is the folders of which its ranks must have nothing, and its shared objects.
+    """
+    objects = contents.shared_objects(folder_of(state, stack), roots)
+    return [state / root for root in roots], objects
 
 
 def read(state: Path, stack: str) -> Golden:

@@ -94,7 +94,7 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
         str(asked.get("mode", "")),
         str(asked.get("by", "")),
         verdict,
-        sum(map(size_bytes, folders_of(folder.name, state))),
+        sum(sizes_bytes(one)[0] for one in folders_of(folder.name, state)),
     )
 
 
@@ -174,11 +174,6 @@ def folders_of(run: str, state: Path | None = None) -> list[Path]:
     home = state or state_dir()
     places = (store.run_folder(run, home), home / "stage" / run, home / "output" / run)
     return [place for place in places if place.is_dir()]
-
-
-def size_bytes(folder: Path) -> int:
-    """Return the size of all files below a folder."""
-    return sizes_bytes(folder)[0]
 
 
 def sizes_bytes(folder: Path) -> tuple[int, int]:
