@@ -14,7 +14,7 @@ from pathlib import Path
 from clustergate import store
 from clustergate.files.whole import read_json
 from clustergate.model import BadRequest, CaseRecord, order_of_run
-from clustergate.verdicts.coverage import settings_given
+from clustergate.wording.commands import settings_given
 
 ASKED = "asked.json"
 """What a run of a mode was asked for."""

@@ -27,7 +27,7 @@ from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import manifest_path, read_manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
-from clustergate.verdicts.coverage import settings_given
+from clustergate.wording.commands import settings_given
 from clustergate.wording.reasons import Reason, reason
 
 

@@ -15,6 +15,7 @@ from clustergate.references.lookup import References, effort_key, layout_key, ma
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode, effort_of, judged_figures, scaling_counts, used_shape
 from clustergate.sites.shape import Shape
+from clustergate.wording.commands import settings_given
 from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Fact, Reason, reason
 
@@ -169,11 +170,6 @@ def dead_references(
         elif why:
             notes.append(why.at(f"{check} with {stack}"))
     return lost, notes
-
-
-def settings_given(options: Sequence[str]) -> list[str]:
-    """Return the settings, ``NAME=VALUE``, of options for ReFrame (``-S``, ``--setvar``)."""
-    return re.findall(r"(?:^|\0)(?:-S\0?|--setvar[=\0])([^=\0]+=[^\0]*)", "\0".join(options))
 
 
 def settings_by_hand(options: Sequence[str]) -> set[str]:

@@ -48,6 +48,11 @@ def completed(sentence: str) -> str:
     return _NAMED.sub(lambda match: _completed(match[1], match[2], sentence), sentence)
 
 
+def settings_given(options: Sequence[str]) -> list[str]:
+    """Return the settings, ``NAME=VALUE``, of options for ReFrame (``-S``, ``--setvar``)."""
+    return re.findall(r"(?:^|\0)(?:-S\0?|--setvar[=\0])([^=\0]+=[^\0]*)", "\0".join(options))
+
+
 def _completed(name: str, words: str, sentence: str) -> str:
     # A run that is resumed has the options that it began with.
     options = [] if name in ("check", "screen") and "--resume" in words else called[1:]
