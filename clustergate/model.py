@@ -578,6 +578,13 @@ class CaseRecord:
         processors = self.details.get("processors")
         return tuple(map(str, processors)) if isinstance(processors, list) else ()
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the nodes that its ranks said they ran on, sorted, as far as they did."""
+        proof = self.details.get("proof")
+        hosts = proof.get("hosts", ()) if isinstance(proof, Mapping) else ()
+        return tuple(sorted(map(str, hosts)))
+
     def spent_s(self, *names: str) -> float:
         """Return the seconds that its details tell of these, such as ``peaks_s``; 0 for none."""
         return sum(float(str(self.details.get(name, 0))) for name in names)

@@ -149,6 +149,20 @@ def test_the_last_run_is_one_that_has_what_is_compared() -> None:
     assert last_run("local", [xeon]) == part
     store.write_case(part, epyc)
     assert last_run("local", [xeon]) == whole
+    # Nor is another machine with the same processors this one.
+    here, there = (
+        dataclasses.replace(epyc, details={**epyc.details, "proof": {"hosts": [name]}})
+        for name in ("n1", "m1")
+    )
+    store.write_case(part, there)
+    assert last_run("local", [here]) == whole
+    store.write_case(whole, there)
+    assert last_run("local", [here]) is None
+    assert last_run("local", [there]) == part
+    # As earlier versions, which noted none.
+    store.write_case(part, epyc)
+    store.write_case(whole, hpl)
+    assert last_run("local", [here]) == part
     # Nor does it cost the answer of the gate if nobody can read it.
     store.case_file(whole, hpcc.name).write_text("{")
     assert last_run("local", [hpcc, epyc]) == part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clustergate import store
@@ -26,20 +26,24 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
     It is the newest of those that have most of the cases that were ``measured`` now, on the same
-    processors. Runs of a gate that did not open, and those that found a regression, are passed
-    over: what was wrong then is not what is usual, and the gate, called twice, shall not open the
-    second time.
+    processors and on one of the nodes at least. Runs of a gate that did not open, and those that
+    found a regression, are passed over: what was wrong then is not what is usual, and the gate,
+    called twice, shall not open the second time.
     """
     names = {record.name: record.processors for record in measured}
+    nodes = _nodes(measured)
     best, most = None, 0
     for run_id in _runs():
         # To read a run takes long.
         if not names or len(names.keys() & {*store.case_names(run_id)}) > most:
             with contextlib.suppress(store.StoreError):
+                records = store.read_cases(run_id)
+                then = _nodes(records)
                 held = {
                     record.name
-                    for record in store.read_cases(run_id)
-                    if record.partition.startswith(f"{system}:")
+                    for record in records
+                    if not (nodes and then and nodes.isdisjoint(then))
+                    and record.partition.startswith(f"{system}:")
                     and record.conditions.get("mode") == MODE
                     and (not names or _is_alike(record.processors, names.get(record.name)))
                 }
@@ -48,6 +52,10 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
         if best and most >= len(names):
             break
     return best
+
+
+def _nodes(records: Iterable[CaseRecord]) -> set[str]:
+    return {node for record in records for node in record.hosts}
 
 
 def _is_alike(then: Sequence[str], now: Sequence[str] | None) -> bool:

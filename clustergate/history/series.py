@@ -166,8 +166,6 @@ class _Case:
         if record.complaints:
             self.failed[run.run_id] = str(record.complaints[0])
             return
-        proof: Any = record.details.get("proof") or {}
-        hosts = tuple(sorted(proof.get("hosts", ())))
         build = build_of(record)
         launches = _undisturbed(record)
         nearest: Any = record.details.get("core_distance_ns")
@@ -184,7 +182,7 @@ class _Case:
                     estimate=figure.estimate,
                     launches=tuple(launches[name]),
                     build=build,
-                    nodes=hosts,
+                    nodes=record.hosts,
                     nearest_ns=nearest,
                     matrix_order=order,
                     processors=record.processors,
