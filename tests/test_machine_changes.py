@@ -174,6 +174,32 @@ def test_a_kernel_that_keeps_some_memory_for_itself_changes_nothing():
     assert differences(GOOD, changed("hardware", memory_total_gib=251.4)) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new", "changes"),
+    [
+        ("libraries", ["libibverbs.so.1 libibverbs.so.1.14.39.0"], ["libibverbs.so.1.14.39.0"], []),
+        ("library_of_mpich", ["libmpi.so.12 0a1b"], ["libmpi.so.12.1.2 0a1b"], []),
+        (
+            *("library_of_mpich", ["libmpi.so.12 0a1b"], ["libmpi.so.12 2c3d"]),
+            ["library of mpich without libmpi.so.12 0a1b and with libmpi.so.12 2c3d"],
+        ),
+        (
+            *("libraries", ["a.so.1 a.so.1.1", "b.so.1 b.so.1.2"], ["a.so.1 a.so.1.1", "b.so.1.3"]),
+            ["libraries without b.so.1 b.so.1.2 and with b.so.1.3"],
+        ),
+        # What is no file is another one by its name.
+        ("drivers", ["mlx5_core 1.0"], ["bnxt_en 1.0"], ["drivers without mlx5_core 1.0 and with"]),
+    ],
+)
+def test_a_link_and_where_it_leads_are_one_file(
+    name: str, old: list[str], new: list[str], changes: list[str]
+) -> None:
+    found = differences({"software": {name: old}}, {"software": {name: new}})
+    assert [
+        describe_one(one)[: len(said)] for one, said in zip(found, changes, strict=True)
+    ] == changes
+
+
 def test_values_for_a_reader():
     assert shown("hardware.virtual_machine", True) == "yes"
     assert shown("hardware.virtual_machine", False) == "no"

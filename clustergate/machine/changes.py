@@ -66,6 +66,10 @@ LIKELIEST_FIRST = (
     "software.",
 )
 """Beginnings of dotted names: of several changes, which explains a slowdown best, by experience."""
+# Lists of files, a name before what tells the file: where a link leads, or a checksum.
+_FILES = tuple(
+    f"software.{kind}" for kind in ("libraries", "launcher_of_", "library_of_", "BLAS_of_")
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def differences(
         for group, values in before.items()
         if group in after
         for name, (old, new) in _pairs(values, after[group]).items()
-        if not _same(old, new)
+        if not _same(f"{group}.{name}", old, new)
     ]
     return sorted(changed, key=_rank)
 
@@ -126,7 +130,10 @@ def describe_one(difference: Difference) -> str:
         return f"{name} {shown(difference.name, old)} -> {shown(difference.name, new)}"
     parts = [
         f"{preposition} {shown(difference.name, items)}"
-        for preposition, items in (("without", _less(old, new)), ("with", _less(new, old)))
+        for preposition, items in (
+            ("without", _less(difference.name, old, new)),
+            ("with", _less(difference.name, new, old)),
+        )
         if items
     ]
     return f"{name} {' and '.join(parts) or 'in another order'}"
@@ -218,12 +225,19 @@ def _figures(values: Mapping[str, Value], device: str) -> str | None:
     return ", ".join(figures) or None
 
 
-def _same(old: Value, new: Value) -> bool:
+def _same(name: str, old: Value, new: Value) -> bool:
+    if isinstance(old, list) and isinstance(new, list) and name.startswith(_FILES):
+        return not _less(name, old, new) and not _less(name, new, old)
     # Fractions are sizes, of which a kernel keeps some MB more or less for itself at each boot.
     if isinstance(old, float) and isinstance(new, float):
         return math.isclose(old, new, rel_tol=0.01)
     return old == new
 
 
-def _less(items: list[str], others: list[str]) -> list[str]:
-    return [item for item in items if item not in others]
+def _less(name: str, items: list[str], others: list[str]) -> list[str]:
+    def file_of(item: str) -> str:
+        # It may be known by the name of a link to it.
+        return item.rpartition(" ")[2] if name.startswith(_FILES) else item
+
+    known = set(map(file_of, others))
+    return [item for item in items if file_of(item) not in known]
