@@ -1,11 +1,14 @@
 """Which node is to blame; the texts are those of real failures on the virtual cluster."""
 
 import dataclasses
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from clustergate.benchmarks.budget import Budget
 from clustergate.launching.dialects import Layout
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
 from clustergate.launching.plan import LOG, launch_folder
@@ -79,3 +82,15 @@ def test_a_job_that_was_ended_while_it_measured_the_peaks_says_that_it_launched_
     assert [one.code for one in cancelled.complaints(0, job.hosts)] == ["job.ended"]
     launch_folder(tmp_path, 0).mkdir()
     assert "job.in-the-peaks" not in {one.code for one in job.complaints(0, job.hosts)}
+
+
+def test_a_node_with_another_file_under_the_same_name_is_named(tmp_path: Path) -> None:
+    unread: Any = None
+    plan: Any = SimpleNamespace(budget=Budget(1, 1))
+    noted = {"contender": "a", "site_files": [], "unlike": {"n2": ["/opt/libmpi.so"]}}
+    (tmp_path / LOG).write_text(json.dumps(noted) + "\n", encoding="utf-8")
+    of_job = Layout(2, 1), unread, ("n1", "n2"), None, "COMPLETED", 0, "none"
+    (complaint,) = Job(tmp_path, plan, *of_job).complaints(1, ("n1", "n2"))
+    assert str(complaint).startswith(
+        "n2 has other contents than the first node in /opt/libmpi.so, which its ranks loaded"
+    )

@@ -1,6 +1,7 @@
 """The driver with small shell scripts in the place of MPI programs."""
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from clustergate.launching.plan import (
     read_log,
     write_plan,
 )
+from clustergate.machine import configuration
 from clustergate.model import ClustergateError, Row
 
 
@@ -355,3 +357,32 @@ def test_a_job_starts_without_what_takes_long_to_load() -> None:
     )
     slow = {"clustergate.stacks", "filelock", "numpy", "psutil", "reframe", "yaml"}
     assert not slow & set(ended.stdout.split())
+
+
+def test_a_node_with_another_file_under_the_same_name_is_noted(
+    carry_out, tmp_path, data, monkeypatch
+):
+    """The files of the first node alone said what a stack is."""
+    monkeypatch.setattr(configuration, "_OF_A_NODE", (str(tmp_path / "opt"),))
+    (tmp_path / "opt").mkdir()
+    same, other, absent = (tmp_path / "opt" / f"lib{name}.so" for name in ("same", "other", "x"))
+    for path in (same, other):
+        path.write_text("the first node")
+    captured = next((data / "proof" / "alone").glob("*.json"))
+    objects = [*map(str, (same, other, absent)), "/shared/libmpi.so"]
+    (tmp_path / "rank.json").write_text(
+        json.dumps({**json.loads(captured.read_text()), "objects": objects})
+    )
+    # Starts what it is given as the nodes n1 and n2 would; n2 has another file.
+    nodes = tmp_path / "nodes.sh"
+    nodes.write_text(
+        "for node in n1 n2; do\n"
+        f"  printf '#!/bin/sh\\necho %s\\n' $node > {tmp_path}/uname; chmod +x {tmp_path}/uname\n"
+        f"  [ $node = n1 ] || echo other > {other}\n"
+        f'  PATH={tmp_path}:$PATH "$@"\n'
+        "done\n"
+        f'printf "%s" "the first node" > {other}\n'
+    )
+    contender = shell(f'cp {tmp_path}/rank.json "$CLUSTERGATE_PROOF_DIR"/rank-n1-1.json')
+    assert carry_out(plan_of(contender, on_each_node=["sh", str(nodes)])) == 0
+    assert read_log(tmp_path).unlike == {"n2": (str(other),)}

@@ -210,10 +210,16 @@ class Driver:
         except ProofError:
             # Whoever judges the proofs says so.
             mapped = {}
-        seen = site_files([*contender.launcher[:1], *mapped])
-        files = [dataclasses.asdict(file) for file in seen]
-        note = {"contender": contender.name, "site_files": files}
-        self._engine.note({**note, "mapped": mapped_files(mapped)})
+        of_site = site_files([*contender.launcher[:1], *mapped])
+        files = [dataclasses.asdict(file) for file in of_site]
+        note: dict[str, Any] = {"contender": contender.name, "site_files": files}
+        note["mapped"] = seen = mapped_files(mapped)
+        # What is shared has no checksum, and is the same everywhere.
+        own = {path: sha256 for path, sha256 in seen.items() if sha256}
+        if own and self._plan.on_each_node:
+            words = self._plan.on_each_node
+            note["unlike"] = self._engine.unlike(words, contender.environment, own)
+        self._engine.note(note)
 
     def _aside(self, command: Sequence[str], output: str) -> str:
         """Run what is aside in the environment of the first contender; return what it said."""

@@ -28,6 +28,7 @@ from clustergate.launching.disturbance import NodeLoad, are_far, kept_off, node_
 from clustergate.launching.ending import end, end_session, not_interrupted
 from clustergate.launching.plan import (
     ERRORS,
+    HASHES,
     LOG,
     NODES,
     OUTPUT,
@@ -42,7 +43,7 @@ from clustergate.launching.plan import (
 )
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.machine.load import load_between, read_load
-from clustergate.machine.node import node_record, saying
+from clustergate.machine.node import hashing, node_record, saying
 from clustergate.machine.power import energy_between, longest_s, read_energy
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
@@ -240,6 +241,23 @@ class Engine:
         files = self.job, self.job / f"{NODES}.out", self.job / f"{NODES}.err"
         with contextlib.suppress(LaunchError):
             self._run([*on_each_node, *saying(folder)], environment, files, _SAYING_S)
+
+    def unlike(
+        self, on_each_node: Sequence[str], environment: Mapping[str, str], files: Mapping[str, str]
+    ) -> dict[str, list[str]]:
+        """Return by node which files are others there than their SHA-256 here, by their names."""
+        folder = self.job / HASHES
+        folder.mkdir(exist_ok=True)
+        said = self.job, self.job / f"{HASHES}.out", self.job / f"{HASHES}.err"
+        with contextlib.suppress(LaunchError):
+            self._run([*on_each_node, *hashing(folder, files)], environment, said, _SAYING_S)
+        unlike = {}
+        for node in sorted(folder.glob("[!.]*")):
+            lines = node.read_text(encoding="utf-8", errors="replace").splitlines()
+            there = {path: sha256 for sha256, _, path in (line.partition("  ") for line in lines)}
+            if others := [path for path in files if there.get(path, files[path]) != files[path]]:
+                unlike[node.name] = others
+        return unlike
 
     def end_all(self) -> None:
         """End what runs, and start nothing any more."""

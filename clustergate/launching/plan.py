@@ -25,6 +25,8 @@ OUTPUT, ERRORS = "stdout", "stderr"
 # Variables of a stack that go in front of what the node has.
 # Where nodes say of themselves what should stay the same.
 NODES = "nodes"
+# Where they say what files they have that the ranks of the first node had mapped.
+HASHES = "hashes"
 IN_FRONT = ("PATH", "LD_LIBRARY_PATH")
 _PROOFS = "proof"
 
@@ -187,7 +189,8 @@ class JobLog:
     ``hosts`` are the nodes that the scheduler gave to the job, None where none told. ``kept_out``
     are the user's configuration files that no launch saw, ``site_files`` those of the site that the
     launches of each contender could see, by its name, ``mapped`` the files that its ranks had
-    mapped (:func:`clustergate.machine.configuration.mapped_files`). ``machine`` is what the first
+    mapped (:func:`clustergate.machine.configuration.mapped_files`), ``unlike`` those of them that
+    are others on a node, by its name. ``machine`` is what the first
     node is (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where
     launches ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes``
     sentences of its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest
@@ -200,6 +203,7 @@ class JobLog:
     kept_out: tuple[ConfigurationFile, ...] = ()
     site_files: Mapping[str, tuple[ConfigurationFile, ...]] = field(default_factory=dict)
     mapped: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unlike: Mapping[str, Sequence[str]] = field(default_factory=dict)
     machine: Mapping[str, object] = field(default_factory=dict)
     rounds: tuple[Round, ...] = ()
     names: tuple[str, ...] = ()
@@ -302,7 +306,7 @@ def read_log(job: Path) -> JobLog:
     rounds: list[Round] = []
     notes: list[str] = []
     aside_s = 0.0
-    single: dict[str, Any] = {"site_files": {}, "mapped": {}}
+    single: dict[str, Any] = {"site_files": {}, "mapped": {}, "unlike": {}}
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         try:
             entry = parse_json(line)
@@ -319,6 +323,9 @@ def read_log(job: Path) -> JobLog:
                 single["site_files"][str(entry["contender"])] = _files(entry["site_files"])
                 # Earlier versions noted none.
                 single["mapped"][str(entry["contender"])] = dict(entry.get("mapped", {}))
+                for node, others in entry.get("unlike", {}).items():
+                    known = single["unlike"].get(node, ())
+                    single["unlike"][str(node)] = tuple(dict.fromkeys([*known, *others]))
             elif "turn" in entry:
                 rounds.append(Round(**entry))
             else:

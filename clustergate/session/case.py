@@ -68,7 +68,8 @@ class Job:
 
     def complaints(self, launches: int, hosts: Hosts) -> list[Reason]:
         """Return what speaks against the job as a whole, which made so many launches."""
-        complaints: list[Reason] = []
+        unlike = planning.read_log(self.stage).unlike
+        complaints = [reason("job.other-files", node=n, files=files) for n, files in unlike.items()]
         if self.hostfile and hosts:
             complaints += hostfiles.excluded_among(self.hostfile, hosts)
         ended = ended_by_scheduler(self.state)

@@ -364,6 +364,8 @@ ENTRIES: tuple[Entry, ...] = (
             "golden::what_ranks_map_beside_the_golden_build_is_told",
             "golden_gate::what_ranks_mapped_on_the_nodes_is_held_against_the_golden_build",
             "golden::a_manifest_that_was_edited_is_no_golden_build",
+            "sampling_driver::a_node_with_another_file_under_the_same_name_is_noted",
+            "node_failures::a_node_with_another_file_under_the_same_name_is_named",
         ),
     ),
     Entry(

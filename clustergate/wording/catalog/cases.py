@@ -48,6 +48,11 @@ WORDS = {
         "the job was given {host}, which {source} excludes {why}",
         "keep it out by an option of the scheduler",
     ),
+    "job.other-files": (
+        "{node} has other contents than the first node in {files:names}, which its ranks loaded",
+        "an update reached some of the nodes, or something was mounted or written there",
+        "install the same on all nodes of the partition, or make two partitions of them",
+    ),
     "job.beside-the-fabric": (
         "{sentence}",
         "the MPI library fell back to another network",
