@@ -609,6 +609,13 @@ def test_a_changed_launcher_or_library_is_told_as_such(tmp_path: Path) -> None:
     hydra = "mpiexec.hydra" + digits
     assert re.fullmatch(f"launcher of mpich without {hydra} and with {hydra}", launcher)
     assert re.fullmatch(f"programs of mpich 1 files{digits} -> 1 files{digits}", programs)
+    # A module may come to set another variable under its own name.
+    then, now = (
+        contents.software_of(manifest(tmp_path, provider="modules", environment={"UCX_TLS": tls}))
+        for tls in ("rc", "tcp")
+    )
+    (change,) = differences({"software": then}, {"software": now})
+    assert describe_one(change) == "variables of mpich without UCX_TLS=rc and with UCX_TLS=tcp"
     # A launcher of the system's PATH, and a stack that is not there.
     assert "launcher_of_mpich" not in contents.software_of(manifest(tmp_path, launcher="srun"))
     assert contents.software_of(Manifest(stack="mpich", provider="wheels")) == {}

@@ -134,18 +134,23 @@ def settings_of(manifest: Manifest) -> dict[str, str]:
 
 
 def software_of(manifest: Manifest) -> dict[str, list[str] | str]:
-    """Return by role the files that a stack launches, with the first digits of their SHA-256."""
+    """Return by role the files that a stack launches, with the first digits of their SHA-256.
+
+    With them come the variables that modules set: those of the same name may come to set others.
+    """
     launcher = Path(manifest.launcher)
     # What mpirun starts in turn, of Hydra and of PRRTE.
     further = [path for kind in ("*hydra*", "prte*") for path in launcher.parent.glob(kind)]
     programs = [Path(one.path) for one in manifest.programs.values() if one.path]
     built = hashes(programs).values()
+    of_modules = manifest.environment if manifest.provider == "modules" else {}
     roles: dict[str, list[str] | str] = {
         "launcher": _told([launcher, *further] if launcher.is_absolute() else []),
         "library": _told([Path(manifest.mpi_library)]),
         "BLAS": _told([Path(manifest.blas.library)] if manifest.blas else []),
         # A new wheel changes them all.
         "programs": f"{len(built)} files {digest(' '.join(built))}" if built else "",
+        "variables": [f"{name}={_KEY.sub('', of_modules[name])}" for name in sorted(of_modules)],
     }
     return {f"{role}_of_{manifest.stack}": files for role, files in roles.items() if files}
 

@@ -31,6 +31,7 @@ LIKELIEST_FIRST = (
     "software.library_of_",
     "software.BLAS_of_",
     "software.programs_of_",
+    "software.variables_of_",
     # How fast the cores may run.
     "kernel.governor",
     "kernel.boost",
