@@ -1,6 +1,7 @@
 """What is the same is compiled once, and what is not is never taken for it."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,11 @@ def test_a_wrapper_that_quotes_no_space_of_its_prefix_is_understood(compiled):
     """As that of Open MPI."""
     did, _ = compiled("openmpi of Prüf stand", SAME_ABI)
     assert did == ["calls", "pure", "version"]
+
+
+def test_an_interrupted_compiler_has_not_failed(tmp_path):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt):
+            compilation.run_compiler(
+                ["sh", "-c", f"kill -{number.value} $$"], os.environ, tmp_path / "log"
+            )

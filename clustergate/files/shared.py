@@ -12,11 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from clustergate.interrupts import go_on
 from clustergate.model import ClustergateError, Say
 
 # How long what is in a folder is looked for afresh. By itself a client of NFS asks again within a
 # minute: acdirmax of nfs(5).
 LATEST_S = 10.0
+_ASKED_EVERY_S = 1.0
 _MOUNTS = Path("/proc/self/mountinfo")
 # Mount point, its options, kind of file system, and its options: proc_pid_mountinfo(5).
 _MOUNTED = re.compile(r"\S+ \S+ \S+ \S+ (\S+) (\S+) (?:\S+ )*?- (\S+) \S+ (\S+)")
@@ -89,7 +91,10 @@ def locked(
             raise
         if str(path) not in _held:
             say(f"waiting until another process releases {path}")
-        lock.acquire()
+        while not lock.is_locked:
+            go_on()
+            with suppress(filelock.Timeout):
+                lock.acquire(timeout=_ASKED_EVERY_S)
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in _REFUSED:
             raise

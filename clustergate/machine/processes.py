@@ -6,12 +6,16 @@ import contextlib
 import ctypes
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import psutil
 
+from clustergate.interrupts import go_on
+
 GRACE_S = 3.0
+_LOOK_S = 0.2
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
@@ -21,7 +25,11 @@ def capture(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, which reads ``text``, to its end and keep what it prints, readable or not."""
     options |= {"capture_output": True, "errors": "replace", "check": False}
-    return subprocess.run(command, input=text, **options)
+    go_on()
+    ended = subprocess.run(command, input=text, **options)
+    # Of one that was ended, nothing it printed counts.
+    go_on()
+    return ended
 
 
 def terminated_with_parent() -> None:
@@ -32,11 +40,20 @@ def terminated_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def end_children() -> None:
-    """Terminate all processes below this one."""
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            child.terminate()
+def end_children(are_gone: Callable[[], bool]) -> None:
+    """End all processes below this one again and again, until what waits for them says so.
+
+    They are asked first, and killed from :data:`GRACE_S` seconds on.
+    """
+    last = time.monotonic() + GRACE_S
+    while not are_gone():
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if time.monotonic() < last:
+                    child.terminate()
+                else:
+                    child.kill()
+        time.sleep(_LOOK_S)
 
 
 def end_processes_with(variable: str, value: str, beside: Mapping[str, str] = {}) -> list[str]:

@@ -15,6 +15,7 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -24,8 +25,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustergate.interrupts import go_on
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# As a shell says of what it called, too.
+_INTERRUPTED = {*(-one for one in _SIGNALS), *(128 + one for one in _SIGNALS)}
 
 
 def compiler_identity(named: str = "cc") -> str:
@@ -62,6 +69,7 @@ def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Pa
     with log.open("a", encoding="utf-8") as file:
         file.write(f"$ {' '.join(command)}\n")
         file.flush()
+        go_on()
         try:
             ended = subprocess.run(
                 command,
@@ -74,6 +82,10 @@ def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Pa
         except OSError as error:
             facts = {"command": command[0], "log": str(log)}
             raise ClustergateError("compiler.not-started", why=error, **facts) from None
+    go_on()
+    if ended.returncode in _INTERRUPTED:
+        # A terminal interrupts compilers, too, and this thread may hear of it first.
+        raise KeyboardInterrupt
     if ended.returncode:
         raise ClustergateError("compiler.failed", complaint=_complaint(log), log=log)
 

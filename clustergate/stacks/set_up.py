@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from clustergate.interrupts import nothing_begins
 from clustergate.machine.processes import end_children
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
@@ -20,7 +20,6 @@ from clustergate.wording.reasons import Reason, reason
 
 # Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
 AT_ONCE = {"spack": 2}
-_LOOK_S = 0.2
 _T = TypeVar("_T")
 
 
@@ -101,13 +100,12 @@ def _at_once(
         except BaseException as stopped:
             # An interrupt or a fault ends what runs; what has not begun must not begin.
             stopping.set()
-            if isinstance(stopped, KeyboardInterrupt):
-                say("interrupted: finished stacks are kept; run the command again for the rest")
-            pool.shutdown(wait=False, cancel_futures=True)
-            # Only a terminal interrupts the compilers, too; a stack ends by the first that fails.
-            while not all(future.done() for future in waiting):
-                end_children()
-                time.sleep(_LOOK_S)
+            with nothing_begins():
+                if isinstance(stopped, KeyboardInterrupt):
+                    say("interrupted: finished stacks are kept; run the command again for the rest")
+                pool.shutdown(wait=False, cancel_futures=True)
+                # Only a terminal interrupts the compilers, too.
+                end_children(lambda: all(future.done() for future in waiting))
             raise
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from clustergate.benchmarks.build import Source
 from clustergate.files.shared import locked
 from clustergate.files.whole import scratch_beside
+from clustergate.interrupts import go_on
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 
@@ -175,6 +176,7 @@ def _from_upstream(source: Source, target: Path) -> None:
                 raise SourceUnavailable("source.answers", status=answer.status_code)
             with target.open("wb") as file:
                 for block in answer.iter_content(1 << 16):
+                    go_on()
                     file.write(block)
     except requests.Timeout:
         raise SourceUnavailable("source.timed-out") from None

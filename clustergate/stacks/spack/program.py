@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustergate.interrupts import go_on
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks.spack.messages import explain, progress_of
@@ -63,6 +64,7 @@ class SpackProgram:
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [str(self.root / "bin" / "spack"), "--color=never", *arguments]
         printed: list[str] = []
+        go_on()
         with log.open("a", encoding="utf-8") as kept:
             kept.write(f"$ {' '.join(command)}\n")
             kept.flush()
@@ -83,6 +85,7 @@ class SpackProgram:
                     printed.append(line)
                     if step := progress_of(line):
                         say(step)
+        go_on()
         text = "".join(printed)
         if process.returncode:
             raise ClustergateError("spack.failed", doing=doing, why=explain(text), log=log)
