@@ -36,6 +36,8 @@ _ON_THE_SITE = {
 }
 _OUTWARD = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]*|examples/[^)#\s]*)(#[^)\s]*)?\)")
 _BY_FILE = re.compile(r"\[`[\w./-]+\.md`\]\((?!https?:)")
+# Read in a clone, a page that includes another says where that is.
+_POINTER = re.compile(r"\A[^\n]+\n\n(?=```\{include\})")
 
 
 def _inward(link: re.Match[str]) -> str:
@@ -48,7 +50,8 @@ def _inward(link: re.Match[str]) -> str:
 
 def _within_the_site(app: Sphinx, name: str, source: list[str]) -> None:
     # A page is called by its title here, and not by its file.
-    source[0] = _BY_FILE.sub("[](", _OUTWARD.sub(_inward, source[0]))
+    text = _POINTER.sub("", source[0])
+    source[0] = _BY_FILE.sub("[](", _OUTWARD.sub(_inward, text))
 
 
 def _made_of_the_code(app: Sphinx) -> None:

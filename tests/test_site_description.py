@@ -87,6 +87,13 @@ REFUSED = {
         '"launcher"',
         "the launcher 'clustergate-rsun', .*did you mean 'clustergate-srun'",
     ),
+    "a launcher of ReFrame": (
+        '"launcher": "clustergate"',
+        '"launcher": "mpirun"',
+        '"launcher"',
+        "the launcher 'mpirun' .*; use 'clustergate', .* or 'clustergate-srun'",
+    ),
+    "unstated nodes": ('"nodes": 4,', "", '"scheduler"', "does not say how many nodes it has"),
     "another scheduler": ('"slurm"', '"slurmm"', '"scheduler"', "'slurmm', .*pbs.* 'slurm'"),
     "too high": ('"max_jobs": 1', '"nodes": 1', '"nodes": 1', "it belongs in the extras"),
     "no stack": ('"max_jobs": 1', '"environs": ["mpihc"]', '"envi', "did you mean 'mpich'"),

@@ -132,7 +132,7 @@ def configuration(
         for said in system["partitions"]:
             keys = {"environs": named, **said}
             keys["prepare_cmds"] = [STOP_AT_ERRORS, clean, *said.get("prepare_cmds", [])]
-            partition = _on_nodes(Partition.of(keys), nodes)
+            partition = _on_nodes(Partition.of(keys), nodes, source)
             partitions.append(merge_other_tests(partition.as_reframe()))
         if named and left_out() and not any(one["environs"] for one in partitions):
             raise SiteError("site.no-node-left", source="this run", which="every node")
@@ -256,13 +256,14 @@ def left_out() -> list[str]:
     return expand(named) if named else []
 
 
-def _on_nodes(partition: Partition, nodes: Hostfile | None) -> Partition:
+def _on_nodes(partition: Partition, nodes: Hostfile | None, source: Source) -> Partition:
     """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes."""
     if partition.launcher == "clustergate-ssh" and nodes is None:
         raise SiteError("site.no-hostfile", partition=partition.name)
     if partition.scheduler != "local" and partition.nodes is None and nodes is None:
         # One node of many would be measured, and all that must be judged would have been.
-        raise SiteError("site.no-nodes", partition=partition.name, scheduler=partition.scheduler)
+        facts = {"partition": partition.name, "scheduler": partition.scheduler}
+        raise SiteError("site.no-nodes", at=source.at("scheduler", partition.name), **facts)
     if partition.scheduler in SLURM:
         # A job that Slurm started again would find the folder of its first start.
         access = [*partition.access, "--no-requeue", *(slurm_options(nodes) if nodes else [])]

@@ -44,7 +44,8 @@ BUILTIN = "builtin"
 # The feature of environments that are MPI stacks.
 MPI_STACK = "mpi-stack"
 # What most site configs name; ReFrame takes a fifth of a second to say what else there is.
-_USUAL = ("local", "slurm", "clustergate", "clustergate-srun", "clustergate-ssh")
+_OF_STACKS = ("clustergate", "clustergate-srun", "clustergate-ssh")
+_USUAL = ("local", "slurm", *_OF_STACKS)
 # Less memory for a core than this is memory in another unit: no benchmark fits into it.
 _LEAST_BYTES_PER_CORE = 8 << 20
 
@@ -490,6 +491,7 @@ def require_valid(said: Mapping[str, Any], source: Source) -> None:
             _require_consistent(partition, source)
             _require_backends(partition, source)
             _require_stacks(partition, said["environments"], source)
+            _require_launcher(partition, said["environments"], source)
     _require_once("stack", said["environments"], source)
 
 
@@ -716,6 +718,20 @@ def _require_backends(partition: Mapping[str, Any], source: Source) -> None:
     for kind in ("scheduler", "launcher"):
         if (name := partition[kind]) not in _USUAL and name not in (known := _backends(kind)):
             _refuse("site.unknown-backend", partition, kind, name, sorted(known), source)
+
+
+def _require_launcher(
+    partition: Mapping[str, Any], environments: Sequence[Mapping[str, Any]], source: Source
+) -> None:
+    """Refuse a launcher that knows nothing of the partition's stacks: each case would fail."""
+    stacks = [one["name"] for one in environments if MPI_STACK in one.get("features", ())]
+    name, owner = partition["launcher"], partition["name"]
+    if name in _OF_STACKS or not {*partition.get("environs", stacks)}.intersection(stacks):
+        return
+    of_stacks = _backends("launcher")["clustergate"][0]
+    if not issubclass(_backends("launcher")[name][0], of_stacks):
+        at = source.at("launcher", owner)
+        raise SiteError("site.other-launcher", at=at, partition=owner, name=name)
 
 
 def _backends(kind: str) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ WORDS = {
     "run.no-summary": (
         "the run {run} has no {lacks}",
         "`reframe` ran by itself, or what made it ended early",
-        "`clustergate history` has the figures of what ran; its files are in {folder}",
+        "`clustergate history --all` has the figures of what ran; its files are in {folder}",
     ),
     "prune.running": "still running",
     "prune.baseline": "from the days of the baseline of {system}",

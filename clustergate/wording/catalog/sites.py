@@ -105,6 +105,11 @@ WORDS = {
         "the partition {partition} has the {key} {name!r}, which neither ReFrame nor the suite has",
         "known: {known:list}{meant}",
     ),
+    "site.other-launcher": (
+        "the launcher {name!r} of the partition {partition} knows nothing of its MPI stacks",
+        "use 'clustergate', which calls a stack's own mpirun, or 'clustergate-srun', which calls "
+        "srun",
+    ),
     "site.unknown-stack": (
         "the site config names no stack {name!r}",
         "known: {known:list}{meant}",
