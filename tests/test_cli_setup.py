@@ -105,7 +105,8 @@ def test_of_an_interrupted_set_up_no_further_step_begins(monkeypatch, tmp_path, 
 
     monkeypatch.setattr(set_up, "provide", provide)
     assert main(["setup", "--site", "local", "--stack", "mpich"]) == 128 + signal.SIGTERM
-    assert begun == ["one"] and not (tmp_path / "ended").exists()
+    assert begun == ["one"]
+    assert not (tmp_path / "ended").exists()
     assert "could not be set up" not in capsys.readouterr().err
 
 

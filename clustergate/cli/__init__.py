@@ -238,8 +238,8 @@ def _forward_signals() -> Iterator[None]:
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
-    # One is enough: a second would leave behind what the first is about to end. They are not ignored:
-    # what is still started would ignore them, too.
+    # One is enough: a second would leave behind what the first is about to end. They are heard, as
+    # whatever is started while they are ignored ignores them, too.
     for other in _SIGNALS:
         signal.signal(other, lambda number, frame: None)
     raise _Signalled(signal.Signals(number))

@@ -29,7 +29,6 @@ from clustergate.interrupts import go_on
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # As a shell says of what it called, too.
 _INTERRUPTED = {*(-one for one in _SIGNALS), *(128 + one for one in _SIGNALS)}
