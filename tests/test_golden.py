@@ -196,6 +196,24 @@ def test_other_settings_are_another_build(tmp_path):
     assert builds.differences(tmp_path, "mpich") == ["variable MPIR_CVAR_CH4_SHM"]
 
 
+@pytest.mark.parametrize("folder", [BUILD, "builds/mpich-token_ring-ba9876543210"])
+def test_a_benchmark_that_was_installed_since_is_no_difference(tmp_path, folder):
+    made = build(tmp_path)
+    pinned(tmp_path)
+    added = tmp_path / folder / "bin/token_ring"
+    added.parent.mkdir(parents=True, exist_ok=True)
+    added.write_text("token_ring")
+    programs = {**made.programs, "token_ring": Program(str(added))}
+    write_manifest(tmp_path, dataclasses.replace(made, programs=programs))
+    assert builds.differences(tmp_path, "mpich") == []
+    # Those that were pinned count as before.
+    replace(Path(made.programs["xhpl"].path), "another")
+    assert builds.differences(tmp_path, "mpich") == ["builds/mpich-all/bin/xhpl"]
+    del programs["xhpl"]
+    write_manifest(tmp_path, dataclasses.replace(made, programs=programs))
+    assert "program xhpl" in builds.differences(tmp_path, "mpich")
+
+
 def test_todays_proof_library_watches_both_where_the_family_is_one(tmp_path):
     build(tmp_path)
     pinned(tmp_path)

@@ -297,18 +297,24 @@ def launchable(state: Path, stack: str) -> Manifest:
 def differences(state: Path, stack: str) -> list[str]:
     """Return the files and settings in which today's build differs from an unchanged golden one.
 
-    The suite's own proof library and kernels count, too. Raises :class:`ManifestError` where there
+    The suite's own proof library and kernels count, too; programs that were not there to be pinned
+    do not. Raises :class:`ManifestError` where there
     is no build today, :class:`BadRequest` where the golden one was changed.
     """
     golden, today = require_unchanged(state, stack), read_manifest(state, stack)
     then = read_manifest_file(folder_of(state, stack) / _MANIFEST)
     home = folder_of(state, stack)
+    # A benchmark that was installed since changes nothing of what was pinned.
+    added = {one.path for name, one in today.programs.items() if name not in then.programs}
+    programs = {name: one for name, one in today.programs.items() if name in then.programs}
+    today = dataclasses.replace(today, programs=programs)
     roots = contents.roots_of(today, state) if golden.roots else []
     known = {}
     for name, sha256 in golden.tree.items():
         status = (home / name).lstat()
         known[status.st_dev, status.st_ino] = sha256
-    hashes = contents.hashes(contents.tree(state, roots), known)
+    files = (path for path in contents.tree(state, roots) if str(path) not in added)
+    hashes = contents.hashes(files, known)
     now = {str(Path(name).relative_to(state)): sha256 for name, sha256 in hashes.items()}
     moved = contents.relocated(today, state, str(home.relative_to(state))) if roots else today
     then_files = golden.tree
