@@ -47,6 +47,7 @@ from clustergate.verdicts import assembly
 from clustergate.wording.notation import printable
 from clustergate.wording.reasons import Reason, reason, sentence_of
 from reframe_checks.build import StackBuild
+from reframe_checks.sweeps import require_base
 from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
 
 # Of ReFrame's own: they change what is launched, and the conditions of a case do not tell them.
@@ -93,6 +94,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def take_description(self) -> None:
         """Let ReFrame's listings say what the descriptor does."""
         if own := every_check().get(type(self).__name__):
+            require_base(type(self), own.sweep)
             self.descr, self.tags = own.description, set(own.tags)
 
     @run_after("init")

@@ -6,6 +6,8 @@ The partitions of a system differ in size: a case is left out of those to which 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
+from clustergate.benchmarks.descriptor import Sweep
+from clustergate.model import ClustergateError
 from reframe_checks.system import (
     partitions_that_measure,
     partitions_that_place,
@@ -50,3 +52,24 @@ class OverProcessCounts(rfm.RegressionTestPlugin):
         """Let the parameter of this case decide the ranks."""
         self.ranks = self.process_count
         self.only_in(partitions_that_scale_to(self, self.ranks))
+
+
+BASES = {
+    Sweep.LAYOUTS: OverLayouts,
+    Sweep.PLACEMENTS: OverPlacements,
+    Sweep.PROCESS_COUNTS: OverProcessCounts,
+}
+
+
+def require_base(test: type, sweep: Sweep) -> None:
+    """Refuse a test that inherits another base class than the sweep of its descriptor needs."""
+    inherits = [base for base in BASES.values() if issubclass(test, base)]
+    needs = [BASES[sweep]] if sweep in BASES else []
+    if inherits != needs:
+        inherited, needed = (", ".join(x.__name__ for x in of) for of in (inherits, needs))
+        facts = {"check": test.__name__, "sweep": f"Sweep.{sweep.name}"}
+        has, wanted = inherited or "none of them", needed or f"none of {', '.join(_NAMES)}"
+        raise ClustergateError("check.other-sweep", inherits=has, needs=wanted, **facts)
+
+
+_NAMES = [base.__name__ for base in BASES.values()]

@@ -82,6 +82,30 @@ def test_its_check_is_known_by_name_and_no_other(call: Callable[..., Ended]) -> 
     assert "TokenRingCheck" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("__init__.py", '"TokenRingCheck",', '"TokenCheck",',
+         "check.py defines no TokenCheck; it has TokenRingCheck, AbTokenRingCheck; "),
+        ("__init__.py", "Sweep.LAYOUTS,\n", "Sweep.PLACEMENTS,\n",
+         "says Sweep.PLACEMENTS of TokenRingCheck, .* let it inherit OverPlacements"),
+        ("check.py", "(OverLayouts, MpiBenchmark)", "(MpiBenchmark)",
+         "which inherits none of .* let it inherit OverLayouts"),
+    ],
+)  # fmt: skip
+def test_a_test_that_disagrees_with_its_descriptor_is_told_what_to_do(
+    call: Callable[..., Ended], tmp_path: Path, file: str, old: str, new: str, told: str
+) -> None:
+    package = shutil.copytree(EXAMPLE / "token_ring", tmp_path / "first" / "token_ring") / file
+    text = package.read_text()
+    assert old in text
+    package.write_text(text.replace(old, new, 1))
+    path = f"{tmp_path / 'first'}:{os.environ.get('PYTHONPATH', '')}"
+    ended = call("dry-run", "--site", "local", PYTHONPATH=path)
+    assert ended.returncode != 0
+    assert re.search(told, ended.stdout + ended.stderr), ended.stdout + ended.stderr
+
+
 def test_a_mode_for_operators_runs_it(call: Callable[..., Ended], python: Path) -> None:
     ask = "from clustergate.sites.modes import mode_named; print(mode_named('smoke').checks)"
     ended = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)

@@ -404,6 +404,14 @@ def test_what_is_wrong_is_said_of_the_launches_it_was_wrong_in():
     assert [*map(str, told)] == ["launches 1-2 of 4: 2 singletons", "launch 2 of 4: cut off"]
 
 
+def test_a_parser_that_refuses_each_output_is_told_once_and_where():
+    refused = {n: [in_words("no rate").at(f"launch-{n:03d}/stdout:3")] for n in range(3)}
+    (told,) = by_launch(refused, "/stage")
+    assert str(told) == "in all 3 launches: /stage/launch-000/stdout:3: no rate"
+    refused[1] = [in_words("no rate").at("launch-001/stdout:4")]
+    assert len(by_launch(refused, "/stage")) == 2
+
+
 def test_a_single_launch_needs_no_name():
     assert by_launch({0: [OTHERS]}) == [OTHERS]
     assert by_launch({0: [], 1: []}) == []

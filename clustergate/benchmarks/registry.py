@@ -82,13 +82,26 @@ def every_benchmark() -> Mapping[str, Benchmark]:
 def check_paths() -> list[str]:
     """Return the folder and the files in which ReFrame finds the checks.
 
-    Raises :class:`ClustergateError` where a benchmark names a file that is not there.
+    Raises :class:`ClustergateError` where a benchmark names a file that is not there, or a check
+    that it does not have.
     """
-    added = {one.tests: one.name for one in every_benchmark().values() if one.tests}
-    for path, name in added.items():
+    added = {one.tests: one for one in every_benchmark().values() if one.tests}
+    for path, one in added.items():
         if not Path(path).is_file():
-            raise ClustergateError("added.no-tests", benchmark=name, path=path)
+            raise ClustergateError("added.no-tests", benchmark=one.name, path=path)
+        _require_tests(one)
     return [str(suite_folder("reframe_checks")), *added]
+
+
+def _require_tests(benchmark: Benchmark) -> None:
+    """Refuse a check whose name its file has nowhere; one that does not parse, ReFrame refuses."""
+    text = Path(benchmark.tests).read_text(encoding="utf-8", errors="replace")
+    checks = [*benchmark.checks, *([benchmark.ab] if benchmark.ab else [])]
+    for check in checks:
+        if not re.search(rf"\b{re.escape(check.name)}\b", text):
+            known = re.findall(r"^class (\w+)", text, re.MULTILINE) or ["no class"]
+            facts = {"path": benchmark.tests, "name": check.name, "known": known}
+            raise ClustergateError("added.no-check", **facts)
 
 
 @functools.cache

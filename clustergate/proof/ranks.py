@@ -215,19 +215,27 @@ def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> lis
     return complaints
 
 
-def by_launch(complaints: Mapping[int, Sequence[Reason]]) -> list[Reason]:
+# The folder of a launch, within that of its job.
+_OF_LAUNCH = re.compile(r"^launch-\d+/")
+
+
+def by_launch(complaints: Mapping[int, Sequence[Reason]], job: str = "") -> list[Reason]:
     """Return what is said of each launch of a case, by its number, as complaints of the case.
 
     ``complaints`` hold every launch. What is said of several is said once; of a single launch
-    there is nothing to tell apart.
+    there is nothing to tell apart. A line of an output is told by the first of them, in the folder
+    of its ``job``.
     """
-    if len(complaints) == 1:
-        return [one for of_launch in complaints.values() for one in of_launch]
     launches: dict[Reason, list[int]] = {}
+    first: dict[Reason, Reason] = {}
     for order, of_launch in complaints.items():
         for one in of_launch:
-            launches.setdefault(one, []).append(order)
-    return [one.of_launches(orders, len(complaints)) for one, orders in launches.items()]
+            common = one.outside(_OF_LAUNCH)
+            first.setdefault(common, one if common == one or not job else one.within(job))
+            launches.setdefault(common, []).append(order)
+    if len(complaints) == 1:
+        return [*first.values()]
+    return [first[one].of_launches(orders, len(complaints)) for one, orders in launches.items()]
 
 
 def _read(path: Path) -> RankProof:

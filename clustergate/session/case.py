@@ -171,7 +171,9 @@ def read_job(
         by_order = {one.order: prove(one, hosts, read.peaks) for one in read.launches}
         for launch in read.launches:
             by_order[launch.order][0].extend(job.complaints_of_network(launch))
-        read.complaints += proof.by_launch({k: against for k, (against, _) in by_order.items()})
+        read.complaints += proof.by_launch(
+            {k: against for k, (against, _) in by_order.items()}, str(job.stage)
+        )
         metrics = {**METRICS, **known.metrics}
         for order, (_, rows) in by_order.items():
             read.rows += rows

@@ -7,6 +7,7 @@ Pure.
 from __future__ import annotations
 
 import contextlib
+import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,8 +86,21 @@ class Reason:
         within = f": {self.facts[_AT]}" if _AT in self.facts else ""
         return Reason(self.code, {**self.facts, _AT: where + within})
 
+    def within(self, folder: str) -> Reason:
+        """Return it with the folder of its place before that."""
+        return Reason(self.code, {**self.facts, _AT: f"{folder}/{self.facts[_AT]}"})
+
+    def outside(self, folder: re.Pattern[str]) -> Reason:
+        """Return it without the folder that its place begins with."""
+        if not isinstance(at := self.facts.get(_AT), str):
+            return self
+        return Reason(self.code, {**self.facts, _AT: folder.sub("", at, count=1)})
+
     def _where(self) -> str:
-        launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if _ORDERS in self.facts else ""
+        orders = self.facts.get(_ORDERS)
+        launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if orders else ""
+        if isinstance(orders, list) and len(orders) == self.facts[_MADE] > 1:
+            launches = f"in all {{{_MADE}}} launches: "
         figures = f"{{{_FIGURES}}} of {{{_OF_ALL}}} figures, {{{_SUCH_AS}}}: "
         figures = figures if _FIGURES in self.facts else ""
         contender = f"{{{_CONTENDER}}}: " if _CONTENDER in self.facts else ""

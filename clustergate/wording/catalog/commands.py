@@ -201,6 +201,10 @@ WORDS = {
         "the benchmark {benchmark} has its ReFrame tests in {path}, which is not there",
         "correct `tests` of its descriptor, or install its package again with that file",
     ),
+    "added.no-check": (
+        "{path} defines no {name}; it has {known:list}",
+        "call the class as `checks` or `ab` of the descriptor does, and install the package again",
+    ),
     "added.no-metric": (
         "the check {check} wants {name!r} judged, and the benchmark {benchmark} has no such metric",
         "did you mean {meant}? `metrics` of its descriptor names its own",

@@ -61,6 +61,10 @@ WORDS = {
         "no check has a setting {names:list}",
         "correct the name behind -S; known: {known:list}",
     ),
+    "check.other-sweep": (
+        "its descriptor says {sweep} of {check}, which inherits {inherits} of the sweeps' classes",
+        "let it inherit {needs} (reframe_checks.sweeps), or correct the descriptor",
+    ),
     "check.by-the-site": (
         "{names:list} behind -S would measure something else under the same name",
         "let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
