@@ -520,6 +520,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         (["--a", "mpich", "--b", "mpich", "--sizes", "8,big"], "'big' is not a message size"),
         (["--a", "mpich", "--b", "mpich", "--budget", "0s"], "must be positive"),
         (["--a", "mpich", "--b", "mpich", "--margin", "100"], "between 0 and 100 %"),
+        (["--a", "mpich", "--b", "mpich", "--budget", "60"], "has no unit"),
+        (["--a", "mpich", "--b", "/no/mpich.json"], "there is no file /no/mpich.json"),
         (["--stored", "never"], "no run and no file is named never"),
     ],
 )

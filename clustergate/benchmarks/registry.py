@@ -96,11 +96,12 @@ def check_paths() -> list[str]:
 def _require_tests(benchmark: Benchmark) -> None:
     """Refuse a check whose name its file has nowhere; one that does not parse, ReFrame refuses."""
     text = Path(benchmark.tests).read_text(encoding="utf-8", errors="replace")
-    checks = [*benchmark.checks, *([benchmark.ab] if benchmark.ab else [])]
-    for check in checks:
-        if not re.search(rf"\b{re.escape(check.name)}\b", text):
+    names = [check.name for check in benchmark.checks]
+    names += [benchmark.ab.name] if benchmark.ab else []
+    for name in names:
+        if not re.search(rf"\b{re.escape(name)}\b", text):
             known = re.findall(r"^class (\w+)", text, re.MULTILINE) or ["no class"]
-            facts = {"path": benchmark.tests, "name": check.name, "known": known}
+            facts = {"path": benchmark.tests, "name": name, "known": known}
             raise ClustergateError("added.no-check", **facts)
 
 

@@ -202,6 +202,8 @@ def _named(option: str, text: str | None) -> Named:
         return named
     # ReFrame runs elsewhere.
     path = str(Path(named.stack).expanduser().resolve())
+    if not Path(path).is_file():
+        raise BadRequest("contender.no-manifest", text=text, path=path)
     return Named(path + named.text[len(named.stack) :], path, named.variables)
 
 

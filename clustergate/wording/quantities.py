@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest, ClustergateError
 
 _BYTE_UNITS = {
     "": 1,
@@ -42,7 +42,7 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds in ``90s``, ``10m``, ``1h30m`` or ``0``; raises ClustergateError.
+    """Return the seconds in ``90s``, ``10m``, ``1h30m`` or ``0``; raises BadRequest.
 
     A bare ``5`` is refused: whoever types it may mean minutes.
     """
@@ -50,8 +50,8 @@ def parse_duration(text: str) -> float:
     number = r"([0-9]+(?:\.[0-9]+)?)"
     match = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s)?|0", text)
     if re.fullmatch(number, text) and match is None:
-        raise ClustergateError("input.no-unit", text=text)
+        raise BadRequest("input.no-unit", text=text)
     if match is None or not text:
-        raise ClustergateError("input.duration", text=text)
+        raise BadRequest("input.duration", text=text)
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds

@@ -99,7 +99,7 @@ class Reason:
     def _where(self) -> str:
         orders = self.facts.get(_ORDERS)
         launches = f"{{{_ORDERS}:launches}} of {{{_MADE}}}: " if orders else ""
-        if isinstance(orders, list) and len(orders) == self.facts[_MADE] > 1:
+        if isinstance(orders, list) and 1 < len(orders) == self.facts.get(_MADE):
             launches = f"in all {{{_MADE}}} launches: "
         figures = f"{{{_FIGURES}}} of {{{_OF_ALL}}} figures, {{{_SUCH_AS}}}: "
         figures = figures if _FIGURES in self.facts else ""

@@ -121,6 +121,10 @@ WORDS = {
         "the site config names no stack {name!r}",
         "known: {known:list}{meant}; or name the path of a manifest",
     ),
+    "contender.no-manifest": (
+        "{text!r} names no manifest: there is no file {path}",
+        "`clustergate setup` writes them, into the folder `manifests`",
+    ),
     "contender.unavailable": ("{contender} is not available here", "{why}", ""),
     "compare.no-comparison": ("the run {run} holds no comparison", "{why}", ""),
     "compare.disturbed": (
