@@ -103,6 +103,7 @@ def test_the_direction_of_an_unknown_metric_must_be_said(run: Any, tmp_path: Pat
         ("metric,value\n", ":1: there are no samples"),
         ("", ": this is not a CSV table"),
         ("metric,value\nlatency_us,1,2\n", ": this is not a CSV table"),
+        ("metric;value\nlatency_us;1,2\n", ":1: the separator must be a comma"),
     ],
 )
 def test_bad_input_is_one_sentence(run: Any, tmp_path: Path, text: str, said: str) -> None:
@@ -135,6 +136,16 @@ def test_values_that_are_equal_by_their_digits_are_launches(
     a = tmp_path / "a.csv"
     a.write_text("metric,value\n" + "".join(f"latency_us,{value}\n" for value in values))
     assert run(a, a)[0] == 0
+
+
+def test_a_column_that_differs_in_every_row_is_named(run: Any, tmp_path: Path) -> None:
+    a = tmp_path / "a.csv"
+    rows = [f"latency_us,{k},{8 * (1 + k % 2)},7\n" for k in range(12)]
+    a.write_text("metric,time,bytes,value\n" + "".join(rows))
+    hint = "column 'time' differs in every row: if it is no condition, leave it out with --ignore "
+    assert f"{hint}time" in " ".join(run(a, a)[1].split())
+    assert run(a, a, "--json")[2] == f"{hint}time\n"
+    assert "differs in every row" not in run(a, a, "--ignore", "time")[1]
 
 
 def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:

@@ -95,6 +95,22 @@ def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def told_apart(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return which column of two files leaves one value to each comparison, if any does."""
+    if len(records) < 3 or any(max(one["samples_a"], one["samples_b"]) > 1 for one in records):
+        return []
+    values: dict[str, set[str]] = {}
+    for one in records:
+        for name, value in one["conditions"].items():
+            values.setdefault(name, set()).add(value)
+    return [
+        f"column {name!r} differs in every row: if it is no condition, leave it out with --ignore "
+        f"{name}"
+        for name, of in values.items()
+        if len(of) == len(records)
+    ]
+
+
 def measured_otherwise(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
     """Return of what nothing is compared, as two runs measured it in different ways."""
     by_case: dict[str, dict[str, bool]] = {}

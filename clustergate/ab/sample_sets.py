@@ -79,6 +79,10 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     import polars as pl
 
     try:
+        with open(name, encoding="utf-8", errors="replace") as file:
+            head = file.readline()
+        if "," not in head and any(separator in head for separator in ";\t"):
+            raise OutputError("output.separator", line=1, source=name)
         table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         why = str(error).splitlines()[0]

@@ -63,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     metrics = [key.pop(METRIC) for key in keys]
     records = list(map(comparisons.record_of, metrics, keys, results))
     otherwise = [str(why) for why in comparisons.measured_otherwise(keys)]
+    if all(Path(name).is_file() for name in names):
+        otherwise += comparisons.told_apart(records)
     if arguments.json or arguments.csv:
         print("".join(f"{line}\n" for line in otherwise), end="", file=sys.stderr)
     if arguments.json:

@@ -75,6 +75,7 @@ WORDS = {
     "output.nothing-printed": ("nothing was printed", "look at the job's standard error"),
     "output.no-parser": "no installed benchmark printed this",
     "output.no-table": ("this is not a CSV table", "{why}", ""),
+    "output.separator": "the separator must be a comma",
     "output.no-column": "there is no column {column!r}",
     "output.no-column-to-ignore": "there is no column {column!r} to ignore",
     "output.no-sample": "there are no samples",
