@@ -50,6 +50,7 @@ def test_in_a_pipe_what_goes_on_is_said_again_until_it_has_ended() -> None:
         ("MPICH 5.0.2: downloading mpich", "MPICH 5.0.2: downloading mpich"),
         ("done by about 05:49 (1 min 0 s)", "at work"),
         ("the stacks need no Spack", "at work"),
+        ("this node is busy; measuring anyway, which takes longer than announced", "at work"),
         (
             "waiting up to 30 s for this node to be idle: others use 2.02 cores, "
             "reframe of root 1.03, python of root 0.54 and 4 more",

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from clustergate import cli
 from clustergate.paths import checkout
+from clustergate.session import prepare
 
 TEST = """\
 import reframe as rfm
@@ -132,3 +134,15 @@ def test_a_site_config_loads_neither_a_check_nor_reframe(tmp_path):
         [sys.executable, "-c", script], env=said, capture_output=True, text=True, check=True
     )
     assert ended.stdout == "[]\n"
+
+
+def test_a_setting_that_no_check_has_is_refused_before_anything_begins(
+    tmp_path, monkeypatch, capsys
+):
+    """It was told after the stacks were there and the node quiet."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    monkeypatch.setattr(prepare, "provide_each", lambda *_, **__: pytest.fail("it began"))
+    words = ["check", "--site", "local", "--check", "HplCheck", "--", "-S"]
+    assert cli.main([*words, "nbb=2"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "no check has a setting nbb; correct the name behind -S; known: " in last

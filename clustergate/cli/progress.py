@@ -27,8 +27,8 @@ _SILENT_AT_MOST_S = 4.5
 # On a terminal too: what is redrawn more often takes time from what is measured.
 _REDRAWN_HZ = 1.0
 _REPEATED_LETTERS, _FEWEST_LETTERS = 100, 20
-# Other sentences tell what is, or will be: they do not go on.
-_ACTIVITY = re.compile(r"\b(?!nothing|during|according)\w+ing\b")
+# What begins with one, or what stands behind a title: other sentences tell what is, or will be.
+_ACTIVITY = re.compile(r"(?:^|: )(?!nothing|during|according)\w+ing\b")
 
 
 class Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,21 @@ from clustergate.golden.contents import software_of
 from clustergate.history.node_states import NODE_STATE
 from clustergate.history.stored_runs import Taken, last_time
 from clustergate.machine.fingerprint import read_fingerprint, to_record
-from clustergate.model import CaseId, Say
+from clustergate.machine.processes import capture
+from clustergate.model import BadRequest, CaseId, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.session import resuming
 from clustergate.session.forecast import plan_of
-from clustergate.session.reframe import Call, call_for, read_log, with_stacks
+from clustergate.session.reframe import (
+    STOPPED,
+    Call,
+    call_for,
+    command,
+    last_error,
+    read_log,
+    with_stacks,
+)
 from clustergate.session.request import Request, launched_otherwise, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -81,6 +91,8 @@ def prepare(
     wanted = [stack.request for stack in stacks]
     known = references_of(site.name)
     partitions = site.partitions_with(stacks)
+    if settings_given(request.options) and not resumes:
+        _require_settings(request, site)
     expected, taken_s, plan = foresee(request, site, known)
     launched = {stack.name: sites.launch_settings(site, stack.name) for stack in stacks}
     if not resumes:
@@ -130,6 +142,16 @@ def prepare(
         measures=measures,
         notes=notes,
     )
+
+
+def _require_settings(request: Request, site: Site) -> None:
+    """Refuse now what ReFrame would refuse behind ``-S`` once stacks are there and a node quiet."""
+    options = [*modes.reframe_options(request.mode, request.checks), *request.options]
+    variables = {**sites.reframe_variables(request.site, site), sites.LOG_LEVEL: "info"}
+    ended = capture(command(options, action="--list"), env={**os.environ, **variables})
+    if ended.returncode:
+        why = last_error((ended.stdout + ended.stderr).splitlines())
+        raise BadRequest("check.refused", why=why.rpartition(f"{STOPPED}: ")[2])
 
 
 def state_here(stacks: Iterable[str]) -> dict[str, Any]:

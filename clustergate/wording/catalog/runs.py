@@ -65,6 +65,7 @@ WORDS = {
         "its descriptor says {sweep} of {check}, which inherits {inherits} of the sweeps' classes",
         "let it inherit {needs} (reframe_checks.sweeps), or correct the descriptor",
     ),
+    "check.refused": ("{why}", "it stands behind `--`"),
     "check.by-the-site": (
         "{names:list} behind -S would measure something else under the same name",
         "let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
