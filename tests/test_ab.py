@@ -499,6 +499,8 @@ RUN = "20260101T000000Z-1"
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
     monkeypatch.setattr(cli, "COMMANDS", ("ab", "compare"))
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    # Somebody set stacks up there.
+    (tmp_path / "home" / "manifests").mkdir(parents=True)
 
     def call(*arguments: object) -> tuple[int, str, str]:
         status = cli.main(list(map(str, arguments)))

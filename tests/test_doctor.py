@@ -53,6 +53,24 @@ def test_a_home_needs_room_and_programs_that_may_start(
     assert str(HOME) in str(found.says)
 
 
+@pytest.mark.parametrize("there", ["", "manifests", "results/runs"])
+def test_a_home_that_nobody_made_before_is_told(
+    home: Path, capsys: pytest.CaptureFixture[str], there: str
+) -> None:
+    """With a slip in its name all was downloaded again, and no reference was found."""
+    (home / there).mkdir(parents=True)
+    _, found = asked(capsys, "--site", "local")
+    status = found["home"]["status"]
+    if there:
+        assert status == OK or "new" not in found["home"]["says"]
+    else:
+        assert status == WARN
+        assert found["home"]["says"].startswith(f"new, empty home {home} (made just now): ")
+        told = list[str]()
+        say_in_the_way(told.append, ROOT / "site_configs" / "local.py")
+        assert told[0].startswith("warn: home: new, empty home ")
+
+
 def test_locked_memory_matters_where_there_is_infiniband() -> None:
     assert [one.status for one in doctor.of_limits(64, 8192, fabric=False)] == [OK, OK]
     locked, stack = doctor.of_limits(64, 4096, fabric=True)
@@ -395,6 +413,12 @@ def test_a_site_that_does_not_exist_fails_and_the_machine_is_told_all_the_same(
     assert found["site"]["status"] == FAIL
     assert "unknown site config 'nowhere'" in found["site"]["says"]
     assert "home" in found
+    _, found = asked(capsys, "--site", "locla")
+    says = found["site"]["says"]
+    assert says.startswith("unknown site config 'locla'; did you mean 'local'?: known: ")
+    # Its own first; the names of those that others published fill a screen.
+    assert "sicortex" not in says
+    assert says.endswith(" of published systems")
 
 
 def test_a_damaged_golden_build_fails(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,6 +103,8 @@ def test_names_keep_the_order_of_the_file():
         ("n1 slots=4 slots=4", "slots= is given twice"),
         ("n1 slots=4 color=red", "'color=red' is not understood"),
         ("n1 n2 slots=4", "'n2' is not understood"),
+        ("exlude n2 2026-11-20 broken fan", "'exlude' is not understood; did you mean 'exclude'?"),
+        ("exclude1 slots=4 slots=4", "slots= is given twice"),
         ("n1 slots=4 switch=", "switch= must be a name"),
         ("n[1-3 slots=4", "is not a node name"),
         ("n[3-1] slots=4", "is not a node name"),
@@ -223,11 +225,11 @@ def test_the_command_prints_each_dialect(tmp_path, capsys):
 
 
 def test_a_system_without_a_hostfile_is_told_from_an_unknown_one(capsys):
-    assert main(["hostfile", "local"]) == 1
+    assert main(["hostfile", "local"]) == 2
     told = capsys.readouterr().err
     assert "the system local has no hostfile" in told
     assert "with a scheduler it needs one only to exclude nodes" in told
-    assert main(["hostfile", "nowhere"]) == 1
+    assert main(["hostfile", "nowhere"]) == 2
     assert "no file and no system with a hostfile in" in capsys.readouterr().err
 
 

@@ -297,6 +297,22 @@ def test_a_gate_without_an_answer_is_not_shown_by_the_pass_of_its_benchmarks(
     assert "`clustergate gate`" in out + err
 
 
+def test_a_run_is_named_by_its_number_or_its_beginning(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = ["20261126T080000Z-r7", "20261127T010000Z-r8", "20261127T020000Z-r18"]
+    for name in ids:
+        folder = make(name, asked=asked(), ended={})
+        store.write_text(folder / listing.SUMMARY, f"PASS: {name}\n")
+    for short, name in [("r8", ids[1]), ("7", ids[0]), ("20261126", ids[0]), (ids[2], ids[2])]:
+        assert cli.main(["show", short]) == 0
+        assert capsys.readouterr().out.startswith(f"PASS: {name}\n")
+    assert cli.main(["show", "20261127"]) == 1
+    assert f"20261127 is the beginning of {ids[2]}, {ids[1]}; name one" in capsys.readouterr().err
+    assert cli.main(["show", "20261127T010000Z-r9"]) == 1
+    assert f"; did you mean '{ids[1]}'?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["show", "open"])
 def test_a_gate_without_an_answer_is_called_again_as_it_was(
     home: Path, capsys: pytest.CaptureFixture[str], command: str

@@ -105,6 +105,12 @@ REFUSED = {
         "stack mpich has no key 'provdier'; did you mean 'provider'",
     ),
     "provider": ('stack("mpich")', 'stack("mpich", "wheel")', '"wheel"', "'wheel'; .*'wheels'"),
+    "no such wheels": (
+        'stack("mpich")',
+        'stack("mpitch")',
+        'stack("mpitch")',
+        "the stack 'mpitch' has no wheels: .*did you mean 'mpich'",
+    ),
     "stack twice": (
         'stack("mpich")',
         'stack("mpich"), stack("mpich")',

@@ -158,6 +158,6 @@ def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch
 
 
 def test_the_template_of_a_hostfile_is_named_where_it_is(folder, capsys):
-    assert cli.main(["hostfile", "alpha"]) == 1
+    assert cli.main(["hostfile", "alpha"]) == 2
     (named,) = re.findall(r"(\S+template\.txt) explains", capsys.readouterr().err)
     assert Path(named).is_file()

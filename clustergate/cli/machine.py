@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import RECENT, recent
+from clustergate.cli.selection import RECENT, near_runs, recent
 from clustergate.files.whole import read_json
 from clustergate.history.node_states import (
     HERE,
@@ -134,7 +134,7 @@ def _locate(named: str) -> tuple[str, Path]:
             return named, path / NODE_STATE
         if os.path.exists(path):
             return named, path
-    raise ClustergateError("run.no-such", name=named, folder=run_folder(""))
+    raise ClustergateError("run.no-such", name=named, near=near_runs(named), folder=run_folder(""))
 
 
 # --- output -----------------------------------------------------------------------------------

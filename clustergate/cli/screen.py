@@ -10,7 +10,15 @@ from clustergate import store
 from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
-from clustergate.cli.selection import RECENT, add_site, add_wishes, recent, taken, wished
+from clustergate.cli.selection import (
+    RECENT,
+    abbreviated,
+    add_site,
+    add_wishes,
+    recent,
+    taken,
+    wished,
+)
 from clustergate.history.listing import SUMMARY
 from clustergate.launching.plan import PLAN
 from clustergate.model import ClustergateError
@@ -53,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     resumed = arguments.resume
     if resumed in RECENT:
         resumed = recent(resumed, folder.FOLDER).name
+    elif resumed:
+        resumed = abbreviated(resumed)
     run_id = resumed or store.new_run_id(datetime.datetime.now().astimezone())
     with answering(run_id, in_json=arguments.json):
         return _screened(arguments, run_id)

@@ -13,7 +13,7 @@ from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
 from clustergate.model import BadRequest, CaseRecord
-from clustergate.wording.notation import printable
+from clustergate.wording.notation import did_you_mean, nearest, printable
 
 if TYPE_CHECKING:
     from clustergate.sites.configs import Choice
@@ -60,19 +60,42 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
         return recent(name, "cases", checks).name
     if name and (folder / name / "cases").is_dir():
         return name
+    if (short := abbreviated(name)) != name:
+        return short
     # Few name a session, and what knows ReFrame is slow to load.
     from clustergate.session.reframe import run_of_session
 
     if run_id := run_of_session(name):
         return run_id
-    raise BadRequest("run.no-such", name=name, folder=folder)
+    raise BadRequest("run.no-such", name=name, near=near_runs(name), folder=folder)
+
+
+def abbreviated(name: str) -> str:
+    """Return the id of the run that begins so, or whose number is this: ``r8`` and ``8``.
+
+    What no run is named so stays as it is. Raises :class:`BadRequest` where several are.
+    """
+    runs = [folder.name for _, folder in in_order()]
+    if not name or name in runs:
+        return name
+    number = name.removeprefix("r")
+    numbered = [run for run in runs if run.rpartition("-")[2].removeprefix("r") == number]
+    alike = numbered or [run for run in runs if run.startswith(name)]
+    if len(alike) > 1:
+        raise BadRequest("run.several", name=name, runs=alike[::-1])
+    return alike[0] if alike else name
+
+
+def near_runs(name: str) -> str:
+    """Return the question which run was meant, empty where none has a name like it."""
+    return did_you_mean(nearest(name, [folder.name for _, folder in in_order()]))
 
 
 def named_folder(name: str) -> Path:
     """Return the folder of a run as :func:`named_run` names it, whatever is in it."""
     if name in RECENT:
         return recent(name)
-    folder = store.runs_folder() / name
+    folder = store.runs_folder() / abbreviated(name)
     return folder if name and folder.is_dir() else store.run_folder(named_run(name))
 
 

@@ -17,7 +17,7 @@ DESCRIPTION = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "name RUN", 'its id, a session, "last" or "previous"')
+    option(parser, "name RUN", 'its id or number (r8), a session, "last" or "previous"')
     option(parser, "--json", "its verdicts with their reasons")
 
 

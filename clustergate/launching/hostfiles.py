@@ -17,6 +17,7 @@ from pathlib import Path
 
 from clustergate.model import ClustergateError
 from clustergate.paths import site_file
+from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
 
 LARGEST = 1 << 17
@@ -34,8 +35,6 @@ _REASON = re.compile(r"[A-Za-z0-9 .,:/#+_@-]{1,200}")
 
 class HostfileError(ClustergateError):
     """A hostfile cannot be read, or a line of it is not what it must be."""
-
-    exit_status = 1
 
 
 @dataclass(frozen=True)
@@ -222,6 +221,8 @@ def _is_exclusion(line: str) -> bool:
 
 
 def _nodes(words: Sequence[str]) -> list[HostNode]:
+    if "=" not in "".join(words) and (meant := nearest(words[0], ["exclude"])):
+        raise HostfileError("hostfile.mistyped", word=_shown(words[0]), meant=did_you_mean(meant))
     names = expand(words[0])
     settings: dict[str, str] = {}
     for word in words[1:]:

@@ -20,7 +20,7 @@ from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
 from clustergate.launching.hostfiles import Hostfile, expand, fold
 from clustergate.model import CaseId, ClustergateError, Say
-from clustergate.paths import state_dir
+from clustergate.paths import HOME, state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_nodes import (
@@ -70,8 +70,13 @@ class Finding:
 # --- what was read, and what it means: pure -----------------------------------------------------
 
 
-def of_home(folder: Path, free_mb: float, *, writable: bool, executable: bool) -> Finding:
-    """Return whether stacks can be set up in a folder, and results kept there."""
+def of_home(
+    folder: Path, free_mb: float, *, writable: bool, executable: bool, is_new: bool = False
+) -> Finding:
+    """Return whether stacks can be set up in a folder, and results kept there.
+
+    One that ``is_new`` was named by somebody, and nothing was ever made in it.
+    """
     if not writable:
         return Finding("home", FAIL, reason("doctor.not-writable", folder=folder))
     if not executable:
@@ -79,6 +84,8 @@ def of_home(folder: Path, free_mb: float, *, writable: bool, executable: bool) -
     if free_mb < _ROOM_MB:
         little = reason("doctor.little-room", folder=folder, free_mb=free_mb, needed_mb=_ROOM_MB)
         return Finding("home", FAIL if free_mb < _RUN_MB else WARN, little)
+    if is_new:
+        return Finding("home", WARN, reason("doctor.new-home", folder=folder))
     return Finding("home", OK, f"{folder}, {free_mb / 1000:.1f} GB free")
 
 
@@ -288,6 +295,8 @@ def _of_machine(state: Path) -> Iterator[Finding]:
         shutil.disk_usage(there).free / 1e6,
         writable=os.access(there, os.W_OK | os.X_OK),
         executable=not mounted.f_flag & os.ST_NOEXEC,
+        is_new=bool(os.environ.get(HOME))
+        and not any((state / name).exists() for name in ("manifests", "results/runs")),
     )
     yield from of_locks(state, mount_of(there))
     broken = lacking.broken_compiler()

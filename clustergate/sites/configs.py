@@ -53,6 +53,7 @@ from clustergate.sites.description import (
 from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import reframe_modes
 from clustergate.sites.shape import Shape
+from clustergate.wording.notation import did_you_mean, nearest
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.
@@ -479,7 +480,10 @@ def choose(
     if name is not None:
         path = files.get(name) or Path(name).resolve()
         if name not in files and not path.is_file():
-            raise SiteError("input.unknown-name", kind="site config", name=name, known=[*files])
+            own = [stem for stem, path in files.items() if not is_by_name_alone(path)]
+            more = f" and {len(files) - len(own)} of published systems" * (len(files) > len(own))
+            of = {"name": name, "meant": did_you_mean(nearest(name, own) or nearest(name, files))}
+            raise SiteError("site.unknown", known=own, more=more, **of)
         mismatch, disputed = _mismatch(path, files, hostname)
         return Choice(path, f"as named{mismatch}", disputed=disputed)
     claims = {

@@ -27,7 +27,7 @@ from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_limits import Limits, limits_of
 from clustergate.schedulers.wishes import partition_of_access
 from clustergate.sites.shape import Shape
-from clustergate.stacks import PROVIDERS, StackRequest, suggestion
+from clustergate.stacks import PROVIDERS, StackRequest, suggestion, wheels
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
 from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
@@ -493,6 +493,7 @@ def require_valid(said: Mapping[str, Any], source: Source) -> None:
             _require_stacks(partition, said["environments"], source)
             _require_launcher(partition, said["environments"], source)
     _require_once("stack", said["environments"], source)
+    _require_wheels(said["environments"], source)
 
 
 @dataclass(frozen=True)
@@ -685,6 +686,14 @@ def _require_once(
         if times > 1:
             facts = {"times": times, "kind": kind, "of": f" of {of}" * bool(of), "name": name}
             raise SiteError("site.name-twice", at=source.at("name", name), **facts)
+
+
+def _require_wheels(stacks: Sequence[Mapping[str, Any]], source: Source) -> None:
+    """Refuse a stack of wheels that there are none of: ReFrame would only find it late."""
+    for name in (one["name"] for one in stacks if one["extras"].get("provider") == "wheels"):
+        if name not in (known := list(wheels.STACKS)):
+            facts = {"stack": name, "known": known, "meant": suggestion(name, known)}
+            raise SiteError("site.no-wheels", at=source.at("name", name), **facts)
 
 
 def _require_consistent(partition: Mapping[str, Any], source: Source) -> None:

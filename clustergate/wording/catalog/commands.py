@@ -53,6 +53,11 @@ WORDS = {
     ),
     "resume.options": ("--resume keeps the options of the run", "name nothing but the run"),
     "doctor.not-writable": ("{folder} is not writable", "name another folder in CLUSTERGATE_HOME"),
+    "doctor.new-home": (
+        "new, empty home {folder} (made just now): no stack and no result is there",
+        "CLUSTERGATE_HOME names it",
+        "correct that if it is mistyped; else all is set up anew",
+    ),
     "doctor.not-executable": (
         "no program can be started in {folder}",
         "its file system is mounted noexec",
@@ -132,8 +137,12 @@ WORDS = {
         "{template} explains how to write it",
     ),
     "run.no-such": (
-        "no run and no file is named {name}",
+        "no run and no file is named {name}{near}",
         "`clustergate list runs` lists the runs, which are in {folder}",
+    ),
+    "run.several": (
+        "{name} is the beginning of {runs:names}",
+        "name one of them, by its id or its number as in r8",
     ),
     "run.no-recent": (
         "no {name} run{of} in {folder}",

@@ -19,6 +19,7 @@ WORDS = {
     "hostfile.node-range": ("{word} is not a node name", "{why}", ""),
     "hostfile.too-many-nodes": "{word} names more than {most} nodes",
     "hostfile.not-understood": ("{word} is not understood", _FORM),
+    "hostfile.mistyped": ("{word} is not understood{meant}", _FORM),
     "hostfile.setting-twice": "{name}= is given twice",
     "hostfile.slots": "slots= must be a number from 1 to 999999, not {word}",
     "hostfile.label": f"{{name}}= must be a name of {_NAMES}, not {{word}}",

@@ -20,6 +20,12 @@ WORDS = {
         "`scontrol show reservation` lists those that there are",
     ),
     "wish.nothing-left": ("no node is left to measure", "name fewer in --exclude"),
+    "site.unknown": ("unknown site config {name!r}{meant}", "known: {known:list}{more}", ""),
+    "site.no-wheels": (
+        "the stack {stack!r} has no wheels",
+        "stacks with wheels: {known:list}{meant}",
+        "",
+    ),
     "site.missing": "no site config {path}",
     "site.broken": "{why}",
     "site.failed": "{error}: {why}",
