@@ -32,7 +32,7 @@ from clustergate.tuning.search import Request
 from clustergate.tuning.space import Configuration
 
 CORES = 2
-NO_SUCH_STACK = "the site config names no stack 'none'; known: mpich, openmpi, other"
+NO_SUCH_STACK = "the site config names no stack 'none'; known: mpich, openmpi, intel-mpi"
 SITE = """
 from clustergate.sites import configuration, stack
 
@@ -40,7 +40,7 @@ extras = {"cores_per_node": 2, "memory_bytes_per_node": 2**33, "nominal_gflops_p
 node = {"name": "node", "scheduler": "local", "launcher": "clustergate", "extras": extras}
 site_configuration = configuration(
     [{"name": "here", "hostnames": ["here"], "partitions": [node]}],
-    [stack("mpich"), stack("openmpi"), stack("other")],
+    [stack("mpich"), stack("openmpi"), stack("intel-mpi")],
 )
 """
 HPL_HEAD = """\
@@ -195,7 +195,7 @@ def node(monkeypatch, tmp_path):
     for stack, title in (("mpich", "MPICH"), ("openmpi", "Open MPI")):
         write_manifest(tmp_path / "state", manifest_of(stack, title))
     reason = "there is no wheel for this machine"
-    write_manifest(tmp_path / "state", Manifest("other", "wheels", unavailable=reason))
+    write_manifest(tmp_path / "state", Manifest("intel-mpi", "wheels", unavailable=reason))
     return fake
 
 
@@ -365,9 +365,9 @@ def test_an_interruption_keeps_the_old_file(run, node, site, existed):
         (
             ("--stack", "none"),
             2,
-            "the site config names no stack 'none'; known: mpich, openmpi, other",
+            "the site config names no stack 'none'; known: mpich, openmpi, intel-mpi",
         ),
-        (("--stack", "other"), 2, "no stack to tune: there is no wheel for this machine"),
+        (("--stack", "intel-mpi"), 2, "no stack to tune: there is no wheel for this machine"),
         (
             ("--budget", "30s"),
             2,
@@ -376,7 +376,7 @@ def test_an_interruption_keeps_the_old_file(run, node, site, existed):
         ),
         (
             ("--budget", "soon"),
-            2,
+            1,
             "'soon' is not a length of time; write it like 90s, 10m or 1h30m",
         ),
     ],

@@ -238,7 +238,7 @@ def test_the_command_names_the_file_and_the_line(tmp_path):
     path.write_text("n1 slots=2\nn2;id slots=2\n")
     clustergate = Path(sys.executable).parent / "clustergate"
     ended = subprocess.run([clustergate, "hostfile", path], capture_output=True, text=True)
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert ended.stderr.startswith(f"clustergate: {path}:2: 'n2;id' is not a node name")
     assert ended.stdout == ""
 
@@ -246,7 +246,7 @@ def test_the_command_names_the_file_and_the_line(tmp_path):
 def test_an_unknown_system_is_told_which_have_a_hostfile():
     clustergate = Path(sys.executable).parent / "clustergate"
     ended = subprocess.run([clustergate, "hostfile", "nowhere"], capture_output=True, text=True)
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "no file and no system with a hostfile in " in ended.stderr
     assert "virtual-cluster" in ended.stderr
 

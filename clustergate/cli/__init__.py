@@ -241,5 +241,6 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     # One is enough: a second would leave behind what the first is about to end. They are heard, as
     # whatever is started while they are ignored ignores them, too.
     for other in _SIGNALS:
-        signal.signal(other, lambda number, frame: None)
+        if signal.getsignal(other) is _end:
+            signal.signal(other, lambda number, frame: None)
     raise _Signalled(signal.Signals(number))
