@@ -285,9 +285,10 @@ FIGURE = re.compile(
 )
 # A cell of a comparison, and a value that is not there.
 CELL = re.compile(r"(?<= )(?:[=?](?: [AB])?|[AB]) N|(?<= )-(?= |$)")
-# What the noise of a machine decides, what can be fetched there, or which runs it has stored.
+# What the machine is, what its noise decides, what can be fetched there, or which runs it has
+# stored.
 NOISE = re.compile(
-    r"disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
+    r"^ *machine: |disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
     r"|marked|could not be fetched|core-to-core|not quiet"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
     r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ |\d more times"
