@@ -288,7 +288,8 @@ CELL = re.compile(r"(?<= )(?:[=?](?: [AB])?|[AB]) N|(?<= )-(?= |$)")
 # What the machine is, what its noise decides, what can be fetched there, or which runs it has
 # stored.
 NOISE = re.compile(
-    r"^ *machine: |disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
+    r"^ *machine: "
+    r"|disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
     r"|marked|could not be fetched|core-to-core|not quiet"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
     r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ |\d more times"
