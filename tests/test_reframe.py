@@ -39,6 +39,13 @@ def test_other_lines_are_no_steps(line):
     assert step_of(line) is None
 
 
+def told_by(call: Call) -> list[str]:
+    """Return what is said while a run succeeds, without how long cases took."""
+    told: list[str] = []
+    assert execute(call, told.append) == 0
+    return [re.sub(r"after \d+ s", "after", sentence) for sentence in told]
+
+
 def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     printed = [
         "[ RUN      ] StackBuild ~local:node+mpich /a0c50852 @local:node+mpich",
@@ -50,9 +57,7 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     ]
     words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
     call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
-    told: list[str] = []
-    assert execute(call, told.append) == 0
-    assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
+    assert told_by(call) == [
         "running HplCheck with mpich: 0 done, 1 remaining",
         "  FAILED after",
         "running ImbMpi1Check (2 processes, packed) with openmpi: 1 done, 0 remaining",
@@ -60,7 +65,7 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     ]
     assert call.log.read_text().splitlines() == printed
     # What is foreseen of each goes on being told.
-    told.clear()
+    told: list[str] = []
     execute(call, told.append, {("HplCheck", "mpich"): [60.0, 60.0]})
     assert isinstance(told[0], Foreseen)
     assert ", all done by about " in told[0]
@@ -94,9 +99,7 @@ def test_a_job_in_the_queue_is_not_told_to_run(tmp_path, monkeypatch):
     )
     words, environment = ["/bin/sh", "-c", script], {"CLUSTERGATE_RUN_ID": "x"}
     call = Call("x", words, environment, tmp_path / "reframe.json", ["local:node"])
-    told: list[str] = []
-    assert execute(call, told.append) == 0
-    assert [re.sub(r"after \d+ s", "after", sentence) for sentence in told] == [
+    assert told_by(call) == [
         "submitting HplCheck with mpich",
         "waiting in Slurm's queue (Priority) for HplCheck with mpich to start",
         "running HplCheck with mpich",

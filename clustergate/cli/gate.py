@@ -133,10 +133,8 @@ def _gate_alone(
         # To do the same again would not open it.
         commands.begin_with("--budget", f"{contract.needed_s / 60:.0f}m")
     by_hand, excluded = sites.nodes_out(system)
-    unfit, remedy = (
-        "",
-        "run `clustergate gate` without --nodes and --exclude, or exclude them in the hostfile",
-    )
+    unfit = ""
+    remedy = "run `clustergate gate` without --nodes and --exclude, or exclude them in the hostfile"
     if chosen.fallback:
         unfit = f"the site config is a guess: {chosen.why}"
         remedy = f"if it describes this machine, run `clustergate gate --site {system}`"

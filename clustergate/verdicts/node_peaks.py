@@ -36,15 +36,6 @@ def relations(peaks: Sequence[Peak]) -> tuple[Figure, ...]:
     return tuple(f for f in judged if f.judgement.verdict is not Verdict.NO_REFERENCE)
 
 
-def _is_slow(peak: Peak, peaks: Sequence[Peak]) -> bool:
-    return any(
-        other.kind == "fma_peak"
-        and other.cores == peak.cores
-        and peak.high < _DGEMM_SHARE * other.low
-        for other in peaks
-    )
-
-
 def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
     limits = []
     if peak.ceiling < math.inf:
@@ -54,11 +45,15 @@ def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
         )
         limits.append(Limit(peak.ceiling, None, reason))
     if peak.kind == "dgemm":
-        all_slow = all(_is_slow(p, peaks) for p in peaks if p.kind == "dgemm")
-        for other in peaks:
-            if other.kind == "fma_peak" and other.cores == peak.cores:
-                limits.append(Limit(other.at_most, None, f"nothing computes faster than {other}"))
-                limits += [_least_dgemm(other)] if all_slow or not peak.virtual else []
+        fma_peaks = {other.cores: other for other in peaks if other.kind == "fma_peak"}
+        if fma_peak := fma_peaks.get(peak.cores):
+            limits.append(Limit(fma_peak.at_most, None, f"nothing computes faster than {fma_peak}"))
+            all_slow = all(
+                p.cores in fma_peaks and p.high < _DGEMM_SHARE * fma_peaks[p.cores].low
+                for p in peaks
+                if p.kind == "dgemm"
+            )
+            limits += [_least_dgemm(fma_peak)] if all_slow or not peak.virtual else []
     elif len(peak.cores) == 1:
         alone = [p for p in peaks if p.kind == peak.kind and len(p.cores) == 1]
         fastest = max(alone, key=lambda p: p.median)
