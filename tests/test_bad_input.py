@@ -118,7 +118,7 @@ def test_files_that_cannot_grow_end_a_dry_run_in_a_sentence(tmp_path):
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("clustergate: ")
     why = "OSError: [Errno 27] File too large"
-    assert last.endswith(f"ReFrame's dry run failed with exit status 1: {why}")
+    assert last.endswith(f"ReFrame's dry run ended with exit status 1: {why}")
     assert len(ended.stderr) < 2000
 
 

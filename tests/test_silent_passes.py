@@ -468,9 +468,11 @@ def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
         launches=[Launch(0, 0.0, 1.0)],
     )
     # So HPL fits into the budget, and nothing else does.
-    store.write_case("20261101T000000Z-1", before, suite.home)
+    setting = ["-S", "n=1500"]
+    folder = store.write_case("20261101T000000Z-1", before, suite.home).parents[1]
+    (folder / "asked.json").write_text(json.dumps({"options": setting}))
     ended = suite.call(
-        *("gate", "--site", "local", "--budget", "30s", "--stack", "mpich"), "--", "-S", "n=1500"
+        *("gate", "--site", "local", "--budget", "30s", "--stack", "mpich"), "--", *setting
     )
     assert ended.returncode == 2, ended.stdout + ended.stderr
     assert "\nCOULD NOT JUDGE: not everything could be judged" in ended.stdout

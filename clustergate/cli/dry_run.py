@@ -73,7 +73,8 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         ended = capture(command, env={**os.environ, **variables})
         if ended.returncode:
             why = reframe.last_error((ended.stdout + ended.stderr).splitlines())
-            raise BadRequest("dry-run.failed", at=str(site), status=ended.returncode, why=why)
+            how = reframe.how_it_ended(ended.returncode)
+            raise BadRequest("dry-run.failed", at=str(site), ended=how, why=why)
         return report
 
     # ReFrame works on one core.

@@ -15,7 +15,7 @@ from clustergate.history.node_states import NODE_STATE
 from clustergate.history.stored_runs import Taken, last_time
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.machine.processes import capture
-from clustergate.model import BadRequest, CaseId, Say
+from clustergate.model import BadRequest, CaseId, ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.session import resuming
@@ -25,6 +25,7 @@ from clustergate.session.reframe import (
     Call,
     call_for,
     command,
+    how_it_ended,
     last_error,
     read_log,
     with_stacks,
@@ -149,6 +150,8 @@ def _require_settings(request: Request, site: Site) -> None:
     options = [*modes.reframe_options(request.mode, request.checks), *request.options]
     variables = {**sites.reframe_variables(request.site, site), sites.LOG_LEVEL: "info"}
     ended = capture(command(options, action="--list"), env={**os.environ, **variables})
+    if ended.returncode < 0:
+        raise ClustergateError("check.no-list", ended=how_it_ended(ended.returncode))
     if ended.returncode:
         why = last_error((ended.stdout + ended.stderr).splitlines())
         raise BadRequest("check.refused", why=why.rpartition(f"{STOPPED}: ")[2])

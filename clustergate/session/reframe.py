@@ -251,7 +251,7 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
             # ReFrame found nothing to run, which is no error of its own.
             return []
         log = report.with_suffix(".out")
-        facts = {"ended": _how_it_ended(status), "why": last_error(read_log(log)), "log": str(log)}
+        facts = {"ended": how_it_ended(status), "why": last_error(read_log(log)), "log": str(log)}
         raise ClustergateError("run.no-report", **facts) from None
     except ValueError as error:
         raise ClustergateError("run.damaged-report", path=report, why=error) from None
@@ -269,7 +269,8 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
     ]
 
 
-def _how_it_ended(status: int) -> str:
+def how_it_ended(status: int) -> str:
+    """Return how a process ended with an exit status, or by a signal where that is negative."""
     if status >= 0:
         return f"ended with exit status {status}"
     with contextlib.suppress(ValueError):

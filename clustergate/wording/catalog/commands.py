@@ -125,7 +125,7 @@ WORDS = {
         "slower software cannot be distinguished from slower hardware",
         "`clustergate golden pin STACK` keeps one, once it is accepted",
     ),
-    "dry-run.failed": ("ReFrame's dry run failed with exit status {status}", "{why}", ""),
+    "dry-run.failed": ("ReFrame's dry run {ended}", "{why}", ""),
     "dry-run.differs": ("the dry run differs from the site config", "{faults}", ""),
     "hostfile.unknown": (
         "no file and no system with a hostfile in {folder} is named {name}",

@@ -66,6 +66,7 @@ WORDS = {
         "let it inherit {needs} (reframe_checks.sweeps), or correct the descriptor",
     ),
     "check.refused": ("{why}", "it stands behind `--`"),
+    "check.no-list": ("ReFrame {ended} while it listed the checks", "run it again"),
     "check.by-the-site": (
         "{names:list} behind -S would measure something else under the same name",
         "let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
