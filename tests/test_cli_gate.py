@@ -774,10 +774,10 @@ def test_a_second_call_does_not_open_what_stayed_closed(
     assert last_run("local") == good
     assert run_gate(monkeypatch, 50.0) == 1
     monkeypatch.setattr(store, "new_run_id", lambda now: "20261103T000000Z-1")
-    assert run_gate(monkeypatch, 50.0, "--before", again) == 0
+    assert run_gate(monkeypatch, 50.0, "--before", again[:8]) == 0
     assert last_run("local") == "20261103T000000Z-1"
     assert run_gate(monkeypatch, 50.0, "--before", "never") == 2
-    assert "no run never" in capsys.readouterr().err
+    assert "no run and no file is named never" in capsys.readouterr().err
 
 
 def test_it_does_not_open_when_references_did_not_hold_for_what_ran(

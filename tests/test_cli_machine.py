@@ -210,8 +210,9 @@ def test_a_name_that_no_file_can_have(machine_command, files):
     assert err.startswith("clustergate: no run and no file is named aaa")
 
 
-def test_a_run_that_did_not_record_its_machine(machine_command, runs):
-    status, out, err = machine_command("--diff", "last", "20261121T130000Z-7")
+@pytest.mark.parametrize("named", ["20261121T130000Z-7", "r7"])
+def test_a_run_that_did_not_record_its_machine(machine_command, runs, named):
+    status, out, err = machine_command("--diff", "last", named)
     assert (status, out) == (2, "")
     assert err.endswith("has no machine.json: this run did not record the state of its nodes\n")
 

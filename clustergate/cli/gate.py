@@ -12,7 +12,13 @@ from clustergate import store
 from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
-from clustergate.cli.selection import add_repeatable, add_run_options, taken, wished
+from clustergate.cli.selection import (
+    add_repeatable,
+    add_run_options,
+    named_folder,
+    taken,
+    wished,
+)
 from clustergate.files.shared import locked
 from clustergate.files.whole import read_json
 from clustergate.gate import controls
@@ -122,8 +128,8 @@ def _gate_alone(
     wishes = wished(arguments, site)
     described = sites.load(site)
     system = described.name
-    if arguments.before and not store.run_folder(arguments.before).is_dir():
-        raise ClustergateError("run.unknown", run=arguments.before, folder=store.runs_folder())
+    if arguments.before:
+        arguments.before = named_folder(arguments.before).name
     # Whether it opened or not: only how long it took counts here.
     took_before = seconds_last_time(system, MODE, arguments.reframe_options)
     builds, given = builds_of([one.name for one in described.stacks_named(arguments.stack)])

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import RECENT, near_runs, recent
+from clustergate.cli.selection import RECENT, abbreviated, near_runs, recent
 from clustergate.files.whole import read_json
 from clustergate.history.node_states import (
     HERE,
@@ -127,7 +127,7 @@ def _named_states(named: str) -> _Named:
 def _locate(named: str) -> tuple[str, Path]:
     if named in RECENT:
         named = recent(named, NODE_STATE).name
-    for path in (Path(named), run_folder(named)):
+    for path in (Path(named), run_folder(abbreviated(named))):
         if os.path.isdir(path):
             if not os.path.exists(path / NODE_STATE):
                 raise ClustergateError("machine.unrecorded", folder=path, file=NODE_STATE)
