@@ -287,10 +287,6 @@ def test_the_readme_is_a_page_with_the_versions_of_the_pins():
         assert f"| wheels | {library} {version.group(1)} " in text
 
 
-# Of pages whose prose follows tables that a tool prints.
-BY_TOOLS = ("## Measured", "## Single sizes", "## What was aimed at")
-
-
 def paragraphs(text: str) -> Iterator[list[str]]:
     """Yield the lines of each paragraph and of each item of a list."""
     prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -301,7 +297,6 @@ def paragraphs(text: str) -> Iterator[list[str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
 def test_no_paragraph_is_longer_than_eight_lines(page):
     text = page.read_text(encoding="utf-8")
-    text = re.split("|".join(BY_TOOLS), text)[0] if page.name == "verdicts.md" else text
     width = 125
     long = [p for p in paragraphs(text) if len(p) > 8 or len(" ".join(p)) > 8 * width]
     assert long == []
