@@ -397,7 +397,7 @@ def test_it_opens_when_all_is_as_before(
         (
             ("--budget", "400s"),
             "with intel-mpi: left out, because the budget is 400s; a budget of 27m covers "
-            "everything (`clustergate gate --budget 27m --site local`)",
+            "every check (`clustergate gate --budget 27m --site local`)",
         ),
         (("--budget", "400s", "--stack", "mpich"), "ImbMpi1Check with mpich: left out, because"),
     ],
@@ -499,7 +499,7 @@ def test_what_comes_next_is_what_can_change_the_answer(
         at = next(k for k, line in enumerate(lines) if line.startswith("  next: "))
         return [line[8:] for line in lines[at : at + 2]]
 
-    larger = "a budget of 27m covers everything (`clustergate gate --budget 27m --site local`)"
+    larger = "a budget of 27m covers every check (`clustergate gate --budget 27m --site local`)"
     monkeypatch.setattr(gate, "references_of", lambda system: none)
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
     references, budget = next_steps()

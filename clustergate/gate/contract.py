@@ -100,9 +100,10 @@ def contract_of(
     needed_s = gating.budget_for(pairs.values(), nodes)
     budget_s = parse_duration(budget) if budget else needed_s
     allotted = gating.allot(budget_s, nodes, run, stacks, pairs, builds)
+    beyond = "; golden builds take longer" if builds is gating.Builds.OTHER else ""
     too_little = (
         f"left out, because the budget is {budget}",
-        f"a budget of {needed_s / 60:.0f}m covers everything (`clustergate gate --budget "
+        f"a budget of {needed_s / 60:.0f}m covers every check{beyond} (`clustergate gate --budget "
         f"{needed_s / 60:.0f}m`)",
     )
     left_out = {

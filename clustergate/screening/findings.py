@@ -32,7 +32,7 @@ from clustergate.wording.notation import counted, listed, number
 
 # What a hostfile allows in the reason of an exclusion, and how long it may be.
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")
-_LONGEST_REASON = 200
+_LONGEST_REASON = 80
 _NAMED = 8
 FEWEST = 3
 """Nodes from which on they tell which of them is slow."""
@@ -64,14 +64,16 @@ _KEEPS_OUT = (Unit.NODE, Unit.PART_OF_NODE, Unit.SWITCH)
 class Finding:
     """One node, link or switch that is to blame.
 
-    ``evidence`` are sentences, one per measure. ``confidence`` is how sure it is at least that
-    this is no chance, with all that was looked at. ``failed`` says that it does not work at all.
+    ``evidence`` are sentences, one per measure, and ``cause`` is the first one in a few words.
+    ``confidence`` is how sure it is at least that this is no chance, with all that was looked
+    at. ``failed`` says that it does not work at all.
     """
 
     unit: Unit
     nodes: tuple[str, ...]
     switches: tuple[str, ...]
     evidence: tuple[str, ...]
+    cause: str
     confidence: float
     failed: bool
     advice: str
@@ -160,6 +162,7 @@ class Screening:
                 nodes=self._named({n for blame in blames for n in blame.nodes}),
                 switches=tuple(self.switches[s] for s in blames[0].switches),
                 evidence=tuple(dict.fromkeys(self._evidence(m, blame) for m, blame in blamed)),
+                cause=_cause(*blamed[0]),
                 # Each measure stands for itself: the surest of them counts.
                 confidence=1.0 - min(blame.chance for blame in blames),
                 failed=all(blame.failed for blame in blames),
@@ -177,15 +180,14 @@ class Screening:
             return f"failed {where}{f', first error: {first}' if first else ''}"
         located = self.located[measure.key]
         usual = located.centres.get("all", located.centres.get("other", 0.0))
-        word = "longer" if measure.better is Better.LOWER else "lower"
         value = measure.value(usual + math.log(blame.factor))
         partners = ""
         if blame.partners:
             partners = f", with {listed(self._named(set(blame.partners)), _NAMED)}"
         return (
-            f"{measure.title} {number(blame.factor)} times {word} (about {number(value)} "
-            f"{measure.unit}, typically {number(measure.value(usual))}) {where}{partners}"
-            f"{_ranges(measure, blame)}"
+            f"{measure.title} {number(blame.factor)} times {_slower(measure)} "
+            f"(about {number(value)} {measure.unit}, typically {number(measure.value(usual))}) "
+            f"{where}{partners}{_ranges(measure, blame)}"
         )
 
     def _first_failure(self, blame: Blame, alone: bool) -> str:
@@ -334,6 +336,16 @@ def _ranges(measure: Measure, blame: Blame) -> str:
     return f": {own} {measure.unit}, elsewhere {others}"
 
 
+def _slower(measure: Measure) -> str:
+    return "longer" if measure.better is Better.LOWER else "lower"
+
+
+def _cause(measure: Measure, blame: Blame) -> str:
+    if blame.failed:
+        return "failed"
+    return f"{blame.factor:.3g}x {_slower(measure)} {measure.title}"
+
+
 def _where(blame: Blame, alone: bool) -> str:
     launches = f"{blame.observations} launches"
     share = f"{blame.slow} of {launches}"
@@ -357,9 +369,9 @@ def scontrol_lines(screening: Screening, today: datetime.date) -> list[str]:
     Raises :class:`~clustergate.launching.hostfiles.HostfileError` for a name that is no node's.
     """
     command = ["scontrol", "update"]
-    because = f"Reason=clustergate {today.isoformat()}:"
+    by = f"clustergate {today.isoformat()}"
     return [
-        shlex.join([*command, f"NodeName={fold(names)}", "State=DRAIN", f"{because} {reason}"])
+        shlex.join([*command, f"NodeName={fold(names)}", "State=DRAIN", f"Reason={reason}, {by}"])
         for reason, names in _by_reason(screening).items()
     ]
 
@@ -392,19 +404,20 @@ def ticket(screening: Screening, system: str, when: datetime.datetime) -> str:
 
 
 def _by_reason(screening: Screening) -> dict[str, list[str]]:
-    """Return the nodes to be kept out by the first reason of each, in the characters allowed."""
+    """Return the nodes to be kept out by the first reason of each, in the characters allowed.
+
+    It begins with the cause: of a reason `sinfo -R` shows 20 characters.
+    """
     nodes: dict[str, list[str]] = {}
     seen: set[str] = set()
     for finding in screening.findings:
-        short = "failed" if finding.failed else "slow"
-        who = {
-            Unit.NODE: f"{short} in screening",
-            Unit.PART_OF_NODE: f"{short} with some partners in screening",
-            Unit.SWITCH: f"switch {' '.join(finding.switches)} {short} in screening",
-        }.get(finding.unit)
-        if who is None:
+        if not finding.keeps_out:
             continue
-        reason = who if finding.unit is Unit.SWITCH else f"{who}, {finding.evidence[0]}"
+        where = {
+            Unit.PART_OF_NODE: " with some partners",
+            Unit.SWITCH: f" on switch {' '.join(finding.switches)}",
+        }.get(finding.unit, "")
+        reason = f"{finding.cause}{where} in screening"
         reason = " ".join(_NOT_IN_A_REASON.sub(" ", reason).split())[:_LONGEST_REASON].strip()
         if names := [name for name in finding.keeps_out if name not in seen]:
             nodes.setdefault(reason, []).extend(names)
