@@ -5,8 +5,8 @@ A set is a table in the order of launching: metric, value, conditions as text, d
 
 from __future__ import annotations
 
+import bisect
 import csv
-import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ _METHOD = "\0method"
 _CASE = ("check", "partition", "stack")
 # Rows that stand twice by chance are fewer than one in so many.
 _NO_CHANCE = 1e6
+_ODD = 0x9E3779B97F4A7C15
 
 
 def compare_sets(
@@ -122,26 +123,33 @@ def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> int:
     0 where chance may have made them equal: by how often each value stands among those of the same
     metric and conditions.
     """
+    import numpy as np
     import polars as pl
 
     same = [column for column in table.columns if column not in (VALUE, *ignored)]
     share = pl.len().over(table.columns) / pl.len().over(same)
     # From the end, as the rows that were pasted are the last.
+    backwards = table.reverse()
     # What a value that is so frequent tells by itself, in nats.
-    nats = table.reverse().with_columns(share.log().neg().alias("\0nats"))["\0nats"].to_list()
-    rows = table.reverse().hash_rows().to_list()
-    known, at_least = [0.0, *itertools.accumulate(nats)], math.log(_NO_CHANCE * len(rows))
-    # The longest part that begins at each row and is the table's own beginning (Gusfield's Z).
-    z, left, right = [0] * len(rows), 0, 0
-    for k in range(1, len(rows)):
-        length = max(0, min(z[k - left], right - k))
-        while k + length < len(rows) and rows[length] == rows[k + length]:
-            length += 1
-        z[k] = length
-        if k + length > right:
-            left, right = k, k + length
-    lengths = (min(length, k) for k, length in enumerate(z))
-    return max((length for length in lengths if known[length] > at_least), default=0)
+    known = backwards.select(share.log().neg().cum_sum()).to_series().to_numpy()
+    rows = backwards.hash_rows().to_numpy()
+    fewest = int(np.searchsorted(known, math.log(_NO_CHANCE * len(rows)), side="right")) + 1
+    # Parts of the table are compared by their hashes (Karp and Rabin, Efficient randomized
+    # pattern-matching algorithms, 1987), which wrap around.
+    powers = np.full(len(rows), _ODD, dtype=np.uint64)
+    powers[0] = 1
+    powers = powers.cumprod()
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), (rows * powers).cumsum()])
+    places = np.flatnonzero(rows == rows[0])
+
+    def stand_twice(length: int) -> bool:
+        at = places[(places >= length) & (places <= len(rows) - length)]
+        return bool((sums[at + length] - sums[at] == powers[at] * sums[length]).any())
+
+    lengths = range(fewest, len(rows) // 2 + 1)
+    if not lengths or not stand_twice(fewest):
+        return 0
+    return lengths[bisect.bisect(lengths, False, key=lambda n: not stand_twice(n)) - 1]
 
 
 def _line_of(name: str, row: int) -> int:
