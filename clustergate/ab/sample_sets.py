@@ -128,11 +128,14 @@ def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> int:
 
     same = [column for column in table.columns if column not in (VALUE, *ignored)]
     share = pl.len().over(table.columns) / pl.len().over(same)
-    # From the end, as the rows that were pasted are the last.
+    # From the end, as the rows that were pasted are the last. No single row is unlikely enough.
     backwards = table.reverse()
+    rows = backwards.hash_rows().to_numpy()
+    (places,) = np.nonzero((rows[:-1] == rows[0]) & (rows[1:] == rows[1:2]))
+    if len(places) < 2:
+        return 0
     # What a value that is so frequent tells by itself, in nats.
     known = backwards.select(share.log().neg().cum_sum()).to_series().to_numpy()
-    rows = backwards.hash_rows().to_numpy()
     fewest = int(np.searchsorted(known, math.log(_NO_CHANCE * len(rows)), side="right")) + 1
     # Parts of the table are compared by their hashes (Karp and Rabin, Efficient randomized
     # pattern-matching algorithms, 1987), which wrap around.
@@ -140,7 +143,6 @@ def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> int:
     powers[0] = 1
     powers = powers.cumprod()
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), (rows * powers).cumsum()])
-    places = np.flatnonzero(rows == rows[0])
 
     def stand_twice(length: int) -> bool:
         at = places[(places >= length) & (places <= len(rows) - length)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.statistics.ranks import kth_difference, rank_sum_bound, rank_sum_chance
+from clustergate.statistics.ranks import kth_differences, rank_sum_bound, rank_sum_chance
 
 SMALLEST_SEGMENT = 3
 
@@ -96,11 +96,11 @@ def _change(
 ) -> ChangePoint:
     a, b = np.sort(before), np.sort(after)
     pairs = len(a) * len(b)
-    shift = (kth_difference(a, b, (pairs - 1) // 2) + kth_difference(a, b, pairs // 2)) / 2
+    shift = sum(kth_differences(a, b, ((pairs - 1) // 2, pairs // 2))) / 2
     bound = rank_sum_bound(level, len(a), len(b))
     if bound is None:
         return ChangePoint(index, shift, None, None)
-    low, high = kth_difference(a, b, bound), kth_difference(a, b, pairs - 1 - bound)
+    low, high = kth_differences(a, b, (bound, pairs - 1 - bound))
     return ChangePoint(index, shift, low, high)
 
 

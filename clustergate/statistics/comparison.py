@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from clustergate.model import BadRequest, Better
 from clustergate.statistics.ranks import (
     fewest_for,
-    kth_difference,
+    kth_differences,
     rank_sum_bound,
     rank_sum_chance,
 )
@@ -168,7 +168,7 @@ def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGI
         return one
     a, b = np.log(a), np.log(b)
     pairs = len(a) * len(b)
-    low, middle, high = (kth_difference(a, b, k) for k in (bound, pairs // 2, pairs - 1 - bound))
+    low, middle, high = kth_differences(a, b, (bound, pairs // 2, pairs - 1 - bound))
     edge = math.log1p(margin)
     if one.verdict is Relation.EQUIVALENT:
         denied = low > edge or high < -edge
@@ -446,8 +446,8 @@ class _Batch:
             all_pairs = (b[:, :, None] - a[:, None, :]).reshape(len(a), -1)
             all_pairs.partition(places, axis=1)
             return {k: all_pairs[:, k] for k in places}
-        rows = list(zip(a, b, strict=True))
-        return {k: np.array([kth_difference(x, y, k) for x, y in rows]) for k in places}
+        each = [kth_differences(x, y, places) for x, y in zip(a, b, strict=True)]
+        return dict(zip(places, np.array(each).T, strict=True))
 
     def _needed(
         self,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import scipy
@@ -76,18 +78,32 @@ def fewest_for(level: float) -> int:
     return n
 
 
-def kth_difference(a: NDArray[np.float64], b: NDArray[np.float64], k: int) -> float:
-    """Return the k-th smallest of all b - a, from 0, for sorted samples of any length.
+def kth_differences(
+    a: NDArray[np.float64], b: NDArray[np.float64], places: Iterable[int]
+) -> list[float]:
+    """Return the k-th smallest of all b - a, from 0, for each k, for sorted samples of any length.
 
     Bounds are drawn together by how many differences are at most a value, until those between them
-    are few enough to be sorted.
+    are few enough to be sorted. What was counted for one k bounds the next one, too.
     """
     low, high = float(b[0] - a[-1]), float(b[-1] - a[0])
     largest = max(abs(float(x)) for x in (a[0], a[-1], b[0], b[-1]))
     close = max(1e-12 * (high - low), 4 * math.ulp(largest))
-    low, high = low - close, high + close
+    # Values, and how many differences are at most each: at the ends none, and all.
+    counted = [(0, low - close), (len(a) * len(b), high + close)]
+    return [_kth_difference(a, b, k, close, counted) for k in places]
+
+
+def _kth_difference(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    k: int,
+    close: float,
+    counted: list[tuple[int, float]],
+) -> float:
+    place = bisect.bisect_right(counted, k, key=lambda one: one[0])
     # So many differences are at most ``low``, never more than k, and at most ``high``: always more.
-    below, upto = 0, len(a) * len(b)
+    (below, low), (upto, high) = counted[place - 1], counted[place]
     halves = False
     while upto - below > _SORTED_FOR_EACH * (len(a) + len(b)) and high - low > 2 * close:
         # Where the differences lie evenly, k is here; where they do not, halves find it.
@@ -95,6 +111,7 @@ def kth_difference(a: NDArray[np.float64], b: NDArray[np.float64], k: int) -> fl
         halves = not halves
         middle = low + share * (high - low)
         at_most = len(a) * len(b) - int(np.searchsorted(a, b - middle, side="left").sum())
+        bisect.insort(counted, (at_most, middle))
         if at_most > k:
             high, upto = middle, at_most
         else:
