@@ -88,6 +88,7 @@ LAUNCHED = {
     },
     "screenings": {
         "screen --rounds 3 --hpl 0": "screen --rounds 3 --hpl 0 --budget 15s --stack mpich",
+        "screen --rounds 217 --hpl 0": "screen --rounds 217 --hpl 0 --budget 15s --stack mpich",
         "screen": "screen --hpl 0 --budget 15s --stack mpich",
         "screen --resume RUN": "screen --resume last",
     },

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -276,6 +277,24 @@ def test_a_few_of_many_pairs_are_launched_again_rather_than_all() -> None:
     assert outcome.screening.doubts == ()
     assert outcome.rounds == 31
     assert outcome.further < 31
+
+
+def test_pairs_are_launched_again_and_again_where_more_rounds_are_asked_for() -> None:
+    outcome = screen(Cluster(8), 18, np.random.default_rng(1))
+    launched = Counter(frozenset(r.nodes) for r in outcome.results if len(r.nodes) == 2)
+    assert outcome.rounds == 18
+    # Twice seven rounds of all pairs, and four of some.
+    assert set(launched.values()) == {2, 3}
+
+
+@pytest.mark.parametrize("seed", [3, 7, 9])
+def test_a_link_of_many_that_is_slow_at_times_is_named_once_it_was_launched_often(
+    seed: int,
+) -> None:
+    cluster = Cluster(14, links={(0, 2): 5.0}, acts=1 / 3)
+    random = np.random.default_rng(seed)
+    outcome = screen(cluster, 7 * 13, random)
+    assert [finding.suspect for finding in outcome.screening.findings] == ["link 0 - 2"]
 
 
 def test_what_is_in_doubt_is_measured_again_until_it_is_settled() -> None:

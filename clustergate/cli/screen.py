@@ -46,7 +46,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_site(parser)
     option(parser, "--stack NAME", "measure with this stack (default: first)")
     option(parser, "--partition NAME", "default: first of the system", default="")
-    option(parser, "--rounds N", "of pairs (default: all there are)", type=int, default=0)
+    option(
+        parser,
+        "--rounds N",
+        "of pairs (default: every pair once; more: again)",
+        type=int,
+        default=0,
+    )
     option(parser, "--budget TIME", "for the whole screening (default: 20m)", default="20m")
     option(parser, "--hpl TIME", "for HPL on each node (default: 60s; 0: none)", default="60s")
     option(

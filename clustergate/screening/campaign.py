@@ -92,7 +92,7 @@ class Campaign:
                 done = turn - len(self._each)
                 self._note(
                     f"the time budget ran out after {done} of {wanted} rounds; "
-                    f"{100 * done / planned:.0f} % of all pairs were measured"
+                    f"{min(100 * done / planned, 100):.0f} % of all pairs were measured"
                 )
                 break
             self._run_missing(turn, contender, nodes)
@@ -108,14 +108,19 @@ class Campaign:
     @property
     def _wanted_rounds(self) -> int:
         planned = pairing.number_of_rounds(len(self._names))
-        return planned if self._plan.rounds is None else min(self._plan.rounds, planned)
+        return planned if self._plan.rounds is None or not planned else self._plan.rounds
 
     def _all(self) -> Iterator[Batch]:
-        """Yield every node alone, then the rounds of pairs."""
+        """Yield every node alone, then the rounds of pairs, again where more are wanted."""
         alone: list[tuple[str, ...]] = [(name,) for name in self._names]
         yield from ((contender, alone) for contender in self._each)
         if self._pair is not None:
-            for members in pairing.rounds(len(self._names), self._wanted_rounds, self._plan.seed):
+            tournaments = (
+                pairing.rounds(len(self._names), seed=self._plan.seed + k)
+                for k in itertools.count()
+            )
+            every = itertools.chain.from_iterable(tournaments)
+            for members in itertools.islice(every, self._wanted_rounds):
                 yield self._pair, self._named(members)
 
     def _settle_doubts(self) -> Screening:

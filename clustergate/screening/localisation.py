@@ -388,10 +388,15 @@ class _Expected:
         return np.asarray(launches.levels - self.thresholds[launches.place] - TOO_NOISY)
 
     def unsettled(self, launches: Launches) -> Bools:
-        """Return of each place whether too few launches call its far slower ones chance."""
+        """Return of each place whether too few launches call its far slower ones chance.
+
+        Of many places it is those that had two of them or, where each was launched often, one.
+        """
         often = np.bincount(launches.place, minlength=launches.places)
         is_far = self.beyond_far(launches) > 0
         far = np.bincount(launches.place, is_far, minlength=launches.places)
+        if launches.places > _FEW_PLACES:
+            far[far < (1 if np.median(often) >= _OFTEN else 2)] = 0
         return np.asarray(often < _FOR_A_FAR_ONE * far)
 
 
@@ -820,8 +825,6 @@ class _Search:
         free = np.flatnonzero((self._typical > limit) & ~self._touched)
         worst = free[np.argsort(-self._typical[free], kind="stable")][:_MOST_LINKS]
         unsettled = self._expected.unsettled(self._launches) & ~self._touched
-        if len(self._ends) > _FEW_PLACES:
-            unsettled[:] = False
         looked_at = {*worst, *free[self._slow[free]], *np.flatnonzero(unsettled)}
         for link in sorted(map(int, looked_at)):
             pair = tuple(self._ends[link].tolist())

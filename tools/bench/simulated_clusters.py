@@ -198,7 +198,7 @@ def screen(
     screening = campaign.run()
     turns = {result.turn for result in campaign.results if len(result.nodes) == 2}
     planned = number_of_rounds(cluster.nodes)
-    wanted = planned if number is None else min(number, planned)
+    wanted = planned if number is None else number
     return Outcome(
         screening,
         campaign.results,
