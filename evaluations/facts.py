@@ -377,7 +377,7 @@ def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
                 yield (section, i), f"{entry['id']}: this id stands already"
             seen.add(entry["id"])
     for i, entry in enumerate(data["predicates"]):
-        for told in kinds.wrong_with(entry.get("here") or {"kind": "all", "parts": ()}, systems):
+        for told in kinds.wrong_with(entry["here"], systems) if "here" in entry else ():
             yield ("predicates", i), f"{entry['id']}: {told}"
     for i, entry in enumerate(data["figures"]):
         draw = entry.get("draw", {})

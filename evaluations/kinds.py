@@ -35,16 +35,37 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "larger gain": ("of", "along", "systems"),
     "rank correlation": ("of", "with", "at_least"),
 }
+# What it may be told besides: whatever else would be passed over in silence.
+_CURVE = ("from", "to", "over", "ranks", "processes", "placement")
+_BEST = ("over", "as_much_as", "value", "system", "ranks", "processes", "placement")
+_MAY: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("trend", "steady", "step", "best at", "dip"), (*_CURVE, "system")),
+    **dict.fromkeys(("linear", "beyond"), (*_CURVE, "system")),
+    **dict.fromkeys(("at least", "at most"), _BEST),
+    "placement order": ("system",),
+    "ahead": (*_CURVE, "growing", "system"),
+    **dict.fromkeys(("widest", "level"), (*_CURVE, "system")),
+    "order": (*_CURVE, "first", "last", "at", "factor", "spread"),
+    "smaller lead": _CURVE,
+    "larger gain": _CURVE,
+    "rank correlation": ("systems",),
+}
 # How many systems it compares, where their number is given.
 _SYSTEMS = {"ahead": 2, "widest": 2, "larger gain": 4}
 _SIDES = ("of", "than", "with", "over", "as_much_as")
 _NAMING = ("system", "systems", "groups", "others", "first", "last", "playing")
 _NUMBERS = ("within", "beyond", "r_squared", "at_least", "value", "from", "to")
-_NUMERIC_LISTS = ("between", "factor")
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "direction": ("rises", "falls"),
-    "over": tuple(MODELS),
-    "at": ("largest", "smallest", "squarest"),
+# Of these a test looks at single figures, whose best may be set over that of others.
+_OF_FIGURES = ("at least", "at most")
+_OF_PARTS = ("all", "exception", "each", "count", "open")
+_NOT_BOTH = (("over", "as_much_as"), ("first", "last"), ("spread", "at"), ("system", "systems"))
+# What stands at "at" is a place, or another thing.
+_PLACES: Mapping[str, str] = {
+    "step": "two places",
+    "dip": "a place",
+    "beyond": "a place",
+    "best at": "a place, or squarest",
+    "order": "largest or smallest",
 }
 # Where a number lies, by its kind of test where that matters: beyond, a test could never fail, or
 # never hold.
@@ -57,12 +78,6 @@ _RANGES: Mapping[str, tuple[float, float, str]] = {
     "factor": (0, inf, "a ratio"),
     "value": (0, inf, "what a best value is compared with"),
 }
-# Whatever another setting is called, it would be passed over in silence.
-_SETTINGS = frozenset(
-    {"kind", "ranks", "processes", "placement", "growing", "spread"}
-    | {name for needs in NEEDS.values() for need in needs for name in need.split("|")}
-    | {*_SIDES, *_NAMING, *_NUMBERS, *_NUMERIC_LISTS, *_WORDS}
-)
 _DRAWN = frozenset(
     {"benchmark", "benchmarks", "metric", "along", "series", "only", "bytes", "problem_class"}
     | {"ranks", "placement", "over", "factor", "mean", "linear", "trials"}
@@ -71,33 +86,39 @@ _DRAWN = frozenset(
 DRAWN_OF_A_RUN = ("ratios", "per watt")
 
 
-def wrong_with(test: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:
+def wrong_with(test: Any, systems: Mapping[str, Any]) -> Iterator[str]:
     """Yield what keeps a test, and those that it is made of, from deciding a conclusion."""
-    kind = test.get("kind", "")
-    if kind not in NEEDS:
+    kind = test.get("kind", "") if isinstance(test, Mapping) else None
+    if not isinstance(kind, str):
+        yield "a test says its kind"
+    elif kind not in NEEDS:
         yield f"there is no kind of test {kind!r}; known are {', '.join(NEEDS)}"
-        return
+    else:
+        yield from _wrong_settings(test, kind)
+        yield from _wrong_values(test, kind)
+        yield from _wrong_ranges(test, kind)
+        yield from _wrong_names(test, kind, systems)
+        parts = [part for one in ("parts", "part", "instead") for part in _each(test.get(one, []))]
+        for part in parts:
+            yield from wrong_with(part, systems)
+
+
+def _wrong_settings(test: Mapping[str, Any], kind: str) -> Iterator[str]:
+    """Yield what a test lacks, and what of it would be passed over in silence."""
+    called = f"a test of the kind {kind!r}"
     for need in NEEDS[kind]:
-        if not any(name in test for name in need.split("|")):
-            yield f"a test of the kind {kind!r} needs {need.replace('|', ' or ')}"
-    wanted = _SYSTEMS.get(kind, 0)
-    if wanted and len(test.get("systems", [""] * wanted)) != wanted:
-        yield f"a test of the kind {kind!r} compares {wanted} systems"
-    yield from _strange(test, _SETTINGS, f"a test of the kind {kind!r}")
-    yield from _wrong_values(test)
-    yield from _wrong_ranges(test, kind)
-    for side in _SIDES:
-        of = test.get(side, "")
-        if isinstance(of, Mapping) and not {"benchmark", "metric"} <= of.keys():
-            yield f"{side!r} names a benchmark and a metric"
-        elif isinstance(of, Mapping) and of["metric"] not in every_metric():
-            yield _unknown("metric", of["metric"], every_metric())
-    for name in _NAMING:
-        for system in _flat(test.get(name, ())):
-            if system not in systems:
-                yield _unknown("system", system, systems)
-    for part in [*test.get("parts", ()), *filter(None, map(test.get, ("part", "instead")))]:
-        yield from wrong_with(part, systems)
+        told = [name for name in need.split("|") if name in test]
+        if not told:
+            yield f"{called} needs {need.replace('|', ' or ')}"
+        elif len(told) > 1:
+            yield f"{called} takes one of {', '.join(told)}"
+    takes = {name for need in NEEDS[kind] for name in need.split("|")} | {*_MAY.get(kind, ())}
+    yield from _strange(test, frozenset({"kind", *takes}), called)
+    for one, other in _NOT_BOTH:
+        if one in test and other in test and {one, other} <= takes:
+            yield f"{called} takes one of {one}, {other}"
+    if kind == "order" and ("others" in test) != bool({"first", "last"} & test.keys()):
+        yield "'others' and 'first' or 'last' go together"
 
 
 def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
@@ -122,17 +143,58 @@ def _strange(told: Mapping[str, Any], known: frozenset[str], what: str) -> Itera
             yield f"{what} takes no {name!r}; known are {', '.join(sorted(known))}"
 
 
-def _wrong_values(test: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what has not the form that its setting takes, of which most have one alone."""
+def _wrong_values(test: Mapping[str, Any], kind: str) -> Iterator[str]:
+    """Yield what has not the form that its setting takes."""
     for name in _NUMBERS:
         if name in test and not _is_number(test[name]):
             yield f"{name!r} is a number"
-    for name in _NUMERIC_LISTS:
-        if not all(map(_is_number, _each(test.get(name, 1)))):
-            yield f"{name!r} takes numbers"
-    for name, words in _WORDS.items():
-        if isinstance(test.get(name), str) and test[name] not in words:
-            yield f"{name!r} is one of {', '.join(words)}"
+    if test.get("direction", "rises") not in ("rises", "falls"):
+        yield "'direction' is one of rises, falls"
+    for name in ("along", "by", "because", "system", "first", "last"):
+        if not isinstance(test.get(name, ""), str):
+            yield f"{name!r} is one word"
+    for name in ("growing", "spread"):
+        if not isinstance(test.get(name, True), bool):
+            yield f"{name!r} is true or false"
+    if "at" in test and kind in _PLACES and not _is_place(test["at"], kind):
+        yield f"'at' is {_PLACES[kind]}"
+    between = test.get("between", [0, 1])
+    if not _is_numbers(between, 2) or between[0] > between[1]:
+        yield "'between' is two numbers, the smaller first"
+    if "factor" in test:
+        steps = len(_groups_of(test)) - 1
+        if kind == "order" and not _is_numbers(test["factor"], steps):
+            yield f"'factor' is a list of numbers, one for each step of the order: {steps}"
+        elif kind != "order" and not _is_number(test["factor"]):
+            yield "'factor' is a number"
+    for side in _SIDES:
+        of = test.get(side)
+        if side == "over" and kind not in _OF_FIGURES:
+            if of is not None and of not in [*MODELS]:
+                yield f"'over' is one of {', '.join(MODELS)}"
+        elif side in test and not (
+            isinstance(of, Mapping) and {"benchmark", "metric"} <= of.keys()
+        ):
+            yield f"{side!r} names a benchmark and a metric"
+        elif isinstance(of, Mapping) and of["metric"] not in every_metric():
+            yield _unknown("metric", str(of["metric"]), every_metric())
+    part = test.get("part")
+    if kind == "each" and isinstance(part, Mapping) and part.get("kind") in _OF_PARTS:
+        yield "the 'part' of 'each' is a test of figures"
+
+
+def _is_place(at: Any, kind: str) -> bool:
+    if kind == "step":
+        return _is_numbers(at, 2) and at[0] != at[1]
+    if kind == "order":
+        return at in ("largest", "smallest")
+    return _is_number(at) or (kind == "best at" and at == "squarest")
+
+
+def _groups_of(test: Mapping[str, Any]) -> list[Any]:
+    """Return the groups of an order, of which the first and the last may stand beside others."""
+    alone = ["first or last", "others"] if "others" in test else []
+    return _each(test.get("groups", test.get("systems", alone)))
 
 
 def _wrong_ranges(test: Mapping[str, Any], kind: str) -> Iterator[str]:
@@ -142,29 +204,58 @@ def _wrong_ranges(test: Mapping[str, Any], kind: str) -> Iterator[str]:
         if not all(low < one < high for one in _each(value) if _is_number(one)):
             bounds = f"above {low}" + f" and below {high}" * (high < inf)
             yield f"{name!r} is {means}: {bounds}"
-    if kind == "count" and _is_number(test.get("at_least")) and test["at_least"] < 1:
+    least = test.get("at_least", 1)
+    if kind == "count" and not (isinstance(least, int) and least >= 1):
         yield "'at_least' is how many claims hold: 1 or more"
-    if test.get("parts", ["one"]) == []:
+    if not _is_list(test.get("parts", [""])):
         yield f"a test of the kind {kind!r} has no parts"
     if _is_number(test.get("from")) and _is_number(test.get("to")) and test["from"] > test["to"]:
         yield "'from' is above 'to'"
-    systems = [*_flat(test.get("systems", ()))]
-    compares = kind in ("ahead", "widest", "level", "order") and "systems" in test
-    if compares and len({*systems}) < max(len(systems), 2):
+    if "better" in test and test["better"] == test.get("worse"):
+        yield "'better' and 'worse' are two placements"
+
+
+def _wrong_names(test: Mapping[str, Any], kind: str, systems: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the systems that a test names."""
+    for name in _NAMING:
+        for system in _flat(test.get(name, ())):
+            if system not in systems:
+                yield _unknown("system", str(system), systems)
+    for name in ("systems", "others", "playing"):
+        if not _is_list(test.get(name, [""])):
+            yield f"{name!r} is a list of systems"
+    wanted = _SYSTEMS.get(kind, 0)
+    if wanted and len(_each(test.get("systems", [""] * wanted))) != wanted:
+        yield f"a test of the kind {kind!r} compares {wanted} systems"
+    groups = test.get("groups", [[""], [""]])
+    if not (isinstance(groups, list) and len(groups) > 1 and all(map(_is_list, groups))):
+        yield "'groups' is two lists of systems or more"
+    named = [test.get(name, ()) for name in ("system", "first", "last", "systems", "others")]
+    named = [*_flat([*named, test.get("groups", ())])]
+    apart = kind in ("ahead", "widest", "level", "order") and "than" not in test
+    if (apart or kind == "smaller lead") and named and len({*named}) < max(len(named), 2):
         yield f"a test of the kind {kind!r} compares two systems or more, each named once"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
 
 
 def _each(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def _is_numbers(value: Any, count: int) -> bool:
+    return isinstance(value, list) and len(value) == count and all(map(_is_number, value))
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-def _flat(named: Any) -> Iterator[str]:
-    if isinstance(named, str):
+def _flat(named: Any) -> Iterator[Any]:
+    if isinstance(named, list | tuple):
+        for one in named:
+            yield from _flat(one)
+    else:
         yield named
-        return
-    for one in named:
-        yield from _flat(one)

@@ -126,6 +126,8 @@ def _decided(name: str, settings: Settings, here: Cast, subject: Subject) -> Dec
     return Decision(outcome, name, "; ".join(dict.fromkeys(told)), further, lacking)
 
 
+# What a test may compare, each a benchmark and metric.
+_SIDES = ("of", "than", "with", "over", "as_much_as")
 _COMPARING = ("system", "systems", "groups", "others", "with")
 
 
@@ -188,6 +190,8 @@ def _curves(
     """
     along = settings["along"]
     found: list[Curve] = []
+    if along != "bytes":
+        _refuse_sizes(subject, settings[of])
 
     def within(one: Subject) -> Curve:
         return {
@@ -225,6 +229,16 @@ def _refuse_disturbed(subject: Subject, of: Settings, **limits: Any) -> None:
         raise NotCheckable(f"{_named(of)}: its launches were disturbed; run again on idle nodes")
 
 
+def _refuse_sizes(subject: Subject, of: Settings) -> None:
+    """Raise :class:`NotCheckable` where several message sizes would stand for one another."""
+    sizes = {figure.conditions.get("bytes") for figure in subject.values(of)}
+    if len(sizes) > 1:
+        raise NotCheckable(
+            f"{_named(of)} was measured with {len(sizes)} message sizes; name one in the test, "
+            "such as bytes: 8"
+        )
+
+
 def _refuse_mixed(subjects: Sequence[Subject]) -> None:
     """Raise :class:`NotCheckable` where the RandomAccess of some is another benchmark."""
     versions = {one.name: one.version_of.get(HPCC_CHECK, "") for one in subjects}
@@ -257,7 +271,8 @@ def _sides(
     shape = max(common, default=None)
     found = [_curves(who, settings, of, 1, shape) for who, of in sides]
     # Of nothing that is moved there is no ratio.
-    places = [at for at in found[0][0] if all(side[0].get(at, 0.0) > 0.0 for side in found)]
+    every = [curve for side in found for curve in side]
+    places = [at for at in found[0][0] if all(curve.get(at, 0.0) > 0.0 for curve in every)]
     if len(places) < fewest:
         common_places = counted(len(places), place_of(settings["along"]))
         raise NotCheckable(f"they have {common_places} in common, and it takes {fewest}")
@@ -314,15 +329,18 @@ def _are_apart(*subjects: Subject) -> bool:
 def _each(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """A part holds of each value of a condition, such as of each number of processes."""
     by, part = settings["by"], settings["part"]
-    figures = subject.values(part["of"], **_limits(part))
+    who = here.playing(part["system"]).undisturbed if "system" in part else subject
+    figures = who.values(part["of"], **_limits(part))
     places = sorted({figure.conditions[by] for figure in figures if by in figure.conditions})
     if not places:
-        _refuse_disturbed(subject, part["of"], **_limits(part))
+        _refuse_disturbed(who, part["of"], **_limits(part))
         raise NotCheckable(f"{_named(part['of'])} was not measured so")
+    sides = [side for side in _SIDES if isinstance(part.get(side), Mapping)]
     return [
         replace(clause, about=f"{by} {at}")
         for at in places
-        for clause in KINDS[part["kind"]]({**part, by: at}, here, subject)
+        for asked in [{**part, **{side: {**part[side], by: at} for side in sides}}]
+        for clause in KINDS[part["kind"]](asked, here, who)
     ]
 
 
@@ -337,7 +355,10 @@ def _count(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     asked = [c for part in settings["parts"] for c in clauses_of(part, here, subject, missing)]
     if missing:
         raise NotCheckable("; ".join(dict.fromkeys(missing)))
-    return [Clause([claim for one in asked for claim in one.claims], settings["at_least"])]
+    claims, needed = [claim for one in asked for claim in one.claims], settings["at_least"]
+    if len(claims) < needed:
+        raise NotCheckable(f"{counted(len(claims), 'claim')} can be asked, and it takes {needed}")
+    return [Clause(claims, needed)]
 
 
 def _trend(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
@@ -482,6 +503,7 @@ def _best(
 def _placement_order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """One placement is better than another."""
     values = {}
+    _refuse_sizes(subject, settings["of"])
     for placement in (settings["better"], settings["worse"]):
         placed = {"placement": placement, "ranks": settings["ranks"]}
         found = subject.values(settings["of"], **placed)
@@ -677,7 +699,8 @@ def _smaller_lead(settings: Settings, here: Cast, subject: Subject) -> list[Clau
         found, how = _sides([(one, of) for one in who], settings)
         most = max(found[0][0])
         launches = zip(*(_at(one, most) for one in found), strict=False)
-        leads.append([min(others) / mine for mine, *others in launches])
+        lower = _is_lower_better(who[0], settings[of])
+        leads.append([min(one) / mine if lower else mine / max(one) for mine, *one in launches])
     words = f"the lead in {_named(settings['than'])} over that in {_named(settings['of'])}"
     how["in_turn"] = how["in_turn"] and len(leads[0]) == len(leads[1])
     return [Clause([Claim(leads[1], leads[0], words, settings["factor"], **how)])]
@@ -709,6 +732,7 @@ def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[
         sides: list[list[float]] = []
         for side in ("of", "with"):
             of = settings[side]
+            _refuse_sizes(playing[0], of)
             series = [who.series(of, "processes") or who.series(of, "ranks") for who in launches]
             common = set.intersection(*(set(one) for one in series))
             if not common:

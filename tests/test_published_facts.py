@@ -1,8 +1,12 @@
+import random
 import re
 from collections import Counter
+from itertools import product
+from typing import Any
 
 import pytest
 
+from clustergate.benchmarks.registry import every_metric
 from clustergate.model import Better
 from clustergate.paths import checkout
 from evaluations import kinds, predicates
@@ -174,6 +178,47 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ),
         ("kind: ahead", "kind: all\n      parts: []", "a test of the kind 'all' has no parts"),
         ("[intel-mpi, mpich]", "[mpich, mpich]", "two systems or more, each named once"),
+        (
+            "kind: ahead",
+            "kind: ahead\n      factor: 2",
+            "p001: a test of the kind 'ahead' takes no 'factor'",
+        ),
+        (
+            "kind: ahead",
+            "kind: ahead\n      than: {benchmark: Bcast, metric: t_avg_us}",
+            "takes one of systems, than",
+        ),
+        (
+            "kind: ahead",
+            "kind: order\n      first: mpich",
+            "'others' and 'first' or 'last' go together",
+        ),
+        (
+            "kind: ahead",
+            "kind: order\n      factor: 2",
+            "a list of numbers, one for each step of the order: 1",
+        ),
+        ("kind: ahead", "kind: step\n      at: 8\n      factor: 2", "p001: 'at' is two places"),
+        (
+            "kind: ahead",
+            "kind: widest\n      between: [9, 8]",
+            "p001: 'between' is two numbers, the smaller first",
+        ),
+        (
+            "kind: trend",
+            "kind: trend\n      over: {benchmark: Bcast, metric: t_avg_us}",
+            "p002: 'over' is one of log2 p",
+        ),
+        (
+            "kind: trend",
+            "kind: at least\n      over: p-1",
+            "p002: 'over' names a benchmark and a metric",
+        ),
+        (
+            "kind: trend",
+            "kind: placement order\n      better: packed\n      worse: packed\n      ranks: 2",
+            "'better' and 'worse' are two placements",
+        ),
         ("direction: rises", "direction: up", "p002: 'direction' is one of rises, falls"),
         ("metric: latency_us}", "metric: latency}", "'latency'; did you mean 'latency_us'?"),
         ("metric: latency_us}", "metric: speed}", "no metric 'speed'; known are "),
@@ -210,35 +255,78 @@ def test_the_kinds_of_tests_are_those_of_the_page_with_what_they_need():
         assert all(f"`{name}`" in row for need in needs for name in need.split("|")), kind
 
 
+OF: list[dict[str, Any]] = [
+    {"benchmark": "Allreduce", "metric": "t_avg_us"},
+    {"benchmark": "Allreduce", "metric": "t_avg_us", "bytes": 8},
+    {"benchmark": "PingPong", "metric": "bandwidth_mb_s", "bytes": 16},
+    {"benchmark": "Barrier", "metric": "t_avg_us"},
+]
+# What settings are told at random: what fits, and what does not.
+TOLD: dict[str, list[Any]] = {
+    name: values
+    for names, values in (
+        ("of than with as_much_as", OF),
+        ("over", [*OF, "p-1", "weak efficiency", "T(2)"]),
+        ("within beyond r_squared at_least value from to", [0, 1, 2, 8, 16, 0.5, 1.5, -1]),
+        ("growing spread", [True, False, "no"]),
+        ("system first last", ["a", "b", "z", 3]),
+        ("systems others playing", [["a", "b"], ["c"], [], "a", list("abca")]),
+        ("groups", [[["a"], ["b", "c"]], [["a"], ["b"], ["c"]], [["a", "b"]], [[], ["b"]], []]),
+        ("better worse placement", ["packed", "one-per-node"]),
+        ("along", ["bytes", "processes", "ranks", "peer", 8]),
+        ("by", ["bytes", "processes"]),
+        ("direction", ["rises", "falls", ["rises"]]),
+        ("at", [8, [8, 16], [16], [2, 4], "largest", "smallest", "squarest", None, {}]),
+        ("between", [[8, 16], [16, 8], [8], 8]),
+        ("factor", [2, [2], [2, 1.5], [], "two"]),
+        ("ranks processes", [2, 4]),
+        ("because", ["so", 1]),
+    )
+    for name in names.split()
+}
+
+
+def random_test(chance: random.Random, kind: str, depth: int = 0) -> dict[str, Any]:
+    """Return a test with what it needs, and now and then something else."""
+    names = [chance.choice(need.split("|")) for need in kinds.NEEDS[kind]]
+    names += [name for name in TOLD if chance.random() < 0.03]
+    plain = [one for one in kinds.NEEDS if depth < 2 or not {"parts", "part"} & {*kinds.NEEDS[one]}]
+
+    def value(name: str) -> Any:
+        if name in ("part", "instead", "parts"):
+            part = random_test(chance, chance.choice(plain), depth + 1)
+            return [part] if name == "parts" else part
+        return chance.choice(TOLD[name])
+
+    return {"kind": kind, **{name: value(name) for name in names}}
+
+
 @pytest.mark.parametrize("kind", kinds.NEEDS)
-def test_a_test_that_is_told_what_it_needs_never_stops_the_report(kind):
-    """Whatever it is told otherwise: it decides, or says what is missing."""
-    of = {"benchmark": "Allreduce", "metric": "t_avg_us"}
-    part = {"kind": "trend", "of": of, "along": "bytes", "direction": "rises"}
-    told = {
-        **dict.fromkeys(("of", "than", "with"), of),
-        **{"along": "bytes", "direction": "rises", "within": 0.1, "at": [8, 16], "factor": 2.0},
-        **{"r_squared": 0.9, "better": "packed", "worse": "one-per-node", "ranks": 2},
-        **{"between": [8, 16], "system": "a", "systems": ["a", "b", "a", "b"], "others": ["b"]},
-        **{"at_least": 1, "because": "so", "by": "bytes", "part": part, "parts": [part]},
-        **{"playing": ["a"], "instead": part},
-    }
-    test = {"kind": kind, **{n: told[n] for need in kinds.NEEDS[kind] for n in need.split("|")[:1]}}
-    if kind in ("best at", "dip", "beyond"):
-        test["at"] = 16
-    if kind == "steady":
-        test["within"] = 1.1
-    if kind == "rank correlation":
-        test["at_least"] = 0.9
-    if kind in ("order", "ahead", "widest", "level"):
-        test["systems"] = ["a", "b"]
-    assert not list(kinds.wrong_with(test, {"a": {}, "b": {}}))
-    figures = [
-        Measured("Allreduce", "t_avg_us", "us", Better.LOWER, 1.0 + size,
-                 {"processes": 2, "ranks": 2, "bytes": size}, f"{size}", "2-ranks-packed")
-        for size in (8, 16, 32)
-    ]  # fmt: skip
-    subjects = [Subject(name, name, "here", figures) for name in ("a", "b")]
-    conclusion = Predicate("p001", "", "", "not checkable", here=test)
-    here = predicates.Cast(subjects, {one.name: one for one in subjects})
-    assert predicates.decide(conclusion, here)
+def test_a_test_that_is_not_refused_never_stops_the_report(kind):
+    """Whatever it is told: it decides, or says what is missing."""
+    chance, taken = random.Random(kind), 0
+    while taken < 40:
+        test = random_test(chance, kind)
+        if list(kinds.wrong_with(test, {"a": {}, "b": {}, "c": {}})):
+            continue
+        taken += 1
+        subjects = []
+        for name in "abc":
+            figures = []
+            for of, p, size in product(OF[1:], (1, 2, 4), (8, 16, 32)):
+                placement = chance.choice(("packed", "one-per-node"))
+                told = {"processes": p, "ranks": p, "placement": placement}
+                told |= {"bytes": size} if "bytes" in of else {}
+                value = chance.choice((0.0, 5.0, chance.uniform(1, 9)))
+                better = every_metric()[of["metric"]].better
+                launches = [
+                    value * chance.choice((0, 1, 1.1)) for _ in range(chance.choice((1, 9)))
+                ]
+                figures.append(
+                    Measured(of["benchmark"], of["metric"], "", better, value, told, f"{p} {size}",
+                             "", of_launches=launches)
+                )  # fmt: skip
+            subjects.append(Subject(name, name, "here", figures))
+        here = predicates.Cast(subjects, {one.name: one for one in subjects})
+        conclusion = Predicate("p001", "", "", "not checkable", here=test)
+        assert all(one.sentence for one in predicates.decide(conclusion, here)), test

@@ -218,6 +218,49 @@ def test_most_of_several_experiments_can_hold():
     assert count({2: 2.0, 4: 2.0}) is Outcome.NOT_CHECKABLE
 
 
+def test_a_part_is_asked_of_each_message_size():
+    """Of 8 bytes it rises; of 16 it falls, which the smallest time of all sizes does not show."""
+    part = {"kind": "trend", "of": BCAST, "along": "processes", "direction": "rises"}
+    each = asked(kind="each", by="bytes", part=part)
+
+    def bcast_of(last: float) -> Subject:
+        sizes = {8: {2: 1.0, 4: 2.0}, 16: {2: 5.0, 4: last}}
+        of = [({**BCAST, "bytes": size}, "processes", times) for size, times in sizes.items()]
+        return subject("a", *of)
+
+    assert outcome(each, bcast_of(9.0)).outcome is Outcome.HOLDS
+    falls = outcome(each, bcast_of(3.0))
+    assert falls.outcome is Outcome.DOES_NOT
+    assert "bytes 16: " in falls.sentence
+    of_x = asked(kind="each", by="bytes", part={**part, "system": "x"})
+    assert {one.outcome for one in decide(of_x, Cast([bcast_of(9.0)], {"x": bcast_of(3.0)}))} == {
+        Outcome.DOES_NOT
+    }
+    # Without a size it is open which is meant.
+    decision = outcome(asked(**part), bcast_of(9.0))
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert "measured with 2 message sizes; name one in the test" in decision.sentence
+
+
+def test_a_lead_in_bandwidth_is_that_of_the_larger_one():
+    one, two = ({**PINGPONG, "bytes": size} for size in (8, 16))
+    test = asked(
+        kind="smaller lead", of=one, than=two, along="ranks", system="x", others=["y"], factor=2
+    )
+    x = subject("a", (one, "ranks", {2: 12.0}), (two, "ranks", {2: 40.0}))
+    y = subject("b", (one, "ranks", {2: 10.0}), (two, "ranks", {2: 10.0}))
+    assert outcome(test, x, x=x, y=y).outcome is Outcome.HOLDS
+    assert outcome(test, x, x=y, y=x).outcome is Outcome.DOES_NOT
+
+
+def test_fewer_claims_than_it_takes_decide_nothing():
+    part = {"kind": "order", "of": BCAST, "along": "processes", "systems": ["x", "y"]}
+    fast, slow = bcast("a", p2=1.0), bcast("b", p2=2.0)
+    decision = outcome(asked(kind="count", parts=[part], at_least=2), fast, x=fast, y=slow)
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert decision.sentence == "1 claim can be asked, and it takes 2"
+
+
 def test_parts_that_are_missing_leave_a_conclusion_open_unless_another_fails():
     rises = {"kind": "trend", "of": BCAST, "along": "processes", "direction": "rises"}
     missing = {**rises, "of": {"benchmark": "Scan", "metric": "t_avg_us"}}
