@@ -2,7 +2,7 @@
 
 Others make nothing faster than it can be, so that a disturbed launch still bounds its figure: it
 would have been better by no more than the disturbance can explain. How much that is depends on how
-the figure comes about; docs/verdicts.md tells what each number here was measured by.
+the figure comes about; docs/verdicts-measured.md tells what each number here was measured by.
 
 - **Ranks that compute apart** (HPL, DGEMM, FFT, STREAM) progress while they have their cores, and
   wait for the slowest at last: 1 / (1 - share), with the largest share that one rank was kept off.

@@ -14,7 +14,7 @@ from clustergate.machine.kernel_files import integer, text, word
 
 # Cores' worth of others' work from which a launch is disturbed, however many cores the node has: a
 # launch waits for its slowest rank. On a virtual machine of two cores the kernel and the hypervisor
-# alone take up to 0.09; docs/verdicts.md tells what this separates there.
+# alone take up to 0.09; docs/verdicts-measured.md tells what this separates there.
 DISTURBING_CORES = 0.1
 # Fields of /proc/stat, proc(5). Guest time is left out: the kernel counts it as user time too.
 _JIFFIES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

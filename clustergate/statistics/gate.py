@@ -61,8 +61,7 @@ FEWEST_DAYS = 5
 # with few launches in each run.
 _DOUBT, _DOUBT_OF_FEW = math.log(1.05), math.log(1.078)
 # By how much unchanged runs were above the best of another hour's baseline, rounded up; of figures
-# and of groups. docs/verdicts.md has what was measured: of ten launches and more at most 1.73 and
-# 1.46, of three to six 2.12 and 1.70.
+# and of groups, with many launches and with few (docs/verdicts-measured.md).
 _MANY_LAUNCHES = 10
 SHIFTS = {True: (math.log(2.0), math.log(1.6)), False: (math.log(2.5), math.log(2.0))}
 # Ranks that compute apart meet others in caches and memory alone: a third of DGEMM's rate was lost
