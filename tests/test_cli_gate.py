@@ -397,7 +397,7 @@ def test_it_opens_when_all_is_as_before(
         (
             ("--budget", "400s"),
             "with intel-mpi: left out, because the budget is 400s; a budget of 27m covers "
-            "every check (`clustergate gate --budget 27m --site local`)",
+            "everything (`clustergate gate --budget 27m --site local`)",
         ),
         (("--budget", "400s", "--stack", "mpich"), "ImbMpi1Check with mpich: left out, because"),
     ],
@@ -499,7 +499,7 @@ def test_what_comes_next_is_what_can_change_the_answer(
         at = next(k for k, line in enumerate(lines) if line.startswith("  next: "))
         return [line[8:] for line in lines[at : at + 2]]
 
-    larger = "a budget of 27m covers every check (`clustergate gate --budget 27m --site local`)"
+    larger = "a budget of 27m covers everything (`clustergate gate --budget 27m --site local`)"
     monkeypatch.setattr(gate, "references_of", lambda system: none)
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
     references, budget = next_steps()
@@ -694,8 +694,31 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
     monkeypatch.setattr(evidence, "screen", screening)
     contract = contract_of(configured, ["openmpi"], "30m", {})
     told, _, _ = evidence.screen_partitions(Path("s.py"), "r", configured, contract, None, print)
-    assert asked == [("r", "a", 405.0, "openmpi"), ("r/b", "b", 405.0, "openmpi")]
+    assert asked == [("r", "a", 450.0, "openmpi"), ("r/b", "b", 450.0, "openmpi")]
     assert [one.part for one in told] == ["screening of s:a", "screening of s:b"]
+
+
+def test_one_budget_covers_checks_and_golden_builds() -> None:
+    """It named 37m, which covers everything, beside 62m for golden builds."""
+    site = site_with({}, {})
+    alone = contract_of(site, [], None, {})
+    contract = contract_of(site, [], "1m", {}, golden_s=1200.0)
+    assert contract.needed_s == alone.needed_s + 1200.0
+    longer = contract.deciding_software(1500.0, used_s=30.0)
+    for one, needed_s in ((contract, contract.needed_s), (longer, contract.needed_s + 300.0)):
+        assert one.needed_s == needed_s
+        told = f"a budget of {needed_s / 60:.0f}m covers everything, golden builds included"
+        assert {remedy.partition(" (")[0] for _, remedy in one.left_out.values()} == {told}
+    (short,) = {remedy for _, remedy in longer.left_out.values()}
+    undecided = reason("software.no-time", differing=["x"], left_s=1.0, wanted_s=1500.0)
+    left_out = reason("gate.left-out", cases="c", why="w", remedy=short)
+    decision = decide(
+        [
+            Evidence("what must be judged", Verdict.INCONCLUSIVE, (left_out,)),
+            Evidence("software: mpich", Verdict.INCONCLUSIVE, (undecided,)),
+        ]
+    )
+    assert len(first_screen(decision, "r", software_s=longer.needed_s).next_steps) == 1
 
 
 def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(

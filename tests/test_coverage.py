@@ -345,7 +345,7 @@ def test_one_process_alone_sends_nothing() -> None:
 
 
 def test_what_was_left_out_is_told_once_for_all_that_shares_a_reason() -> None:
-    why = ("left out, because the budget is 200s", "a budget of 40m covers every check")
+    why = ("left out, because the budget is 200s", "a budget of 40m covers everything")
     left_out = dict.fromkeys((("HpccCheck", "mpich"), ("ImbMpi1Check", "mpich")), why)
     cases = [case for case in ALL if (case.check, case.stack) not in left_out]
     (told,) = map(str, reasons(items(MAINTENANCE, REQUIRED, cases, left_out)))

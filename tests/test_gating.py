@@ -216,7 +216,7 @@ def test_what_is_surely_worse_than_the_last_run_closes() -> None:
 
 
 def test_the_budget_goes_to_what_finds_most() -> None:
-    found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS)
+    found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS, golden_s=600.0)
     assert (found.screening_s, found.hpl_s) == (950.0, 60.0)
     assert (found.checks, found.stacks, found.left_out) == (CHECKS, ("mpich", "openmpi"), ())
     less = allot(1200.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS)
@@ -240,18 +240,25 @@ def test_what_a_check_took_the_last_time_counts() -> None:
 
 
 def test_what_no_benchmark_needs_is_for_doubts_of_the_screening() -> None:
-    found = allot(300.0, 4, CHECKS[:1], ("mpich",), {("HplCheck", "mpich"): 20.0})
+    found = allot(300.0, 4, CHECKS[:1], ("mpich",), {("HplCheck", "mpich"): 20.0}, golden_s=600.0)
     assert (found.screening_s, found.hpl_s) == (200.0, 0.0)
 
 
 def test_what_golden_builds_do_not_need_is_for_nodes_and_links() -> None:
-    other, unpinned, equal = (
-        allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS, one) for one in Builds
+    stacks = ("mpich", "openmpi")
+    unpinned, equal = (
+        allot(2000.0, 64, CHECKS, stacks, SECONDS, one) for one in (Builds.UNPINNED, Builds.EQUAL)
     )
+    other = allot(2000.0, 64, CHECKS, stacks, SECONDS, golden_s=600.0)
     assert (other.screening_s, other.launches) == (950.0, 0)
     assert (unpinned.screening_s, unpinned.launches) == (1100.0, 0)
     assert (equal.screening_s, equal.launches) == (1100.0, 14)
     assert other.left_out == unpinned.left_out == equal.left_out == ()
+    # Where all fits, golden builds have their whole time, the rest what it would have alone.
+    enough = budget_for(SECONDS.values(), 64, 600.0)
+    assert enough == budget_for(SECONDS.values(), 64) + 600.0
+    found = allot(enough, 64, CHECKS, stacks, SECONDS, golden_s=600.0)
+    assert found == allot(enough - 600.0, 64, CHECKS, stacks, SECONDS)
 
 
 def test_a_single_node_is_screened_for_two_minutes_at_most() -> None:

@@ -312,8 +312,9 @@ def test_the_plan_knows_whether_golden_builds_need_time(monkeypatch) -> None:
         ({"mpich": [], "intel-mpi": ["lib/libmpi.so"]}, Builds.EQUAL),
     ):
         Kept(monkeypatch, **differing)
-        which, notes = software.builds_of(stacks)
+        which, most_s, notes = software.builds_of(sites.load(sites.find("local")), stacks)
         assert which is builds_are
+        assert bool(most_s) == (differing.get("mpich") == ["lib/libmpi.so"])
         assert bool(notes) == (which is Builds.EQUAL)
     assert notes[0].startswith("software: mpich as pinned, so")
 

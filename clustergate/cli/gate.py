@@ -132,8 +132,11 @@ def _gate_alone(
         arguments.before = named_folder(arguments.before).name
     # Whether it opened or not: only how long it took counts here.
     took_before = seconds_last_time(system, MODE, arguments.reframe_options)
-    builds, given = builds_of([one.name for one in described.stacks_named(arguments.stack)])
-    contract = contract_of(described, arguments.stack, arguments.budget, took_before, builds)
+    named = [one.name for one in described.stacks_named(arguments.stack)]
+    builds, golden_s, given = builds_of(described, named)
+    contract = contract_of(
+        described, arguments.stack, arguments.budget, took_before, builds, golden_s
+    )
     too_short = contract.seconds < contract.needed_s
     if too_short:
         # To do the same again would not open it.
@@ -203,6 +206,12 @@ def _gate_alone(
         of_software, unpinned = against_golden(
             site, run_id, described, contract.stacks, left_s, kept_out, say
         )
+    software_s = seconds_to_decide(of_software)
+    if software_s:
+        # One budget for all that is open, whatever leaves it open.
+        contract = contract.deciding_software(software_s, used_s)
+        software_s = contract.needed_s
+        commands.begin_with("--budget", f"{software_s / 60:.0f}m")
     if too_short and builds is gating.Builds.UNPINNED and not referenced:
         # More time alone would not open it.
         evidence.append(Evidence("references", Verdict.NO_REFERENCE, (unreferenced,)))
@@ -251,9 +260,6 @@ def _gate_alone(
         before=ran.before if ran else {},
     )
     store.write_text(page.parent / JUNIT, render_junit(judged))
-    software_s = seconds_to_decide(of_software)
-    if software_s:
-        software_s = max(used_s + software_s, contract.needed_s)
     first = first_screen(decision, run_id, cases, software_s)
     text = render_gate(first, judged, page.parent, notes, items)
     store.write_text(page, text)

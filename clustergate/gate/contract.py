@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ class Contract:
     """What must be judged before the gate opens, and what of it is run.
 
     ``stacks`` are those of which something may be run. ``left_out`` says of a check and a stack why
-    it is not run, and what would run it; ``seconds`` is about how long the rest takes.
+    it is not run, and what would run it; ``seconds`` is about how long the rest takes, and
+    ``needed_s`` all of it, with ``golden_s`` for golden builds.
     """
 
     required: Sequence[CaseId]
@@ -35,6 +37,7 @@ class Contract:
     allotted: gating.Allotment
     seconds: float
     needed_s: float
+    golden_s: float
     notes: Sequence[str]
 
     def judged_by(
@@ -50,6 +53,25 @@ class Contract:
         """Return a contract that finds faults, but by which the gate does not open, and why."""
         pairs = {(key.check, key.stack) for key in self.required}
         return dataclasses.replace(self, left_out=dict.fromkeys(pairs, (why, remedy)))
+
+    def deciding_software(self, seconds: float, used_s: float) -> Contract:
+        """Return a contract in whose budget golden builds are launched for so many seconds.
+
+        ``used_s`` passed before they were.
+        """
+        others_s = max(self.needed_s - self.golden_s, used_s)
+        needed_s = max(self.needed_s, 60.0 * math.ceil((others_s + seconds) / 60.0))
+        was, now = _covers(self.needed_s, self.golden_s), _covers(needed_s, seconds)
+        left_out = {
+            pair: (why, now if to == was else to) for pair, (why, to) in self.left_out.items()
+        }
+        return dataclasses.replace(self, left_out=left_out, needed_s=needed_s, golden_s=seconds)
+
+
+def _covers(needed_s: float, golden_s: float) -> str:
+    budget = f"{needed_s / 60:.0f}m"
+    also = ", golden builds included" if golden_s else ""
+    return f"a budget of {budget} covers everything{also} (`clustergate gate --budget {budget}`)"
 
 
 _NOT_NAMED = ("left out by --stack", "run `clustergate gate` without --stack")
@@ -70,12 +92,13 @@ def contract_of(
     budget: str | None,
     took_before: Taken,
     builds: gating.Builds = gating.Builds.OTHER,
+    golden_s: float = 0.0,
 ) -> Contract:
     """Return what must be judged: every case of the mode that the site config does not waive.
 
-    ``named`` stacks alone are run, where there are some, and what fits into a ``budget``, with the
-    time of golden builds where ``builds`` do not need it. Raises
-    :class:`ClustergateError` where nothing of it must be judged.
+    ``named`` stacks alone are run, where there are some, and what fits into a ``budget``, beside
+    golden builds, which take ``golden_s`` at most. Raises :class:`ClustergateError` where nothing
+    of it must be judged.
     """
     mode = modes.mode_named(MODE)
     checks = mode.checks
@@ -97,15 +120,10 @@ def contract_of(
     run = [check for check in checks if any(key.check == check for key in required)]
     pairs = {pair: seconds.get(pair, 0.0) for pair in itertools.product(run, stacks)}
     nodes = max(partition.shape.nodes for partition in site.partitions)
-    needed_s = gating.budget_for(pairs.values(), nodes)
+    needed_s = gating.budget_for(pairs.values(), nodes, golden_s)
     budget_s = parse_duration(budget) if budget else needed_s
-    allotted = gating.allot(budget_s, nodes, run, stacks, pairs, builds)
-    beyond = "; golden builds take longer" if builds is gating.Builds.OTHER else ""
-    too_little = (
-        f"left out, because the budget is {budget}",
-        f"a budget of {needed_s / 60:.0f}m covers every check{beyond} (`clustergate gate --budget "
-        f"{needed_s / 60:.0f}m`)",
-    )
+    allotted = gating.allot(budget_s, nodes, run, stacks, pairs, builds, golden_s)
+    too_little = (f"left out, because the budget is {budget}", _covers(needed_s, golden_s))
     left_out = {
         **{(key.check, key.stack): _NOT_NAMED for key in required if key.stack not in stacks},
         **dict.fromkeys(allotted.left_out, too_little),
@@ -116,4 +134,4 @@ def contract_of(
         if check in checks
     ]
     granted_s = min(budget_s, needed_s)
-    return Contract(required, stacks, left_out, allotted, granted_s, needed_s, notes)
+    return Contract(required, stacks, left_out, allotted, granted_s, needed_s, golden_s, notes)

@@ -309,37 +309,42 @@ def allot(
     stacks: Sequence[str],
     seconds_of: Mapping[tuple[str, str], float],
     builds: Builds = Builds.OTHER,
+    golden_s: float = 0.0,
 ) -> Allotment:
     """Return what to do within a budget, what finds most first.
 
     First the screening, because one bad node or link is the commonest fault and no benchmark names
     it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
     their order, with the first stack; then other stacks, where all fits. ``seconds_of`` is what to
-    expect of a check with a stack. Where no golden build is launched its time is the screening's;
-    ``builds`` that are equal leave nodes and links as what may have changed, of which more
-    launches are made. Raises ValueError for no budget, and without stacks.
+    expect of a check with a stack, ``golden_s`` what golden builds take at most: where all of it
+    fits they may, and else half of what nothing else needs is theirs. ``builds`` that are equal
+    leave nodes and links as what may have changed, of which more launches are made. Raises
+    ValueError for no budget, and without stacks.
     """
     if budget_s <= 0:
         raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
     if not stacks:
         raise ValueError("there is no stack to run anything with")
+    needed = (seconds_of[check, stack] for check in checks for stack in stacks)
+    fits = budget_for(needed, nodes, golden_s) <= budget_s
+    budget_s -= golden_s if fits else 0.0
     screening_s = min(_SCREENING_SHARE * budget_s, _longest_screening_s(nodes))
     hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
     left_s = budget_s - screening_s
     chosen = []
     for check in checks:
-        needed = seconds_of[check, stacks[0]]
-        if needed <= left_s:
+        check_s = seconds_of[check, stacks[0]]
+        if check_s <= left_s:
             chosen.append(check)
-            left_s -= needed
+            left_s -= check_s
     with_stacks = [stacks[0]] if chosen else []
     for stack in stacks[1:]:
-        needed = sum(seconds_of[check, stack] for check in chosen)
-        if chosen and needed <= left_s:
+        stack_s = sum(seconds_of[check, stack] for check in chosen)
+        if chosen and stack_s <= left_s:
             with_stacks.append(stack)
-            left_s -= needed
-    # Of what nothing else needs, half is for doubts and half for golden builds.
-    for_doubts_s = left_s / 2 if builds is Builds.OTHER else left_s
+            left_s -= stack_s
+    # Of what nothing else needs, half is for doubts and half for golden builds that have no share.
+    for_doubts_s = left_s / 2 if golden_s and not fits else left_s
     screening_s = min(screening_s + for_doubts_s, _longest_screening_s(nodes))
     left_out = [
         (check, stack)
@@ -352,14 +357,14 @@ def allot(
     return Allotment(screening_s, hpl_s, *run, launches)
 
 
-def budget_for(seconds: Iterable[float], nodes: int) -> float:
+def budget_for(seconds: Iterable[float], nodes: int, golden_s: float = 0.0) -> float:
     """Return the smallest budget in whole minutes, in seconds, that leaves nothing out.
 
-    ``seconds`` are what each check takes with each stack.
+    ``seconds`` are what each check takes with each stack, ``golden_s`` what golden builds do.
     """
     benchmarks_s = sum(seconds)
     whole_s = min(benchmarks_s / (1 - _SCREENING_SHARE), benchmarks_s + _longest_screening_s(nodes))
-    return 60.0 * math.ceil(whole_s / 60.0)
+    return 60.0 * math.ceil((whole_s + golden_s) / 60.0)
 
 
 def _longest_screening_s(nodes: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +37,10 @@ def first_screen(
         decisive = [one for one in decision.evidence if status_of(one) == decision.status]
         noisy = any(one.reasons[0].code == "screening.doubt" for one in decisive)
         of_each = (_step(one, run_id, cases, software_s) for one in decisive)
-        steps = [*dict.fromkeys(filter(None, of_each)), *[_LONGER] * noisy] or [_AGAIN]
+        by_command: dict[object, str] = {}
+        for step in filter(None, of_each):
+            by_command.setdefault(tuple(re.findall("`[^`]*`", step)) or step, step)
+        steps = [*by_command.values(), *[_LONGER] * noisy] or [_AGAIN]
     return FirstScreen(
         _LOOKS[decision.status],
         decision.word,

@@ -13,6 +13,7 @@ from clustergate.ab.contenders import GOLDEN, parse_contender
 from clustergate.ab.gathering import complaints_of, jobs_of
 from clustergate.ab.results import absences
 from clustergate.ab.wholes import costs_and_faults
+from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.gate import software
 from clustergate.gate.decision import Builds
@@ -34,25 +35,39 @@ _SIZES = (8, 64, 512, 4096, 32768, 262144, 1048576)
 _ROUNDS = 1000
 
 
-def builds_of(stacks: Sequence[str]) -> tuple[Builds, list[str]]:
-    """Return what the builds of stacks are to their golden ones, and a note where that gives time.
+def builds_of(site: Site, stacks: Sequence[str]) -> tuple[Builds, float, list[str]]:
+    """Return what the builds of stacks are to their golden ones, and a note where they are equal.
 
-    It is for the plan alone: what a set-up changes later is seen when golden builds are compared.
+    Between them stands how many seconds launching golden builds takes at most. It is for the plan
+    alone: what a set-up changes later is seen when golden builds are compared.
     """
     state = state_dir()
     pinned = [stack for stack in stacks if stack in golden.pinned_stacks(state)]
     if not pinned:
-        return Builds.UNPINNED, []
-    try:
-        if any(golden.differences(state, stack) for stack in pinned):
-            return Builds.OTHER, []
-    except ClustergateError:
-        return Builds.OTHER, []
+        return Builds.UNPINNED, 0.0, []
+    differing, broken = [], False
+    for stack in pinned:
+        try:
+            differing += [stack] if golden.differences(state, stack) else []
+        except ClustergateError:
+            broken = True
+    if differing or broken:
+        return Builds.OTHER, sum(_most_s(site, differing).values()), []
     note = (
         f"software: {', '.join(pinned)} as pinned, so what launching golden builds would take goes "
         "to nodes, links and raw kernels"
     )
-    return Builds.EQUAL, [note]
+    return Builds.EQUAL, 0.0, [note]
+
+
+def _checks() -> list[AbCheck]:
+    return list(dict.fromkeys(one.ab for one in every_benchmark().values() if one.ab))
+
+
+def _most_s(site: Site, stacks: Sequence[str]) -> dict[str, float]:
+    """Return how many seconds each stack's golden build is launched for at most."""
+    checks = _checks()
+    return {x: _JOB_S * number_of_jobs(site.partitions, checks, "", x) for x in stacks}
 
 
 def against_golden(
@@ -95,8 +110,7 @@ def against_golden(
             evidence += software.same_build(stack, digest, system_files, day, otherwise, on_nodes)
         except ClustergateError as error:
             evidence.append(software.not_compared(stack, error.reason))
-    checks = list(dict.fromkeys(one.ab for one in every_benchmark().values() if one.ab))
-    wanted = {x: _JOB_S * number_of_jobs(site.partitions, checks, "", x) for x in differing}
+    wanted = _most_s(site, list(differing))
     for place, (stack, files) in enumerate(differing.items()):
         begun = time.monotonic()
         share_s = None if left_s is None else max(left_s, 0.0) / (len(differing) - place)
@@ -108,7 +122,7 @@ def against_golden(
         contest = Contest(
             parse_contender(f"{GOLDEN}{stack}"),
             parse_contender(stack),
-            checks=checks,
+            checks=_checks(),
             parts=(),
             sizes=_SIZES,
             seconds=wanted[stack] if share_s is None else share_s,

@@ -143,7 +143,8 @@ WORDS = {
     "software.no-time": (
         "today's build is not the golden one ({differing:names}), and {left_s:.0f} s of the budget "
         "are too little to launch both in turn",
-        "give the gate {wanted_s:.0f} s more",
+        "it takes up to {wanted_s:.0f} s",
+        "give the gate more budget",
     ),
     "software.as-golden": (
         "nothing was found slower than with the golden build in {rounds} rounds of both in turn "
