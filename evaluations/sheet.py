@@ -356,8 +356,8 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
     return Drawing(figure, lines if printed else [], printed, why_not=missing)
 
 
-# The names of figures that printed values have: benchmark, processes, call, message size, metric.
-_NAME = re.compile(r"([^.]+)(?:\.(\d+|\*)p)?(?:\.[a-z]+)?(?:\.(\d+|\*)B)?\.(\w+)")
+FIGURE_NAME = re.compile(r"([^.]+)(?:\.(\d+|\*)p)?(?:\.[a-z]+)?(?:\.(\d+|\*)B)?\.(\w+)")
+"""The names of figures that printed values have: benchmark, processes, message size, metric."""
 
 
 def _printed_lines(
@@ -367,7 +367,7 @@ def _printed_lines(
     by_system: dict[str, dict[float, float]] = {}
     for value in paper.values.values():
         suite = value.suite
-        match = _NAME.fullmatch(suite.figure) if suite else None
+        match = FIGURE_NAME.fullmatch(suite.figure) if suite else None
         if suite is None or suite.relative or match is None or value.value is None:
             continue
         benchmark, processes, size, metric = match.groups()
