@@ -24,15 +24,17 @@ def derived_rows(
 
     ``link_mb_s`` is what a link of a system carries in one direction, by the system's name.
     """
-    groups = each(subjects)
+    # What disturbs a round disturbs all who are compared in it, and tells nothing of one alone.
+    alone = [one.undisturbed for one in subjects]
+    groups = each(alone)
     return [
         *(
             row
             for quantity, source, told in _QUANTITIES
             for row in rows_of(quantity, source, groups, told)
         ),
-        *_link_efficiencies(subjects, link_mb_s or {}),
-        *growth_rows(subjects),
+        *_link_efficiencies(alone, link_mb_s or {}),
+        *growth_rows(alone),
         *contrast_rows(subjects),
         *_sensitivities(subjects),
     ]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from clustergate.model import Better
 from evaluations.derived import DerivedError, curves, scaling
-from evaluations.evidence import Subject
+from evaluations.evidence import Shape, Subject
 from evaluations.facts import PrintedValue
 from evaluations.growth import (
     hpccg_efficiency_percent,
@@ -44,11 +45,13 @@ def sampled(derived: Settings, here: Here, *, mean: bool = False) -> Sampled:
     kind = KINDS[derived["kind"]]
     # Who does not take part has launches of his own.
     named = sorted({*derived.get("of", ()), *derived.get("over", ())})
+    # What disturbs a round disturbs all who are compared in it.
+    subject = here.subject if named else here.subject.undisturbed
 
     def of_launch(subject: Subject, *players: Subject) -> float:
         return kind(derived, Here(subject, dict(zip(named, players, strict=True))))
 
-    return sampled_of(of_launch, [here.subject, *map(here.playing, named)], mean=mean)
+    return sampled_of(of_launch, [subject, *map(here.playing, named)], mean=mean)
 
 
 def _figures(settings: Settings) -> dict[str, Any]:
@@ -56,28 +59,40 @@ def _figures(settings: Settings) -> dict[str, Any]:
     return {key: settings[key] for key in named if key in settings}
 
 
-def _curve(settings: Settings, subject: Subject) -> dict[int, float]:
-    found = subject.series(_figures(settings), settings.get("along", "bytes"))
+def _curve(settings: Settings, subject: Subject, shape: Shape | None = None) -> dict[int, float]:
+    found = subject.series(_figures(settings), settings.get("along", "bytes"), shape)
     if len(found) < 3:
         raise DerivedError(f"{settings['benchmark']} was not measured at three sizes")
     return {at: value for at, value in found.items() if at > 0}
 
 
-def _one(settings: Settings, subject: Subject) -> tuple[float, Better]:
-    """Return the best value, of the most processes."""
-    found = subject.values(_figures(settings))
-    if not found:
-        raise DerivedError(f"{settings['benchmark']} was not measured")
-    most = max(one.shape for one in found)
-    values = [one.value for one in found if one.shape == most]
+def _shape(settings: Settings, here: Here) -> Shape:
+    """Return who took part in what all the players measured, of the most processes."""
+    shapes = []
+    for name in (*settings["of"], *settings["over"]):
+        shapes.append({one.shape for one in here.playing(name).values(_figures(settings))})
+        if not shapes[-1]:
+            raise DerivedError(f"{settings['benchmark']} was not measured")
+    if not (common := set.intersection(*shapes)):
+        raise DerivedError(
+            f"{settings['benchmark']} was measured with no number of processes and nodes in common"
+        )
+    return max(common)
+
+
+def _one(settings: Settings, subject: Subject, shape: Shape) -> tuple[float, Better]:
+    """Return the best value of those who took part."""
+    found = [one for one in subject.values(_figures(settings)) if one.shape == shape]
     better = found[0].better
-    return (min if better is Better.LOWER else max)(values), better
+    return (min if better is Better.LOWER else max)(one.value for one in found), better
 
 
 def _ratio(settings: Settings, here: Here) -> float:
     """Return the best of the systems ``over`` over the worst of the systems ``of``."""
+    shape = _shape(settings, here)
     sides = [
-        [_one(settings, here.playing(name)) for name in settings[side]] for side in ("of", "over")
+        [_one(settings, here.playing(name), shape) for name in settings[side]]
+        for side in ("of", "over")
     ]
     lower = sides[0][0][1] is Better.LOWER
     of, over = ([value for value, _ in side] for side in sides)
@@ -96,7 +111,9 @@ def _loss(settings: Settings, here: Here) -> float:
 
 def _difference(settings: Settings, here: Here) -> float:
     [of], [over] = settings["of"], settings["over"]
-    return _one(settings, here.playing(over))[0] - _one(settings, here.playing(of))[0]
+    sides = (_one(settings, here.playing(name), _shape(settings, here)) for name in (over, of))
+    slow, fast = (value for value, _ in sides)
+    return slow - fast
 
 
 def _dip_size(settings: Settings, here: Here) -> float:
@@ -125,13 +142,17 @@ def _switch_size(settings: Settings, here: Here) -> float:
 def _plunge_size(settings: Settings, here: Here) -> float:
     """Return the size before which a curve falls most."""
     curve = _curve(settings, here.subject)
-    places = sorted(curve)
-    return float(min(places[1:], key=lambda at: curve[at] - curve[places[places.index(at) - 1]]))
+    steps = {at: curve[at] - curve[before] for before, at in pairwise(sorted(curve))}
+    deepest = min(steps, key=lambda at: steps[at])
+    if steps[deepest] >= 0:
+        raise NoneThere(f"{settings['benchmark']} never falls")
+    return float(deepest)
 
 
 def _two(settings: Settings, here: Here) -> tuple[dict[int, float], dict[int, float], bool]:
     [of], [over] = settings["of"], settings["over"]
-    mine, other = (_curve(settings, here.playing(name)) for name in (of, over))
+    shape = _shape(settings, here)
+    mine, other = (_curve(settings, here.playing(name), shape) for name in (of, over))
     lower = here.playing(of).values(_figures(settings))[0].better is Better.LOWER
     return mine, other, lower
 

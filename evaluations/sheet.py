@@ -73,6 +73,13 @@ def doubts(subjects: Sequence[Subject]) -> list[str]:
     """Return for each subject how many of its figures decide nothing, and why, if any."""
     told = []
     for subject in subjects:
+        in_rounds = [one for one in subject.undisturbed.figures if one.disturbed and one.doubt]
+        if in_rounds:
+            told.append(
+                f"every launch of {len(in_rounds)} of {len(subject.figures)} figures of "
+                f"{subject.name} was disturbed: they tell how it stands to stacks of the same "
+                "rounds, and not what it reaches; run again on idle nodes"
+            )
         doubtful = [figure for figure in subject.figures if figure.doubt]
         if doubtful:
             # What a check would do about it is no remedy here.
@@ -209,15 +216,14 @@ def _relative_row(value: PrintedValue, suite: Suite, paper: Paper, here: Cast) -
 def _row(value: PrintedValue, suite: Suite, subjects: Sequence[Subject]) -> BesideRow:
     measured, launches, mixed = {}, {}, []
     for subject in subjects:
-        found = subject.named(suite)
+        found = subject.undisturbed.named(suite)
         if found is None:
             continue
         if suite.figure == _UPDATES and not _is_same_random_access(subject):
             mixed.append(subject.name)
             continue
-        of_launches = sampled_values(
-            [one / suite.factor for one in found.of_launches or [found.value]]
-        )
+        launched = found.of_launches or [*found.rounds.values()] or [found.value]
+        of_launches = sampled_values([one / suite.factor for one in launched])
         measured[subject.name] = of_launches.value
         told = [found.layout, *_cautions(value, found)]
         told += [] if found.doubt else [of_launches.remark]
@@ -338,7 +344,7 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
             for title, one in _groups(of, draw.get("series"), subjects)
             if (found := _bars(one, subjects))
         }
-        return Drawing(figure, bars=bars) if bars else Drawing(figure, why_not=missing)
+        return _of_bars(figure, bars, missing)
     lines = [
         replace(
             line, name=", ".join(filter(None, [*_telling(subject, of, subjects, asked), line.name]))
@@ -470,10 +476,16 @@ def _per_watt(
             every = {subject.name: subject.series(of, "processes") for subject in subjects}
             if found := {name: series[max(series)] for name, series in every.items() if series}:
                 bars[f"{benchmark} [{every_metric()[metric].unit}]"] = found
-    if bars:
-        return Drawing(figure, bars=bars, units_differ=True)
     told = f"{', '.join(benchmarks)}: no watts are known of a run, so that nothing is per watt"
-    return Drawing(figure, why_not=told)
+    return replace(_of_bars(figure, bars, told), units_differ=True)
+
+
+def _of_bars(figure: PaperFigure, bars: Mapping[str, Mapping[str, float]], missing: str) -> Drawing:
+    """Return a figure with bars, of which one alone is beside nothing."""
+    if sum(map(len, bars.values())) > 1:
+        return Drawing(figure, bars=bars)
+    alone = f"{next(iter(bars), '')}: one bar is no comparison; run two stacks or more"
+    return Drawing(figure, why_not=alone if bars else missing)
 
 
 def _trial_lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> list[Line]:

@@ -479,6 +479,62 @@ def test_one_point_is_not_drawn_as_a_line():
     assert not drawing("004", 7, subject("a", one, two)).why_not
 
 
+def test_one_bar_is_not_drawn():
+    rate = figure("NPB-BT", "total_mop_per_s", 300.0, processes=1, problem_class="A")
+    assert drawing("003", 22, subject("a", rate)).why_not == (
+        "NPB-BT, problem class A: one bar is no comparison; run two stacks or more"
+    )
+    assert not drawing("003", 22, subject("a", rate), subject("b", rate)).why_not
+
+
+def in_rounds(disturbed, value=900.0, times=3.0):
+    """Return who measured a largest bandwidth in twelve rounds, of which so many were slowed."""
+    runs = {f"r{k:02}": value / (times if k < disturbed else 1) for k in range(12)}
+    one = figure("PingPong-curve", "max_bandwidth_mb_s", value, processes=2)
+    busy = frozenset(list(runs)[:disturbed])
+    return subject("a", replace(one, of_launches=[*runs.values()], rounds=runs, disturbed=busy))
+
+
+def test_disturbed_rounds_are_not_what_a_stack_reaches():
+    found = row("003", "r034", in_rounds(8))
+    assert found.measured == {"a": 900.0}
+    assert sheet.DISTURBED not in found.launches["a"]
+    assert not sheet.doubts([in_rounds(8)])
+    found = row("003", "r034", in_rounds(12))
+    assert found.measured == {"a": 300.0}
+    assert sheet.DISTURBED in found.launches["a"]
+    [told] = sheet.doubts([in_rounds(12)])
+    assert told.startswith("every launch of 1 of 1 figures of a was disturbed")
+
+
+def test_what_is_derived_of_two_systems_is_of_as_many_processes():
+    def barrier(name, times):
+        told = [figure("Barrier", "t_avg_us", t, ranks=p, processes=p) for p, t in times.items()]
+        return launched(name, *told)
+
+    def beside(other):
+        roles = {"x336-34-400-pcie": barrier("a", {8: 75.0}), "x336-34-400-133": other}
+        return row("003", "r111", *roles.values(), **roles)
+
+    more = beside(barrier("b", {8: 100.0, 16: 900.0}))
+    assert more.measured == {"a": pytest.approx(25.0)}
+    assert "no number of processes" in beside(barrier("b", {16: 900.0})).why_not
+
+
+def test_what_never_falls_has_no_plunge():
+    def isend(*values):
+        told = {"call": "isend", "processes": 2}
+        return subject("a", *(
+            figure("host_overhead", "availability_percent", value, bytes=8 << k, **told)
+            for k, value in enumerate(values)
+        ))  # fmt: skip
+
+    [name] = [v.id for v in load_paper("002").values.values()
+              if v.derived.get("kind") == "plunge size"]  # fmt: skip
+    assert row("002", name, isend(90.0, 91.0, 40.0)).measured == {"a": 32.0}
+    assert row("002", name, isend(40.0, 90.0, 91.0)).why_not == "host_overhead never falls"
+
+
 def test_axes_are_linear_where_those_of_the_paper_are():
     linear = [f.number for f in load_paper("004").figures if (f.draw or {}).get("linear")]
     assert linear == [9, 23, 24]
