@@ -195,7 +195,7 @@ FAULTS = [
         "slow node",
         *(["slow-node", "n2", "10"], screened, ["fault: node n2: .*by itself"]),
         # Its peaks take a minute each time, so that few fit into the budget.
-        "slow, but too few launches to be sure: n2$",
+        r"slow, (or slow at times, )?but too few launches to be sure: n2$",
     ),
     Fault("throttled node", ["slow-node", "n2", "25"], screened, ["fault: node n2: "]),
     Fault(
@@ -250,7 +250,7 @@ FAULTS = [
         ["accounting-down", "head"],
         checked(),
         [
-            "invalid: HplCheck with mpich: .*run session stopped: .*sacct: error: ",
+            r"invalid: HplCheck with mpich\b.*: .*run session stopped: .*sacct: error: ",
             "0 of 3 cases ran",
         ],
     ),
