@@ -108,6 +108,7 @@ ON_CLUSTER: dict[str, tuple[str, tuple[int, ...]]] = {
     "check --site alpha": (SMALL, (0,)),
     "check --site alpha --mode maintenance": (SMALL, (0,)),
     "screen --site alpha --hpl 0 --budget 5m": ("--budget 90s", (1,)),
+    "screen --site alpha --budget 15m": ("--hpl 0 --budget 90s", (1,)),
     "gate --site alpha": ("--stack mpich --budget 1m", (2,)),
     "gate --site alpha --budget 3m": ("--stack mpich --budget 1m", (2,)),
     "ab --site alpha --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M "
@@ -311,8 +312,8 @@ def masked(line: str) -> str:
 def unlike(sample: str, printed: str) -> list[str]:
     """Return the lines of a page that no printed line has, figures aside.
 
-    An ellipsis stands for anything. A paragraph that begins with what noise decides is left out, and
-    so is a cause where there are more of them than a terminal shows.
+    An ellipsis stands for anything. A paragraph that begins with what noise decides is left out,
+    and so is a cause where there are more of them than a terminal shows.
     """
     more = re.search(r"^  and \d+ more on the page$", printed, re.MULTILINE)
     lines = {masked(line) for line in printed.splitlines()}
