@@ -3,6 +3,7 @@
 import datetime
 import itertools
 import math
+import re
 import shlex
 
 import numpy as np
@@ -112,10 +113,15 @@ def test_what_is_usual_and_what_would_be_seen_is_told() -> None:
 
 def test_a_switch_is_named_with_its_nodes() -> None:
     names = [f"n{k:02d}" for k in range(16)]
-    switches = {name: f"leaf{k // 4}" for k, name in enumerate(names)}
+    switches = {name: f"leaf{k // 4} of a fabric with a long name" for k, name in enumerate(names)}
     told = [r for r in results(dict.fromkeys(names[4:8], 2.0), names=names) if len(r.nodes) == 2]
-    (found,) = analyse(names, told, switches).findings
-    assert found.suspect == "switch leaf1 (nodes n04 to n07)"
+    screening = analyse(names, told, switches)
+    (found,) = screening.findings
+    assert found.suspect == "switch leaf1 of a fabric with a long name (nodes n04 to n07)"
+    (line,) = scontrol_lines(screening, TODAY)
+    _, why = shlex.split(line)[-1].split("=")
+    assert re.fullmatch(r"\S+x longer latency at 8 B on switch leaf1 of a .*, clustergate \S+", why)
+    assert len(why) <= 80
 
 
 def test_somebody_else_s_result_is_refused() -> None:

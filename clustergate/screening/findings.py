@@ -30,9 +30,10 @@ from clustergate.screening.localisation import (
 from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result, shares
 from clustergate.wording.notation import counted, listed, number
 
-# What a hostfile allows in the reason of an exclusion, and how long it may be.
+# What a hostfile allows in the reason of an exclusion, and how long it may be, so that Slurm's has
+# 80 characters with who gave it, and when.
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")
-_LONGEST_REASON = 80
+_LONGEST_REASON = 80 - len(", clustergate 2026-11-21")
 _NAMED = 8
 FEWEST = 3
 """Nodes from which on they tell which of them is slow."""
@@ -416,8 +417,8 @@ def _by_reason(screening: Screening) -> dict[str, list[str]]:
         where = {
             Unit.PART_OF_NODE: " with some partners",
             Unit.SWITCH: f" on switch {' '.join(finding.switches)}",
-        }.get(finding.unit, "")
-        reason = f"{finding.cause}{where} in screening"
+        }.get(finding.unit, " in screening")
+        reason = f"{finding.cause}{where}"
         reason = " ".join(_NOT_IN_A_REASON.sub(" ", reason).split())[:_LONGEST_REASON].strip()
         if names := [name for name in finding.keeps_out if name not in seen]:
             nodes.setdefault(reason, []).extend(names)
