@@ -23,7 +23,7 @@ from clustergate.model import (
 )
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
-from clustergate.report.summary import CAUSES_SHOWN, status_of
+from clustergate.report.summary import CAUSES_SHOWN, first_screen, status_of
 from clustergate.report.terminal import render
 from clustergate.session.run import with_reports
 from clustergate.verdicts.assembly import verdicts
@@ -177,6 +177,27 @@ def disturbed_case(check, stack, disturbed, launches, setting):
     )
     figures = tuple(dataclasses.replace(doubtful(k), doubt=doubt) for k in range(launches))
     return Case(check, stack, CaseState.RAN, figures=figures)
+
+
+def test_the_first_line_says_that_disturbed_launches_left_it_open_or_explain_only_part():
+    """HPL was 76 % below its reference, and what disturbed it stood below five other causes."""
+    (found,) = disturbed_case("HplCheck", "mpich", 1, 1, 3).figures
+    excused = reason("figure.nothing", value=1.0, unit="us", reference=4.2, origin="measured")
+    unexcused = reason("launches.unexcused", cause="others used 1 core", explained=2.9, times=4.2)
+    for verdict, why, told in (
+        (Verdict.INCONCLUSIVE, found.doubt, "; 1 of 4 launches was disturbed"),
+        (
+            Verdict.REGRESSION,
+            unexcused,
+            "; launches were disturbed, which explains only part of it",
+        ),
+        (Verdict.NO_REFERENCE, found.doubt, " 1 figure measured: 1 no reference"),
+    ):
+        judged = dataclasses.replace(found, judgement=Judgement(verdict, (excused, why)))
+        made = run([judged], [])
+        assert summary([judged], []).splitlines()[1].endswith(told)
+        shorts = [cause.short for cause in first_screen(made).causes]
+        assert (verdict is Verdict.REGRESSION) == any("at most 2.9 x" in one for one in shorts)
 
 
 def test_disturbed_cases_are_one_reason_with_one_remedy():

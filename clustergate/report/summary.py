@@ -15,6 +15,7 @@ from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     Better,
     Case,
+    CaseId,
     CaseState,
     Evidence,
     Figure,
@@ -29,8 +30,10 @@ from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, sentence_of
 from clustergate.wording.texts import (
+    DISTURBED,
     DOUBT,
     DOUBTFUL,
+    UNEXCUSED,
     absences,
     doubts,
     duration,
@@ -125,11 +128,33 @@ def first_screen(run: Run) -> FirstScreen:
         verdict.name.lower(),
         verdict.value.upper(),
         f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
-        f"{duration(run.duration_s)}, {measured} measured: {in_words}",
+        f"{duration(run.duration_s)}, {measured} measured: {in_words}{_disturbed(run.cases)}",
         causes(run),
         [completed(step) for step in next_steps(run.cases, run.run_id, run.mode)],
         exits,
     )
+
+
+def _disturbed(cases: Sequence[Case]) -> str:
+    """Return how many launches were disturbed of the cases with references whose verdict it is.
+
+    Where no reference holds the first cause says so.
+    """
+    whys: dict[CaseId, Reason] = {}
+    for case in cases:
+        judgements = [*(f.judgement for f in case.figures), *(g.judgement for g in case.groups)]
+        for judgement in judgements:
+            for why in judgement.reasons:
+                if why.code == UNEXCUSED:
+                    return "; launches were disturbed, which explains only part of it"
+                if why.code == DISTURBED and judgement.verdict is Verdict.INCONCLUSIVE:
+                    whys[case.identity] = why
+    counts = (
+        sum(int(str(why.facts[n])) for why in whys.values()) for n in ("disturbed", "launches")
+    )
+    disturbed, launches = counts
+    were = "was" if disturbed == 1 else "were"
+    return f"; {disturbed} of {counted(launches, 'launch')} {were} disturbed" if whys else ""
 
 
 def status_of(run: Run) -> int:
@@ -288,7 +313,9 @@ def _of_trouble(trouble: Trouble) -> Cause:
 
 
 def _first(reasons: Sequence[Reason]) -> str:
-    return reasons[0].without_remedy if reasons else ""
+    """Return the first of the reasons, and what a disturbance explains of it."""
+    shown = [*reasons[:1], *(one for one in reasons[1:] if one.code == UNEXCUSED)]
+    return "; ".join(one.without_remedy for one in shown)
 
 
 def _unsure_groups(cases: Sequence[Case]) -> Iterator[Cause]:

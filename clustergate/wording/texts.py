@@ -124,7 +124,7 @@ DOUBTFUL = "*"
 """Stands at each value that is not to be trusted."""
 DOUBT = f"doubtful ({DOUBTFUL})"
 _DOUBTS_TOLD = 4
-_DISTURBED = "launches.too-few-undisturbed"
+DISTURBED, UNEXCUSED = "launches.too-few-undisturbed", "launches.unexcused"
 
 
 def doubts(cases: Sequence[Case]) -> list[Reason]:
@@ -138,7 +138,7 @@ def doubts(cases: Sequence[Case]) -> list[Reason]:
     by_reason: dict[Reason | str, list[tuple[Case, Figure]]] = {}
     for case, figure in figures:
         if figure.doubt:
-            alike = _DISTURBED if figure.doubt.code == _DISTURBED else figure.doubt
+            alike = DISTURBED if figure.doubt.code == DISTURBED else figure.doubt
             by_reason.setdefault(alike, []).append((case, figure))
     ranked = sorted(by_reason.values(), key=len, reverse=True)
     half = _DOUBTS_TOLD // 2
