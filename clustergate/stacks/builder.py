@@ -117,7 +117,13 @@ class Builder:
             choices = pool.map(self._choice, builds.keys(), builds.values())
             for name, choice in zip(builds, choices, strict=True):
                 members.setdefault(choice.build.unit or name, []).append(choice)
-        units = {unit: self._unit(unit, together) for unit, together in members.items()}
+        due = [
+            one
+            for unit, together in members.items()
+            for one in together
+            if isinstance(one.recipe, Compiled) and not self._is_made(unit, together)
+        ]
+        units = {unit: self._unit(unit, together, due) for unit, together in members.items()}
         programs: dict[str, Program] = {}
         for unit, together in members.items():
             for choice in together:
@@ -202,13 +208,20 @@ class Builder:
         key = compilation.build_key(ingredients, list(dict.fromkeys(own)))
         return self.set_up.state / "builds" / f"{self.set_up.stack}-{unit}-{key}"
 
-    def _unit(self, unit: str, members: Sequence[_Choice]) -> Path:
-        """Return the folder of a build, made if it is missing: whole, or not at all."""
+    def _is_made(self, unit: str, members: Sequence[_Choice]) -> bool:
+        finished = self._folder(unit, members)
+        return not any(_leaves_files(one.recipe) for one in members) or (
+            finished.is_dir() and _looks_into(finished, self.set_up.state)
+        )
+
+    def _unit(self, unit: str, members: Sequence[_Choice], due: Sequence[_Choice]) -> Path:
+        """Return the folder of a build, made if it is missing: whole, or not at all.
+
+        ``due`` is all that is compiled for this stack, in order.
+        """
         builds = self.set_up.state / "builds"
         finished = self._folder(unit, members)
-        if not any(_leaves_files(one.recipe) for one in members):
-            return finished
-        if finished.is_dir() and _looks_into(finished, self.set_up.state):
+        if self._is_made(unit, members):
             return finished
         log = builds / f"{self.set_up.stack}-{unit}.log"
         log.unlink(missing_ok=True)
@@ -217,14 +230,16 @@ class Builder:
             for folder in ("bin", "lib"):
                 (target / folder).mkdir(parents=True)
             for number, one in enumerate(members):
-                self._fill(target, one, scratch / str(number), log)
+                self._fill(target, one, scratch / str(number), log, due)
             (target / STATE_FOLDER).write_text(f"{self.set_up.state}\n", encoding="utf-8")
             if finished.exists():
                 os.rename(finished, scratch / "elsewhere")
             os.rename(target, finished)
         return finished
 
-    def _fill(self, target: Path, choice: _Choice, scratch: Path, log: Path) -> None:
+    def _fill(
+        self, target: Path, choice: _Choice, scratch: Path, log: Path, due: Sequence[_Choice]
+    ) -> None:
         """Compile the programs of a benchmark into a unit, or copy what its wheel needs beside."""
         if isinstance(choice.recipe, Wheel) and choice.prefix:
             for library in choice.recipe.libraries:
@@ -233,10 +248,11 @@ class Builder:
             return
         scratch.mkdir()
         top = unpack(choice.archive, scratch) if choice.archive else scratch
+        place = f" ({due.index(choice) + 1} of {len(due)})" if len(due) > 1 else ""
         work = Workplace(top, target / "bin", target / "lib", self.toolchain.blas)
         for command in choice.recipe.commands(work):
             if command.what:
-                self.set_up.say(f"compiling {command.what}")
+                self.set_up.say(f"compiling {command.what}{place}")
             for path, text in command.files.items():
                 path.write_text(text, encoding="utf-8")
             words = list(command.words)
