@@ -405,7 +405,7 @@ def _best_at(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     found = _curves(subject, settings)
     best = settings["at"]
     if best == "squarest":
-        best, _ = process_grid(subject.values(settings["of"])[0].shape.processes)
+        best, _ = process_grid(max(subject.shapes(settings["of"], settings["along"])).processes)
     _require(found, [best], settings)
     lower = _is_lower_better(subject, settings["of"])
     claims = []

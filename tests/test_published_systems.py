@@ -13,6 +13,7 @@ from reframe.core.backends import getlauncher
 
 from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.hpl import sizing
+from clustergate.benchmarks.imb.command import ImbEffort
 from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.cli.dry_run import dry_run
 from clustergate.figures import name_of
@@ -30,6 +31,7 @@ from clustergate.verdicts.judging import judge
 from evaluations import systems
 from evaluations.facts import STANDS, FactsError, load_paper, load_papers
 from evaluations.plan import parts_of
+from evaluations.sheet import FIGURE_NAME
 
 NAMES = sorted(systems.systems())
 
@@ -130,11 +132,20 @@ def layouts_of_full_run(partition: Partition) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_reference_is_met_by_a_case_of_the_full_run(name):
     [partition] = sites.load(checkout() / "site_configs" / f"{name}.py").partitions
-    made = layouts_of_full_run(partition)
-    for check, where, stack, layout, effort, _ in references_of(name).paths():
+    made, mode = layouts_of_full_run(partition), modes.mode_named(partition.mode)
+    for check, where, stack, layout, effort, figure in references_of(name).paths():
         assert (check, layout) in made
         assert (where, effort) == (partition.fullname, partition.mode)
         assert stack in partition.stacks
+        if check == "ImbMpi1Check":
+            imb, name_parts = mode.efforts["imb"], FIGURE_NAME.fullmatch(figure)
+            assert isinstance(imb, ImbEffort)
+            assert name_parts
+            benchmark, processes, size, _ = name_parts.groups(default="0")
+            assert benchmark.removesuffix("-curve") in imb.benchmarks
+            assert int(processes) <= int(layout.partition("-")[0])
+            powers = (1 << k for k in range(25) if 1 << k <= imb.largest_bytes)
+            assert int(size) in (imb.sizes or {0, *powers})
 
 
 @pytest.mark.parametrize("name", NAMES)
