@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema
 
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import Better, ClustergateError
 from clustergate.paths import suite_folder
@@ -30,6 +30,14 @@ STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"
 NOT_CHECKABLE = "not checkable"
 TO_BASELINE, OF_BASELINE = "to baseline", "of baseline"
 TO_UNFLUSHED = "to unflushed"
+
+WHY_NOT: Mapping[str, str] = {
+    "theoretical": "a nominal number, of which nothing is measured",
+    "literature": "a number of another publication",
+    "power": "watts of the machine itself; a site config states its own (watts_per_socket)",
+    "configuration": "a count of the machine's parts",
+}
+"""Why nothing of this suite stands beside printed values of a category."""
 
 
 # What a study need not have.
@@ -427,6 +435,13 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
         yield "a printed value is a finite number"
     if (entry.get("standing", STANDS) == STANDS) != ("because" not in entry):
         yield "standing and because go together: what is doubtful or contradicted says why"
+    if "derived" in entry:
+        yield from kinds.wrong_with_derived(entry["derived"], systems)
+    elif not {"suite", "not_here"} & entry.keys() and entry["category"] not in WHY_NOT:
+        yield (
+            "nothing would stand beside it: it takes a figure (suite), how it follows from several "
+            "(derived), or the reason why not (not_here)"
+        )
     if "suite" in entry:
         if entry["suite"]["check"] not in every_check():
             yield f"there is no check {entry['suite']['check']!r}"
@@ -435,3 +450,9 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
         except (LookupError, ValueError):
             figure = entry["suite"]["figure"]
             yield f"its conditions do not fill the braces of the figure's name {figure!r}"
+        metric = entry["suite"]["figure"].rpartition(".")[2]
+        if "*" not in metric and metric not in every_metric():
+            yield f"its figure is of no known metric: {metric!r}"
+        of_two = entry["suite"].get("relative") in (TO_BASELINE, OF_BASELINE)
+        if of_two and entry["conditions"].get("baseline") not in systems:
+            yield "a ratio of two machines has one of the systems as 'baseline' in its conditions"

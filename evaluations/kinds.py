@@ -78,12 +78,28 @@ _RANGES: Mapping[str, tuple[float, float, str]] = {
     "factor": (0, inf, "a ratio"),
     "value": (0, inf, "what a best value is compared with"),
 }
-_DRAWN = frozenset(
-    {"benchmark", "benchmarks", "metric", "along", "series", "only", "bytes", "problem_class"}
-    | {"ranks", "placement", "over", "factor", "mean", "linear", "trials"}
-)
+# What a drawing takes, by the kind of the figure.
+_BARS = ("benchmark", "benchmarks", "metric", "series", "bytes", "problem_class")
+_DRAWN: Mapping[str, tuple[str, ...]] = {
+    "bar": _BARS,
+    "line": (*_BARS, "along", "only", "ranks", "placement", "over", "factor", "mean", "linear",
+             "trials"),
+    "Kiviat": ("benchmark", "metric"),
+}  # fmt: skip
 # What is drawn of a run beside single figures.
 DRAWN_OF_A_RUN = ("ratios", "per watt")
+
+_OF_TWO = ("benchmark", "metric", "of", "over")
+DERIVED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("HPCCG weak efficiency", "smallest efficiency"), ()),
+    **dict.fromkeys(("penalty of no power of two", "fall of HPL efficiency"), ()),
+    **dict.fromkeys(("dip size", "switch size", "plunge size"), ("benchmark", "metric")),
+    **dict.fromkeys(("ratio", "gain", "loss", "difference"), _OF_TWO),
+    **dict.fromkeys(("alike from", "ahead from", "lead begins", "lead ends"), _OF_TWO),
+}
+"""What quantities that are derived of several figures need (:mod:`evaluations.quantities`)."""
+_OF_SEVERAL = ("ratio", "gain", "loss")
+_OF_DERIVED = ("kind", "bytes", "ranks", "problem_class", "kernel", "call", "along")
 
 
 def wrong_with(test: Any, systems: Mapping[str, Any]) -> Iterator[str]:
@@ -123,12 +139,52 @@ def _wrong_settings(test: Mapping[str, Any], kind: str) -> Iterator[str]:
 
 def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
     """Yield what keeps a drawing of a kind of figure from being made of a run."""
-    needs = ["metric", *(["along"] if kind == "line" else [])]
-    if lacking := [name for name in needs if name not in draw]:
+    needs = ["benchmark|benchmarks", "metric", *(["along"] if kind == "line" else [])]
+    told = {need: [name for name in need.split("|") if name in draw] for need in needs}
+    if lacking := [need.replace("|", " or ") for need, names in told.items() if not names]:
         yield f"its draw needs {', '.join(lacking)}"
-    elif draw["metric"] not in (*every_metric(), *DRAWN_OF_A_RUN):
-        yield _unknown("metric", draw["metric"], [*every_metric(), *DRAWN_OF_A_RUN])
-    yield from _strange(draw, _DRAWN, "a draw")
+    elif draw["metric"] not in [*every_metric(), *DRAWN_OF_A_RUN]:
+        yield _unknown("metric", str(draw["metric"]), [*every_metric(), *DRAWN_OF_A_RUN])
+    yield from _strange(draw, frozenset(_DRAWN.get(kind, ())), f"a draw of the kind {kind!r}")
+    if not isinstance(draw.get("benchmark", ""), str):
+        yield "'benchmark' is one word; several are 'benchmarks'"
+    for name in ("benchmarks", "only"):
+        if not _is_list(draw.get(name, [""])):
+            yield f"{name!r} is a list"
+    for name in ("along", "series"):
+        if not isinstance(draw.get(name, ""), str):
+            yield f"{name!r} is one word"
+    for name in ("factor", "bytes", "trials", "ranks"):
+        if not _is_number(draw.get(name, 1)):
+            yield f"{name!r} is a number"
+    if draw.get("along") == "trial" and "bytes" not in draw:
+        yield "single trials are of one message size: its draw needs bytes"
+    if "over" in draw and draw["over"] not in [*MODELS]:
+        yield f"'over' is one of {', '.join(MODELS)}"
+
+
+def wrong_with_derived(derived: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what keeps a quantity from being derived of several figures."""
+    kind = derived.get("kind")
+    if not isinstance(kind, str) or kind not in DERIVED:
+        yield f"there is no derived quantity {kind!r}; known are {', '.join(DERIVED)}"
+        return
+    called = f"the derived quantity {kind!r}"
+    if lacking := [name for name in DERIVED[kind] if name not in derived]:
+        yield f"{called} needs {', '.join(lacking)}"
+    yield from _strange(derived, frozenset({*DERIVED[kind], *_OF_DERIVED}), called)
+    if "metric" in DERIVED[kind] and derived.get("metric", "") not in ["", *every_metric()]:
+        yield _unknown("metric", str(derived["metric"]), every_metric())
+    sides = [derived[side] for side in ("of", "over") if side in derived]
+    for system in _flat(sides):
+        if system not in systems:
+            yield _unknown("system", str(system), systems)
+    if not all(map(_is_list, sides)):
+        yield "'of' and 'over' are lists of systems"
+    elif sides and kind not in _OF_SEVERAL and any(len(side) > 1 for side in sides):
+        yield f"{called} is of one system, over one"
+    if len({*map(str, _flat(sides))}) < len([*_flat(sides)]):
+        yield f"{called} names each system once"
 
 
 def _unknown(what: str, name: str, known: Collection[str]) -> str:

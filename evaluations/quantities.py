@@ -15,7 +15,7 @@ from typing import Any
 from clustergate.model import Better
 from evaluations.derived import DerivedError, curves, scaling
 from evaluations.evidence import Shape, Subject
-from evaluations.facts import PrintedValue
+from evaluations.facts import WHY_NOT, PrintedValue
 from evaluations.growth import (
     hpccg_efficiency_percent,
     penalty_of,
@@ -219,14 +219,6 @@ KINDS: Mapping[str, Callable[[Settings, Here], float]] = {
     "lead begins": _lead_begins,
     "lead ends": _lead_ends,
 }
-
-WHY_NOT: Mapping[str, str] = {
-    "theoretical": "a nominal number, of which nothing is measured",
-    "literature": "a number of another publication",
-    "power": "watts of the machine itself; a site config states its own (watts_per_socket)",
-    "configuration": "a count of the machine's parts",
-}
-"""Why nothing of this suite stands beside printed values of a category."""
 
 
 def why_not(value: PrintedValue) -> str:

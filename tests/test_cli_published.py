@@ -505,7 +505,7 @@ def test_a_study_whose_stack_is_not_here_says_so(home, capsys, tmp_path):
             "predicates:",
             "values:\n- {source: a, benchmark: b, metric: c, unit: us, better: lower, entries: "
             "[{id: r001, system: mpich, value: 1}], "
-            "suite: {check: ImbMpi1Check, figure: PingPnog.2p.t}}\n"
+            "suite: {check: ImbMpi1Check, figure: PingPnog.2p.latency_us}}\n"
             "predicates:",
             "r001: no check of the study names 'PingPnog'; 'PingPong' is near to it",
         ),

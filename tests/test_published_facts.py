@@ -9,7 +9,7 @@ import pytest
 from clustergate.benchmarks.registry import every_metric
 from clustergate.model import Better
 from clustergate.paths import checkout
-from evaluations import kinds, predicates
+from evaluations import kinds, predicates, quantities
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import (
     CONTRADICTED,
@@ -157,7 +157,25 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("kind: trend", "kind: trends", "there is no kind of test 'trends'; known are all, "),
         ("PingPong, metric: latency_us}", "PingPong}", "'of' names a benchmark and a metric"),
         ("along: bytes, ranks: 2}", "ranks: 2}", "figure 1: its draw needs along"),
-        ("along: bytes, ranks: 2}", "along: bytes, rank: 2}", "figure 1: a draw takes no 'rank'"),
+        (
+            "along: bytes, ranks: 2}",
+            "along: bytes, rank: 2}",
+            "figure 1: a draw of the kind 'line' takes no 'rank'",
+        ),
+        (
+            "along: bytes, ranks: 2}",
+            "along: bytes, ranks: 2, over: nonsense}",
+            "'over' is one of log2 p, p-1",
+        ),
+        ("along: bytes, ranks: 2}", "along: bytes, factor: x}", "figure 1: 'factor' is a number"),
+        ("along: bytes, ranks: 2}", "along: bytes, only: 8}", "figure 1: 'only' is a list"),
+        (
+            "{benchmark: PingPong, metric: latency_us, along: bytes, ranks: 2}",
+            "{metric: latency_us, along: bytes}",
+            "figure 1: its draw needs benchmark or benchmarks",
+        ),
+        ("along: bytes, ranks: 2}", "along: trial}", "its draw needs bytes"),
+        ("kind: line", "kind: bar", "figure 1: a draw of the kind 'bar' takes no 'along'"),
         ("to: 1024", "too: 1024", "p001: a test of the kind 'ahead' takes no 'too'"),
         ("to: 1024", "to: 1 kB", "p001: 'to' is a number"),
         ("to: 1024", "to: .inf", "p001: 'to' is a number"),
@@ -244,6 +262,46 @@ def test_what_a_study_of_ones_own_leaves_out_is_told_with_its_line(old, new, tol
     with pytest.raises(FactsError, match=re.escape(told)) as found:
         parse_paper(changed, path)
     assert re.match(rf"{re.escape(str(path))}:\d+: ", str(found.value))
+
+
+VALUES = """\
+values:
+  - {source: "Table 1", benchmark: PingPong, category: measured, metric: time, unit: us,
+     better: lower, entries: [{id: r001, system: mpich, value: 1, %s}]}
+"""
+TWO = "benchmark: PingPong, metric: latency_us, bytes: 8"
+SUITE = "suite: {check: ImbMpi1Check, figure: PingPong.2p.8B."
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("remark: so", "nothing would stand beside it: it takes a figure"),
+        ("derived: {kind: sum}", "there is no derived quantity 'sum'; known are "),
+        (f"derived: {{kind: ratio, {TWO}}}", "the derived quantity 'ratio' needs of, over"),
+        ("derived: {kind: dip size, benchmark: X, metric: time}", "there is no metric 'time'"),
+        (f"derived: {{kind: gain, {TWO}, of: [mpch], over: [intel-mpi]}}", "mean 'mpich'?"),
+        (f"derived: {{kind: gain, {TWO}, of: mpich, over: [intel-mpi]}}", "lists of systems"),
+        (f"derived: {{kind: gain, {TWO}, of: [mpich], over: [mpich]}}", "each system once"),
+        (f"derived: {{kind: gain, {TWO}, of: [mpich], over: [intel-mpi], rank: 2}}", "no 'rank'"),
+        (
+            f"derived: {{kind: lead ends, {TWO}, of: [mpich, intel-mpi], over: [mpich]}}",
+            "is of one system",
+        ),
+        (f"{SUITE}time}}", "its figure is of no known metric: 'time'"),
+        (f"{SUITE}latency_us, relative: to baseline}}", "one of the systems as 'baseline'"),
+    ],
+)
+def test_a_value_of_a_study_that_would_stop_its_page_is_refused(value, told, tmp_path):
+    with pytest.raises(FactsError, match=r"study.yaml:\d+: r001: ") as found:
+        parse_paper(STUDY + VALUES % value, tmp_path / "study.yaml")
+    assert told in str(found.value)
+
+
+def test_the_derived_quantities_are_those_that_can_be_computed():
+    assert {*kinds.DERIVED} == {*quantities.KINDS}
+    good = f"derived: {{kind: gain, {TWO}, of: [mpich], over: [intel-mpi]}}"
+    assert parse_paper(STUDY + VALUES % good, folder() / "study.yaml").values["r001"].derived
 
 
 def test_the_kinds_of_tests_are_those_of_the_page_with_what_they_need():

@@ -12,7 +12,7 @@ from clustergate.model import Better, Sample
 from clustergate.paths import checkout
 from evaluations import page, quantities, sheet
 from evaluations.evidence import Measured, Subject
-from evaluations.facts import load_paper, load_papers
+from evaluations.facts import WHY_NOT, load_paper, load_papers
 from evaluations.predicates import cast
 from evaluations.recomputed import recompute
 from evaluations.sampling import beside_printed, sampled_values
@@ -378,7 +378,7 @@ def test_every_value_has_a_figure_beside_it_or_the_reason_why_not():
                 lacking.append((paper.id, value.id, quantities.why_not(value)))
             every += 1
     again = {(one.paper, one.id) for one in recompute()}
-    nominal = sum(why == quantities.WHY_NOT["theoretical"] for _, _, why in lacking)
+    nominal = sum(why == WHY_NOT["theoretical"] for _, _, why in lacking)
     recomputed = sum((paper, name) in again for paper, name, _ in lacking)
     page = (checkout() / "references" / "published" / "README.md").read_text(encoding="utf-8")
     assert f"of the {every} values" in page
