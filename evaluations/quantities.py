@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from clustergate.model import Better
-from evaluations.derived import DerivedError, curves, scaling
+from evaluations.derived import DerivedError, curves, require_positive, scaling
 from evaluations.evidence import Shape, Subject
 from evaluations.facts import WHY_NOT, PrintedValue
 from evaluations.growth import (
@@ -96,6 +96,7 @@ def _ratio(settings: Settings, here: Here) -> float:
     ]
     lower = sides[0][0][1] is Better.LOWER
     of, over = ([value for value, _ in side] for side in sides)
+    require_positive(**{f"{settings['benchmark']} of each system": min(*of, *over)})
     return min(over) / max(of) if lower else min(of) / max(over)
 
 

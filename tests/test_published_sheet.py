@@ -519,6 +519,7 @@ def test_what_is_derived_of_two_systems_is_of_as_many_processes():
     more = beside(barrier("b", {8: 100.0, 16: 900.0}))
     assert more.measured == {"a": pytest.approx(25.0)}
     assert "no number of processes" in beside(barrier("b", {16: 900.0})).why_not
+    assert "Barrier of each system" in beside(barrier("b", {8: 0.0})).why_not
 
 
 def test_what_never_falls_has_no_plunge():
