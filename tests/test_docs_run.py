@@ -108,7 +108,6 @@ ON_CLUSTER: dict[str, tuple[str, tuple[int, ...]]] = {
     "check --site alpha": (SMALL, (0,)),
     "check --site alpha --mode maintenance": (SMALL, (0,)),
     "screen --site alpha --hpl 0 --budget 5m": ("--budget 90s", (1,)),
-    "screen --site alpha --budget 15m": ("--hpl 0 --budget 90s", (1,)),
     "gate --site alpha": ("--stack mpich --budget 1m", (2,)),
     "gate --site alpha --budget 3m": ("--stack mpich --budget 1m", (2,)),
     "ab --site alpha --a mpich --b intel-mpi --benchmarks PingPong,Allreduce --sizes 8,4K,1M "
@@ -117,6 +116,8 @@ ON_CLUSTER: dict[str, tuple[str, tuple[int, ...]]] = {
         "--sizes 8,1M --processes 2 --budget 30s",
         (0, 2),
     ),
+    "screen --site alpha --reservation window --budget 15m": ("--hpl 0 --budget 90s", (1,)),
+    "check --site alpha --reservation window --mode maintenance": (SMALL, (0,)),
     "check --site alpha --reservation window": (SMALL, (0,)),
     "gate --site alpha --reservation window": ("--stack mpich --budget 1m", (2,)),
     'golden pin --site alpha --note "before the window of 3 December"': ("", (0,)),
