@@ -227,6 +227,8 @@ fat|2|2|64|n[19-20]|allocated|none
         (slurm("--partition=cpuu"), FAIL, "doctor.no-partition"),
         (slurm("--partition=cpu", nodes=5), WARN, "doctor.other-nodes"),
         (slurm("--partition=cpu", nodes=3), WARN, "doctor.other-nodes"),
+        (slurm("--partition=cpu", cores=63), WARN, "doctor.fewer-cores"),
+        (slurm("--partition=cpu", cores=65), WARN, "doctor.other-nodes"),
         (slurm("--partition=cpu", "--constraint=new", nodes=3), OK, ""),
         (slurm("--partition=cpu", "--constraint=new", nodes=5), WARN, "doctor.other-nodes"),
         (slurm("--partition=fat", nodes=10), WARN, "doctor.other-nodes"),

@@ -176,6 +176,10 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
     has = in_slurm[name].by_cores
     stated = shape.nodes + shape.excluded
     alike = has[shape.cores_per_node]
+    if [*has.values()] == [stated] and min(has) > shape.cores_per_node:
+        # The others may be the system's.
+        of_each = {"used": shape.cores_per_node, "cores": min(has)}
+        return Finding(what, WARN, reason("doctor.fewer-cores", **of_each))
     # What `access` asks for beside the partition may be some of its nodes. Else a job may get
     # others, of another kind among them, and some are measured by nobody.
     if alike < stated or (sum(has.values()) > stated and not _narrowed(partition.access)):

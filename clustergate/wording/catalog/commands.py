@@ -102,6 +102,11 @@ WORDS = {
         "Slurm has no partition {name!r}, which `access` of the partition {partition} names",
         "known: {known:list}{meant}",
     ),
+    "doctor.fewer-cores": (
+        "the site config uses {used} of the {cores} cores that Slurm has of each node",
+        "the others are not measured",
+        "correct `cores_per_node` in the site config, unless they are kept for the system",
+    ),
     "doctor.other-nodes": (
         "the site config says {stated}, and Slurm has {has}",
         "jobs on more nodes or cores than there are never start, and nodes that it does not count "
