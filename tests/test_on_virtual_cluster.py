@@ -28,7 +28,6 @@ from clustergate.launching.hostfiles import expand
 from clustergate.paths import checkout
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.shape import Shape
-from clustergate.wording.reasons import reason
 from tests import test_job_scripts
 from tests.described_partitions import described
 
