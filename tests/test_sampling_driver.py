@@ -383,6 +383,9 @@ def test_a_node_with_another_file_under_the_same_name_is_noted(
         "done\n"
         f'printf "%s" "the first node" > {other}\n'
     )
-    contender = shell(f'cp {tmp_path}/rank.json "$CLUSTERGATE_PROOF_DIR"/rank-n1-1.json')
-    assert carry_out(plan_of(contender, on_each_node=["sh", str(nodes)])) == 0
+    proven = f'cp {tmp_path}/rank.json "$CLUSTERGATE_PROOF_DIR"/rank-n1-1.json'
+    contenders = shell(proven), shell(proven, "b")
+    assert carry_out(plan_of(*contenders, on_each_node=["sh", str(nodes)])) == 0
+    notes = [json.loads(line) for line in (tmp_path / "launches.jsonl").read_text().splitlines()]
+    assert [x["unlike"] for x in notes if "unlike" in x] == 2 * [{"n2": [str(other)]}]
     assert read_log(tmp_path).unlike == {"n2": (str(other),)}

@@ -192,7 +192,7 @@ class Driver:
         launched = self._engine.launch(contender, len(self._launches), turn, near=near)
         self._launches.append(launched)
         order = launched.launch.order
-        self._survey(contender, proof_folder(self._job, order))
+        self._survey(contender, order)
         if launched.status:
             # Where people look for what a failed launch said last.
             folder = launch_folder(self._job, order)
@@ -200,13 +200,14 @@ class Driver:
             sys.stderr.write(_tail(folder / ERRORS))
             raise _Failed(launched.status)
 
-    def _survey(self, contender: Contender, proofs: Path) -> None:
+    def _survey(self, contender: Contender, order: int) -> None:
         """Note what a contender's first launch has mapped, and the site's files for it."""
         if contender.name in self._surveyed:
             return
         self._surveyed.add(contender.name)
         try:
-            mapped = {path: None for proof in read_proofs(proofs) for path in proof.objects}
+            proofs = read_proofs(proof_folder(self._job, order))
+            mapped = {path: None for proof in proofs for path in proof.objects}
         except ProofError:
             # Whoever judges the proofs says so.
             mapped = {}
@@ -218,7 +219,7 @@ class Driver:
         own = {path: sha256 for path, sha256 in seen.items() if sha256}
         if own and self._plan.on_each_node:
             words = self._plan.on_each_node
-            note["unlike"] = self._engine.unlike(words, contender.environment, own)
+            note["unlike"] = self._engine.unlike(words, contender.environment, own, order)
         self._engine.note(note)
 
     def _aside(self, command: Sequence[str], output: str) -> str:

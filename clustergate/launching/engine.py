@@ -243,12 +243,19 @@ class Engine:
             self._run([*on_each_node, *saying(folder)], environment, files, _SAYING_S)
 
     def unlike(
-        self, on_each_node: Sequence[str], environment: Mapping[str, str], files: Mapping[str, str]
+        self,
+        on_each_node: Sequence[str],
+        environment: Mapping[str, str],
+        files: Mapping[str, str],
+        order: int,
     ) -> dict[str, list[str]]:
-        """Return by node which files are others there than their SHA-256 here, by their names."""
-        folder = self.job / HASHES
-        folder.mkdir(exist_ok=True)
-        said = self.job, self.job / f"{HASHES}.out", self.job / f"{HASHES}.err"
+        """Return by node which files are others there than their SHA-256 here, by their names.
+
+        They are those of the launch of that ``order``.
+        """
+        folder = self.job / f"{HASHES}-{order}"
+        folder.mkdir()
+        said = self.job, folder.with_suffix(".out"), folder.with_suffix(".err")
         with contextlib.suppress(LaunchError):
             self._run([*on_each_node, *hashing(folder, files)], environment, said, _SAYING_S)
         unlike = {}
