@@ -286,7 +286,7 @@ FIGURE = re.compile(
     r"|(?<![\w.])[-+]?\d[\d.,]*(?:e[+-]?\d+)?\*?"
 )
 # A cell of a comparison, and a value that is not there.
-CELL = re.compile(r"(?<= )(?:[=?](?: [AB])?|[AB]) N|(?<= )-(?= |$)")
+CELL = re.compile(r"(?<= )(?:[=?](?: [AB])?|[AB]) N|(?<= )[-?](?= |$)")
 # What the machine is, what its noise decides, what can be fetched there, or which runs it has
 # stored.
 NOISE = re.compile(
@@ -340,6 +340,7 @@ def unlike(sample: str, printed: str) -> list[str]:
     [
         ("HPL   Gflop/s   12.7", "HPL  Gflop/s  127.6*", True),
         ("8 B   B 29.36   ? A 1.76", "8 B  = 1.00  A 1.25", True),
+        ("8 B   ?   ? A 112.63", "8 B  ? B 1.1  ?", True),
         ("…\nwrote …/local.yaml", "wrote /home/local.yaml", True),
         ("of DGEMM  %  83.07  > 100*", "of DGEMM  %  > 100*  6.1*", True),
         ("HPL   Gflop/s   12.7", "HPL  GFLOPS  12.7", False),
