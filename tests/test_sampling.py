@@ -7,6 +7,7 @@ import pytest
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.launching.disturbance import (
     NodeLoad,
+    most_disturbed,
     node_loads,
     without_moved_cores,
     worst,
@@ -273,6 +274,14 @@ def test_without_distances_nothing_is_moved():
 
 
 # --- what the launches say together ---
+def test_the_most_disturbed_launch_is_that_beside_others_else_that_on_the_furthest_cores():
+    apart = [launch(0, 81.0, None, 0.03), launch(1, 310.0, None, 0.01), launch(2, 52.0, None, 0.09)]
+    marked = without_moved_cores(apart, 52.0)
+    assert str(most_disturbed(marked)).startswith("core-to-core latency was 6.0 x")
+    loads = [NodeLoad("n17", 10.0, others_cores=lost, stolen_cores=0.0) for lost in (0.4, 0.7)]
+    beside = [launch(3 + at, 52.0, load.why, load.lost_cores) for at, load in enumerate(loads)]
+    assert str(most_disturbed([*marked, *beside])).startswith("others used 0.70")
+    assert most_disturbed([launch(0, 52.0)]) is None
 
 
 def sample(value: float, order: int, better: Better = Better.LOWER, bytes_: int = 8) -> Sample:

@@ -131,6 +131,20 @@ def without_moved_cores(
     return marked
 
 
+def most_disturbed(launches: Iterable[Launch]) -> Reason | None:
+    """Return what disturbed the launch of which others took most, else that on the furthest cores.
+
+    None when no launch was disturbed.
+    """
+    disturbed = [launch for launch in launches if launch.disturbed]
+
+    def extent(launch: Launch) -> tuple[float, float]:
+        moved_alone = launch.disturbed is not None and "times" in launch.disturbed.facts
+        return 0.0 if moved_alone else launch.lost_cores or 0.0, launch.far
+
+    return max(disturbed, key=extent).disturbed if disturbed else None
+
+
 def nearest_of(distances_ns: Iterable[float]) -> float | None:
     """Return the shortest distance that a quarter of them confirm, None of none.
 

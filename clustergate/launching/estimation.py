@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from clustergate.benchmarks.registry import known_of
 from clustergate.figures import reported
+from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Estimate, Excuse, Launch, Sample
 from clustergate.statistics.modality import Modes, two_modes
@@ -47,7 +48,7 @@ def sampled_figures(
     """
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed, check)
-    cause = _worst_of(launches).disturbed if doubt else None
+    cause = most_disturbed(launches) if doubt else None
     times, apart = times_of(samples), known_of(check).apart
     return [
         Sampled(
@@ -61,11 +62,6 @@ def sampled_figures(
         )
         for alike in _by_figure(reported(samples))
     ]
-
-
-def _worst_of(launches: Sequence[Launch]) -> Launch:
-    disturbed = (launch for launch in launches if launch.disturbed)
-    return max(disturbed, key=lambda launch: launch.lost_cores or 0.0)
 
 
 def estimate_of(alike: Sequence[Sample], disturbed: Collection[int] = ()) -> Estimate:
@@ -96,7 +92,7 @@ def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> Reason
     left = len(launches) - len(disturbed)
     if not disturbed or left >= needed:
         return None
-    worst = _worst_of(launches).disturbed
+    worst = most_disturbed(launches)
     used = worst.facts if worst else {}
     lost_cores, stolen_cores = (float(str(used.get(f"{x}_cores", 0.0))) for x in ("lost", "stolen"))
     return reason(

@@ -17,6 +17,7 @@ from typing import Any
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import known_of
 from clustergate.figures import name_of, name_of_unmeasured, same_measurement
+from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
 from clustergate.model import (
@@ -580,13 +581,12 @@ def _disturbed_launches(records: Sequence[CaseRecord]) -> Iterator[str]:
     launches = [launch for record in records for launch in record.launches]
     disturbed = [launch for launch in launches if launch.disturbed]
     if disturbed:
-        worst = max(disturbed, key=lambda launch: launch.lost_cores or 0.0)
         was, of_them = "were disturbed and are", "the worst of them"
         if len(disturbed) == 1:
             was, of_them = "was disturbed and is", "it"
         yield (
             f"{len(disturbed)} of {counted(len(launches), 'launch')} {was} not counted; in "
-            f"{of_them} {worst.disturbed}"
+            f"{of_them} {most_disturbed(disturbed)}"
         )
 
 
