@@ -87,10 +87,11 @@ def test_a_job_that_was_ended_while_it_measured_the_peaks_says_that_it_launched_
 def test_a_node_with_another_file_under_the_same_name_is_named(tmp_path: Path) -> None:
     unread: Any = None
     plan: Any = SimpleNamespace(budget=Budget(1, 1))
-    noted = {"contender": "a", "site_files": [], "unlike": {"n2": ["/opt/libmpi.so"]}}
+    noted = {"contender": "a", "site_files": [], "unlike": {"n1": [], "n2": ["/opt/libmpi.so"]}}
     (tmp_path / LOG).write_text(json.dumps(noted) + "\n", encoding="utf-8")
     of_job = Layout(2, 1), unread, ("n1", "n2"), None, "COMPLETED", 0, "none"
     (complaint,) = Job(tmp_path, plan, *of_job).complaints(1, ("n1", "n2"))
     assert str(complaint).startswith(
-        "n2 has other contents than the first node in /opt/libmpi.so, which its ranks loaded"
+        "n2 lacks, or has with other contents than the first node, what ranks loaded: "
+        "/opt/libmpi.so"
     )

@@ -1,6 +1,7 @@
 """The driver with small shell scripts in the place of MPI programs."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import signal
@@ -387,5 +388,32 @@ def test_a_node_with_another_file_under_the_same_name_is_noted(
     contenders = shell(proven), shell(proven, "b")
     assert carry_out(plan_of(*contenders, on_each_node=["sh", str(nodes)])) == 0
     notes = [json.loads(line) for line in (tmp_path / "launches.jsonl").read_text().splitlines()]
-    assert [x["unlike"] for x in notes if "unlike" in x] == 2 * [{"n2": [str(other)]}]
-    assert read_log(tmp_path).unlike == {"n2": (str(other),)}
+    assert [x["unlike"] for x in notes if "unlike" in x] == 2 * [{"n1": [], "n2": [str(other)]}]
+    assert read_log(tmp_path).unlike == {"n1": (), "n2": (str(other),)}
+
+
+def test_a_node_with_another_version_of_a_file_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions are in the names of files: neither node has that of the other."""
+    monkeypatch.setattr(configuration, "_OF_A_NODE", (f"{tmp_path}/opt",))
+    first, second, lookup = (tmp_path / "opt" / f"lib{x}.so" for x in ("a.1", "a.2", "nss_x"))
+    first.parent.mkdir()
+    first.touch()
+    lookup.touch()
+    mapped = configuration.mapped_files(map(str, (first, second, lookup)))
+    files = {path: sha256 for path, sha256 in mapped.items() if configuration.is_of_a_node(path)}
+    assert files == {str(first): hashlib.sha256().hexdigest(), str(second): ""}
+    # Starts what it is given as the nodes n1, n2 and n3 would: n2 has the later version, and n3
+    # nothing to hash with.
+    nodes = tmp_path / "nodes.sh"
+    nodes.write_text(
+        "for node in n1 n2 n3; do\n"
+        f"  printf '#!/bin/sh\\necho %s\\n' $node > {tmp_path}/uname; chmod +x {tmp_path}/uname\n"
+        f"  [ $node != n2 ] || mv {first} {second}\n"
+        f"  [ $node != n3 ] || cp /bin/false {tmp_path}/sha256sum\n"
+        f'  PATH={tmp_path}:$PATH "$@"\n'
+        "done\n"
+    )
+    unlike = engine.Engine(tmp_path, "word").unlike(["sh", str(nodes)], {}, files, 0)
+    assert unlike == {"n1": [], "n2": [str(first), str(second)]}

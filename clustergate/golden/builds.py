@@ -24,7 +24,7 @@ from clustergate import store, version
 from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json, write_whole
 from clustergate.golden import contents
-from clustergate.machine.configuration import is_of_system, site_files
+from clustergate.machine.configuration import is_beside, is_of_system, site_files
 from clustergate.model import BadRequest, Say
 from clustergate.stacks.manifest import (
     Manifest,
@@ -44,9 +44,6 @@ and where one of them needs a file of the folders, which come first."""
 _SCHEMA = 1
 _MANIFEST, _CONTENTS = "manifest.json", "contents.json"
 _CONFIGURATION = "configuration files of the MPI libraries"
-# What starts ranks and looks up names: no message and no sum passes through it, and a golden build
-# may be started otherwise where it is pinned than in a job.
-_BESIDE = re.compile(r"lib(pmi\w*|slurm\w*|munge|nss_\w+|resolv)(\.|-)")
 _NOT_OURS = (errno.EACCES, errno.EROFS)
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
@@ -348,7 +345,7 @@ def mapped_otherwise(state: Path, stack: str, mapped: Mapping[str, str]) -> list
     return sorted(
         path
         for path, sha256 in mapped.items()
-        if not _BESIDE.match(Path(path).name)
+        if not is_beside(path)
         and not any(Path(path).is_relative_to(one) for one in own)
         and (path not in named if path not in then else sha256 not in ("", then[path]))
     )

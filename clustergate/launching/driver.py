@@ -34,7 +34,7 @@ from clustergate.launching.plan import (
     read_plan,
 )
 from clustergate.launching.stopping import is_enough
-from clustergate.machine.configuration import mapped_files, site_files
+from clustergate.machine.configuration import is_of_a_node, mapped_files, site_files
 from clustergate.model import ClustergateError, Launch, Sample, rows_of
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
@@ -215,8 +215,8 @@ class Driver:
         files = [dataclasses.asdict(file) for file in of_site]
         note: dict[str, Any] = {"contender": contender.name, "site_files": files}
         note["mapped"] = seen = mapped_files(mapped)
-        # What is shared has no checksum, and is the same everywhere.
-        own = {path: sha256 for path, sha256 in seen.items() if sha256}
+        # What nodes share is the same everywhere.
+        own = {path: sha256 for path, sha256 in seen.items() if is_of_a_node(path)}
         if own and self._plan.on_each_node:
             words = self._plan.on_each_node
             note["unlike"] = self._engine.unlike(words, contender.environment, own, order)

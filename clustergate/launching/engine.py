@@ -251,19 +251,21 @@ class Engine:
     ) -> dict[str, list[str]]:
         """Return by node which files are others there than their SHA-256 here, by their names.
 
-        They are those of the launch of that ``order``.
+        They are those of the launch of that ``order``, with no SHA-256 where this node lacks one:
+        another version has another name. A node that says nothing is left out.
         """
         folder = self.job / f"{HASHES}-{order}"
         folder.mkdir()
         said = self.job, folder.with_suffix(".out"), folder.with_suffix(".err")
         with contextlib.suppress(LaunchError):
             self._run([*on_each_node, *hashing(folder, files)], environment, said, _SAYING_S)
+        look_afresh(folder)
         unlike = {}
         for node in sorted(folder.glob("[!.]*")):
             lines = node.read_text(encoding="utf-8", errors="replace").splitlines()
             there = {path: sha256 for sha256, _, path in (line.partition("  ") for line in lines)}
-            if others := [path for path in files if there.get(path, files[path]) != files[path]]:
-                unlike[node.name] = others
+            if there:
+                unlike[node.name] = [k for k, sha256 in files.items() if there.get(k, "") != sha256]
         return unlike
 
     def end_all(self) -> None:

@@ -190,7 +190,7 @@ class JobLog:
     are the user's configuration files that no launch saw, ``site_files`` those of the site that the
     launches of each contender could see, by its name, ``mapped`` the files that its ranks had
     mapped (:func:`clustergate.machine.configuration.mapped_files`), ``unlike`` those of them that
-    are others on a node, by its name. ``machine`` is what the first
+    are others on a node, by the name of each that told. ``machine`` is what the first
     node is (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where
     launches ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes``
     sentences of its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest

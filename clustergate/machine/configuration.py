@@ -47,6 +47,9 @@ _FOLDERS = ("../etc", "../share", "../intel64/etc")
 # Intel's libmpi is by far the largest of them, and names no such file.
 _SYSTEM = ("/lib", "/usr", "/etc")
 _OF_A_NODE = (*_SYSTEM, "/opt")
+# What starts ranks and looks up names: no message and no sum passes through it, and the node that
+# starts a launch may have others than the rest.
+_BESIDE = re.compile(r"lib(pmi\w*|slurm\w*|munge|nss_\w+|resolv)(\.|-)")
 _LARGEST_SEARCHED = 32 * 2**20
 _LONGEST_PATH = 4096
 _LONGEST_FILE = 2**20
@@ -113,6 +116,16 @@ def site_files(programs: Iterable[str]) -> list[ConfigurationFile]:
 def is_of_system(path: str) -> bool:
     """Tell whether a file is the operating system's."""
     return path.startswith(_SYSTEM)
+
+
+def is_of_a_node(path: str) -> bool:
+    """Tell whether a file is a node's own, and something that messages or sums pass through."""
+    return path.startswith(_OF_A_NODE) and not is_beside(path)
+
+
+def is_beside(path: str) -> bool:
+    """Tell whether a library starts ranks or looks up names, and does nothing else for them."""
+    return _BESIDE.match(os.path.basename(path)) is not None
 
 
 def mapped_files(mapped: Iterable[str]) -> dict[str, str]:

@@ -69,7 +69,11 @@ class Job:
     def complaints(self, launches: int, hosts: Hosts) -> list[Reason]:
         """Return what speaks against the job as a whole, which made so many launches."""
         unlike = planning.read_log(self.stage).unlike
-        complaints = [reason("job.other-files", node=n, files=files) for n, files in unlike.items()]
+        complaints = [
+            reason("job.other-files", node=node, files=files)
+            for node, files in unlike.items()
+            if files
+        ]
         if self.hostfile and hosts:
             complaints += hostfiles.excluded_among(self.hostfile, hosts)
         ended = ended_by_scheduler(self.state)
@@ -218,6 +222,8 @@ def notes_of(job: Job, read: Reading) -> list[str]:
     if (silent := nodes - len(read.node_states)) > 0:
         notes = [*notes, str(reason("nodes.silent", count=silent, nodes=nodes))]
     if log := read.log:
+        if job.plan.on_each_node and log.mapped and (unhashed := nodes - len(log.unlike)) > 0:
+            notes = [*notes, str(reason("nodes.unhashed", count=unhashed, nodes=nodes))]
         notes = [*notes, *described(log.kept_out, log.all_site_files)]
         folders = [planning.proof_folder(job.stage, made.launch.order) for made in log.launches]
         with contextlib.suppress(ClustergateError):

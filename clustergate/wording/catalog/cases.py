@@ -49,7 +49,8 @@ WORDS = {
         "keep it out by an option of the scheduler",
     ),
     "job.other-files": (
-        "{node} has other contents than the first node in {files:names}, which its ranks loaded",
+        "{node} lacks, or has with other contents than the first node, what ranks loaded: "
+        "{files:names}",
         "an update reached some of the nodes, or something was mounted or written there",
         "install the same on all nodes of the partition, or make two partitions of them",
     ),

@@ -76,6 +76,11 @@ WORDS = {
         "{count} of {nodes} nodes did not report their state: changes there go unnoticed",
         "nodes.err in the job's folder says why",
     ),
+    "nodes.unhashed": (
+        "{count} of {nodes} nodes did not say what is in their files: another version of a library "
+        "there goes unnoticed",
+        "hashes-0.err in the job's folder says why",
+    ),
     "machine.no-record": (
         "{path} does not hold the state of a node",
         "`clustergate machine --json` and `clustergate check` write such files",
