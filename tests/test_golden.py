@@ -7,7 +7,7 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +36,10 @@ from clustergate.stacks.manifest import (
 KEY = "0123456789ab"
 MPI, BLAS, BUILD = f"prefixes/mpich-{KEY}", f"prefixes/openblas-{KEY}", f"builds/mpich-all-{KEY}"
 SAID: list[str] = []
+
+
+def mapped_otherwise(state: Path, mapped: Mapping[str, str]) -> list[str]:
+    return builds.mapped_otherwise(state, "mpich", mapped.items())
 
 
 def manifest(state: Path, key: str = KEY, **what: Any) -> Manifest:
@@ -260,13 +264,13 @@ def test_what_ranks_map_beside_the_golden_build_is_told(tmp_path):
     assert set(mapped) == {system, own}
     assert len(mapped[system]) == 64
     assert mapped[own] == ""
-    assert builds.mapped_otherwise(tmp_path, "mpich", mapped) == []
-    assert builds.mapped_otherwise(tmp_path, "mpich", {**mapped, plugin: "ab"}) == [plugin]
-    assert builds.mapped_otherwise(tmp_path, "mpich", {system: "of the nodes"}) == [system]
+    assert mapped_otherwise(tmp_path, mapped) == []
+    assert mapped_otherwise(tmp_path, {**mapped, plugin: "ab"}) == [plugin]
+    assert mapped_otherwise(tmp_path, {system: "of the nodes"}) == [system]
     beside = {"/usr/lib/libpmi2.so.0": "ab", "/usr/lib/slurm/libslurmfull.so": "cd"}
-    assert builds.mapped_otherwise(tmp_path, "mpich", beside) == []
+    assert mapped_otherwise(tmp_path, beside) == []
     elsewhere = {"/opt/ucx/lib/libucp.so": ""}
-    assert builds.mapped_otherwise(tmp_path, "mpich", elsewhere) == [*elsewhere]
+    assert mapped_otherwise(tmp_path, elsewhere) == [*elsewhere]
 
 
 def test_what_the_loader_gives_a_provider_is_no_other_file_on_the_nodes(tmp_path):
@@ -287,9 +291,9 @@ def test_what_the_loader_gives_a_provider_is_no_other_file_on_the_nodes(tmp_path
     golden = builds.pin(tmp_path, "mpich", "", SAID.append, loads)
     sha256 = golden.system[needed]
     on_nodes = {needed: sha256, str(provider): ""}
-    assert builds.mapped_otherwise(tmp_path, "mpich", on_nodes) == []
-    assert builds.mapped_otherwise(tmp_path, "mpich", {needed: "of the nodes"}) == [needed]
-    assert builds.mapped_otherwise(tmp_path, "mpich", {**on_nodes, other: "ab"}) == [other]
+    assert mapped_otherwise(tmp_path, on_nodes) == []
+    assert mapped_otherwise(tmp_path, {needed: "of the nodes"}) == [needed]
+    assert mapped_otherwise(tmp_path, {**on_nodes, other: "ab"}) == [other]
 
 
 def test_what_the_loader_finds_by_a_link_is_kept_by_what_is_in_it(tmp_path):
@@ -309,8 +313,8 @@ def test_what_the_loader_finds_by_a_link_is_kept_by_what_is_in_it(tmp_path):
     sha256 = golden.held[str(real)]
     assert len(sha256) == 64
     assert golden.held[f"{tmp_path}/libmpi.so"] == f"-> {real}"
-    assert builds.mapped_otherwise(state, "mpich", {str(real): sha256}) == []
-    assert builds.mapped_otherwise(state, "mpich", {str(real): "other"}) == [str(real)]
+    assert mapped_otherwise(state, {str(real): sha256}) == []
+    assert mapped_otherwise(state, {str(real): "other"}) == [str(real)]
 
 
 def test_a_manifest_that_was_edited_is_no_golden_build(tmp_path):
@@ -338,7 +342,7 @@ def test_what_others_installed_is_held_in_place(tmp_path):
     library = os.path.realpath(made.mpi_library)
     sha256 = golden.held[made.mpi_library]
     for told, otherwise in (("", []), (sha256, []), ("of the nodes", [library])):
-        assert builds.mapped_otherwise(state, "mpich", {library: told}) == otherwise
+        assert mapped_otherwise(state, {library: told}) == otherwise
     replace(Path(made.mpi_library), "upgraded")
     with pytest.raises(BadRequest, match=r"libmpi\.so\.12"):
         builds.require_unchanged(state, "mpich")

@@ -11,7 +11,6 @@ import datetime
 import errno
 import json
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -331,10 +330,10 @@ def system_changes(golden: Golden) -> list[str]:
     return contents.changes(golden.system, contents.hashes(map(Path, golden.system)))
 
 
-def mapped_otherwise(state: Path, stack: str, mapped: Mapping[str, str]) -> list[str]:
+def mapped_otherwise(state: Path, stack: str, mapped: Iterable[tuple[str, str]]) -> list[str]:
     """Return the files that ranks of today's build mapped and that the golden one's would not.
 
-    ``mapped`` is what :func:`clustergate.machine.configuration.mapped_files` said on the nodes.
+    ``mapped`` are the items of :func:`clustergate.machine.configuration.mapped_files` in all jobs.
     """
     golden, today = read(state, stack), read_manifest(state, stack)
     kept = {**golden.system, **golden.held}.items()
@@ -342,13 +341,14 @@ def mapped_otherwise(state: Path, stack: str, mapped: Mapping[str, str]) -> list
     # What differs in these, :func:`differences` says.
     named = {*map(os.path.realpath, contents.files_of(today))}
     own = [os.path.realpath(state / root) for root in contents.roots_of(today, state)]
-    return sorted(
+    otherwise = {
         path
-        for path, sha256 in mapped.items()
+        for path, sha256 in mapped
         if not is_beside(path)
         and not any(Path(path).is_relative_to(one) for one in own)
         and (path not in named if path not in then else sha256 not in ("", then[path]))
-    )
+    }
+    return sorted(otherwise)
 
 
 def setting_changes(

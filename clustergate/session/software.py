@@ -89,12 +89,13 @@ def against_golden(
     evidence: list[Evidence] = []
     differing: dict[str, list[str]] = {}
     configuration: dict[str, list[str]] = {}
-    mapped: dict[str, dict[str, str]] = {}
+    mapped: dict[str, set[tuple[str, str]]] = {}
     for record in store.read_cases(run_id):
         files: Any = record.details.get("site_files") or ()
         configuration.setdefault(record.stack, []).extend(str(one["digest"]) for one in files)
         of_ranks: Any = record.details.get("mapped") or {}
-        mapped.setdefault(record.stack, {}).update(of_ranks)
+        # Jobs are on other nodes than each other, where a file may be another.
+        mapped.setdefault(record.stack, set()).update(of_ranks.items())
     for stack in pinned:
         try:
             if changed := golden.differences(state, stack):
@@ -106,7 +107,7 @@ def against_golden(
             settings = launch_settings(site, stack)
             otherwise = golden.setting_changes(kept, settings, configuration.get(stack, ()))
             digest = golden.digest(kept)
-            on_nodes = golden.mapped_otherwise(state, stack, mapped.get(stack, {}))
+            on_nodes = golden.mapped_otherwise(state, stack, mapped.get(stack, ()))
             evidence += software.same_build(stack, digest, system_files, day, otherwise, on_nodes)
         except ClustergateError as error:
             evidence.append(software.not_compared(stack, error.reason))
