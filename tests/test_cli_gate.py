@@ -128,6 +128,12 @@ def test_the_last_run_is_the_newest_of_this_mode_and_system() -> None:
     assert last_run("local") == "20261102T000000Z-1"
     store.write_json(store.run_folder(kept("20261105T000000Z-1")) / ENDED, {"verdict": "pass"})
     assert last_run("local") == "20261105T000000Z-1"
+    # Nor is what was interrupted before anybody judged it.
+    interrupted = store.run_folder(kept("20261106T000000Z-1"))
+    store.write_json(interrupted / ASKED, {"mode": "maintenance"})
+    assert last_run("local") == "20261105T000000Z-1"
+    store.write_json(interrupted / ENDED, {"verdict": "pass"})
+    assert last_run("local") == "20261106T000000Z-1"
 
 
 def test_the_last_run_is_one_that_has_what_is_compared() -> None:

@@ -13,7 +13,7 @@ from clustergate.gate.contract import MODE
 from clustergate.gate.decision import OPEN
 from clustergate.history.listing import ENDED, GATE
 from clustergate.history.node_states import HERE, read_states
-from clustergate.history.stored_runs import in_order, started_of
+from clustergate.history.stored_runs import ASKED, in_order, started_of
 from clustergate.launching.plan import PlanError
 from clustergate.machine.fingerprint import processor_of
 from clustergate.model import CaseRecord, Verdict
@@ -27,8 +27,8 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
 
     It is the newest of those that have most of the cases that were ``measured`` now, on the same
     processors and on one of the nodes at least. Runs of a gate that did not open, and those that
-    found a regression, are passed over: what was wrong then is not what is usual, and the gate,
-    called twice, shall not open the second time.
+    found a regression or did not come to their end, are passed over: what was wrong then is not
+    what is usual, and the gate, called twice, shall not open the second time.
     """
     names = {record.name: record.processors for record in measured}
     nodes = _nodes(measured)
@@ -117,7 +117,8 @@ def _shut(folder: Path) -> bool:
     try:
         decided = read_json(folder / (GATE if is_gate else ENDED))
     except (OSError, ValueError):
-        return is_gate
+        # What a check found that was interrupted, or goes on, nobody knows.
+        return is_gate or (folder / ASKED).exists()
     if not isinstance(decided, dict):
         return True
     if is_gate:
