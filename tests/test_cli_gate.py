@@ -471,6 +471,16 @@ def test_it_does_not_open_on_some_of_the_nodes(
     assert told in said.err
 
 
+def test_it_does_not_open_on_some_of_the_cores(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without references its controls let a run on one core stand for the node."""
+    assert run_gate(monkeypatch, 100.0, "--", "-S", "HplCheck.ranks=1") == 2
+    told = "ranks set by -S, instead of all cores and nodes; run the gate without that setting"
+    assert told in capsys.readouterr().out
+    assert run_gate(monkeypatch, 100.0, "--", "-S", "HplCheck.launches=9") == 0
+
+
 def test_it_does_not_open_where_slurm_has_nodes_that_the_site_config_does_not_count(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

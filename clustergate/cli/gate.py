@@ -151,6 +151,10 @@ def _gate_alone(
         unfit, remedy = f"the site config is {chosen.why}", "run `clustergate gate` on its machines"
     elif by_hand:
         unfit = f"{fold(by_hand)} left out by --nodes or --exclude"
+    elif laid_out := coverage.LAYOUT & coverage.settings_by_hand(arguments.reframe_options):
+        # Where no reference tells that it should have been more, nothing else would.
+        unfit = f"{', '.join(sorted(laid_out))} set by -S, instead of all cores and nodes"
+        remedy = "run the gate without that setting"
     if unfit:
         contract = contract.with_nothing_judged(unfit, remedy)
     with Progress() as say:

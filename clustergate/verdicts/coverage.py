@@ -177,6 +177,8 @@ def settings_by_hand(options: Sequence[str]) -> set[str]:
     return {one.partition("=")[0].rpartition(".")[2] for one in settings_given(options)}
 
 
+LAYOUT = frozenset({"ranks", "placement", "cores_per_rank"})
+"""Settings by which a case is laid out otherwise, with the same effort."""
 _TUNED = "tuned"
 
 
