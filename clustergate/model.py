@@ -313,7 +313,8 @@ class Reference:
     less), None for no bound on that side. ``origin`` is free text for the reader of a verdict,
     ``where`` the file and line to correct.
     ``scatter`` and ``group`` are known of references that were made from runs, ``processors`` are
-    those of the runs' nodes and ``method`` is theirs, empty where unknown. With a ``doubt`` it can
+    those of the runs' nodes, of which each case had so many ``nodes``, and ``method`` is theirs,
+    empty or 0 where unknown. With a ``doubt`` it can
     accuse, and nothing passes by it.
     """
 
@@ -325,6 +326,7 @@ class Reference:
     scatter: Scatter | None = None
     group: GroupScatter | None = None
     processors: tuple[str, ...] = ()
+    nodes: int = 0
     method: str = ""
     doubt: Reason | None = None
     where: str = ""

@@ -574,7 +574,14 @@ def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
 
 
 def imb_run(
-    seed, factor=1.0, launches=12, nearest_ns=50.0, every_second=1.0, processors=("A",), method="m1"
+    seed,
+    factor=1.0,
+    launches=12,
+    nearest_ns=50.0,
+    every_second=1.0,
+    processors=("A",),
+    method="m1",
+    nodes=1,
 ):
     """Return a case of PingPong in four sizes whose launches are up to 4 % slower than the best."""
     noise = random.Random(seed)
@@ -587,6 +594,7 @@ def imb_run(
     return record(
         *samples,
         check="ImbMpi1Check",
+        conditions={**CASE, "nodes": nodes},
         launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
         launches_needed=3,
         details={
@@ -632,6 +640,10 @@ def test_runs_measured_another_way_make_no_baseline_together():
         ({"method": "m2"}, Verdict.INCONCLUSIVE),
         ({"method": "m2", "factor": 0.8}, Verdict.INCONCLUSIVE),
         ({"method": "m2", "factor": 1.12}, Verdict.REGRESSION),
+        # Nodes with more cores than the site config once said hold as many ranks on fewer.
+        ({"nodes": 2}, Verdict.INCONCLUSIVE),
+        ({"nodes": 2, "factor": 0.8}, Verdict.INCONCLUSIVE),
+        ({"nodes": 2, "factor": 1.12}, Verdict.REGRESSION),
     ],
 )
 def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):

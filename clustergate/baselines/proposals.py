@@ -353,7 +353,11 @@ def _candidate(
     reached = value = gate.best_level(launches, higher_is_better=higher)
     remark = ""
     newest = points[-1]
-    if best and (not {*best.processors} <= {*newest.processors} or best.method != newest.method):
+    if best and (
+        not {*best.processors} <= {*newest.processors}
+        or best.method != newest.method
+        or best.nodes not in (0, len(newest.nodes))
+    ):
         best = None
     if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"

@@ -39,6 +39,7 @@ from clustergate.references.rules import (
     compared,
     complaints,
     figure_metric,
+    is_of_a_case,
     mode_of,
     origin_of,
     reference,
@@ -178,10 +179,16 @@ class References:
 
     def at(self, path: Sequence[str]) -> Reference:
         """Return the reference that stands at the end of these keys; raises KeyError for none."""
-        provenance = self._provenance().get(closest(self._provenance(), path) or "", {})
+        speaking = closest(self._provenance(), path) or ""
+        provenance = self._provenance().get(speaking, {})
         of_path = reference(self._at(path), origin_of(self._provenance(), path))
-        processors, method = tuple(provenance.get("processors", ())), provenance.get("method", "")
-        return dataclasses.replace(of_path, processors=processors, method=method)
+        return dataclasses.replace(
+            of_path,
+            processors=tuple(provenance.get("processors", ())),
+            # What covers several cases names the nodes of all of them.
+            nodes=len(provenance.get("nodes", ())) if is_of_a_case(speaking) else 0,
+            method=provenance.get("method", ""),
+        )
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
         """Return the check and the keys of the file that ReFrame takes for these, level by level.

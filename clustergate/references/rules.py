@@ -202,6 +202,11 @@ def closest(prefixes: Iterable[str], path: Sequence[str]) -> str | None:
     return max((prefix for prefix in prefixes if _covers(prefix, path)), key=len, default=None)
 
 
+def is_of_a_case(path: str) -> bool:
+    """Tell whether a path of the provenance or the statistics speaks of one case, or of less."""
+    return path.count("/") >= _CASE_LEVELS - 1
+
+
 def _covers(prefix: str, path: Sequence[str]) -> bool:
     parts = prefix.split("/")
     return list(path[: len(parts)]) == parts
@@ -291,8 +296,7 @@ def _statistics_complaint(
         return reason("statistics.launches", launches=launches, samples=origin["samples"])
     if launches < runs:
         return reason("statistics.few-launches", launches=launches, runs=runs)
-    parts = prefix.split("/")
-    if len(parts) < _CASE_LEVELS:
+    if not is_of_a_case(prefix):
         return reason("statistics.path")
     figures = {path[-1] for path in references if _covers(prefix, path)}
     for figure in entry["spread_percent"]:

@@ -304,7 +304,8 @@ def references_for(
 
 
 def _doubted(reference: Reference | None, record: CaseRecord) -> Reference | None:
-    # A faster processor, or a method that yields better values, would hide as much of a slowdown.
+    # A faster processor, fewer nodes to cross, or a method that yields better values, would hide as
+    # much of a slowdown.
     if reference is None:
         return reference
     where = reference.where or "it"
@@ -312,6 +313,9 @@ def _doubted(reference: Reference | None, record: CaseRecord) -> Reference | Non
     if there and {*reference.processors} != {*record.processors}:
         code = "reference.other-processor" if here else "reference.unknown-processor"
         doubt = reason(code, there=there, here=here, where=where)
+    elif reference.nodes and reference.nodes != record.conditions.get("nodes", reference.nodes):
+        nodes = {"there": reference.nodes, "here": record.conditions["nodes"]}
+        doubt = reason("reference.other-nodes", **nodes, where=where)
     elif reference.method and reference.method != record.method:
         doubt = reason("reference.other-method", where=where)
     else:

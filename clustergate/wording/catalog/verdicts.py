@@ -59,6 +59,11 @@ WORDS = {
         "the reference was measured on {there}, and the nodes did not tell their processors",
         *("", "see why the job's node states are missing; see {where}"),
     ),
+    "reference.other-nodes": (
+        "the reference was measured on {there:node|nodes} and this on {here:node|nodes}",
+        "the site config had other cores in a node, so that as many ranks lay otherwise",
+        "take a new baseline; see {where}",
+    ),
     "reference.other-method": (
         "the reference was not measured in the way of this run",
         "the benchmark, or what its mode asks of it, was changed since",
