@@ -492,6 +492,18 @@ def test_it_does_not_open_where_slurm_has_nodes_that_the_site_config_does_not_co
     assert f"  inconclusive: nodes: {larger}" in capsys.readouterr().out
 
 
+def test_an_open_gate_says_of_which_cores_it_does_not_speak(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
+) -> None:
+    kept_for_the_system = reason("doctor.fewer-cores", used=60, cores=64)
+    monkeypatch.setattr(gate, "say_in_the_way", lambda *rest, **how: [kept_for_the_system])
+    assert run_gate(monkeypatch, 100.0) == 0
+    told = "the site config uses 60 of the 64 cores that Slurm has of each node"
+    assert told in capsys.readouterr().out
+    (page,) = state.glob("results/runs/*/gate.html")
+    assert told in page.read_text()
+
+
 def test_nodes_that_slurm_does_not_use_are_the_first_cause_of_what_could_not_be_judged(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -254,7 +254,9 @@ def _gate_alone(
             "site": str(chosen),
         },
     )
-    notes = [str(chosen), *contract.notes, *excluded, *given, *unpinned]
+    # Who reads the answer is to know what it does not speak of.
+    idle = [str(why) for why in in_the_way if why.code == "doctor.fewer-cores"]
+    notes = [str(chosen), *contract.notes, *excluded, *idle, *given, *unpinned]
     page = store.run_folder(run_id) / PAGE
     judged = Run(
         *(run_id, system, MODE, started.isoformat(timespec="seconds")),
