@@ -229,6 +229,23 @@ def test_a_run_beside_is_named_and_left_alone_and_what_ended_runs_left_is_remove
         assert beside == []
 
 
+def test_what_a_gate_launches_in_a_folder_of_its_own_is_left_alone() -> None:
+    """A check that began meanwhile removed the folder of the golden build's job."""
+    other = "20261121T101500Z-r1"
+    for golden in (f"{other}/golden-mpich", f"{RUN}/golden-mpich"):
+        store.make_folder(store.stage_folder(golden))
+    with resuming.lock_run(f"{other}/golden-mpich") as beside:
+        # It is no other run than that which it is a part of.
+        assert beside == []
+        assert listing.is_running(store.run_folder(other))
+        with resuming.lock_run(RUN) as beside:
+            assert beside[0].startswith(f"{other} is running in this home, too")
+    assert store.stage_folder(f"{other}/golden-mpich").is_dir()
+    with resuming.lock_run(RUN) as beside:
+        assert beside == []
+    assert not store.stage_folder(other).exists()
+
+
 def test_a_run_that_came_to_its_end_is_not_measured_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

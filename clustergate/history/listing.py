@@ -157,12 +157,22 @@ def page_of(folder: Path) -> Path | None:
     return next((folder / name for name in _PAGES if (folder / name).is_file()), None)
 
 
+def locks_of(folder: Path) -> list[Path]:
+    """Return the locks of a run: its own, and those of what it measures in folders of their own.
+
+    That are golden builds, and the nodes of further partitions.
+    """
+    return [folder / LOCK, *sorted(folder.glob(f"*/{LOCK}"))]
+
+
 def is_running(folder: Path) -> bool:
-    """Tell whether a process holds the lock of a run."""
-    if not (folder / LOCK).exists():
-        return False
+    """Tell whether a process holds a lock of a run."""
+    return any(lock.exists() and _is_held(lock) for lock in locks_of(folder))
+
+
+def _is_held(lock: Path) -> bool:
     try:
-        with locked(folder / LOCK, wait=False):
+        with locked(lock, wait=False):
             return False
     except (Timeout, OSError, ClustergateError):
         # It is held; or it is somebody else's, who does not share it, or nobody can tell.

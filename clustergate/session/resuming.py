@@ -19,7 +19,7 @@ from filelock import Timeout
 from clustergate import store
 from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json
-from clustergate.history.listing import ENDED, LOCK, VERDICTS
+from clustergate.history.listing import ENDED, LOCK, VERDICTS, locks_of
 from clustergate.machine.fingerprint import parse_state, processor_of, said_here
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
@@ -139,10 +139,12 @@ def _other_runs(run_id: str) -> list[str]:
     stages = store.stage_folder("")
     for stage in sorted(stages.glob("*Z-*")):
         folder = store.run_folder(stage.name)
-        if stage.name == run_id or not folder.is_dir():
+        if stage.name == run_id.partition("/")[0] or not folder.is_dir():
             continue
         try:
-            with locked(folder / LOCK, wait=False):
+            with contextlib.ExitStack() as held:
+                for lock in locks_of(folder):
+                    held.enter_context(locked(lock, wait=False))
                 # Where locks are the node's own, another node may be at work there.
                 if not mount_of(stages).locks_locally:
                     shutil.rmtree(stage, ignore_errors=True)
