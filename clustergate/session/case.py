@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,11 @@ class Job:
     errors: str
     job_id: str = ""
 
+    @cached_property
+    def log(self) -> planning.JobLog:
+        """What the driver noted; raises :class:`PlanError` where that is damaged."""
+        return planning.read_log(self.stage)
+
     def lines(self, name: str) -> Iterator[str]:
         """Return the lines of a file in the stage folder."""
         return lines_of(self.stage / name)
@@ -68,10 +74,9 @@ class Job:
 
     def complaints(self, launches: int, hosts: Hosts) -> list[Reason]:
         """Return what speaks against the job as a whole, which made so many launches."""
-        unlike = planning.read_log(self.stage).unlike
         complaints = [
             reason("job.other-files", node=node, files=files)
-            for node, files in unlike.items()
+            for node, files in self.log.unlike.items()
             if files
         ]
         if self.hostfile and hosts:
@@ -119,7 +124,7 @@ class Job:
         cores = self.layout.ranks_per_node * self.layout.cores_per_rank
         sockets = (said.watts_per_socket, said.cores_per_socket)
         stated = power.stated_power(*sockets, cores, nodes, said.power_of)
-        launches = [made.launch for made in planning.read_log(self.stage).launches]
+        launches = [made.launch for made in self.log.launches]
         measured = {one.order: power.measured_power(one, nodes) for one in launches}
         counted: Mapping[int, power.Power] = {}
         if said.scheduler in SLURM and None in measured.values():
@@ -163,7 +168,7 @@ def read_job(
     try:
         run = store.run_folder(store.current_run_id())
         read.node_states = keep_states(job.stage / planning.NODES, run)
-        read.log = log = planning.read_log(job.stage)
+        read.log = log = job.log
         read.launches = [made.launch for made in log.launches]
         hosts = job.hosts or log.hosts
         if nearest_ns:
