@@ -1,8 +1,10 @@
 """The pure parts of ``make bench``: statistics, tables, and the large texts that are parsed."""
 
 import dataclasses
+import datetime
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
 from tools.bench import imb_text, listing, release, samples, scale, setting_up, spread, starting
-from tools.bench.workspace import BenchError, turns, workspace
+from tools.bench.workspace import BenchError, file_for, turns, workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
 
@@ -44,6 +46,14 @@ def test_an_outlier_moves_neither_median_nor_interval_of_many_measurements() -> 
 def test_one_measurement_has_no_interval() -> None:
     found = spread.median_interval([4.0])
     assert (found.value, found.low, found.high, found.samples) == (4.0, None, None, 1)
+
+
+def test_two_that_begin_at_once_keep_what_each_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, files = datetime.datetime.now(), set()
+    for process in (1, 2):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        files.add(file_for(now, "screening-"))
+    assert len(files) == 2
 
 
 def test_no_measurement_is_an_error() -> None:

@@ -16,7 +16,6 @@ from clustergate.cli.progress import Progress
 from clustergate.machine.fingerprint import processor_of, read_fingerprint, to_record
 from clustergate.machine.node import node_record
 from clustergate.model import ClustergateError
-from clustergate.paths import state_dir
 from clustergate.report.console import width
 from tools.bench import (
     harness,
@@ -29,7 +28,7 @@ from tools.bench import (
     starting,
 )
 from tools.bench.spread import Figure, as_record, table
-from tools.bench.workspace import Workspace, turns, used_by_others_s, workspace
+from tools.bench.workspace import Workspace, file_for, turns, used_by_others_s, workspace
 
 SCHEMA = 1
 
@@ -97,7 +96,7 @@ def main() -> int:
         console.print(table(name, [figure for figure in figures if figure.section == name]))
         console.print()
     duration_s = time.monotonic() - begun
-    path = state_dir() / "bench" / f"{started:%Y%m%dT%H%M%S}.json"
+    path = file_for(started)
     node, machine = node_record(), read_fingerprint()
     run = {
         "schema": SCHEMA,

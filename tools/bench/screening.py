@@ -27,7 +27,7 @@ from rich.table import Table
 
 from clustergate import store
 from clustergate.cli.progress import Progress
-from clustergate.paths import checkout, state_dir
+from clustergate.paths import checkout
 from clustergate.report.console import width
 from clustergate.screening.evidence import MAD, grouped_medians
 from clustergate.screening.findings import analyse
@@ -38,6 +38,7 @@ from clustergate.screening.rounds import number_of_rounds, rounds
 from clustergate.screening.wording import exit_status
 from tools.bench.launches import RECORDED, read_launches
 from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, ROUND_S, Cluster, recorded, screen
+from tools.bench.workspace import file_for
 
 Accused = tuple[Unit, tuple[int, ...]]
 Levels = Sequence[tuple[float, float]]
@@ -385,7 +386,7 @@ def main() -> int:
         f"planning all pairs of {_PLANNED_NODES} nodes: {min(seconds):.2f} to {max(seconds):.2f} s"
     )
     started = datetime.datetime.now().astimezone()
-    path = state_dir() / "bench" / f"screening-{started:%Y%m%dT%H%M%S}.json"
+    path = file_for(started, "screening-")
     record = {"planning_s": seconds, "found": [dataclasses.asdict(one) for one in found]}
     store.write_json(path, record)
     print(f"measurements: {path}")

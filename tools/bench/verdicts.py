@@ -40,6 +40,7 @@ from tools.bench.launches import Launch, RecordingError, read_launches, recordin
 from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 from tools.bench.spread import Share
+from tools.bench.workspace import file_for
 
 # Those that are in every recording.
 STACKS = ("intel-mpi", "mpich")
@@ -582,7 +583,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results["provoked"] = [asdict(row) for row in provoked]
     except ClustergateError as error:
         failure = str(error)
-    kept = state_dir() / "bench" / f"verdicts-{started:%Y%m%dT%H%M%S}.json"
+    kept = file_for(started, "verdicts-")
     store.write_json(kept, {**results, "failure": failure})
     console.print(f"Kept in {kept}", soft_wrap=True)
     if failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import resource
 import shutil
@@ -116,6 +117,12 @@ class Workspace:
     def output(self) -> str:
         """Return what the command that ran last has printed."""
         return self.last_output.read_text(encoding="utf-8", errors="replace")
+
+
+def file_for(started: datetime.datetime, kind: str = "") -> Path:
+    """Return where a run of the bench keeps what it measured: another one may begin at once."""
+    name = f"{kind}{started:%Y%m%dT%H%M%S}-{os.getpid()}.json"
+    return state_dir() / "bench" / name
 
 
 @contextlib.contextmanager
