@@ -148,6 +148,12 @@ def test_the_last_run_is_one_that_has_what_is_compared() -> None:
     assert last_run("local", [hpl]) == part
     assert last_run("local", [hpcc, hpl, elsewhere]) == whole
     assert last_run("local", [elsewhere]) is None
+    # Of a case that failed there is nothing to compare with.
+    failed = kept(kept("20261104T000000Z-1"), check="HpccCheck")
+    store.write_case(failed, dataclasses.replace(hpcc, complaints=[in_words("it failed")]))
+    assert last_run("local", [hpcc, hpl]) == whole
+    assert last_run("local", [hpl]) == failed
+    shutil.rmtree(store.run_folder(failed))
     # What was copied here from another machine is of other processors.
     xeon, epyc = (
         dataclasses.replace(hpl, details={"processors": [name]}) for name in ("Xeon", "EPYC")

@@ -25,10 +25,10 @@ from clustergate.screening.plan import is_screening
 def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
-    It is the newest of those that have most of the cases that were ``measured`` now, on the same
-    processors and on one of the nodes at least. Runs of a gate that did not open, and those that
-    found a regression or did not come to their end, are passed over: what was wrong then is not
-    what is usual, and the gate, called twice, shall not open the second time.
+    It is the newest of those that have figures of most of the cases that were ``measured`` now, on
+    the same processors and on one of the nodes at least. Runs of a gate that did not open, and
+    those that found a regression or did not come to their end, are passed over: what was wrong then
+    is not what is usual, and the gate, called twice, shall not open the second time.
     """
     names = {record.name: record.processors for record in measured}
     nodes = _nodes(measured)
@@ -43,6 +43,8 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
                     record.name
                     for record in records
                     if not (nodes and then and nodes.isdisjoint(then))
+                    and record.samples
+                    and not record.complaints
                     and record.partition.startswith(f"{system}:")
                     and record.conditions.get("mode") == MODE
                     and (not names or _is_alike(record.processors, names.get(record.name)))
