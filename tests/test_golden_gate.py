@@ -130,6 +130,13 @@ def test_a_single_size_must_be_shown_not_to_be_ten_percent_slower() -> None:
     assert decide([one]).status == UNJUDGED
 
 
+def test_what_is_not_shown_to_be_as_fast_opens_nothing() -> None:
+    """Whatever else it is: a slowdown by 10 % is within this interval."""
+    held = Comparison(Relation.B_BETTER, 0.97, 0.9, 1.2, 0.99, 12, 12, None, "")
+    found = of_contest("mpich", [Cost("HPL of 2 processes on 1 node", held, True, 60.0)])
+    assert decide(found).status == UNJUDGED
+
+
 def test_launches_that_are_slow_now_and_then_close_the_gate_by_name() -> None:
     made = job(rounds=12)
     made.b[::3, :3] *= 5.0

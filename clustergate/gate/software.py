@@ -74,7 +74,8 @@ def of_contest(
         # The launches ended with that.
         return evidence
     open_ = [_slower("software.somewhat-slower", stack, one) for one in _worst(slower)[:_NAMED]]
-    open_ += _undecided([x for x in costs if x.comparison.verdict is Relation.INCONCLUSIVE])
+    shown = (Relation.EQUIVALENT, Relation.A_BETTER)
+    open_ += _undecided([x for x in costs if x.comparison.verdict not in shown])
     evidence += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in open_]
     wholes = [one for one in costs if one.whole]
     if not wholes:
