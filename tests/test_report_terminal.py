@@ -230,8 +230,8 @@ def test_a_sentence_names_a_share_as_the_table_does(peak):
     assert sentence_name(share) in titles
 
 
-def headline_case(stack, latency_us=1.5, percent=84.0, doubt=None, **changes):
-    against = {"against": "dgemm"}
+def headline_case(stack, latency_us=1.5, percent=84.0, doubt=None, peak="dgemm", **changes):
+    against = {"against": peak}
     figures = (
         dataclasses.replace(figure(8), estimate=Estimate(latency_us, None, None, 0, 1)),
         Figure(
@@ -285,6 +285,28 @@ def test_more_than_a_peak_is_marked_and_no_percentage():
     assert "> 100*: more than the node's own kernels reached" in told
     slow_triad = told_of(headline_case("mpich", peaks={"triad": 15.0}))
     assert row(slow_triad, "of the node's triad")[-2:] == [">", "100*"]
+
+
+def test_more_than_the_nominal_peak_is_explained():
+    why = "HPL of nominal peak above 100 %: the cores ran faster than their nominal clock"
+    assert why in told_of(headline_case("mpich", percent=112.8, peak="nominal")).splitlines()
+    assert why not in told_of(headline_case("mpich", percent=99.0, peak="nominal"))
+
+
+def test_a_doubtful_figure_is_not_compared_with_the_run_before():
+    sound = compared_run()
+    in_doubt = [
+        dataclasses.replace(
+            case,
+            figures=tuple(
+                dataclasses.replace(one, doubt=in_words("the node was busy"))
+                for one in case.figures
+            ),
+        )
+        for case in sound.cases[:1]
+    ]
+    told = render(dataclasses.replace(sound, cases=(*in_doubt, *sound.cases[1:])), width=80)
+    assert row(told, "PingPong 8 B")[-5:] == ["1.500*", "1.500", "+25%", "1.500", "="]
 
 
 def test_what_failed_is_told_before_what_did_not_run():

@@ -105,7 +105,7 @@ class Share:
 class Headline:
     """A line of the summary's table: which figures it shows, and which of several it picks.
 
-    ``scale`` turns the figure's unit into ``unit``.
+    ``scale`` turns the figure's unit into ``unit``; ``above_whole`` says how it can exceed 100 %.
     """
 
     title: str
@@ -117,6 +117,7 @@ class Headline:
     pick: Callable[[Iterable[float]], float] = max
     scale: float = 1.0
     share: Share | None = None
+    above_whole: str = ""
 
     def shows(self, figure: Figure) -> bool:
         """Tell whether a figure of the check belongs on this line."""

@@ -395,6 +395,7 @@ def measured(run: Run) -> Measured:
     cells = [cell for row in rows for cell in row.cells.values()]
     against = [name for name in (REFERENCE, RUN_BEFORE) if any(name in c.gains for c in cells)]
     notes = {
+        **{f"{row.title} above 100 %: {row.above_whole}": True for row in rows if row.above_whole},
         WHY_ABOVE_PEAK: any(cell.text == ABOVE_PEAK for cell in cells),
         completed(WHAT_COUNTS): against == [RUN_BEFORE],
     }
@@ -425,12 +426,16 @@ class HeadlineCell:
 
 @dataclass(frozen=True)
 class HeadlineRow:
-    """A line of the headline figures, or of their shares, with those stacks that have it."""
+    """A line of the headline figures, or of their shares, with those stacks that have it.
+
+    ``above_whole`` says how one of its figures can exceed 100 %, where one does.
+    """
 
     title: str
     unit: str
     cells: Mapping[str, HeadlineCell]
     share: bool = False
+    above_whole: str = ""
 
 
 Picked = tuple[Case, Figure, float]
@@ -445,7 +450,9 @@ def headlines(run: Run, stacks: Sequence[str]) -> Iterator[HeadlineRow]:
                 stack: _headline_cell(written(one, headline), *one, _value_before(run, *one[:2]))
                 for stack, one in figures.items()
             }
-            yield HeadlineRow(headline.title, headline.unit, cells)
+            exceeds = any(value > _WHOLE for *_, value in figures.values())
+            how = headline.above_whole if exceeds else ""
+            yield HeadlineRow(headline.title, headline.unit, cells, above_whole=how)
         if share := headline.share:
             shares = {stack: share_of(one, share) for stack, one in figures.items()}
             cells = {stack: HeadlineCell(text, "", {}) for stack, text in shares.items() if text}
@@ -462,7 +469,8 @@ def _headline_cell(
 ) -> HeadlineCell:
     expected = [reason.facts.get("reference") for reason in figure.judgement.reasons]
     reference = next((one for one in expected if isinstance(one, float | int)), None)
-    beside = {REFERENCE: reference, RUN_BEFORE: before}
+    # How far a doubtful figure is from another run's says nothing of either.
+    beside = {REFERENCE: reference, RUN_BEFORE: None if figure.doubt else before}
     return HeadlineCell(
         text,
         figure.judgement.verdict.name.lower(),

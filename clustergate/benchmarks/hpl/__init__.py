@@ -48,7 +48,15 @@ BENCHMARK = Benchmark(
     headlines=(
         Headline("HPL", "Gflop/s", "HplCheck", "HPL", "performance_gflops"),
         *(
-            Headline(f"HPL of {of_peak(peak)}", "%", "HplCheck", "HPL", SHARE, {"against": peak})
+            Headline(
+                f"HPL of {of_peak(peak)}",
+                "%",
+                "HplCheck",
+                "HPL",
+                SHARE,
+                {"against": peak},
+                above_whole="the cores ran faster than their nominal clock" * (peak == NOMINAL),
+            )
             for peak in (FMA_PEAK, DGEMM, NOMINAL)
         ),
     ),
