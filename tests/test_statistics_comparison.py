@@ -188,13 +188,14 @@ def test_the_kth_difference_is_that_of_the_sorted_ones(ties: bool) -> None:
         assert found == pytest.approx(wanted.tolist(), abs=1e-11)
 
 
+@pytest.mark.parametrize("digits", [15, 1])
 @pytest.mark.parametrize(("shift", "spread"), [(11.5, 1e-5), (-1e6, 1e-9), (0.0, 0.0), (3.0, 1.0)])
 def test_differences_far_from_nought_and_close_to_each_other_are_found(
-    shift: float, spread: float
+    shift: float, spread: float, digits: int
 ) -> None:
     """Bisection had no number left between its bounds, and went on for ever."""
     rng = RNG(11)
-    a, b = (np.sort(at + spread * rng.normal(size=200)) for at in (0.0, shift))
+    a, b = (np.sort(at + np.round(spread * rng.normal(size=200), digits)) for at in (0.0, shift))
     wanted = np.sort((b[None, :] - a[:, None]).ravel())
     places = [0, 1, 19_999, 20_000, 39_999]
     found = ranks.kth_differences(a, b, places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import math
 from collections.abc import Iterable
 
@@ -12,11 +13,14 @@ import scipy
 from numpy.typing import NDArray
 
 # Differences that are sorted for each sample: another count of them costs about as much.
-_SORTED_FOR_EACH = 8
+_SORTED_FOR_EACH = 1
 # Beyond so many pairs the normal distribution stands for the exact one, whose tails are lighter.
 _EXACT_PAIRS = 10_000
 # Unless one sample is small, and the answer one that could matter.
 _FEW, _UNLIKELY = 16, 0.05
+
+_Counted = tuple[int, float, NDArray[np.intp]]
+"""How many differences are at most a value, the value, and for each b where those begin in a."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -89,40 +93,51 @@ def kth_differences(
     low, high = float(b[0] - a[-1]), float(b[-1] - a[0])
     largest = max(abs(float(x)) for x in (a[0], a[-1], b[0], b[-1]))
     close = max(1e-12 * (high - low), 4 * math.ulp(largest))
-    # Values, and how many differences are at most each: at the ends none, and all.
-    counted = [(0, low - close), (len(a) * len(b), high + close)]
-    return [_kth_difference(a, b, k, close, counted) for k in places]
+    none, all_ = np.full(len(b), len(a)), np.zeros(len(b), dtype=np.intp)
+    counted: list[_Counted] = [(0, low - close, none), (len(a) * len(b), high + close, all_)]
+    differences: list[float] = []
+    start, between = 0, a[:0]
+    for k in places:
+        if not start <= k < start + len(between):
+            start, between = _around(a, b, k, close, counted)
+        differences.append(float(between[k - start]))
+    return differences
 
 
-def _kth_difference(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
-    k: int,
-    close: float,
-    counted: list[tuple[int, float]],
-) -> float:
+def _around(
+    a: NDArray[np.float64], b: NDArray[np.float64], k: int, close: float, counted: list[_Counted]
+) -> tuple[int, NDArray[np.float64]]:
+    """Return differences in order, among them the k-th, and which is the first of them."""
     place = bisect.bisect_right(counted, k, key=lambda one: one[0])
     # So many differences are at most ``low``, never more than k, and at most ``high``: always more.
-    (below, low), (upto, high) = counted[place - 1], counted[place]
-    halves = False
-    while upto - below > _SORTED_FOR_EACH * (len(a) + len(b)) and high - low > 2 * close:
-        # Where the differences lie evenly, k is here; where they do not, halves find it.
-        share = 0.5 if halves else (k + 0.5 - below) / (upto - below)
-        halves = not halves
-        middle = low + share * (high - low)
-        at_most = len(a) * len(b) - int(np.searchsorted(a, b - middle, side="left").sum())
-        bisect.insort(counted, (at_most, middle))
-        if at_most > k:
-            high, upto = middle, at_most
+    (below, low, firsts), (upto, high, lasts) = counted[place - 1], counted[place]
+    few = _SORTED_FOR_EACH * (len(a) + len(b))
+    for tried in itertools.count(1):
+        if upto - below <= few:
+            break
+        if tried % 3:
+            # Where the differences lie evenly, this is little beyond k, on the side of which less
+            # is known.
+            aim = k + 0.5 + math.copysign(few / 5, upto + below - 2 * k)
+            middle = low + (aim - below) / (upto - below) * (high - low)
         else:
-            low, below = middle, at_most
-    first = np.searchsorted(a, b - high, side="left")
-    counts = np.searchsorted(a, b - low, side="left") - first
-    if high - low <= 2 * close:
-        # All between them are as good as equal, however many.
-        each = int(np.argmax(counts))
-        return float(b[each] - a[first[each]])
-    of = np.repeat(np.arange(len(b)), counts)
-    places = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-    between = b[of] - a[first[of] + places]
-    return float(np.partition(between, k - below)[k - below])
+            some = firsts > lasts
+            least = float((b[some] - a[firsts[some] - 1]).min())
+            most = float((b[some] - a[lasts[some]]).max())
+            if most - least <= 2 * close:
+                # All between them are as good as equal, however many.
+                return below, np.broadcast_to(least, upto - below)
+            middle = (least + most) / 2
+        from_here = a.searchsorted(b - middle)
+        at_most = len(a) * len(b) - int(from_here.sum())
+        one = (at_most, middle, from_here)
+        bisect.insort(counted, one, key=lambda one: one[:2])
+        if at_most > k:
+            upto, high, lasts = one
+        else:
+            below, low, firsts = one
+    counts = firsts - lasts
+    of = lasts + counts - counts.cumsum()
+    between = b.repeat(counts) - a[np.arange(upto - below) + of.repeat(counts)]
+    between.sort()
+    return below, between
