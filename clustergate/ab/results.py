@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from clustergate.ab.comparisons import record_of
 from clustergate.ab.curves import Crossover, Dip, Lead, SizeVerdict, Speed, crossovers, dips, leads
 from clustergate.ab.gathering import A, B, Job, jobs_of
 from clustergate.model import Better, CaseRecord, ClustergateError, Metric, Sample
+from clustergate.one_thread import scipy
 from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.statistics.rounds import Rounds, compare_rounds
 

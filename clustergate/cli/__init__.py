@@ -33,6 +33,7 @@ from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
 from clustergate.files.whole import share_with_group
 from clustergate.model import ClustergateError
+from clustergate.one_thread import one_thread
 from clustergate.paths import entry_points, state_dir
 from clustergate.wording import commands
 from clustergate.wording.reasons import plain
@@ -96,7 +97,8 @@ def _purpose(point: EntryPoint) -> str:
 
 def _command(name: str, points: Mapping[str, EntryPoint]) -> Any:
     if name not in points:
-        return importlib.import_module(f"clustergate.cli.{name.replace('-', '_')}")
+        with one_thread():
+            return importlib.import_module(f"clustergate.cli.{name.replace('-', '_')}")
     # It costs what a command of the suite's own is spared.
     from clustergate.benchmarks.registry import load_point
 

@@ -17,6 +17,7 @@ from clustergate.cli.selection import RECENT, named_run, recent
 from clustergate.history.listing import kind_of
 from clustergate.history.stored_runs import in_order
 from clustergate.model import BadRequest
+from clustergate.one_thread import one_thread
 from clustergate.report import console
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it says."""
-    from clustergate.statistics.comparison import FAMILY_ERROR
+    with one_thread():
+        from clustergate.statistics.comparison import FAMILY_ERROR
 
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}

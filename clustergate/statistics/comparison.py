@@ -27,10 +27,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from clustergate.model import BadRequest, Better
+from clustergate.one_thread import scipy
 from clustergate.statistics.ranks import (
     fewest_for,
     kth_differences,

@@ -30,10 +30,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from clustergate.model import Scatter
+from clustergate.one_thread import scipy
 
 # Of a run in which nothing has changed: the chance that it is called a regression anywhere. It is
 # half of what is promised, because real noise has heavier tails than the model.

@@ -9,8 +9,9 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from clustergate.one_thread import scipy
 
 # Differences that are sorted for each sample: another count of them costs about as much.
 _SORTED_FOR_EACH = 1

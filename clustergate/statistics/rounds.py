@@ -34,10 +34,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from clustergate.model import BadRequest, Better
+from clustergate.one_thread import scipy
 from clustergate.statistics.comparison import (
     ENDLESS,
     EQUIVALENCE_ERROR,

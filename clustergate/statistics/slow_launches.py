@@ -15,8 +15,9 @@ in Medicine 24, 2005).
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from clustergate.one_thread import scipy
 
 SLOW = 3.5
 """So many times the lower quartile a slow launch takes."""

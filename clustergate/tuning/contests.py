@@ -8,9 +8,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import scipy
-
 from clustergate.model import Estimate
+from clustergate.one_thread import scipy
 from clustergate.tuning.space import Configuration
 
 CONFIDENCE = 0.95

@@ -76,6 +76,7 @@ from clustergate.benchmarks.imb.header import (
 )
 from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
 from clustergate.model import ConditionValue, OutputError, Part, Row, Table, rows_of
+from clustergate.one_thread import one_thread
 from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def read_imb(
     then.
     """
     # NumPy is for those who have a table to read.
-    from clustergate.benchmarks.imb.figures import checked
+    with one_thread():
+        from clustergate.benchmarks.imb.figures import checked
 
     yield from checked(_parts(Text(lines, source), expect or ImbExpectation()), source)
 
