@@ -115,7 +115,8 @@ _USUAL_TEST = re.compile(
     rf"\n*={{80}}\n{re.escape(_HEAD)}\n-{{80}}\n"
     rf"(?P<variant>W\w+) +(?P<n>{INTEGER}) +(?P<nb>{INTEGER}) +(?P<p>{INTEGER}) +(?P<q>{INTEGER})"
     rf" +(?P<time>\d+\.\d+) +(?P<gflops>{_RATE})\n"
-    rf"(?:HPL_pdgesv\(\) start time {_DATE}\n\nHPL_pdgesv\(\) end time +{_DATE}\n\n)?-{{80}}\n"
+    rf"(?P<dates>HPL_pdgesv\(\) start time {_DATE}\n\nHPL_pdgesv\(\) end time +{_DATE}\n\n)?"
+    r"-{80}\n"
     rf"\|\|Ax-b\|\|_oo/\(eps[\w|*+()]+= +(?P<residual>{NUMBER}) \.{{6}} PASSED\n",
     re.ASCII,
 )
@@ -191,6 +192,8 @@ class Parameters:
     def tests(self) -> Iterator[tuple[_Test, dict[str, str | int]]]:
         """Yield the tests and their conditions in the order of the loops of HPL_pddriver.c."""
         integers, words = self.integers, self.words
+        stored, swap, mxswp = (self.zen.get(name, "") for name in _ZEN_CODES)
+        order = _ORDERS[self.mapping]
         for (p, q), n, nb, depth, bcast, rfact, pfact, nbmin, ndiv in itertools.product(
             self.grids(),
             integers["N"],
@@ -203,9 +206,8 @@ class Parameters:
             integers["NDIV"],
         ):
             variant = (
-                f"W{self.mapping}{self.zen.get('A', '')}{depth}{BROADCASTS[bcast]}"
-                f"{FACTORISATIONS[rfact]}{ndiv}{FACTORISATIONS[pfact]}{nbmin}"
-                f"{self.zen.get('MXSWP', '')}"
+                f"W{self.mapping}{stored}{depth}{BROADCASTS[bcast]}"
+                f"{FACTORISATIONS[rfact]}{ndiv}{FACTORISATIONS[pfact]}{nbmin}{mxswp}"
             )
             conditions: dict[str, str | int] = {
                 "n": n,
@@ -213,7 +215,7 @@ class Parameters:
                 "p": p,
                 "q": q,
                 "variant": variant,
-                "order": _ORDERS[self.mapping],
+                "order": order,
                 "depth": depth,
                 "bcast": bcast,
                 "rfact": rfact,
@@ -221,7 +223,7 @@ class Parameters:
                 "pfact": pfact,
                 "nbmin": nbmin,
             }
-            yield _Test(variant, n, nb, p, q, self.zen.get("SWAP", "")), conditions
+            yield _Test(variant, n, nb, p, q, swap), conditions
 
     def foresee(self, test: _Test, result: _Test) -> bool:
         """Say whether a result is that of a test."""
@@ -268,17 +270,21 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
     for done, (test, conditions) in enumerate(parameters.tests()):
         usual = _usual_test(text, test, parameters)
         match = usual or _next_result(text, test, done, parameters)
-        n, time, gflops = int(match["n"]), match["time"], match["gflops"]
         number = text.number
         if usual:
-            number += 1 - usual.string.count("\n", usual.end("gflops"), usual.end())
-        check_gflops(n, time, gflops, line=number, source=text.source)
-        conditions |= {"n": n, "variant": match["variant"]}
+            number -= 6 if usual["dates"] else 2
+        else:
+            conditions |= {"n": int(match["n"]), "variant": match["variant"]}
+        n, time, gflops = int(conditions["n"]), match["time"], match["gflops"]
+        seconds, rate = check_gflops(n, time, gflops, line=number, source=text.source)
         if parameters.overridden:
             conditions = _as_it_ran(conditions, match["variant"])
-        values = {"time_s": float(time), "performance_gflops": float(gflops)}
         residual = usual["residual"] if usual else _read_residuals(text, number, parameters)
-        values["scaled_residual"] = float(residual)
+        values = {
+            "time_s": seconds,
+            "performance_gflops": rate,
+            "scaled_residual": float(residual),
+        }
         yield Row(suite, "HPL", conditions, values, line=number)
     read_counts(text, "HPL", parameters.count())
     for _line in text:
@@ -316,8 +322,10 @@ def hpl_flops(n: int) -> float:
     return n * n * (2.0 / 3.0 * n + 1.5)
 
 
-def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> None:
-    """Raise :class:`OutputError` unless the printed Gflops follow from the order and the time.
+def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> tuple[float, float]:
+    """Return time and Gflops as numbers if these follow from the order and that.
+
+    Raises :class:`OutputError` if they do not.
 
     Both are rounded in print: the true values lie within half a unit of the last digit.
     """
@@ -331,6 +339,7 @@ def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> N
     if not (lowest * (1 - 1e-9) <= billions <= highest * (1 + 1e-9)):
         facts = {"one": f"{gflops} Gflops", "other": f"N = {n} in {time} s"}
         raise OutputError("output.contradiction", line=line, source=source, **facts)
+    return seconds, rate
 
 
 class Text(NumberedText):
