@@ -91,10 +91,16 @@ class NumberedText:
         :meth:`take` would not match.
         """
         joined, begin = self._joined_from_here()
-        piece = joined[begin : joined.find("\n\n", begin) + 1 or len(joined)]
-        shapes = piece.translate(_SHAPE).split("\n")
-        fitting = list(itertools.takewhile(fits, shapes[:-1]))
-        count, size = len(fitting), sum(map(len, fitting)) + len(fitting)
+        try:
+            empty = self._ahead.index("\n", self._at)
+        except ValueError:
+            empty = len(self._ahead)
+        piece = joined[begin : self._begins[empty]]
+        *shapes, _ = piece.translate(_SHAPE).split("\n")
+        fitting = list(itertools.takewhile(fits, shapes))
+        count, size = len(fitting), len(piece)
+        if count < len(shapes):
+            size = sum(map(len, fitting)) + count
         if not count or not self._skip(count, begin + size):
             return "", 0
         return piece[:size], count

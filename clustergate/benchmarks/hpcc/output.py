@@ -784,15 +784,15 @@ class _Run:
     def _value(self, name: str) -> float:
         """Return a number of the summary that its section must have set."""
         token, _ = self._summary[name]
-        if not _SIGNED_NUMBER.fullmatch(token) or math.isinf(float(token)):
+        if not _SIGNED_NUMBER.fullmatch(token) or math.isinf(value := float(token)):
             raise self._not_as(name, "a number")
-        return float(token)
+        return value
 
     def _count(self, name: str) -> int:
         token, _ = self._summary[name]
-        if not _INTEGER_ONLY.fullmatch(token) or int(token) == 0:
+        if not _INTEGER_ONLY.fullmatch(token) or not (count := int(token)):
             raise self._not_as(name, "a positive integer")
-        return int(token)
+        return count
 
     def _positive(self, name: str) -> float:
         value = self._value(name)

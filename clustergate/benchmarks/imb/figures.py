@@ -109,6 +109,7 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
     sizes, repetitions = bytes_.tolist(), integers[-1]
     most = np.empty_like(repetitions)
     most[1:] = repetitions[:-1]
+    counts = repetitions.tolist()
     problems: list[Problem] = []
     for block, start, end in zip(blocks, starts, starts[1:], strict=False):
         reader = block.reader
@@ -124,8 +125,8 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
         )
         placed = reader.misplaced(block.start, groups[start:end], sizes[start:end])
         problems += ((start + row, said) for row, said in placed)
-        most[start] = reader.most_repetitions or repetitions[start]
-        reader.most_repetitions = repetitions[end - 1]
+        most[start] = reader.most_repetitions or counts[start]
+        reader.most_repetitions = counts[end - 1]
     # They do not grow with the sizes, unless these are the user's own.
     bound = most if first.lengths.declared else repetitions
     right = (repetitions > 0) & (repetitions <= bound)
@@ -160,7 +161,7 @@ def _numbers(columns: Columns, text: str, rows: int) -> Floats:
     if columns.aligned and len(text) == rows * (width + 1):
         characters = np.frombuffer(text.encode(), np.uint8).reshape(rows, width + 1)
         cells = characters[:, :width].reshape(rows, len(units), WIDTH)
-        if (cells[:, :, 0] == _BLANK).all() and (cells[:, :, -1] != _BLANK).all():
+        if ((cells[:, :, :: WIDTH - 1] == _BLANK) == (True, False)).all():
             # Blanks and points are below the digits, and count nothing.
             digits = (np.maximum(characters, _ZERO) - _ZERO).astype(float)
             cells = digits[:, :width].reshape(rows, len(units), WIDTH)

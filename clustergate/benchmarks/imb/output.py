@@ -60,7 +60,7 @@ import hashlib
 import itertools
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -120,11 +120,15 @@ def read_imb(
     incomplete, inconsistent, failed or not the run expected: rows that came before do not count
     then.
     """
+    yield from _checker()(_parts(Text(lines, source), expect or ImbExpectation()), source)
+
+
+@functools.cache
+def _checker() -> Callable[[Iterable[Row | Block | None], str], Iterator[Part]]:
     # NumPy is for those who have a table to read.
     with one_thread():
         from clustergate.benchmarks.imb.figures import checked
-
-    yield from checked(_parts(Text(lines, source), expect or ImbExpectation()), source)
+    return checked
 
 
 def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:

@@ -263,14 +263,18 @@ class Plan:
         self.warming_up = first and self._expect.warm_up
         self._steps = [
             (count, mode)
-            for count in reversed(_process_counts(self._information, benchmark, total))
+            for count in reversed(self._counts(benchmark, total))
             for mode in reversed(_modes(self._information, benchmark))
         ]
+
+    def _counts(self, benchmark: str, total: int) -> list[int]:
+        run = self._information
+        return _process_counts(run.program, run.year, run.option("npmin"), benchmark, total)
 
     def _refuse_left_out(self, total: int) -> None:
         """Raise if the next benchmark is one that IMB leaves out without a word."""
         for name in self._remaining[-1:]:
-            if not _process_counts(self._information, name, total):
+            if not self._counts(name, total):
                 why = "it takes 2 processes, and -npmin leaves these out"
                 raise self._text.error("output.not-run", name=name, why=why)
 
@@ -343,17 +347,17 @@ def _described(benchmark: str, processes: int, mode: str) -> str:
     return f"{benchmark} with {processes} processes" + (f", {mode}" if mode else "")
 
 
-@functools.lru_cache(maxsize=64)
-def _process_counts(information: RunInformation, benchmark: str, total: int) -> list[int]:
+@functools.lru_cache(maxsize=1024)
+def _process_counts(program: str, year: int, npmin: str, benchmark: str, total: int) -> list[int]:
     """Return the process counts of a benchmark's tables: NPmin, doubled up to all."""
-    if information.program == "IMB-P2P":
+    if program == "IMB-P2P":
         return [total]
-    fewest = 1 if information.program == "IMB-IO" else 2
-    one_element = _is("one element", information.program, benchmark)
-    if _is("pairs", information.program, benchmark) or (one_element and information.year < 2019):
+    fewest = 1 if program == "IMB-IO" else 2
+    one_element = _is("one element", program, benchmark)
+    if _is("pairs", program, benchmark) or (one_element and year < 2019):
         return [min(fewest, total)]
-    count = _integer(information.option("npmin"), otherwise=fewest)
-    if _is("message rates", information.program, benchmark):
+    count = _integer(npmin, otherwise=fewest)
+    if _is("message rates", program, benchmark):
         count += count % 2
     counts = [max(1, min(count, total))]
     while counts[-1] < total:
