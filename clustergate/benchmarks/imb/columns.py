@@ -58,7 +58,7 @@ class Columns:
     is_row: Callable[[str], re.Match[str] | None]
     words: re.Pattern[str]
 
-    @property
+    @functools.cached_property
     def conditions(self) -> tuple[str, ...]:
         return (*("group",) * self.grouped, *("bytes",) * self.sized, "repetitions")
 

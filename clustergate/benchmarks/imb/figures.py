@@ -161,7 +161,8 @@ def _numbers(columns: Columns, text: str, rows: int) -> Floats:
     if columns.aligned and len(text) == rows * (width + 1):
         characters = np.frombuffer(text.encode(), np.uint8).reshape(rows, width + 1)
         cells = characters[:, :width].reshape(rows, len(units), WIDTH)
-        if ((cells[:, :, :: WIDTH - 1] == _BLANK) == (True, False)).all():
+        # No other character of a row is below a blank.
+        if cells[:, :, 0].max() == _BLANK < cells[:, :, -1].min():
             # Blanks and points are below the digits, and count nothing.
             digits = (np.maximum(characters, _ZERO) - _ZERO).astype(float)
             cells = digits[:, :width].reshape(rows, len(units), WIDTH)
