@@ -210,6 +210,17 @@ def test_two_do_not_work_on_one_run() -> None:
         pass
 
 
+def test_what_is_refused_before_it_begins_leaves_no_run() -> None:
+    refused = ClustergateError("wish.nothing-left")
+    with pytest.raises(ClustergateError), resuming.lock_run(RUN):
+        raise refused
+    assert not store.run_folder(RUN).exists()
+    store.write_json(store.run_folder(RUN) / "asked.json", {})
+    with pytest.raises(ClustergateError), resuming.lock_run(RUN):
+        raise refused
+    assert store.run_folder(RUN).exists()
+
+
 def test_a_run_beside_is_named_and_left_alone_and_what_ended_runs_left_is_removed() -> None:
     other, gone = "20261121T101500Z-r1", "20261121T101600Z-r2"
     plain = store.stage_folder("") / "local"

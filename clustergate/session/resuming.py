@@ -131,7 +131,13 @@ def lock_run(run_id: str) -> Iterator[list[str]]:
             held.enter_context(locked(folder / LOCK, wait=False))
         except Timeout:
             raise ClustergateError("run.still-running", run=run_id) from None
-        yield _other_runs(run_id)
+        try:
+            yield _other_runs(run_id)
+        except BaseException:
+            if [one.name for one in folder.iterdir()] == [LOCK]:
+                # What is refused before it begins is no run.
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def _other_runs(run_id: str) -> list[str]:
