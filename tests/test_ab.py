@@ -311,10 +311,13 @@ def test_stacks_without_an_overlap_are_told_apart_though_most_rounds_were_distur
 def test_too_few_rounds_are_said_with_what_was_gathered():
     result = judged(*records(CROSSING, rounds=6, disturbed=(0,)))
     first = report.first_screen(result)
-    assert "6 rounds of the 10 that it takes to call anything better" in first.next_steps[0]
+    assert (
+        "--rounds 10 --budget 1m`, or fewer benchmarks or sizes: nothing is called "
+        in first.next_steps[0]
+    )
     assert "1 of 6 rounds (others used 1.00 cores of n1)" in first.causes[0].sentence
     assert wording.paragraph(judged()) == "Nothing was measured by both."
-    assert "0 rounds of the 10" in report.first_screen(judged()).next_steps[0]
+    assert "before 10 rounds, and 0 rounds ran" in report.first_screen(judged()).next_steps[0]
 
 
 def test_what_does_not_count_is_the_first_cause_and_no_success():

@@ -189,12 +189,12 @@ def next_steps(result: Result) -> list[str]:
     fewest, open_ = min(result.rounds, default=0), result.count(Relation.INCONCLUSIVE)
     round_min = result.round_s * len(result.rounds) / 60
     if fewest < FEWEST:
-        longer = "with a larger --budget or --rounds"
+        longer = f"`{again}` with a larger --budget"
         if round_min:
-            longer = f"with --rounds {FEWEST} --budget {math.ceil(FEWEST * round_min)}m"
+            longer = f"`{again} --rounds {FEWEST} --budget {math.ceil(FEWEST * round_min)}m`"
         step = (
-            f"`{again}` {longer}, or fewer benchmarks or sizes: "
-            f"{counted(fewest, 'round')} of the {FEWEST} that it takes to call anything better"
+            f"{longer}, or fewer benchmarks or sizes: nothing is called better before {FEWEST} "
+            f"rounds, and {counted(fewest, 'round')} ran"
         )
         return [completed(step)]
     further = [figure.comparison.further_launches for figure in result.figures]
