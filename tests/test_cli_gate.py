@@ -352,7 +352,11 @@ def test_what_a_command_does_not_know_is_told_with_where_it_belongs(
 ) -> None:
     for words, told in (
         (["alpha"], "alpha (a value follows an option)"),
-        (["-S", "n=1"], "-S n=1 (options for ReFrame stand behind --)"),
+        (
+            ["--chek", "HplCheck"],
+            "--chek HplCheck (options for ReFrame go after --); did you mean ",
+        ),
+        (["-S", "n=1"], "-S n=1 (options for ReFrame go after --)"),
     ):
         with pytest.raises(SystemExit):
             cli.build_parser(["check"]).parse_args(["check", *words])

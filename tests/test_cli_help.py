@@ -48,6 +48,18 @@ def test_the_bare_command_says_what_there_is(capsys: pytest.CaptureFixture[str])
     assert "clustergate show last" in said
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("chekc", "check"), ("list run", "runs"), ("completion bsh", "bash")],
+)
+def test_a_choice_that_is_none_is_told_with_the_one_that_was_meant(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(words.split())
+    assert capsys.readouterr().err.endswith(f"; did you mean {meant!r}?\n")
+
+
 def typed() -> list[str]:
     return [example for about in ABOUT.values() for example in about.examples]
 

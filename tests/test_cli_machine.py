@@ -122,7 +122,7 @@ def test_json_can_be_compared_with_this_node(machine_command, tmp_path):
     assert set(json.loads(out)) == {"schema", "fingerprint", "load"}
     (tmp_path / "A.json").write_text(out)
     status, out, _ = machine_command("--diff", "A.json", "now")
-    assert (status, out) == (0, "since A.json: nothing that is noted of a node changed\n")
+    assert (status, out) == (0, "since A.json: no recorded state of a node changed\n")
 
 
 # --- differences ------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_runs_by_words_and_ids(machine_command, runs, files, named):
 def test_runs_by_folder(machine_command, runs):
     folder = run_folder("20261121T120000Z-8")
     _, out, _ = machine_command("--diff", folder, folder / "machine.json")
-    assert out == f"since {folder}: nothing that is noted of a node changed\n"
+    assert out == f"since {folder}: no recorded state of a node changed\n"
 
 
 def test_last_is_the_newest_run_that_recorded_its_machine(machine_command, runs):

@@ -243,12 +243,12 @@ def test_the_command_names_the_file_and_the_line(tmp_path):
     assert ended.stdout == ""
 
 
-def test_an_unknown_system_is_told_which_have_a_hostfile():
-    clustergate = Path(sys.executable).parent / "clustergate"
-    ended = subprocess.run([clustergate, "hostfile", "nowhere"], capture_output=True, text=True)
-    assert ended.returncode == 2
-    assert "no file and no system with a hostfile in " in ended.stderr
-    assert "virtual-cluster" in ended.stderr
+def test_an_unknown_system_is_told_which_was_meant_and_how_to_write_a_hostfile(capsys):
+    assert main(["hostfile", "virtual-clustre"]) == 2
+    told = capsys.readouterr().err
+    assert "no file and no system with a hostfile in " in told
+    assert "did you mean 'virtual-cluster'?; " in told
+    assert "hostfiles/template.txt explains how to write one" in told
 
 
 def test_a_missing_file_and_bytes_that_are_no_text_are_said(tmp_path):

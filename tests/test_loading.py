@@ -106,7 +106,7 @@ def test_a_setting_that_some_tests_do_not_have_is_no_error_and_one_that_none_has
     for named in ("launchs=5", "GoodCheck.launchs=5"):
         ended = listed(folder, "-n", "GoodCheck", "-S", named)
         assert ended.returncode == 1, ended.stdout
-        assert "no check has a setting launchs; correct the name behind -S; known: " in ended.stdout
+        assert "no check has a setting launchs; correct the name after -S; known: " in ended.stdout
         assert " launches, " in ended.stdout
 
 
@@ -118,7 +118,7 @@ def test_a_setting_of_the_job_is_left_to_the_site(folder, setting):
     checks.symlink_to(checkout() / "reframe_checks")
     ended = listed(checks, "-n", "HplCheck", "-S", setting)
     assert ended.returncode == 1, ended.stdout
-    assert f"error: {name} behind -S would measure something else" in ended.stdout
+    assert f"error: {name} after -S would measure something else" in ended.stdout
     assert "does not load" not in ended.stdout
 
 
@@ -145,4 +145,4 @@ def test_a_setting_that_no_check_has_is_refused_before_anything_begins(
     words = ["check", "--site", "local", "--check", "HplCheck", "--", "-S"]
     assert cli.main([*words, "nbb=2"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert "no check has a setting nbb; correct the name behind -S; known: " in last
+    assert "no check has a setting nbb; correct the name after -S; known: " in last

@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     odd_nodes = {node for one in odd for node in one.nodes}
     alone = [kind.nodes[0] for kind in kinds if len(kind.nodes) == 1 and golden is None]
     if alone:
-        print(f"nothing to compare with: {folded(alone)} (the only ones of their kinds)")
+        each = "each " * (len(alone) > 1)
+        print(f"nothing to compare with: {folded(alone)} ({each}the only one of its kind)")
     if odd:
         print(f"{len(odd_nodes)} of {counted(len(states), 'node')} are unlike the rest")
     elif len(alone) < len(states):

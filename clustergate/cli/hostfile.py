@@ -10,6 +10,7 @@ from clustergate.cli.passing_on import option
 from clustergate.launching import hostfiles
 from clustergate.paths import suite_folder
 from clustergate.sites.configs import site_files
+from clustergate.wording.notation import did_you_mean, nearest
 
 DESCRIPTION = (
     "Check and summarize a hostfile, or print its usable nodes in the format that "
@@ -33,12 +34,18 @@ def run(arguments: argparse.Namespace) -> int:
     # A name that is a path would leave the folder.
     known = Path(arguments.file).name == arguments.file and os.path.lexists(named)
     if not known and not Path(arguments.file).exists():
+        template = suite_folder("hostfiles") / "template.txt"
         if arguments.file in {path.stem for path in site_files()}:
-            facts = {"path": named, "template": suite_folder("hostfiles") / "template.txt"}
+            facts = {"path": named, "template": template}
             raise hostfiles.HostfileError("hostfile.none", name=arguments.file, **facts)
-        others = sorted(path.stem for path in named.parent.glob("*.txt"))
         raise hostfiles.HostfileError(
-            "hostfile.unknown", folder=named.parent, name=arguments.file, known=others
+            "hostfile.unknown",
+            folder=named.parent,
+            name=arguments.file,
+            meant=did_you_mean(
+                nearest(arguments.file, [f.stem for f in named.parent.glob("*.txt")])
+            ),
+            template=template,
         )
     hostfile = hostfiles.read_hostfile(named if known else Path(arguments.file))
     names = [node.name for node in hostfile.usable]

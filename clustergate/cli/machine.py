@@ -77,7 +77,7 @@ def _print_differences(before: str, after: str, as_json: bool) -> None:
         return
     since, lines = sides[0].name, describe_changes(old, new)
     if len(lines) < 2:
-        print(f"since {since}: {(lines or ['nothing that is noted of a node changed'])[0]}")
+        print(f"since {since}: {(lines or ['no recorded state of a node changed'])[0]}")
         return
     print(f"since {since}, likeliest cause of a slowdown first:")
     print("\n".join(f"  {line}" for line in lines))

@@ -7,7 +7,7 @@ import itertools
 from typing import Any, NoReturn
 
 from clustergate.wording import commands
-from clustergate.wording.notation import printable
+from clustergate.wording.notation import did_you_mean, nearest, printable
 
 
 def option(to: argparse._ActionsContainer, spelled: str, means: str, **how: Any) -> None:
@@ -67,6 +67,14 @@ class PassingOnParser(argparse.ArgumentParser):
             commands.called.append([action.option_strings[-1], *arg_strings])
         return super()._get_values(action, arg_strings)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse what is none of the choices, with the one that was meant."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(nearest(str(value), map(str, action.choices or ())))
+            raise
+
     def _with_late_ones(self, namespace: Any, unknown: list[str]) -> tuple[Any, list[str]]:
         """Take arguments behind an option for those that may be many; refuse what is none.
 
@@ -85,8 +93,12 @@ class PassingOnParser(argparse.ArgumentParser):
             )
             unknown = []
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant_by(unknown)}")
         return namespace, unknown
+
+    def _meant_by(self, unknown: list[str]) -> str:
+        options = [one for one in self._option_string_actions if one.startswith("--")]
+        return did_you_mean(nearest("".join(unknown[:1]).partition("=")[0], options, 0.7))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but leave what is behind ``--`` to ReFrame."""
@@ -97,8 +109,8 @@ class PassingOnParser(argparse.ArgumentParser):
         if namespace.reframe_options:
             # ReFrame would complain of it after minutes.
             named = " ".join([*unknown, *namespace.reframe_options])
-            hint = "options for ReFrame stand behind --" if unknown else "a value follows an option"
-            self.error(f"unrecognized arguments: {named} ({hint})")
+            hint = "options for ReFrame go after --" if unknown else "a value follows an option"
+            self.error(f"unrecognized arguments: {named} ({hint}){self._meant_by(unknown)}")
         namespace.reframe_options = list(args[at + 1 :])
         if namespace.reframe_options:
             commands.called.append(args[at:])

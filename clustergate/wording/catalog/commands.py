@@ -133,8 +133,8 @@ WORDS = {
     "dry-run.failed": ("ReFrame's dry run {ended}", "{why}", ""),
     "dry-run.differs": ("the dry run differs from the site config", "{faults}", ""),
     "hostfile.unknown": (
-        "no file and no system with a hostfile in {folder} is named {name}",
-        "known: {known:list}",
+        "no file and no system with a hostfile in {folder} is named {name}{meant}",
+        "{template} explains how to write one",
     ),
     "hostfile.none": (
         "the system {name} has no hostfile {path}",

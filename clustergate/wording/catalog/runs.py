@@ -55,20 +55,20 @@ WORDS = {
     "run.damaged-case": ("{path} is damaged ({why})", "remove it and run again"),
     "check.not-loaded": (
         "this check does not load ({error}: {why})",
-        "fix or remove it, or the value behind -S: a run without it is not the run requested",
+        "fix or remove it, or the value after -S: a run without it is not the run requested",
     ),
     "check.no-setting": (
         "no check has a setting {names:list}",
-        "correct the name behind -S; known: {known:list}",
+        "correct the name after -S; known: {known:list}",
     ),
     "check.other-sweep": (
         "its descriptor says {sweep} of {check}, which inherits {inherits} of the sweeps' classes",
         "let it inherit {needs} (reframe_checks.sweeps), or correct the descriptor",
     ),
-    "check.refused": ("{why}", "it stands behind `--`"),
+    "check.refused": ("{why}", "correct what follows `--`"),
     "check.no-list": ("ReFrame {ended} while it listed the checks", "run it again"),
     "check.by-the-site": (
-        "{names:list} behind -S would measure something else under the same name",
+        "{names:list} after -S would measure something else under the same name",
         "let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
     ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),

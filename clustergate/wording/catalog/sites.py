@@ -8,7 +8,7 @@ WORDS = {
     "wish.no-word": "{option} takes the name of one, not {value!r}",
     "wish.no-slurm": (
         "{option} is for Slurm, which no partition of {site} has",
-        "what another scheduler is asked for stands in `access` of the site config",
+        "for another scheduler, set `access` in the site config",
     ),
     "wish.no-node": ("there is no node {name}", "known: {known}", ""),
     "wish.unknown-nodes": (
@@ -20,7 +20,11 @@ WORDS = {
         "`scontrol show reservation` lists those that there are",
     ),
     "wish.nothing-left": ("no node is left to measure", "name fewer in --exclude"),
-    "site.unknown": ("unknown site config {name!r}{meant}", "known: {known:list}{more}", ""),
+    "site.unknown": (
+        "unknown site config {name!r}{meant}",
+        "known: {known:list}{more}",
+        "`clustergate site scan NAME` writes one on a cluster",
+    ),
     "site.no-wheels": (
         "the stack {stack!r} has no wheels",
         "stacks with wheels: {known:list}{meant}",
