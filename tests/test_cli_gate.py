@@ -841,6 +841,36 @@ def test_a_second_call_does_not_open_what_stayed_closed(
     assert "no run and no file is named never" in capsys.readouterr().err
 
 
+def test_what_was_measured_after_a_gate_that_stayed_closed_is_no_standard() -> None:
+    """Whoever looked at the slow machine by another command opened the next gate by that."""
+
+    def gate_of(day: int, status: int, system: str = "local") -> None:
+        where = store.run_folder(f"202611{day:02}T120000Z-1") / GATE
+        store.write_json(where, {"system": system, "status": status})
+
+    def standards() -> tuple[str | None, list[int]]:
+        screenings = earlier_screenings("local", "node with intel-mpi", "node", "today")
+        return last_run("local"), [when.day for when, _ in screenings]
+
+    good, looked_at, later = (f"202611{when}0000Z-1" for when in ("01T00", "02T13", "03T13"))
+    for run_id in (good, looked_at, later):
+        keep_screening(kept(run_id))
+    gate_of(2, 1, system="other")
+    assert standards() == (later, [3, 2, 1])
+    gate_of(2, 1)
+    assert standards() == (later, [3, 1])
+    shutil.rmtree(store.run_folder(later))
+    assert standards() == (good, [1])
+    # That nobody could judge it says nothing against the machine.
+    gate_of(2, 2)
+    assert standards() == (looked_at, [2, 1])
+    gate_of(2, 1)
+    store.write_json(
+        store.run_folder("20261102T123000Z-1") / GATE, {"system": "local", "status": 0}
+    )
+    assert standards() == (looked_at, [2, 1])
+
+
 def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

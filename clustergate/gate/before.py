@@ -10,7 +10,7 @@ from pathlib import Path
 from clustergate import store
 from clustergate.files.whole import read_json
 from clustergate.gate.contract import MODE
-from clustergate.gate.decision import OPEN
+from clustergate.gate.decision import CLOSED, OPEN
 from clustergate.history.listing import ENDED, GATE
 from clustergate.history.node_states import HERE, read_states
 from clustergate.history.stored_runs import ASKED, in_order, started_of
@@ -21,6 +21,8 @@ from clustergate.screening import folder
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import is_screening
 
+_A_DAY = datetime.timedelta(days=1)
+
 
 def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
@@ -28,12 +30,13 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
     It is the newest of those that have figures of most of the cases that were ``measured`` now, on
     the same processors and on one of the nodes at least. Runs of a gate that did not open, and
     those that found a regression or did not come to their end, are passed over: what was wrong then
-    is not what is usual, and the gate, called twice, shall not open the second time.
+    is not what is usual, and the gate, called twice, shall not open the second time. So are those
+    of the day after a gate that stayed closed, until one opened: they are of the same machine.
     """
     names = {record.name: record.processors for record in measured}
     nodes = _nodes(measured)
     best, most = None, 0
-    for run_id in _runs():
+    for run_id in _runs(system):
         # To read a run takes long.
         if not names or len(names.keys() & {*store.case_names(run_id)}) > most:
             with contextlib.suppress(store.StoreError):
@@ -72,12 +75,12 @@ def earlier_screenings(
 
     The newest comes first, each with the start of its run. They are ``by`` the same partition and
     stack, and a node of theirs was in that run, too, with the same processors: another machine may
-    go by the same name. Those of a gate that did not open are passed over; ``before`` names the
-    only run to look at, ``below`` where in the runs' folders the screening of a further partition
+    go by the same name. Runs are passed over as in :func:`last_run`; ``before`` names the only one
+    to look at, ``below`` where in the runs' folders the screening of a further partition
     lies.
     """
     nonces, now = set(), _processors(without)
-    for run_id in [before] if before else _runs():
+    for run_id in [before] if before else _runs(system):
         where = folder.screening_folder(run_id + below)
         if run_id == without or not is_screening(where):
             continue
@@ -107,22 +110,44 @@ def _share_a_node(then: Mapping[str, str], now: Mapping[str, str]) -> bool:
     return not (then and now) or not then.items().isdisjoint(now.items())
 
 
-def _runs() -> Iterator[str]:
-    for _, path in reversed(in_order()):
-        if not _shut(path):
+def _runs(system: str) -> Iterator[str]:
+    runs = in_order()
+    closed = _closed(runs, system)
+    for started, path in reversed(runs):
+        if not (any(since < started < until for since, until in closed) or _shut(path)):
             yield path.name
+
+
+def _closed(
+    runs: Iterable[tuple[datetime.datetime, Path]], system: str
+) -> list[tuple[datetime.datetime, datetime.datetime]]:
+    """Return since when and until when a gate of a system kept it closed: for a day at most."""
+    closed: list[tuple[datetime.datetime, datetime.datetime]] = []
+    for started, path in runs:
+        decided = _decided(path / GATE)
+        if decided.get("system", system) != system:
+            continue
+        if decided.get("status") == OPEN and closed:
+            since, until = closed[-1]
+            closed[-1] = since, min(until, started)
+        elif decided.get("status") == CLOSED:
+            closed.append((started, started + _A_DAY))
+    return closed
 
 
 def _shut(folder: Path) -> bool:
     """Tell whether a run found something slower, or is of a gate that did not open or decide."""
-    is_gate = (folder / GATE).exists()
-    try:
-        decided = read_json(folder / (GATE if is_gate else ENDED))
-    except (OSError, ValueError):
-        # What a check found that was interrupted, or goes on, nobody knows.
-        return is_gate or (folder / ASKED).exists()
-    if not isinstance(decided, dict):
-        return True
-    if is_gate:
-        return bool(decided.get("status") != OPEN)
-    return bool(decided.get("verdict") == Verdict.REGRESSION.value)
+    if (folder / GATE).exists():
+        return _decided(folder / GATE).get("status") != OPEN
+    # What a check found that was interrupted, or goes on, nobody knows.
+    begun = {"verdict": Verdict.REGRESSION.value} if (folder / ASKED).exists() else {}
+    ended = _decided(folder / ENDED) or begun
+    return bool(ended.get("verdict") == Verdict.REGRESSION.value)
+
+
+def _decided(path: Path) -> Mapping[str, object]:
+    """Return how a run ended; nothing where nobody noted it, or that is damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        decided = read_json(path)
+        return decided if isinstance(decided, dict) else {}
+    return {}
