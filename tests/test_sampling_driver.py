@@ -402,18 +402,23 @@ def test_a_node_with_another_version_of_a_file_is_noted(
     first.touch()
     lookup.touch()
     mapped = configuration.mapped_files(map(str, (first, second, lookup)))
-    files = {path: sha256 for path, sha256 in mapped.items() if configuration.is_of_a_node(path)}
-    assert files == {str(first): hashlib.sha256().hexdigest(), str(second): ""}
+    own = {path: sha256 for path, sha256 in mapped.items() if configuration.is_of_a_node(path)}
+    assert own == {str(first): hashlib.sha256().hexdigest(), str(second): ""}
+    # What all nodes should see may be mounted from elsewhere on one.
+    (tmp_path / "shared.so").write_text("of all")
+    shared = {name: configuration.size_of(name) for name in (f"{tmp_path}/shared.so", "/none")}
+    assert [*shared.values()] == ["6", ""]
     # Starts what it is given as the nodes n1, n2 and n3 would: n2 has the later version, and n3
-    # nothing to hash with.
+    # nothing to look with.
     nodes = tmp_path / "nodes.sh"
     nodes.write_text(
         "for node in n1 n2 n3; do\n"
         f"  printf '#!/bin/sh\\necho %s\\n' $node > {tmp_path}/uname; chmod +x {tmp_path}/uname\n"
         f"  [ $node != n2 ] || mv {first} {second}\n"
-        f"  [ $node != n3 ] || cp /bin/false {tmp_path}/sha256sum\n"
+        f"  [ $node != n2 ] || echo >> {tmp_path}/shared.so\n"
+        f"  [ $node != n3 ] || ln -s /bin/false {tmp_path}/mv\n"
         f'  PATH={tmp_path}:$PATH "$@"\n'
         "done\n"
     )
-    unlike = engine.Engine(tmp_path, "word").unlike(["sh", str(nodes)], {}, files, 0)
-    assert unlike == {"n1": [], "n2": [str(first), str(second)]}
+    unlike = engine.Engine(tmp_path, "word").unlike(["sh", str(nodes)], {}, own, shared, 0)
+    assert unlike == {"n1": [], "n2": [str(first), str(second), f"{tmp_path}/shared.so"]}

@@ -34,7 +34,13 @@ from clustergate.launching.plan import (
     read_plan,
 )
 from clustergate.launching.stopping import is_enough
-from clustergate.machine.configuration import is_of_a_node, mapped_files, site_files
+from clustergate.machine.configuration import (
+    is_beside,
+    is_of_a_node,
+    mapped_files,
+    site_files,
+    size_of,
+)
 from clustergate.model import ClustergateError, Launch, Sample, rows_of
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
@@ -215,11 +221,12 @@ class Driver:
         files = [dataclasses.asdict(file) for file in of_site]
         note: dict[str, Any] = {"contender": contender.name, "site_files": files}
         note["mapped"] = seen = mapped_files(mapped)
-        # What nodes share is the same everywhere.
+        # To read from all nodes what they share takes long: of that its size.
         own = {path: sha256 for path, sha256 in seen.items() if is_of_a_node(path)}
-        if own and self._plan.on_each_node:
-            words = self._plan.on_each_node
-            note["unlike"] = self._engine.unlike(words, contender.environment, own, order)
+        shared = {path: size_of(path) for path in seen if not (path in own or is_beside(path))}
+        if words := self._plan.on_each_node:
+            nodes = words, contender.environment
+            note["unlike"] = self._engine.unlike(*nodes, own, shared, order)
         self._engine.note(note)
 
     def _aside(self, command: Sequence[str], output: str) -> str:

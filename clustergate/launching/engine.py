@@ -246,26 +246,29 @@ class Engine:
         self,
         on_each_node: Sequence[str],
         environment: Mapping[str, str],
-        files: Mapping[str, str],
+        own: Mapping[str, str],
+        shared: Mapping[str, str],
         order: int,
     ) -> dict[str, list[str]]:
-        """Return by node which files are others there than their SHA-256 here, by their names.
+        """Return by node which files are others there than here, by their names.
 
-        They are those of the launch of that ``order``, with no SHA-256 where this node lacks one:
-        another version has another name. A node that says nothing is left out.
+        They are those of the launch of that ``order``: nodes' ``own`` by their SHA-256, ``shared``
+        ones by their size, empty where this node lacks one: another version has another name. A
+        node that says nothing is left out.
         """
         folder = self.job / f"{HASHES}-{order}"
         folder.mkdir()
         said = self.job, folder.with_suffix(".out"), folder.with_suffix(".err")
         with contextlib.suppress(LaunchError):
-            self._run([*on_each_node, *hashing(folder, files)], environment, said, _SAYING_S)
+            self._run([*on_each_node, *hashing(folder, own, shared)], environment, said, _SAYING_S)
         look_afresh(folder)
         unlike = {}
         for node in sorted(folder.glob("[!.]*")):
             lines = node.read_text(encoding="utf-8", errors="replace").splitlines()
-            there = {path: sha256 for sha256, _, path in (line.partition("  ") for line in lines)}
+            there = {path: said for said, _, path in (line.partition("  ") for line in lines)}
             if there:
-                unlike[node.name] = [k for k, sha256 in files.items() if there.get(k, "") != sha256]
+                files = {**own, **shared}
+                unlike[node.name] = [k for k, said in files.items() if there.get(k, "") != said]
         return unlike
 
     def end_all(self) -> None:

@@ -141,6 +141,14 @@ def mapped_files(mapped: Iterable[str]) -> dict[str, str]:
     return files
 
 
+def size_of(path: str) -> str:
+    """Return the size of a file in bytes as text, nothing of one that is not there."""
+    try:
+        return str(os.stat(path).st_size)
+    except OSError:
+        return ""
+
+
 def described(
     kept_out: Iterable[ConfigurationFile], site: Iterable[ConfigurationFile] = ()
 ) -> list[str]:

@@ -179,10 +179,17 @@ def saying(folder: Path) -> list[str]:
     return ["sh", str(SCRIPT), "/", str(folder)]
 
 
-def hashing(folder: Path, files: Iterable[str]) -> list[str]:
-    """Return the command by which a node says the SHA-256 of files, as :func:`saying` does."""
-    script = 'half=$0/.$(uname -n).$$; sha256sum -- "$@" >"$half"; mv "$half" "$0/$(uname -n)"'
-    return ["sh", "-c", script, str(folder), *files]
+def hashing(folder: Path, own: Iterable[str], shared: Iterable[str]) -> list[str]:
+    """Return the command by which a node says what files it has, as :func:`saying` does.
+
+    Of its ``own`` the SHA-256, of ``shared`` ones the size.
+    """
+    script = (
+        'half=$0/.$(uname -n).$$; size=; for file do if [ "$file" = -s ]; then size=yes; '
+        'elif [ "$size" ]; then echo "$(stat -L -c %s "$file")  $file"; '
+        'else sha256sum -- "$file"; fi; done >"$half"; mv "$half" "$0/$(uname -n)"'
+    )
+    return ["sh", "-c", script, str(folder), *own, "-s", *shared]
 
 
 def settings_of(said: str) -> str:
