@@ -131,13 +131,36 @@ def test_two_nodes_leave_the_answer_to_the_benchmarks() -> None:
 
 
 def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() -> None:
-    same = against_screening(screening(), screening(), "1 May")
+    same = against_screening(screening(), [("1 May", screening())])
     assert {e.verdict for e in same} == {Verdict.PASS}
-    worse = against_screening(screening(bandwidth=6000.0), screening(), "1 May")
+    worse = against_screening(screening(bandwidth=6000.0), [("1 May", screening())])
     (found,) = (e for e in worse if e.verdict is Verdict.REGRESSION)
     assert "on 1 May: 100 % worse on all nodes alike" in found.sentence or "99 %" in found.sentence
-    better = against_screening(screening(bandwidth=24000.0), screening(), "1 May")
+    better = against_screening(screening(bandwidth=24000.0), [("1 May", screening())])
     assert {e.verdict for e in better} == {Verdict.PASS}
+
+
+def test_what_the_last_screening_does_not_tell_an_earlier_one_does() -> None:
+    """A short one without HPL, or a noisy one, stood before those that would have shown it."""
+    names = NAMES[:4]
+    alone = [Result((name,), "hpl", 0, {"hpl_gflops": 100.0}) for name in names]
+    slower = [dataclasses.replace(one, values={"hpl_gflops": 60.0}) for one in alone]
+    short = analyse(names, [Result((n,), "peaks", 0, {"fma_peak_gflops": 200.0}) for n in names])
+    draw = np.random.default_rng(5)
+    noisy = analyse(
+        names,
+        [
+            dataclasses.replace(one, turn=turn, values={"hpl_gflops": draw.lognormal(4.2, 0.6)})
+            for turn in range(3)
+            for one in alone
+        ],
+    )
+    assert noisy.located["hpl_gflops"].too_noisy
+    for last in (short, noisy):
+        earlier = [("2 May", last), ("1 May", analyse(names, alone))]
+        (found,) = against_screening(analyse(names, slower), earlier)
+        assert found.verdict is Verdict.REGRESSION
+        assert "on 1 May: 67 % worse on all nodes alike" in found.sentence
 
 
 def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
@@ -151,7 +174,7 @@ def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
         return analyse(NAMES[:2], results)
 
     for slower, worst in ((1.0, {Verdict.PASS}), (5.0, {Verdict.INCONCLUSIVE, Verdict.REGRESSION})):
-        (found,) = against_screening(of_two(slower), of_two(1.0), "1 May")
+        (found,) = against_screening(of_two(slower), [("1 May", of_two(1.0))])
         assert found.verdict in worst
 
 

@@ -118,17 +118,21 @@ def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
     return evidence
 
 
-def against_screening(now: Screening, before: Screening, when: str) -> list[Evidence]:
-    """Return where what is usual became worse since an earlier screening of ``when``.
+def against_screening(now: Screening, earlier: Sequence[tuple[str, Screening]]) -> list[Evidence]:
+    """Return where what is usual became worse since ``earlier`` screenings, the newest first.
 
-    A slow-down that all nodes share is to be seen only so. A measure must be worse by more than
-    sound nodes may differ, and by more than its noise in either screening; one that is far worse
-    within that noise cannot be told.
+    A slow-down that all nodes share is to be seen only so. Each measure is compared with the last
+    one that has it, without too much noise if any is: a short one has no HPL. A measure must be
+    worse by more than sound nodes may differ, and by more than its noise in either screening; one
+    that is far worse within that noise cannot be told.
     """
     evidence = []
     for key, measure in MEASURES.items():
+        having = [x for x in earlier if x[1].centre(key) is not None]
+        steady = [x for x in having if not x[1].located[key].too_noisy]
+        when, before = [*steady, *having, ("", now)][0]
         old, new = before.centre(key), now.centre(key)
-        if old is None or new is None:
+        if before is now or old is None or new is None:
             continue
         worse_by = measure.level(new) - measure.level(old)
         noise = max(s.located[key].scale for s in (now, before))

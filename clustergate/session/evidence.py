@@ -71,8 +71,8 @@ def screen_partitions(
         items = gating.of_screening(screening, ended=log.ended)
         by = named_by(partition.name, stack)
         known = list(earlier_screenings(site.name, by, screening.what, run_id, before, below))
-        for when, last in known[:1]:
-            items += gating.against_screening(screening, last, day_and_time(when))
+        earlier = [(day_and_time(when), one) for when, one in known]
+        items += gating.against_screening(screening, earlier)
         memory = ((when.date(), one) for when, one in known if when.date() < today)
         worse, control = controls.of_nodes(screening, memory)
         items += worse
