@@ -15,6 +15,7 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.benchmarks.budget import Budget
+from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.cli import screen as cli_screen
@@ -31,7 +32,7 @@ from clustergate.history.stored_runs import (
     seconds_last_time,
     seconds_taken,
 )
-from clustergate.launching.plan import LOG, Launched, write_plan
+from clustergate.launching.plan import LOG, Contender, Launched, write_plan
 from clustergate.model import (
     Better,
     Case,
@@ -282,6 +283,32 @@ def test_a_screening_of_another_machine_is_no_earlier_one_of_this() -> None:
     earlier = earlier_screenings("local", "node with intel-mpi", "node", today)
     # Of the fifth nobody knows on which nodes it was.
     assert [when.day for when, _ in earlier] == [5, 4, 1]
+
+
+def test_hpl_of_a_smaller_matrix_says_nothing_of_a_larger_one() -> None:
+    """Nightly screenings with `--hpl 10s` were slow enough to hide what a gate's own would show."""
+
+    def with_hpl_of(day: int, order: int) -> str:
+        run_id = f"2026110{day}T000000Z-1"
+        where = store.run_folder(run_id) / "screening"
+        keep_screening(run_id)
+        text = render_hpl_dat(HplInput(n_values=(order,), p_values=(1,), q_values=(1,)))
+        hpl = Contender("hpl", [], [], "", inputs={"HPL.dat": text})
+        plan: dict[str, Any] = {"by": "node with intel-mpi", "system": "local", "nodes": NAMES}
+        write_plan(where, Plan(run_id, [hpl], Budget(), 1, **plan))
+        made = Launched("hpl", 0, 0, Launch(1, 0.0, 1.0), nodes=("n1",), values={"hpl_gflops": 1.0})
+        with (where / LOG).open("a") as log:
+            log.write(json.dumps(made.plain()) + "\n")
+        return run_id
+
+    with_hpl_of(1, 1000)
+    with_hpl_of(2, 1950)
+    today = with_hpl_of(3, 2000)
+    earlier = earlier_screenings("local", "node with intel-mpi", "node", today)
+    assert [(when.day, "hpl_gflops" in one.located) for when, one in earlier] == [
+        (2, True),
+        (1, False),
+    ]
 
 
 def screened(*args: object) -> tuple[Log, Screening]:

@@ -14,12 +14,12 @@ from clustergate.gate.decision import CLOSED, OPEN
 from clustergate.history.listing import ENDED, GATE
 from clustergate.history.node_states import HERE, read_states
 from clustergate.history.stored_runs import ASKED, in_order, started_of
-from clustergate.launching.plan import PlanError
+from clustergate.launching.plan import PLAN, PlanError, read_plan
 from clustergate.machine.fingerprint import processor_of
 from clustergate.model import CaseRecord, Verdict
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
-from clustergate.screening.plan import is_screening
+from clustergate.screening.plan import Plan, is_screening
 
 _A_DAY = datetime.timedelta(days=1)
 
@@ -77,9 +77,11 @@ def earlier_screenings(
     stack, and a node of theirs was in that run, too, with the same processors: another machine may
     go by the same name. Runs are passed over as in :func:`last_run`; ``before`` names the only one
     to look at, ``below`` where in the runs' folders the screening of a further partition
-    lies.
+    lies. They are :func:`clustergate.screening.folder.as_asked` now.
     """
     nonces, now = set(), _processors(without)
+    here = folder.screening_folder(without + below)
+    today = read_plan(here / PLAN, Plan) if is_screening(here) else None
     for run_id in [before] if before else _runs(system):
         where = folder.screening_folder(run_id + below)
         if run_id == without or not is_screening(where):
@@ -95,7 +97,8 @@ def earlier_screenings(
         if (plan.system, plan.by, screening.what) != (system, by, what):
             continue
         if log.ended and is_new and _share_a_node(_processors(run_id, screening.names), now):
-            yield started_of(store.run_folder(run_id)), screening
+            alike = screening if today is None else folder.as_asked(screening, plan, today)
+            yield started_of(store.run_folder(run_id)), alike
 
 
 def _processors(run_id: str, names: Sequence[str] = ()) -> dict[str, str]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from dataclasses import replace
 from pathlib import Path
 
 from clustergate import store
+from clustergate.benchmarks.hpl.sizing import parse_hpl_dat
 from clustergate.launching.plan import PLAN, read_plan, write_plan
 from clustergate.launching.reading import last_words
+from clustergate.model import ClustergateError
 from clustergate.screening.findings import FEWEST, Screening, analyse
+from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import Log, Plan, read_screened
 from clustergate.wording.notation import listed
 
 FOLDER = "screening"
 _NAMED = 8
+# The order follows the clock that the kernel tells, and what memory is free.
+_SAME_MATRIX = 0.1
 
 
 def screening_folder(run_id: str) -> Path:
@@ -57,6 +63,27 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
         log = replace(log, notes=(*log.notes, note))
     screening = analyse(names, log.results, plan.switch_of(names), plan.what)
     return plan, log, replace(screening, more_doubts=tuple(doubts))
+
+
+def as_asked(screening: Screening, plan: Plan, now: Plan) -> Screening:
+    """Return a screening of a plan without what is now asked otherwise.
+
+    HPL of a smaller matrix is slower by itself.
+    """
+    then, order = _matrix_order(plan), _matrix_order(now)
+    if abs(then - order) <= _SAME_MATRIX * order or not order:
+        return screening
+    located = {k: one for k, one in screening.located.items() if MEASURES[k].kind != "hpl"}
+    return replace(screening, located=located)
+
+
+def _matrix_order(plan: Plan) -> int:
+    """Return the order of the matrix that is solved on each node, 0 of none."""
+    for one in plan.contenders:
+        # What another version wrote nobody may understand.
+        with contextlib.suppress(ValueError, KeyError, ClustergateError):
+            return parse_hpl_dat(one.inputs["HPL.dat"]).n_values[0]
+    return 0
 
 
 def troubles(folder: Path, exit_status: int | None, errors: Path) -> list[str]:

@@ -266,6 +266,7 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "silent_passes::31_fewer_ranks_than_the_references_foresee_are_no_pass",
             "coverage::fewer_cores_than_the_references_foresee_are_a_finding",
+            "cli_gate::it_does_not_open_on_some_of_the_cores",
         ),
     ),
     Entry(
@@ -320,6 +321,7 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "end_to_end::two_runs_in_one_home_leave_each_other_alone",
             "resuming::two_do_not_work_on_one_run",
+            "resuming::what_a_gate_launches_in_a_folder_of_its_own_is_left_alone",
         ),
     ),
     Entry(
@@ -366,6 +368,7 @@ ENTRIES: tuple[Entry, ...] = (
             "golden::a_manifest_that_was_edited_is_no_golden_build",
             "sampling_driver::a_node_with_another_file_under_the_same_name_is_noted",
             "node_failures::a_node_with_another_file_under_the_same_name_is_named",
+            "sampling_driver::a_node_with_another_version_of_a_file_is_noted",
         ),
     ),
     Entry(
@@ -394,6 +397,17 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(49, "an exit status that is another command's"),
         tests=("cli_gate::a_script_reads_the_exit_status_that_the_command_ended_with",),
+    ),
+    Entry(
+        *(50, "what the machine is held against was slow already, or measured otherwise"),
+        tests=(
+            "cli_gate::a_second_call_does_not_open_what_stayed_closed",
+            "cli_gate::what_was_measured_after_a_gate_that_stayed_closed_is_no_standard",
+            "cli_gate::the_last_run_is_the_newest_of_this_mode_and_system",
+            "cli_gate::hpl_of_a_smaller_matrix_says_nothing_of_a_larger_one",
+            "gating::what_the_last_screening_does_not_tell_an_earlier_one_does",
+            "baselines::a_later_run_is_judged_by_the_baseline_as_a_group",
+        ),
     ),
 )
 
