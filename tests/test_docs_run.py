@@ -306,7 +306,7 @@ OF_SETUP = re.compile(r"setting up the Python environment|\[ *\d+ s\] .*: downlo
 def masked(line: str) -> str:
     """Return a line without its figures and their plurals, its rules, the widths of its columns."""
     line = CELL.sub("N", re.sub(r"[\s─]+", " ", FIGURE.sub("N", line)).strip())
-    return re.sub(r"\bN (run|time)s\b", r"N \1", line)
+    return re.sub(r"\bN (run|time)s\b", r"N \1", re.sub(r"\bN min N s\b", "N s", line))
 
 
 def unlike(sample: str, printed: str) -> list[str]:
@@ -343,6 +343,7 @@ def unlike(sample: str, printed: str) -> list[str]:
         ("8 B   ?   ? A 112.63", "8 B  ? B 1.1  ?", True),
         ("…\nwrote …/local.yaml", "wrote /home/local.yaml", True),
         ("of DGEMM  %  83.07  > 100*", "of DGEMM  %  > 100*  6.1*", True),
+        ("1 of 1 cases ran in 54 s,", "1 of 1 cases ran in 1 min 7 s,", True),
         ("HPL   Gflop/s   12.7", "HPL  GFLOPS  12.7", False),
         ("a sentence that is gone", "another sentence", False),
         ("  invalid: it", "  invalid: that\n  and 2 more on the page", True),
