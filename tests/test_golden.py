@@ -108,10 +108,10 @@ def test_all_of_a_manifest_points_into_the_copy_and_the_blas_is_found_there(tmp_
     assert builds.pinned_stacks(tmp_path) == ["mpich"]
 
 
-@pytest.mark.parametrize("name", ["prefixes", "builds"])
+@pytest.mark.parametrize("name", ["prefixes", "builds", MPI])
 def test_what_lies_on_another_disk_behind_a_link_is_kept(tmp_path, name):
     state, disk = tmp_path / "home", tmp_path / "disk" / "elsewhere"
-    state.mkdir()
+    (state / name).parent.mkdir(parents=True)
     disk.mkdir(parents=True)
     (state / name).symlink_to(disk)
     made = build(state)

@@ -39,7 +39,7 @@ LINK = "-> "
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
     """Return the folders, relative to the state, that hold all the provider wheels has made."""
-    text, roots = as_text(manifest), _roots(state)
+    text, roots = _in_home(manifest, state), _roots(state)
     return sorted({f"{roots[base]}/{name}" for base, name in _named(roots).findall(text)})
 
 
@@ -50,8 +50,10 @@ def relocated(manifest: Manifest, state: Path, below: str) -> Manifest:
     loader reads first.
     """
     roots, start = _roots(state), _in_json(state / below)
-    text = _named(roots).sub(lambda m: f"{start}/{roots[m[1]]}/{m[2]}", as_text(manifest))
-    moved = parse_manifest(text, state)
+    text = _in_home(manifest, state)
+    moved = parse_manifest(
+        _named(roots).sub(lambda m: f"{start}/{roots[m[1]]}/{m[2]}", text), state
+    )
     if moved.blas is None:
         return moved
     before = moved.environment.get("LD_LIBRARY_PATH", "")
@@ -163,6 +165,14 @@ def _told(files: Iterable[Path]) -> list[str]:
 def digest(text: str) -> str:
     """Return the SHA-256 of a text, shortened."""
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _in_home(manifest: Manifest, state: Path) -> str:
+    """Return the text of a manifest with the home's names of folders that are links elsewhere."""
+    text = as_text(manifest)
+    for folder in (one for name in _HOMES for one in (state / name).glob("*") if one.is_symlink()):
+        text = text.replace(f"{_in_json(folder.resolve())}/", f"{_in_json(folder)}/")
+    return text
 
 
 def _roots(state: Path) -> dict[str, str]:
