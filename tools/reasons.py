@@ -113,7 +113,7 @@ GENERAL: Mapping[str, str] = {
     "figures.more-doubtful": "`show RUN --json` lists them all",
     "change.detectable": "nothing: to see smaller changes, take more launches",
     "reference.none": "after five runs over an hour, `clustergate baseline` makes references",
-    "limit.not-reached": _STATED,
+    "limit.not-reached": "do not trust this figure: look at what the message names",
     "coverage.set-by-hand": "nothing, as it was asked for: without `-S` the references hold",
     "coverage.*": (
         "have the case run as the references expect, or make new ones with `clustergate baseline`"
@@ -157,13 +157,11 @@ GENERAL: Mapping[str, str] = {
     "output.closed": "nothing: the reader of the pipe has ended",
     "output.*": _RERUN,
     "screening.no-faults": _STATED,
-    "screening.excluded-node": _STATED,
     "screening.too-few": "judge these few by `check` and references",
     "screening.worse-than-last": (
         "screen again; where it stays, compare the nodes' states (`fleet`)"
     ),
     "screening.stranger": "remove that result, or screen the node, too",
-    "screening.unlisted-node": "write the node into the hostfile, or leave it out of the screening",
     "screening.*": "screen again, with the nodes that were not measured",
     "allocation.*": "start it in an allocation that holds these nodes, or name a hostfile",
     "slurm.*": "see what `scontrol` prints there; name the nodes in a hostfile meanwhile",

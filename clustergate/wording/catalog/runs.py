@@ -117,8 +117,14 @@ WORDS = {
         "start a new screening",
     ),
     "screening.stranger": "a result names {node}, which is not being screened",
-    "screening.unlisted-node": "{hostfile} lists no node {node}",
-    "screening.excluded-node": "{node} is excluded {why}",
+    "screening.unlisted-node": (
+        "{hostfile} lists no node {node}",
+        "write it there with its slots, or leave it out of --nodes",
+    ),
+    "screening.excluded-node": (
+        "{node} is excluded {why}",
+        "leave it out of --nodes or, once it is mended, take its line out of the hostfile",
+    ),
     "gate.all-waived": "the site config waives every case, so there is nothing to judge",
     "contender.no-stack": ("{text!r} names no stack", "write {syntax}"),
     "contender.no-variable": ("{text!r}: {rest!r} is not VARIABLE=VALUE", "write {syntax}"),
