@@ -23,7 +23,7 @@ from clustergate.report.verdicts import as_json
 from clustergate.screening.driver import carry_out
 from clustergate.wording.reasons import in_words, reason
 from tests.test_ab import CROSSING, records
-from tests.test_screening_driver import plan_of, script
+from tests.test_screening_driver import PEAKS, plan_of, script
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((Path(cli.__file__).parent / "outputs.schema.json").read_text())
@@ -173,6 +173,22 @@ def test_a_comparison_and_a_screening_are_shown_as_the_schema_says(
         shown = json.loads(capsys.readouterr().out)
         assert shown[has]
         assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(shown)] == []
+
+
+def test_a_screening_of_too_few_nodes_is_no_pass_for_a_script(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = store.run_folder("20271122T130000Z-1") / "screening"
+    folder.mkdir(parents=True)
+    plan = plan_of([script(f"uname -n; cat {PEAKS}")])
+    write_plan(folder, plan)
+    carry_out(plan, folder)
+    capsys.readouterr()
+    assert cli.main(["show", folder.parent.name, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["exit_status"] == 2
+    assert [one["verdict"] for one in shown["evidence"]] == ["inconclusive"]
+    assert shown["evidence"][0]["reasons"][0]["code"] == "screening.too-few"
 
 
 def options_of(parser: argparse.ArgumentParser, words: str = "") -> Iterator[tuple[str, str]]:

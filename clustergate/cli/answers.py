@@ -7,6 +7,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.files.whole import read_json
 from clustergate.history import listing
-from clustergate.model import BadRequest
+from clustergate.model import BadRequest, Verdict
 from clustergate.screening.plan import is_screening
 
 
@@ -63,8 +64,14 @@ def _screened(folder: Path) -> dict[str, Any]:
     _, log, screening = read_screening(folder)
     if not log.ended:
         return {}
-    evidence = [one.plain() for one in of_screening(screening, ended=True)]
-    return {"evidence": evidence, "exit_status": wording.exit_status(log, screening)}
+    status, evidence = wording.exit_status(log, screening), of_screening(screening, ended=True)
+    if status:
+        # Of too few nodes: a gate has its benchmarks beside that, and a screening nothing.
+        unable = Verdict.INCONCLUSIVE
+        evidence = [
+            replace(e, verdict=unable) if e.verdict is Verdict.PASS else e for e in evidence
+        ]
+    return {"evidence": [one.plain() for one in evidence], "exit_status": status}
 
 
 def _content(path: Path) -> dict[str, Any]:
