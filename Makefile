@@ -109,7 +109,7 @@ release: $(VENV)/ready-dev
 	@.clustergate/sbom/bin/pip install --quiet --require-hashes -r ci/sbom.txt
 	@version=$$(ls dist/*.whl | cut -d- -f2) && sed "s/^dynamic = .*/version = \"$$version\"/" \
 	  pyproject.toml > .clustergate/sbom/pyproject.toml
-	@.clustergate/sbom/bin/cyclonedx-py requirements --pyproject .clustergate/sbom/pyproject.toml \
+	@PYTHONWARNINGS=ignore .clustergate/sbom/bin/cyclonedx-py requirements --pyproject .clustergate/sbom/pyproject.toml \
 	  --output-reproducible --output-file dist/clustergate.cdx.json requirements.txt
 
 setup: $(VENV)/ready
