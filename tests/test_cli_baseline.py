@@ -361,6 +361,15 @@ def test_history_of_one_system_leaves_out_what_was_measured_once(references, cap
     assert "no stored run has a figure of this selection" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("since", "has"), [("last", 1), ("previous", 2), ("r3", 3)])
+def test_history_since_a_run_names_it_as_other_commands_do(since, has, references, capsys):
+    for number in range(6):
+        write_run(number, STEADY[number])
+    assert main(["history", "--all", "--since", since, "--json"]) == 0
+    trend = json.loads(capsys.readouterr().out)
+    assert len(trend["runs"]) == has
+
+
 def test_history_as_json_is_an_object_per_trend(references, capsys):
     for number in range(6):
         write_run(number, STEADY[number])

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 
 from clustergate.cli.passing_on import option
+from clustergate.cli.selection import moment
 from clustergate.history import listing
 from clustergate.history.listing import Kept
-from clustergate.history.stored_runs import point_in_time
 from clustergate.model import BadRequest
 from clustergate.paths import site_folder, state_dir
 from clustergate.wording.commands import completed
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadRequest("option.negative", option="--keep", value=arguments.keep)
     kept = listing.what_stays(
         listing.listed_runs(),
-        point_in_time(arguments.older_than, datetime.datetime.now().astimezone()),
+        moment(arguments.older_than),
         arguments.keep,
         _days_of_baselines(),
         listing.runs_of_baselines(),

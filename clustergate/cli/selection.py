@@ -103,7 +103,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name some of the stored cases."""
     option(parser, "--check PATTERN", "only these checks", default="*")
     option(parser, "--stack PATTERN", "only these stacks", default="*")
-    option(parser, "--since WHEN", "only runs since then: 2026-11-03, a run, 12h or 7d ago")
+    option(
+        parser, "--since WHEN", "only runs since 2026-11-03, since a run, or of the last 12h or 7d"
+    )
 
 
 def named_cases(arguments: argparse.Namespace) -> Callable[[CaseRecord], bool]:
@@ -119,8 +121,16 @@ def named_cases(arguments: argparse.Namespace) -> Callable[[CaseRecord], bool]:
 
 def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
     """Yield the stored runs that ``--since`` names, all of them without it."""
-    now = datetime.datetime.now().astimezone()
-    return stored_runs(point_in_time(arguments.since, now) if arguments.since else None)
+    return stored_runs(moment(arguments.since) if arguments.since else None)
+
+
+def moment(named: str) -> datetime.datetime:
+    """Return what ``--since`` means, where a run may be named in any way; raises BadRequest."""
+    if named in RECENT:
+        named = recent(named).name
+    elif named.startswith("r"):
+        named = abbreviated(named)
+    return point_in_time(named, datetime.datetime.now().astimezone())
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:

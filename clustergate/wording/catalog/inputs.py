@@ -81,7 +81,8 @@ WORDS = {
     ),
     "input.since": (
         "{text!r} is no date, time or run",
-        "write a day such as 2026-11-03, 2026-11-03T14:00, the name of a run, or 12h or 7d ago",
+        "write a day (2026-11-03), a time (2026-11-03T14:00), a run (last, or its id), "
+        "or an age (12h, 7d)",
     ),
     "file.unreadable": ("{path} cannot be read", "{why}", ""),
     "file.unwritable": (
