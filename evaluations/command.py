@@ -26,7 +26,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parts = parser.add_subparsers(metavar="PART", required=True)
+    parts = parser.add_subparsers(required=True)
     one = parts.add_parser("list", help="the papers, or all that is kept of one")
     one.add_argument("paper", nargs="?", metavar="PAPER", help=OF_PAPER)
     one.set_defaults(run=run_list)

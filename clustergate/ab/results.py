@@ -251,7 +251,7 @@ def judge_records(
     jobs = jobs_of(records)
     if not jobs or A not in names or B not in names:
         reasons = [*failures, *absences(records)]
-        cause = "; ".join(reasons) or "it is not a comparison; `clustergate ab` makes one"
+        cause = "; ".join(reasons) or "no launch of both is in it; `clustergate ab` makes one"
         raise ClustergateError("compare.no-comparison", run=run_id, why=cause)
     return judge_jobs(names[A], names[B], jobs, margin=margin)
 

@@ -31,7 +31,7 @@ stays in place and is identified by the SHA-256 of its files. docs/operators.md 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parts = parser.add_subparsers(metavar="PART", required=True)
+    parts = parser.add_subparsers(required=True)
     pin = parts.add_parser("pin", help="keep stacks as they are, each proven by a launch")
     option(pin, "stacks STACK", "default: every stack of the site config", nargs="*")
     add_site(pin)

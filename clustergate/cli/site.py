@@ -31,7 +31,7 @@ _TIME_LIMIT_S = 60
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    actions = parser.add_subparsers(required=True)
     scan = actions.add_parser(
         "scan",
         help="write a site config from partitions, modules and an existing Spack",
