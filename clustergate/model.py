@@ -313,9 +313,9 @@ class Reference:
     less), None for no bound on that side. ``origin`` is free text for the reader of a verdict,
     ``where`` the file and line to correct.
     ``scatter`` and ``group`` are known of references that were made from runs, ``processors`` are
-    those of the runs' nodes, of which each case had so many ``nodes``, and ``method`` is theirs,
-    empty or 0 where unknown. With a ``doubt`` it can
-    accuse, and nothing passes by it.
+    those of the runs' nodes, of which each case had so many ``nodes``, ``order`` is that of the
+    matrix that they solved, and ``method`` is theirs, empty or 0 where unknown. With a ``doubt`` it
+    can accuse, and nothing passes by it.
     """
 
     value: float
@@ -327,6 +327,7 @@ class Reference:
     group: GroupScatter | None = None
     processors: tuple[str, ...] = ()
     nodes: int = 0
+    order: int = 0
     method: str = ""
     doubt: Reason | None = None
     where: str = ""

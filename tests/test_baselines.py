@@ -555,6 +555,19 @@ def test_the_result_is_a_valid_file_that_the_judge_uses():
     assert found.group is None
 
 
+@pytest.mark.parametrize(("order", "verdict"), [(9600, "pass"), (9900, "inconclusive")])
+def test_a_larger_matrix_passes_by_no_reference_of_a_smaller_one(order: int, verdict: str) -> None:
+    """Its rate is higher by itself, by as much as a slow-down may be."""
+    references = parse_references(updated("", baseline(series_of_hpl()).measured), PATH, CHECKS)
+    (sample,) = (dataclasses.replace(hpl(99.0), conditions={"n": order, "nb": 192}),)
+    ended = Outcome("case", "HplCheck", "mpich", "pass")
+    (case,) = assemble({}, [ended], [record(sample)], references.find)
+    (figure,) = case.figures
+    assert figure.judgement.verdict.value == verdict
+    codes = {one.code for one in figure.judgement.reasons}
+    assert ("reference.smaller-matrix" in codes) == (verdict == "inconclusive")
+
+
 def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
     first = baseline(series_of([record(ping(1.0), ping(2.0, 64)) for _ in range(6)]))
     text = updated("", first.measured)

@@ -187,6 +187,7 @@ class References:
             processors=tuple(provenance.get("processors", ())),
             # What covers several cases names the nodes of all of them.
             nodes=len(provenance.get("nodes", ())) if is_of_a_case(speaking) else 0,
+            order=provenance.get("n", 0),
             method=provenance.get("method", ""),
         )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import known_of
-from clustergate.figures import name_of, name_of_unmeasured, same_measurement
+from clustergate.figures import matrix_order, name_of, name_of_unmeasured, same_measurement
 from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
@@ -300,12 +300,17 @@ def references_for(
 ) -> list[Reference | None]:
     """Return what to expect of each figure of a case, doubted where it was measured otherwise."""
     where = (record.check, record.partition, record.stack, record.conditions)
-    return [_doubted(reference_of(*where, one.sample), record) for one in sampled]
+    order = matrix_order(record.samples, known_of(record.check).matrix) or 0
+    return [_doubted(reference_of(*where, one.sample), record, order) for one in sampled]
 
 
-def _doubted(reference: Reference | None, record: CaseRecord) -> Reference | None:
-    # A faster processor, fewer nodes to cross, or a method that yields better values, would hide as
-    # much of a slowdown.
+# It follows the clock that the kernel tells, and what memory is free.
+_LARGER = 1.1
+
+
+def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Reference | None:
+    # A faster processor, fewer nodes to cross, a larger matrix, or a method that yields better
+    # values, would hide as much of a slowdown.
     if reference is None:
         return reference
     where = reference.where or "it"
@@ -316,6 +321,9 @@ def _doubted(reference: Reference | None, record: CaseRecord) -> Reference | Non
     elif reference.nodes and reference.nodes != record.conditions.get("nodes", reference.nodes):
         nodes = {"there": reference.nodes, "here": record.conditions["nodes"]}
         doubt = reason("reference.other-nodes", **nodes, where=where)
+    elif order > _LARGER * reference.order > 0:
+        of = {"there": reference.order, "here": order}
+        doubt = reason("reference.smaller-matrix", **of, where=where)
     elif reference.method and reference.method != record.method:
         doubt = reason("reference.other-method", where=where)
     else:

@@ -64,6 +64,11 @@ WORDS = {
         "the site config had other cores in a node, so that as many ranks lay otherwise",
         "take a new baseline; see {where}",
     ),
+    "reference.smaller-matrix": (
+        "the reference is of a matrix of order {there}, and this of one of {here}",
+        "a larger one has a higher rate, and would hide a slow-down",
+        "take a new baseline; see {where}",
+    ),
     "reference.other-method": (
         "the reference was not measured in the way of this run",
         "the benchmark, or what its mode asks of it, was changed since",
