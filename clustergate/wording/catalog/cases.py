@@ -41,7 +41,7 @@ WORDS = {
     "job.first-node": "the first node it complains of: {why}",
     "job.last-words": "its last line on standard error: {words}",
     "job.few-launches": (
-        "the job launched {launches} times instead of {expected} and reports no error",
+        "the job launched {launches:time|times} instead of {expected} and reports no error",
         "look at its script and its output",
     ),
     "job.excluded-node": (

@@ -47,19 +47,19 @@ WORDS = {
         "{count} of {of} figures have nothing to compare with ({where})",
         "make references with `clustergate baseline`",
     ),
-    "gate.as-expected": "{figures} figures are as expected",
+    "gate.as-expected": "{figures:figure is|figures are} as expected",
     "gate.by-control": (
         "{count} of {of} figures have no reference ({where}) and rest on {by}",
         "none of them was compared itself",
         "`clustergate baseline` makes references",
     ),
-    "gate.all-judged": "all of its {cases} cases were",
+    "gate.all-judged": "{cases} of {cases:case|cases} {cases:~was|were} judged",
     "gate.left-out": ("{cases}", "{why}", "{remedy}"),
-    "gate.not-judged": "{missing} of {cases} cases were not",
+    "gate.not-judged": "{missing} of {cases:case|cases} {missing:~was|were} not judged",
     "gate.worse-than-last": (
         "{figure} is {worse_by:whole_percent} worse than one hour differs from another"
     ),
-    "gate.more-worse": "{figures} more figures are worse",
+    "gate.more-worse": "{figures:more figure is|more figures are} worse",
     "gate.none-in-both": (
         "no figure is in both; the references judge alone",
         "the run measured other figures than this gate",
