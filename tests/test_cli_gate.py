@@ -1028,6 +1028,11 @@ def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) 
             "`clustergate machine --diff previous last`",
         ),
         (
+            # It said to drain what is slow, and no node is slower than the others.
+            Evidence("screening against earlier days", Verdict.REGRESSION, (in_words("slow"),)),
+            "`clustergate machine --diff previous last`",
+        ),
+        (
             Evidence("software: mpich", Verdict.REGRESSION, (in_words("slow"),)),
             "`clustergate ab --stored r2/golden-mpich`",
         ),

@@ -67,7 +67,8 @@ def of_nodes(
                 days=len(days),
                 what=now.what,
             )
-            evidence.append(Evidence("screening", Verdict.REGRESSION, (why,)))
+            part = "screening against earlier days"
+            evidence.append(Evidence(part, Verdict.REGRESSION, (why,)))
         # Written so that what is not a number does not pass.
         if not worse_by + doubt <= gate.passes_below(known):
             most = math.expm1(worse_by + doubt)

@@ -67,7 +67,7 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case], software_s: float) 
             f"`clustergate gate --budget {minutes}m` would probably decide what golden builds "
             "leave open"
         )
-    if part.endswith("against the last one"):
+    if part.startswith("screening") and " against " in part:
         return "`clustergate machine --diff previous last` shows what changed on the nodes"
     if part.startswith("screening") and one.verdict is Verdict.REGRESSION:
         return (
