@@ -463,6 +463,12 @@ def test_it_does_not_open_when_something_was_left_out(
     assert "left out" in page.read_text()
 
 
+def test_a_budget_of_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """It ended with a traceback, as a bug in the suite."""
+    assert cli.main(["gate", "--site", "local", "--budget", "0s"]) == 2
+    assert "clustergate: --budget must be positive" in capsys.readouterr().err
+
+
 def test_a_script_reads_the_exit_status_that_the_command_ended_with(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from clustergate.benchmarks.registry import known_of
 from clustergate.gate import decision as gating
 from clustergate.history.stored_runs import Taken
-from clustergate.model import Case, CaseId, ClustergateError
+from clustergate.model import BadRequest, Case, CaseId, ClustergateError
 from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.verdicts import coverage
@@ -122,6 +122,8 @@ def contract_of(
     nodes = max(partition.shape.nodes for partition in site.partitions)
     needed_s = gating.budget_for(pairs.values(), nodes, golden_s)
     budget_s = parse_duration(budget) if budget else needed_s
+    if budget and not budget_s:
+        raise BadRequest("option.not-positive", options="--budget")
     allotted = gating.allot(budget_s, nodes, run, stacks, pairs, builds, golden_s)
     too_little = (f"left out, because the budget is {budget}", _covers(needed_s, golden_s))
     left_out = {
