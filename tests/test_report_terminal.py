@@ -293,6 +293,18 @@ def test_more_than_the_nominal_peak_is_explained():
     assert why not in told_of(headline_case("mpich", percent=99.0, peak="nominal"))
 
 
+def test_of_several_partitions_it_is_said_which_lacks_what_and_that_headlines_are_the_best():
+    big, small = (headline_case("mpich", partition=f"alpha:{name}") for name in ("big", "small"))
+    why = in_words("it needs 3 nodes")
+    lacks = Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE, (why,), partition="alpha:big")
+    told = told_of(big, small, [lacks])
+    assert "not available: HplCheck with mpich on alpha:big: it needs 3 nodes" in told
+    assert "each headline figure is the best of alpha:big, alpha:small; " in told
+    of_one = told_of(big, [lacks])
+    assert "not available: HplCheck with mpich: it needs 3 nodes" in of_one
+    assert "the best of" not in of_one
+
+
 def test_a_doubtful_figure_is_not_compared_with_the_run_before():
     sound = compared_run()
     in_doubt = [

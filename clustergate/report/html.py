@@ -95,6 +95,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         curves=_curve_groups(run.cases, styles),
         bars=_bars(run.cases, styles),
         cases=[_case_view(f"case-{index}", case) for index, case in enumerate(run.cases, 1)],
+        several=len({case.partition for case in run.cases}) > 1,
     )
 
 

@@ -38,6 +38,7 @@ from clustergate.wording.texts import (
     doubts,
     duration,
     group_name,
+    on_partitions,
     shape,
 )
 
@@ -50,6 +51,7 @@ WHY_ABOVE_PEAK = (
     f"{ABOVE_PEAK}: more than the node's own kernels reached right before and after, when "
     "something slowed them, such as others on the node or on its host"
 )
+_BEST_OF = "each headline figure is the best of {}; the report's cases have those of each"
 WHAT_COUNTS = (
     "the run before is no reference: `clustergate compare` says which differences between two runs "
     "are more than noise"
@@ -239,7 +241,7 @@ class Trouble:
             return where(self.case, self.on)
         counts = Counter(case.check for case in self.cases)
         checks = (f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
-        return ", ".join([*checks]) + f" with {self.case.stack}" + _on(self.on)
+        return ", ".join([*checks]) + f" with {self.case.stack}" + on_partitions(self.on)
 
 
 def troubles(cases: Sequence[Case]) -> list[Trouble]:
@@ -291,13 +293,11 @@ def cause_of(one: Evidence) -> Cause:
     return _cause(one.verdict, where, "; ".join(map(str, one.reasons)), short)
 
 
-def where(case: Case, on: Sequence[str] = ()) -> str:
+def where(case: Case, partitions: Sequence[str] = ()) -> str:
     """Return how a case is called, with its partition where it is given."""
-    return ", ".join(filter(None, [f"{case.check} with {case.stack}{_on(on)}", shape(case)]))
-
-
-def _on(partitions: Sequence[str]) -> str:
-    return f" on {', '.join(partitions)}" if partitions else ""
+    return ", ".join(
+        filter(None, [f"{case.check} with {case.stack}{on_partitions(partitions)}", shape(case)])
+    )
 
 
 def _of_trouble(trouble: Trouble) -> Cause:
@@ -394,8 +394,10 @@ def measured(run: Run) -> Measured:
     rows = list(headlines(run, sorted({case.stack for case in run.cases})))
     cells = [cell for row in rows for cell in row.cells.values()]
     against = [name for name in (REFERENCE, RUN_BEFORE) if any(name in c.gains for c in cells)]
+    partitions = dict.fromkeys(case.partition for case in run.cases if case.figures)
     notes = {
         **{f"{row.title} above 100 %: {row.above_whole}": True for row in rows if row.above_whole},
+        _BEST_OF.format(", ".join(partitions)): bool(rows) and len(partitions) > 1,
         WHY_ABOVE_PEAK: any(cell.text == ABOVE_PEAK for cell in cells),
         completed(WHAT_COUNTS): against == [RUN_BEFORE],
     }

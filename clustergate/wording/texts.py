@@ -192,9 +192,26 @@ def _together(reasons: Sequence[Reason]) -> Reason:
 
 
 def absences(cases: Sequence[Case]) -> list[tuple[str, str]]:
-    """Return which checks are not available with which stacks, and why."""
-    stacks: dict[tuple[str, str], dict[str, None]] = {}
+    """Return which checks are not available with which stacks, and why.
+
+    With them stand the partitions, where the run has several and not all lack it.
+    """
+    lacking: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
     for case in cases:
         if case.state is CaseState.NOT_AVAILABLE:
-            stacks.setdefault((case.check, case.reason), {})[case.stack] = None
-    return [(f"{check} with {listed([*of])}", why) for (check, why), of in stacks.items()]
+            of_why = lacking.setdefault((case.check, case.reason), {})
+            of_why.setdefault(case.partition, {})[case.stack] = None
+    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (check, why), by_partition in lacking.items():
+        for partition, stacks in by_partition.items():
+            alike.setdefault((check, why, (*stacks,)), []).append(partition)
+    every = {case.partition for case in cases}
+    return [
+        (f"{check} with {listed(stacks)}{on_partitions(where) if {*where} < every else ''}", why)
+        for (check, why, stacks), where in alike.items()
+    ]
+
+
+def on_partitions(partitions: Sequence[str]) -> str:
+    """Return in which partitions something was, nothing where none is to be told."""
+    return f" on {', '.join(partitions)}" if partitions else ""
