@@ -94,6 +94,7 @@ lint: $(VENV)/ready-dev
 
 docs: $(VENV)/ready-dev
 	@$(VENV)/bin/sphinx-build -q -W --keep-going -d .clustergate/docs/.doctrees docs .clustergate/docs
+	@echo "the documentation: .clustergate/docs/index.html"
 
 dry-run: $(VENV)/ready
 	@$(VENV)/bin/clustergate dry-run
@@ -111,6 +112,7 @@ release: $(VENV)/ready-dev
 	  pyproject.toml > .clustergate/sbom/pyproject.toml
 	@PYTHONWARNINGS=ignore .clustergate/sbom/bin/cyclonedx-py requirements --pyproject .clustergate/sbom/pyproject.toml \
 	  --output-reproducible --output-file dist/clustergate.cdx.json requirements.txt
+	@ls dist/*
 
 setup: $(VENV)/ready
 	@$(VENV)/bin/clustergate setup

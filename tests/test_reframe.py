@@ -46,6 +46,18 @@ def told_by(call: Call) -> list[str]:
     return [re.sub(r"after \d+ s", "after", sentence) for sentence in told]
 
 
+def test_one_process_is_told_in_the_singular(tmp_path):
+    check = "LammpsCheck %model=lj %process_count=1 %launches=5"
+    printed = f"[ RUN      ] {check} /c9bf2ca1 @local:node+mpich"
+    words = [
+        sys.executable,
+        "-c",
+        f"print({printed!r})",
+    ]
+    told = told_by(Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json"))
+    assert told[0] == "running LammpsCheck (lj, 1 process, launches=5) with mpich"
+
+
 def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     printed = [
         "[ RUN      ] StackBuild ~local:node+mpich /a0c50852 @local:node+mpich",

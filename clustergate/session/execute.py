@@ -20,7 +20,7 @@ from clustergate.schedulers.slurm_queue import asked_in_slurm
 from clustergate.session.reframe import Call, Step, read_outcomes, step_of
 from clustergate.session.resuming import completed, end_processes_of, lock_run
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.notation import printable
+from clustergate.wording.notation import counted, printable
 from clustergate.wording.reasons import reason
 from clustergate.wording.texts import Foreseen
 
@@ -210,6 +210,7 @@ def _readable(name: str) -> str:
     said = []
     for parameter in parameters:
         key, _, value = parameter.partition("=")
-        plain = f"{key}={value}" if value.isdigit() else value
-        said.append(f"{value} processes" if key == "process_count" else plain)
+        if value.isdigit():
+            value = counted(int(value), "process") if key == "process_count" else f"{key}={value}"
+        said.append(value)
     return f"{check} ({', '.join(said)})" if said else check
