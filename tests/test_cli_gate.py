@@ -898,9 +898,9 @@ def test_what_was_measured_after_a_gate_that_stayed_closed_is_no_standard() -> N
     gate_of(2, 2)
     assert standards() == (looked_at, [2, 1])
     gate_of(2, 1)
-    store.write_json(
-        store.run_folder("20261102T123000Z-1") / GATE, {"system": "local", "status": 0}
-    )
+    for minute, status in ((10, 1), (30, 0)):
+        decided = {"system": "local", "status": status}
+        store.write_json(store.run_folder(f"20261102T12{minute}00Z-1") / GATE, decided)
     assert standards() == (looked_at, [2, 1])
 
 

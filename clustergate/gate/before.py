@@ -130,9 +130,8 @@ def _closed(
         decided = _decided(path / GATE)
         if decided.get("system", system) != system:
             continue
-        if decided.get("status") == OPEN and closed:
-            since, until = closed[-1]
-            closed[-1] = since, min(until, started)
+        if decided.get("status") == OPEN:
+            closed = [(since, min(until, started)) for since, until in closed]
         elif decided.get("status") == CLOSED:
             closed.append((started, started + _A_DAY))
     return closed
