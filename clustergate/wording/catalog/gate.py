@@ -20,7 +20,8 @@ WORDS = {
     ),
     "screening.no-faults": "{nodes} {what}s, no faults found",
     "screening.too-few": (
-        "{nodes} {what}s are too few to tell which is slow; the benchmarks are what counts"
+        "fewer than three {what}s (here {nodes}) do not show which is slow; the benchmarks are "
+        "what counts"
     ),
     "screening.as-last": _USUAL,
     "screening.worse-than-last": (_USUAL + ": {worse_by:whole_percent} worse on all {what}s alike"),
