@@ -420,7 +420,7 @@ def test_a_site_that_does_not_exist_fails_and_the_machine_is_told_all_the_same(
     assert says.startswith("unknown site config 'locla'; did you mean 'local'?: known: ")
     # Its own first; the names of those that others published fill a screen.
     assert "sicortex" not in says
-    assert says.endswith(" of published systems")
+    assert " of published systems; `clustergate site scan NAME` writes one" in says
 
 
 def test_a_damaged_golden_build_fails(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,3 +86,14 @@ def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monke
 def test_nodes_in_a_maintenance_reservation_are_named_with_the_option_to_use_them():
     (told,) = slurm_nodes.unused_nodes("n[1-4]|maint|none\n")
     assert told.startswith("Slurm does not use n[1-4]: maint; `--reservation NAME`")
+
+
+def test_nodes_of_a_reservation_are_used_by_jobs_that_are_in_it():
+    text = "n[1,3-4]|maint|none\nn2|drained|slow\nn5|maint*|none\n"
+    told = [one.partition(";")[0] for one in slurm_nodes.unused_nodes(text, reserved=True)]
+    assert told == [
+        "Slurm does not use n2: drained, slow",
+        "Slurm does not use n5: maint, does not respond",
+    ]
+    partitions = slurm_nodes.nodes_in("cpu*|4|2|32|n[1-4]|maint|none\n", reserved=True)
+    assert partitions["cpu"].unused == {}

@@ -54,6 +54,11 @@ class Limits:
         return replace(self, seconds=left_s, reservation=name, until=until)
 
 
+def is_in_reservation() -> bool:
+    """Tell whether jobs are for a reservation that :func:`note_reservation` was told of."""
+    return _RESERVATION in os.environ
+
+
 def note_reservation(name: str) -> None:
     """Ask Slurm when a reservation ends, and let no job take longer; nothing where it has no end.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from clustergate.machine.processes import capture
 from clustergate.model import Case, ClustergateError
 from clustergate.schedulers import SECONDS, SLURM
+from clustergate.schedulers.slurm_limits import is_in_reservation
 from clustergate.wording.reasons import Reason, reason
 
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
@@ -48,20 +49,23 @@ def notes_on_failure(schedulers: Iterable[str], cases: Iterable[Case]) -> list[s
 def notes_of_slurm() -> list[str]:
     """Ask Slurm, and return a sentence for each reason; one if Slurm does not answer."""
     try:
-        notes = list(unused_nodes(_sinfo("--format=%N|%T|%E")))
+        notes = list(unused_nodes(_sinfo("--format=%N|%T|%E"), reserved=is_in_reservation()))
     except ClustergateError as error:
         return [str(error)]
     more = [f"and {len(notes) - _MOST} more reasons: see sinfo -R"] if len(notes) > _MOST else []
     return [*notes[:_MOST], *more]
 
 
-def unused_nodes(text: str) -> Iterator[str]:
-    """Yield a sentence for each line of sinfo (``%N|%T|%E``) about nodes that are not in use."""
+def unused_nodes(text: str, *, reserved: bool = False) -> Iterator[str]:
+    """Yield a sentence for each line of sinfo (``%N|%T|%E``) about nodes that are not in use.
+
+    Jobs in a reservation, ``reserved``, are given its nodes.
+    """
     seen = set()
     for line in text.splitlines():
         nodes, _, rest = line.partition("|")
         state, _, why = rest.partition("|")
-        causes = _causes(state, why)
+        causes = _causes(state, why, reserved)
         # A node of several partitions is told for each.
         if causes and (nodes, state) not in seen:
             yield str(not_used(nodes, causes))
@@ -74,11 +78,11 @@ def not_used(nodes: str, causes: str) -> Reason:
     return reason("slurm.not-used", nodes=nodes, causes=causes, remedy=remedy)
 
 
-def _causes(state: str, why: str) -> str:
+def _causes(state: str, why: str, reserved: bool) -> str:
     """Return why Slurm does not use a node of this state (``%T``), empty where it does."""
     silent = state.endswith("*")
     state = state.rstrip("*").rstrip(_MARKS)
-    if state in _USED and not silent:
+    if (state in _USED or (reserved and state == "maint")) and not silent:
         return ""
     known = why if why != "none" else ""
     return ", ".join(filter(None, [state, "does not respond" * silent, known]))
@@ -89,21 +93,25 @@ def nodes_of_partitions(seconds: float = SECONDS) -> NodesOfSlurm:
 
     Raises :class:`ClustergateError` where it does not answer.
     """
-    return nodes_in(_sinfo("--all", "--exact", f"--format={_FORMAT}", seconds=seconds))
+    text = _sinfo("--all", "--exact", f"--format={_FORMAT}", seconds=seconds)
+    return nodes_in(text, reserved=is_in_reservation())
 
 
 _FORMAT = "%P|%D|%X|%Y|%N|%T|%E"
 
 
-def nodes_in(text: str) -> NodesOfSlurm:
-    """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%T|%E``)."""
+def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
+    """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%T|%E``).
+
+    Jobs in a reservation, ``reserved``, are given its nodes.
+    """
     partitions: dict[str, InPartition] = {}
     for line in text.splitlines():
         name, *rest = line.strip().split("|", 6)
         if len(rest) != 6 or not all(number.isdecimal() for number in rest[:3]):
             continue
         nodes, sockets, cores = map(int, rest[:3])
-        names, causes = rest[3], _causes(*rest[4:])
+        names, causes = rest[3], _causes(*rest[4:], reserved)
         for key in (name.rstrip("*"), *([DEFAULT] if name.endswith("*") else [])):
             has = partitions.setdefault(key, InPartition())
             has.by_cores[sockets * cores] += nodes
