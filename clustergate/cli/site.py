@@ -19,6 +19,7 @@ from clustergate.paths import site_folder
 from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
 from clustergate.stacks import existing, wheels
+from clustergate.wording.commands import completed
 
 DESCRIPTION = "Write a new site config, or print the schema of all."
 _SCAN = """\
@@ -82,10 +83,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     path = site_folder() / "site_configs" / f"{arguments.name}.py"
     _write_new(path, text)
-    print(f"wrote {path}; review it, fill in what it asks for, then try it:")
-    print(f"clustergate dry-run --site {arguments.name}")
+    print(f"wrote {path} with these stacks:")
     for line in stacks:
         print(f"  {line.removesuffix(',')}")
+    again = f"`clustergate dry-run --site {arguments.name}`"
+    print(completed(f"next: review it, fill in what it asks for, then try {again}"))
     return 0
 
 
