@@ -362,6 +362,7 @@ def load(path: Path) -> Site:
     """
     if not path.is_file():
         raise SiteError("site.missing", path=path)
+    _source(path)
     try:
         configured = runpy.run_path(str(path)).get("site_configuration")
     except ClustergateError:
@@ -394,9 +395,20 @@ def load(path: Path) -> Site:
     return site
 
 
+def _source(path: Path) -> bytes:
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise SiteError("site.broken", at=str(path), why=error) from None
+    # Python 3.11.2 and older name no line, and call it another error.
+    if b"\0" in source:
+        why = "it contains null bytes; save it as UTF-8"
+        raise SiteError("site.broken", at=f"{path}:1", why=why)
+    return source
+
+
 def _not_python(path: Path, error: SyntaxError) -> SiteError:
-    why = f"{error.msg}; save it as UTF-8" if b"\0" in path.read_bytes() else error.msg
-    return SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=why)
+    return SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=error.msg)
 
 
 def hostname_patterns(path: Path) -> list[str]:
@@ -416,10 +428,10 @@ def hostname_patterns(path: Path) -> list[str]:
 
 def _parsed(path: Path) -> ast.Module:
     try:
-        return ast.parse(path.read_bytes(), str(path))
+        return ast.parse(_source(path), str(path))
     except SyntaxError as error:
         raise _not_python(path, error) from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise SiteError("site.broken", at=str(path), why=error) from None
 
 
