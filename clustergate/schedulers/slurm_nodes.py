@@ -111,7 +111,8 @@ def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
         if len(rest) != 6 or not all(number.isdecimal() for number in rest[:3]):
             continue
         nodes, sockets, cores = map(int, rest[:3])
-        names, causes = rest[3], _causes(*rest[4:], reserved)
+        names, state, why = rest[3:]
+        causes = _causes(state, why, reserved)
         for key in (name.rstrip("*"), *([DEFAULT] if name.endswith("*") else [])):
             has = partitions.setdefault(key, InPartition())
             has.by_cores[sockets * cores] += nodes
