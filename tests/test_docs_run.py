@@ -292,7 +292,7 @@ CELL = re.compile(r"(?<= )(?:[=?](?: [AB])?|[AB]) N|(?<= )[-?](?= |$)")
 NOISE = re.compile(
     r"^ *machine: "
     r"|disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
-    r"|marked|could not be fetched|core-to-core|not quiet"
+    r"|marked|could not be fetched|core-to-core|not quiet|peaks took"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
     r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ |\d more times"
     r"|^Crossovers:|is ahead up to|^  next: `\S*clustergate (baseline|check --mode smoke)"
