@@ -23,7 +23,7 @@ progress._SILENT_AT_MOST_S = 0.05
 progress._REDRAWN_HZ = 20
 with printable_streams():
     with progress.Progress() as say:
-        say("running HplCheck \x1b[31m with mpich: 0 done, 1 remaining")
+        say("running HplCheck \x1b[31m with mpich: 0 of 2 done")
         time.sleep(1.0)
         say("  ran after 1 s")
     time.sleep(0.3)
@@ -36,9 +36,9 @@ def test_in_a_pipe_what_goes_on_is_said_again_until_it_has_ended() -> None:
     ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "the table\n")
     said, *lines = (AT.sub("", line) for line in ended.stderr.splitlines())
-    assert said == "running HplCheck ␛[31m with mpich: 0 done, 1 remaining"
+    assert said == "running HplCheck ␛[31m with mpich: 0 of 2 done"
     assert len(lines) >= 2
-    assert re.fullmatch(r"  still running HplCheck .* 1 remaining \(\d s\)", lines[0])
+    assert re.fullmatch(r"  still running HplCheck .* 0 of 2 done \(\d s\)", lines[0])
     # At most one further line, of the moment between that end and the session's.
     assert "  ran after 1 s" in lines[-2:]
     assert "\x1b" not in ended.stderr
@@ -71,7 +71,7 @@ def test_when_all_is_done_is_told_anew_once_a_case_is_late(
 ) -> None:
     now = datetime.datetime.now()
     begun = now - datetime.timedelta(minutes=30)
-    what = "running HplCheck with mpich: 2 done, 1 remaining"
+    what = "running HplCheck with mpich: 2 of 4 done"
     foreseen = Foreseen(what, begun, own_s=600.0, all_s=1500.0)
     by = clock(begun, 1500.0)
     assert str(foreseen) == f"{what}, all done by about {by}"
@@ -93,7 +93,7 @@ def test_a_line_of_a_narrow_terminal_keeps_when_all_is_done_and_since_when_it_go
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     begun = datetime.datetime.now()
-    what = "running ImbMpi1Check (2 processes, packed) with intel-mpi: 3 done, 5 remaining"
+    what = "running ImbMpi1Check (2 processes, packed) with intel-mpi: 3 of 9 done"
     say = progress.Progress()
     say(Foreseen(what, begun, own_s=600.0, all_s=1500.0))
     line = say.going_on(time.monotonic(), 70)
@@ -123,10 +123,7 @@ def test_on_a_terminal_a_line_lives_below_what_was_said(kind: str) -> None:
     assert ("still" in screen) == (kind == "dumb")
     if kind == "xterm":
         # No word is broken.
-        assert (
-            "[    0 s] running HplCheck ␛[31m with\r\n          mpich: 0 done, 1 remaining"
-            in screen
-        )
+        assert "[    0 s] running HplCheck ␛[31m with\r\n          mpich: 0 of 2 done" in screen
         # Drawn again in its place, no longer than the terminal is wide, and taken away at the end.
         drawn = re.split(r"\r|\n|\x1b\[\??\d*[A-Khl]", screen)
         lived = [line for line in drawn if line.endswith("s)")]

@@ -70,9 +70,9 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
     call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
     assert told_by(call) == [
-        "running HplCheck with mpich: 0 done, 1 remaining",
+        "running HplCheck with mpich: 0 of 2 done",
         "  FAILED after",
-        "running ImbMpi1Check (2 processes, packed) with openmpi: 1 done, 0 remaining",
+        "running ImbMpi1Check (2 processes, packed) with openmpi: 1 of 2 done",
         "  not available here, or skipped after",
     ]
     assert call.log.read_text().splitlines() == printed

@@ -195,9 +195,9 @@ def test_what_is_kept_is_not_told_as_skipped(tmp_path: Path) -> None:
     told: list[str] = []
     assert execute(call, told.append) == 0
     assert [sentence.partition(" after ")[0] for sentence in told] == [
-        "running HpccCheck with mpich: 0 done, 1 remaining",
+        "running HpccCheck with mpich: 0 of 2 done",
         "  FAILED",
-        "running ImbMpi1Check (count=2, packed) with mpich: 1 done, 0 remaining",
+        "running ImbMpi1Check (count=2, packed) with mpich: 1 of 2 done",
     ]
 
 

@@ -185,7 +185,7 @@ def _sentences(
                 yield f"  {result} after {time.monotonic() - start:.0f} s"
         if submitted and (step or not line):
             what = f"{_readable(submitted.name)} with {submitted.stack}"
-            counts = f": {done} done, {left - 1} remaining" if left else ""
+            counts = f": {done} of {done + left} done" if left else ""
             sentence = f"running {what}{counts}"
             if why := waits_for(submitted):
                 sentence = f"waiting in Slurm's queue ({why}) for {what} to start{counts}"

@@ -71,7 +71,7 @@ class Foreseen(str):
     def at(self, now: datetime.datetime, at_most: int) -> str:
         """Return the sentence as it is to be told now: from what runs, once that is overdue.
 
-        One longer than ``at_most`` leaves out how many are done and remaining.
+        One longer than ``at_most`` leaves out how many are done.
         """
         late_s = (now - self._due).total_seconds()
         what, _, _ = self._what.partition(": ")
