@@ -262,12 +262,11 @@ class Engine:
         with contextlib.suppress(LaunchError):
             self._run([*on_each_node, *hashing(folder, own, shared)], environment, said, _SAYING_S)
         look_afresh(folder)
-        unlike = {}
+        unlike, files = {}, {**own, **shared}
         for node in sorted(folder.glob("[!.]*")):
             lines = node.read_text(encoding="utf-8", errors="replace").splitlines()
             there = {path: said for said, _, path in (line.partition("  ") for line in lines)}
             if there:
-                files = {**own, **shared}
                 unlike[node.name] = [k for k, said in files.items() if there.get(k, "") != said]
         return unlike
 
