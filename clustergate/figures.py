@@ -84,6 +84,11 @@ def samples_of(
     )
 
 
+# The order follows the clock that the kernel tells, and what memory is free.
+SAME_MATRIX = 0.1
+"""By what fraction the orders of matrices may differ whose rates are compared."""
+
+
 def matrix_order(figures: Iterable[Sample | Figure], of: str) -> int | None:
     """Return the order of the matrix that the benchmark ``of`` solved, None where none did."""
     orders = (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.benchmarks.hpl.sizing import parse_hpl_dat
+from clustergate.figures import SAME_MATRIX
 from clustergate.launching.plan import PLAN, read_plan, write_plan
 from clustergate.launching.reading import last_words
 from clustergate.model import ClustergateError
@@ -19,8 +20,6 @@ from clustergate.wording.notation import listed
 
 FOLDER = "screening"
 _NAMED = 8
-# The order follows the clock that the kernel tells, and what memory is free.
-_SAME_MATRIX = 0.1
 
 
 def screening_folder(run_id: str) -> Path:
@@ -71,7 +70,7 @@ def as_asked(screening: Screening, plan: Plan, now: Plan) -> Screening:
     HPL of a smaller matrix is slower by itself.
     """
     then, order = _matrix_order(plan), _matrix_order(now)
-    if abs(then - order) <= _SAME_MATRIX * order or not order:
+    if abs(then - order) <= SAME_MATRIX * order or not order:
         return screening
     located = {k: one for k, one in screening.located.items() if MEASURES[k].kind != "hpl"}
     return replace(screening, located=located)

@@ -16,7 +16,13 @@ from typing import Any
 
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import known_of
-from clustergate.figures import matrix_order, name_of, name_of_unmeasured, same_measurement
+from clustergate.figures import (
+    SAME_MATRIX,
+    matrix_order,
+    name_of,
+    name_of_unmeasured,
+    same_measurement,
+)
 from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
@@ -304,10 +310,6 @@ def references_for(
     return [_doubted(reference_of(*where, one.sample), record, order) for one in sampled]
 
 
-# It follows the clock that the kernel tells, and what memory is free.
-_LARGER = 1.1
-
-
 def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Reference | None:
     # A faster processor, fewer nodes to cross, a larger matrix, or a method that yields better
     # values, would hide as much of a slowdown.
@@ -321,7 +323,7 @@ def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Ref
     elif reference.nodes and reference.nodes != record.conditions.get("nodes", reference.nodes):
         nodes = {"there": reference.nodes, "here": record.conditions["nodes"]}
         doubt = reason("reference.other-nodes", **nodes, where=where)
-    elif order > _LARGER * reference.order > 0:
+    elif order > (1 + SAME_MATRIX) * reference.order > 0:
         of = {"there": reference.order, "here": order}
         doubt = reason("reference.smaller-matrix", **of, where=where)
     elif reference.method and reference.method != record.method:
