@@ -4,6 +4,7 @@ VENV := .venv
 MODE ?= smoke
 # Who provides the MPI stacks of this machine: wheels, or spack.
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
+PACKAGES := pyproject.toml setup.py evaluations/pyproject.toml evaluations/setup.py
 PATHS := setup.py clustergate evaluations reframe_checks site_configs tests tools docs ci/virtual-cluster \
   ci/virtual_cluster.py ci/gitlab/example/site_configs
 SCRIPTS := clustergate/machine/node_state.sh .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
@@ -18,6 +19,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 # Compiled once, a command starts in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
+
+BUILD = $(VENV)/bin/python -m build --no-isolation --outdir dist
 
 PIN = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command 'make constraints'
@@ -43,7 +46,7 @@ help:
 	@echo "make lint     ruff, the type checker, import contracts, shellcheck, schemas, licences"
 	@echo "make docs     the documentation as pages to browse offline: .clustergate/docs/index.html"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
-	@echo "make release  source archive and wheel in dist/, checked, with an SBOM"
+	@echo "make release  source archive and wheels in dist/, checked, with an SBOM"
 	@echo "make clean    remove builds and stages; results stay"
 
 # A recipe's own status is lost in make's 2, so the last line says which it was.
@@ -102,13 +105,14 @@ dry-run: $(VENV)/ready
 release: $(VENV)/ready-dev
 	@rm -rf dist
 	@PACKAGE_ORIGIN=$$(git remote get-url origin 2>/dev/null) \
-	  $(VENV)/bin/python -m build --no-isolation --outdir dist .
-	@rm -rf clustergate.egg-info  # it would name this version's commands to later tests
+	  sh -c '$(BUILD) . && $(BUILD) --wheel evaluations'
+	@rm -rf *.egg-info  # they would name this version's commands to later tests
 	@$(VENV)/bin/twine check --strict dist/*
-	@$(VENV)/bin/check-wheel-contents dist/*.whl
+	@$(VENV)/bin/check-wheel-contents dist/clustergate-*.whl
+	@$(VENV)/bin/check-wheel-contents --toplevel clustergate,evaluations dist/clustergate_*.whl
 	@$(PYTHON) -m venv .clustergate/sbom
 	@.clustergate/sbom/bin/pip install --quiet --require-hashes -r ci/sbom.txt
-	@version=$$(ls dist/*.whl | cut -d- -f2) && sed "s/^dynamic = .*/version = \"$$version\"/" \
+	@version=$$(ls dist/clustergate-*.whl | cut -d- -f2) && sed "s/^dynamic = .*/version = \"$$version\"/" \
 	  pyproject.toml > .clustergate/sbom/pyproject.toml
 	@PYTHONWARNINGS=ignore .clustergate/sbom/bin/cyclonedx-py requirements --pyproject .clustergate/sbom/pyproject.toml \
 	  --output-reproducible --output-file dist/clustergate.cdx.json requirements.txt
@@ -118,10 +122,10 @@ setup: $(VENV)/ready
 	@$(VENV)/bin/clustergate setup
 
 # What measures a machine, and what more the project's own work takes.
-$(VENV)/ready: requirements.txt pyproject.toml setup.py ci/make-venv
+$(VENV)/ready: requirements.txt $(PACKAGES) ci/make-venv
 	@PYTHON="$(PYTHON)" ci/make-venv $(VENV)
 
-$(VENV)/ready-dev: constraints.txt pyproject.toml setup.py ci/make-venv
+$(VENV)/ready-dev: constraints.txt $(PACKAGES) ci/make-venv
 	@PYTHON="$(PYTHON)" ci/make-venv $(VENV) constraints.txt ready-dev
 
 constraints:
