@@ -201,6 +201,7 @@ def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", place / "dist"]
     run(*build, checkout())
     (wheel,) = (place / "dist").glob("*.whl")
+    run(*build, "--wheel", checkout() / "evaluations")
     run(sys.executable, "-m", "venv", place / "environment")
     python = place / "environment" / "bin" / "python"
     pinned = checkout() / "requirements.txt"
@@ -209,10 +210,17 @@ def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
 
     clustergate = python.with_name("clustergate")
     assert wheel.name.split("-")[1] in run(clustergate, "--version")
-    assert run(clustergate, "dry-run", "--site", "cray-opteron").startswith("cray-opteron.py: ")
     told = run(clustergate, "check", "--check", "HplCheck", "--stack", "mpich")
     assert "1 of 1 cases ran" in told
     state = place / "home" / ".local" / "state" / "clustergate"
     (report,) = state.glob("results/runs/*/report.html")
     assert report.stat().st_size
     assert not (place / "home" / ".config").exists()
+
+    assert "cray-opteron" not in run(clustergate, "list", "systems", "--all")
+    with pytest.raises(AssertionError, match=r"pip install 'clustergate\[evaluations\]'"):
+        run(clustergate, "evaluation", "list")
+    offline = ("--quiet", "--no-index", f"--find-links={place / 'dist'}")
+    run(python, "-m", "pip", "install", *offline, "clustergate[evaluations]")
+    assert "HPCC and IMB on five" in run(clustergate, "evaluation", "list")
+    assert run(clustergate, "dry-run", "--site", "cray-opteron").startswith("cray-opteron.py: ")

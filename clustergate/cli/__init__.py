@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 # Packages beside this one add commands by entry points of this group: each names a module.
 _ADDED = "clustergate.commands"
 COMMANDS: Collection[str] = ABOUT
+# Those of the suite's own extras, which say where they come from when they are missing.
+_EXTRAS = {"evaluation": "evaluations"}
 
 
 def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -63,6 +65,8 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser.appendix = overview({name: _purpose(point) for name, point in points.items()})
     installed = f"clustergate {version()}" if argv and "--version" in argv else ""
     parser.add_argument("--version", action="version", version=installed)
+    if argv and argv[0] in _EXTRAS and argv[0] not in points:
+        parser.error(f"{argv[0]} comes with `pip install 'clustergate[{_EXTRAS[argv[0]]}]'`")
     commands = parser.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS, prog="clustergate")
 
     def say_what_there_is(_: argparse.Namespace) -> int:
