@@ -4,8 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
-from spack.package import depends_on, filter_file, license, run_after, version, which
-from spack_repo.builtin.build_systems.python import PythonPackage
+from spack.package import depends_on, filter_file, license, run_after, variant, version, which
+from spack_repo.builtin.build_systems.python import PythonPackage, PythonPipBuilder
 
 CLONE = Path(__file__).resolve().parents[5]
 
@@ -23,6 +23,8 @@ class PyClustergate(PythonPackage):
 
     version("develop")
 
+    variant("evaluations", default=True, description="Five published evaluations, to be repeated")
+
     # The stacks are compiled at run time, by the compiler on PATH.
     depends_on("gmake", type="run")
     depends_on("python@3.10:", type=("build", "run"))
@@ -39,6 +41,12 @@ class PyClustergate(PythonPackage):
         "shtab@1.13:1",
     ):
         depends_on(f"py-{_needed}", type=("build", "run"))
+
+    @run_after("install", when="+evaluations")
+    def add_the_papers(self) -> None:
+        """Install the package that the clone makes of the published evaluations."""
+        arguments = [*PythonPipBuilder.std_args(self), f"--prefix={self.prefix}"]
+        self.spec["python"].command("-m", "pip", *arguments, str(CLONE / "evaluations"))
 
     @run_after("install")
     def give_it_a_python(self) -> None:
