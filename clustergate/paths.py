@@ -80,11 +80,11 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
     Where there is no clone it is ``~/.local/state/clustergate``. On a cluster it must lie on a file
     system that the compute nodes share.
     """
+    if named := _named(HOME, environ):
+        return named
     if is_clone():
-        default = checkout() / ".clustergate"
-    else:
-        default = _of_user("XDG_STATE_HOME", ".local/state", environ)
-    return _named(HOME, environ) or default
+        return checkout() / ".clustergate"
+    return _of_user("XDG_STATE_HOME", ".local/state", environ)
 
 
 def entry_points(group: str) -> list[EntryPoint]:

@@ -4,21 +4,26 @@ import runpy
 import sys
 
 from setuptools import find_namespace_packages, setup
-from setuptools_scm import get_version
 
-suite = runpy.run_path("../setup.py")
-# A clone has them at its top, and finds the suite itself no more where this maps them.
-mapped = {} if "editable_wheel" in sys.argv else suite["folders"]("..")
-version = get_version("..", fallback_version="0.1.0.dev0")
+# It lies beside modules that are imported.
+if __name__ == "__main__":
+    from setuptools_scm import get_version
 
-setup(
-    project_urls=suite["URLS"],
-    install_requires=[f"clustergate=={version}"],
-    packages=[
-        *find_namespace_packages("..", include=["evaluations*"], exclude=["evaluations.build*"]),
-        *mapped,
-    ],
-    package_dir={"": "..", **mapped},
-    package_data={package: ["*"] for package in (*mapped, "evaluations.templates")},
-    cmdclass={"build_py": suite["chosen"](of_papers=True)},
-)
+    suite = runpy.run_path("../setup.py")
+    # A clone has them at its top, and finds the suite itself no more where this maps them.
+    mapped = {} if "editable_wheel" in sys.argv else suite["folders"]("..")
+    version = get_version("..", fallback_version="0.1.0.dev0")
+
+    setup(
+        project_urls=suite["URLS"],
+        install_requires=[f"clustergate=={version}"],
+        packages=[
+            *find_namespace_packages(
+                "..", include=["evaluations*"], exclude=["evaluations.build*"]
+            ),
+            *mapped,
+        ],
+        package_dir={"": "..", **mapped},
+        package_data={package: ["*"] for package in (*mapped, "evaluations.templates")},
+        cmdclass={"build_py": suite["chosen"](of_papers=True)},
+    )

@@ -66,7 +66,7 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     installed = f"clustergate {version()}" if argv and "--version" in argv else ""
     parser.add_argument("--version", action="version", version=installed)
     if argv and argv[0] in _EXTRAS and argv[0] not in points:
-        parser.error(f"{argv[0]} comes with `pip install 'clustergate[{_EXTRAS[argv[0]]}]'`")
+        raise ClustergateError("command.extra", command=argv[0], extra=_EXTRAS[argv[0]])
     commands = parser.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS, prog="clustergate")
 
     def say_what_there_is(_: argparse.Namespace) -> int:

@@ -6,6 +6,10 @@ _ON_LOGIN_NODE = (
 )
 
 WORDS = {
+    "command.extra": (
+        "the command {command} is not installed",
+        "run `pip install 'clustergate[{extra}]'`",
+    ),
     "option.range": "{option} {value:g}: must be between {low} and {high} {unit}",
     "option.not-positive": "{options} must be positive",
     "option.negative": "{option} must not be negative: {value}",
