@@ -102,10 +102,11 @@ docs: $(VENV)/ready-dev
 dry-run: $(VENV)/ready
 	@$(VENV)/bin/clustergate dry-run
 
+release: export PACKAGE_ORIGIN = $(shell git remote get-url origin 2>/dev/null)
 release: $(VENV)/ready-dev
-	@rm -rf dist
-	@PACKAGE_ORIGIN=$$(git remote get-url origin 2>/dev/null) \
-	  sh -c '$(BUILD) . && $(BUILD) --wheel evaluations'
+	@rm -rf build dist
+	@$(BUILD) .
+	@$(BUILD) --wheel evaluations
 	@rm -rf *.egg-info  # they would name this version's commands to later tests
 	@$(VENV)/bin/twine check --strict dist/*
 	@$(VENV)/bin/check-wheel-contents dist/clustergate-*.whl

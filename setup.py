@@ -53,9 +53,8 @@ def chosen(of_papers: bool) -> type[build_py]:
             ]
 
         def takes(self, package: str, file: str) -> bool:
-            if package.startswith("clustergate.suite"):
-                return is_of_papers(file) == of_papers
-            return file != os.path.join("..", "evaluations", "setup.py")
+            in_top = package.startswith("clustergate.suite")
+            return not in_top or is_of_papers(file) == of_papers
 
     return Chosen
 

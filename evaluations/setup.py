@@ -15,14 +15,13 @@ if __name__ == "__main__":
     version = get_version("..", fallback_version="0.1.0.dev0")
 
     setup(
+        script_name="setup.py",  # is no module of the package
+        # What is built is none either.
+        options={"build": {"build_base": "../build/evaluations"}},
+        version=version,
         project_urls=suite["URLS"],
         install_requires=[f"clustergate=={version}"],
-        packages=[
-            *find_namespace_packages(
-                "..", include=["evaluations*"], exclude=["evaluations.build*"]
-            ),
-            *mapped,
-        ],
+        packages=[*find_namespace_packages("..", include=["evaluations*"]), *mapped],
         package_dir={"": "..", **mapped},
         package_data={package: ["*"] for package in (*mapped, "evaluations.templates")},
         cmdclass={"build_py": suite["chosen"](of_papers=True)},

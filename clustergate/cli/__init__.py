@@ -57,6 +57,8 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     points = {}
     if not argv or argv[0] not in COMMANDS:
         points = {one.name: one for one in entry_points(_ADDED)}
+    if argv and argv[0] in _EXTRAS and argv[0] not in points:
+        raise ClustergateError("command.extra", command=argv[0], extra=_EXTRAS[argv[0]])
     parser = PassingOnParser(
         prog="clustergate",
         usage="clustergate [-h] [--version] COMMAND ...",
@@ -65,8 +67,6 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser.appendix = overview({name: _purpose(point) for name, point in points.items()})
     installed = f"clustergate {version()}" if argv and "--version" in argv else ""
     parser.add_argument("--version", action="version", version=installed)
-    if argv and argv[0] in _EXTRAS and argv[0] not in points:
-        raise ClustergateError("command.extra", command=argv[0], extra=_EXTRAS[argv[0]])
     commands = parser.add_subparsers(metavar="COMMAND", help=argparse.SUPPRESS, prog="clustergate")
 
     def say_what_there_is(_: argparse.Namespace) -> int:
