@@ -6,6 +6,7 @@ folders.
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ def chosen(of_papers: bool) -> type[build_py]:
     """Return what copies the papers' files of the top's folders, or all but them."""
 
     class Chosen(build_py):
+        def run(self) -> None:
+            # What a build before left there would be taken for a part of this one.
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+            super().run()
+
         def find_package_modules(self, package: str, package_dir: str) -> list[Any]:
             modules = super().find_package_modules(package, package_dir)
             return [one for one in modules if self.takes(package, one[2])]

@@ -9,6 +9,8 @@ from setuptools import find_namespace_packages, setup
 if __name__ == "__main__":
     from setuptools_scm import get_version
 
+    if "sdist" in sys.argv:
+        sys.exit("the source archive of the suite holds the papers as well: build a wheel of it")
     suite = runpy.run_path("../setup.py")
     # A clone has them at its top, and finds the suite itself no more where this maps them.
     mapped = {} if "editable_wheel" in sys.argv else suite["folders"]("..")

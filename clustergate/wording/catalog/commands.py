@@ -8,7 +8,8 @@ _ON_LOGIN_NODE = (
 WORDS = {
     "command.extra": (
         "the command {command} is not installed",
-        "run `pip install 'clustergate[{extra}]'`",
+        "run `pip install 'clustergate[{extra}]'`, with --find-links and the folder of its wheel "
+        "where no package index has it",
     ),
     "option.range": "{option} {value:g}: must be between {low} and {high} {unit}",
     "option.not-positive": "{options} must be positive",
