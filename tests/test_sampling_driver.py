@@ -29,6 +29,7 @@ from clustergate.launching.plan import (
     write_plan,
 )
 from clustergate.machine import configuration
+from clustergate.machine.node import END
 from clustergate.model import ClustergateError, Row
 
 
@@ -404,10 +405,12 @@ def test_a_node_with_another_version_of_a_file_is_noted(
     mapped = configuration.mapped_files(map(str, (first, second, lookup)))
     own = {path: sha256 for path, sha256 in mapped.items() if configuration.is_of_a_node(path)}
     assert own == {str(first): hashlib.sha256().hexdigest(), str(second): ""}
-    # What all nodes should see may be mounted from elsewhere on one.
+    # What all nodes should see may be mounted from elsewhere on one, and be as large.
+    (large := tmp_path / "large.so").write_bytes(bytes(3 * END))
     (tmp_path / "shared.so").write_text("of all")
-    shared = {name: configuration.size_of(name) for name in (f"{tmp_path}/shared.so", "/none")}
-    assert [*shared.values()] == ["6", ""]
+    names = ("shared.so", "large.so", "none")
+    shared = {f"{tmp_path}/{name}": configuration.ends_of(f"{tmp_path}/{name}") for name in names}
+    assert [*map(len, shared.values())] == [64, 64, 0]
     # Starts what it is given as the nodes n1, n2 and n3 would: n2 has the later version, and n3
     # nothing to look with.
     nodes = tmp_path / "nodes.sh"
@@ -415,10 +418,11 @@ def test_a_node_with_another_version_of_a_file_is_noted(
         "for node in n1 n2 n3; do\n"
         f"  printf '#!/bin/sh\\necho %s\\n' $node > {tmp_path}/uname; chmod +x {tmp_path}/uname\n"
         f"  [ $node != n2 ] || mv {first} {second}\n"
-        f"  [ $node != n2 ] || echo >> {tmp_path}/shared.so\n"
+        f"  [ $node != n2 ] || printf 'of one' > {tmp_path}/shared.so\n"
+        f"  [ $node != n2 ] || printf 1 | dd of={large} bs=1 seek={3 * END - 1} conv=notrunc\n"
         f"  [ $node != n3 ] || ln -s /bin/false {tmp_path}/mv\n"
         f'  PATH={tmp_path}:$PATH "$@"\n'
         "done\n"
     )
     unlike = engine.Engine(tmp_path, "word").unlike(["sh", str(nodes)], {}, own, shared, 0)
-    assert unlike == {"n1": [], "n2": [str(first), str(second), f"{tmp_path}/shared.so"]}
+    assert unlike == {"n1": [], "n2": [*map(str, (first, second)), *list(shared)[:2]]}

@@ -35,11 +35,11 @@ from clustergate.launching.plan import (
 )
 from clustergate.launching.stopping import is_enough
 from clustergate.machine.configuration import (
+    ends_of,
     is_beside,
     is_of_a_node,
     mapped_files,
     site_files,
-    size_of,
 )
 from clustergate.model import ClustergateError, Launch, Sample, rows_of
 from clustergate.proof.ranks import ProofError, read_proofs
@@ -221,9 +221,9 @@ class Driver:
         files = [dataclasses.asdict(file) for file in of_site]
         note: dict[str, Any] = {"contender": contender.name, "site_files": files}
         note["mapped"] = seen = mapped_files(mapped)
-        # To read from all nodes what they share takes long: of that its size.
+        # To read from all nodes what they share takes long: of that its size and both ends.
         own = {path: sha256 for path, sha256 in seen.items() if is_of_a_node(path)}
-        shared = {path: size_of(path) for path in seen if not (path in own or is_beside(path))}
+        shared = {path: ends_of(path) for path in seen if not (path in own or is_beside(path))}
         if words := self._plan.on_each_node:
             nodes = words, contender.environment
             note["unlike"] = self._engine.unlike(*nodes, own, shared, order)

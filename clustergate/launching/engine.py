@@ -253,8 +253,8 @@ class Engine:
         """Return by node which files are others there than here, by their names.
 
         They are those of the launch of that ``order``: nodes' ``own`` by their SHA-256, ``shared``
-        ones by their size, empty where this node lacks one: another version has another name. A
-        node that says nothing is left out.
+        ones by that of their size and ends, empty where this node lacks one: another version has
+        another name. A node that says nothing is left out.
         """
         folder = self.job / f"{HASHES}-{order}"
         folder.mkdir()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.machine.environment import HIDDEN, is_secret
+from clustergate.machine.node import END
 from clustergate.wording.notation import printable
 
 # What libraries look for in $HOME, each as it says itself: Open MPI with PMIx and PRRTE, UCX, UCC,
@@ -141,10 +142,17 @@ def mapped_files(mapped: Iterable[str]) -> dict[str, str]:
     return files
 
 
-def size_of(path: str) -> str:
-    """Return the size of a file in bytes as text, nothing of one that is not there."""
+def ends_of(path: str) -> str:
+    """Return the SHA-256 of a file's size and ends, nothing of one that cannot be read.
+
+    In these stand an ELF file's build ID and symbols, which any other build has otherwise.
+    """
     try:
-        return str(os.stat(path).st_size)
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            head = file.read(END)
+            file.seek(max(0, size - END))
+            return hashlib.sha256(b"%d\n%b%b" % (size, head, file.read(END))).hexdigest()
     except OSError:
         return ""
 

@@ -22,6 +22,8 @@ SCRIPT = Path(__file__).with_name("node_state.sh")
 NO_LIMIT_BYTES = 2**60
 """Version 1 of cgroups says "no limit" by a number near 2^63 that depends on the page size."""
 GIB = 2**30
+END = 2**17
+"""Bytes of each end of a file that are compared of what nodes share: all of it takes long."""
 # What decides how fast a node is, of what it says.
 _OF_SPEED = ("hardware.", "kernel.", "limits.cpu_", "limits.cgroup_")
 # Memory available below this share of the node's is reported.
@@ -182,14 +184,17 @@ def saying(folder: Path) -> list[str]:
 def hashing(folder: Path, own: Iterable[str], shared: Iterable[str]) -> list[str]:
     """Return the command by which a node says what files it has, as :func:`saying` does.
 
-    Of its ``own`` the SHA-256, of ``shared`` ones the size.
+    Of its ``own`` the SHA-256, of ``shared`` ones that of their size and both ends, as
+    :func:`clustergate.machine.configuration.ends_of` takes it.
     """
     script = (
-        'half=$0/.$(uname -n).$$; size=; for file do if [ "$file" = -s ]; then size=yes; '
-        'elif [ "$size" ]; then echo "$(stat -L -c %s "$file")  $file"; '
+        'half=$0/.$(uname -n).$$; ends=; for file do if [ "$file" = -e ]; then ends=yes; '
+        'elif [ "$ends" ]; then [ ! -r "$file" ] || { sum=$({ stat -L -c %s "$file"; '
+        f'head -c {END} "$file"; tail -c {END} "$file"; }} | sha256sum); '
+        'echo "${sum%% *}  $file"; }; '
         'else sha256sum -- "$file"; fi; done >"$half"; mv "$half" "$0/$(uname -n)"'
     )
-    return ["sh", "-c", script, str(folder), *own, "-s", *shared]
+    return ["sh", "-c", script, str(folder), *own, "-e", *shared]
 
 
 def settings_of(said: str) -> str:
