@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,14 @@ def test_what_keeps_all_of_two_files_apart_is_told(run: Any, tmp_path: Path) -> 
     assert "nothing was compared" not in run(a, b, "--ignore", "host")[1]
 
 
-def test_the_same_file_is_equivalent(run: Any, tmp_path: Path) -> None:
+def copy_of(path: Path) -> Path:
+    """Return another file that holds the same, as no file is compared with itself."""
+    return Path(shutil.copy(path, path.with_name(f"copy-of-{path.name}")))
+
+
+def test_the_same_values_are_equivalent(run: Any, tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv")
-    status, out, _ = run(a, a, "--csv")
+    status, out, _ = run(a, copy_of(a), "--csv")
     table = list(csv.DictReader(io.StringIO(out)))
     assert status == 0
     assert [row["verdict"] for row in table] == ["equivalent"] * 2
@@ -123,10 +129,30 @@ def test_rows_that_were_pasted_twice_are_no_further_launches(run: Any, tmp_path:
         status, out, err = run(a, twice)
         assert (status, out) == (1, "")
         assert f"{twice}:42: from here on {len(pasted)} rows stand in the file before" in err
+    # Within the file they did.
+    others = [line.replace("latency_us", "bandwidth_mb_s") for line in rows[::-1]]
+    twice.write_text("\n".join([head, *rows, *rows[20:34], *others, ""]))
+    status, out, err = run(a, twice)
+    assert (status, out) == (1, "")
+    assert f"{twice}:42: from here on 14 rows stand in the file before" in err
     # What tells them apart is no copy, whether it is ignored or not.
     numbered = [f"{row},{k}" for k, row in enumerate([*rows, *rows])]
     twice.write_text("\n".join([f"{head},at", *numbered, ""]))
-    assert run(twice, twice, "--ignore", "at")[0] == 0
+    assert run(a, twice, "--ignore", "at")[0] == 0
+
+
+def test_nothing_is_compared_with_itself_in_silence(run: Any, tmp_path: Path) -> None:
+    """All figures were equivalent."""
+    a = write(tmp_path / "a.csv")
+    copied = copy_of(a)
+    (tmp_path / "link.csv").symlink_to(a)
+    for b in (a, tmp_path / "link.csv"):
+        status, out, err = run(a, b)
+        assert (status, out) == (1, "")
+        assert err.startswith(f"clustergate: A and B are both {a}: ")
+    assert "A and B hold the same values in the same order" in run(a, copied)[1]
+    assert "the same values" in run(a, copied, "--json")[2]
+    assert "the same values" not in run(a, write(tmp_path / "b.csv", 1.1))[1]
 
 
 @pytest.mark.parametrize("values", [[7.0] * 40, [0.14, 0.14, 0.15] * 3, [0.14] * 40 + [0.15]])
@@ -135,7 +161,7 @@ def test_values_that_are_equal_by_their_digits_are_launches(
 ) -> None:
     a = tmp_path / "a.csv"
     a.write_text("metric,value\n" + "".join(f"latency_us,{value}\n" for value in values))
-    assert run(a, a)[0] == 0
+    assert run(a, copy_of(a))[0] == 0
 
 
 def test_a_column_that_differs_in_every_row_is_named(run: Any, tmp_path: Path) -> None:
@@ -143,15 +169,15 @@ def test_a_column_that_differs_in_every_row_is_named(run: Any, tmp_path: Path) -
     rows = [f"latency_us,{k},{8 * (1 + k % 2)},7\n" for k in range(12)]
     a.write_text("metric,time,bytes,value\n" + "".join(rows))
     hint = "column 'time' differs in every row: if it is no condition, leave it out with --ignore "
-    assert f"{hint}time" in " ".join(run(a, a)[1].split())
-    assert run(a, a, "--json")[2] == f"{hint}time\n"
-    assert "differs in every row" not in run(a, a, "--ignore", "time")[1]
+    assert f"{hint}time" in " ".join(run(a, copy_of(a))[1].split())
+    assert run(a, copy_of(a), "--json")[2] == f"{hint}time\n"
+    assert "differs in every row" not in run(a, copy_of(a), "--ignore", "time")[1]
 
 
 def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
     a = tmp_path / "a.csv"
     a.write_text("metric,at,value\n" + "".join(f"latency_us,{k},7\n" for k in range(10)))
-    out = run(a, a, "--ignore", "at", "--json")[1]
+    out = run(a, copy_of(a), "--ignore", "at", "--json")[1]
     assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["equivalent"]
 
 

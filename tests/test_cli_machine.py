@@ -164,13 +164,22 @@ def test_runs_by_words_and_ids(machine_command, runs, files, named):
 
 def test_runs_by_folder(machine_command, runs):
     folder = run_folder("20261121T120000Z-8")
-    _, out, _ = machine_command("--diff", folder, folder / "machine.json")
-    assert out == f"since {folder}: no recorded state of a node changed\n"
+    _, out, _ = machine_command("--diff", folder, run_folder("20261120T120000Z-9") / "machine.json")
+    assert out.startswith(f"since {folder}, likeliest cause of a slowdown first:\n")
 
 
-def test_last_is_the_newest_run_that_recorded_its_machine(machine_command, runs):
-    _, out, _ = machine_command("--diff", "last", "last")
-    assert out.startswith("since 20261121T120000Z-8: ")
+def test_last_is_the_newest_run_that_recorded_its_machine(machine_command, runs, files):
+    _, out, _ = machine_command("--diff", "last", "A.json")
+    assert out.startswith("since 20261121T120000Z-8, ")
+
+
+@pytest.mark.parametrize("named", ["last", "r8", "20261121T120000Z-8", "now"])
+def test_nothing_is_compared_with_itself_in_silence(machine_command, runs, named):
+    """It said that no recorded state of a node changed."""
+    before = named if named == "now" else "last"
+    status, out, err = machine_command("--diff", before, named)
+    assert (status, out) == (1, "")
+    assert err.startswith(f"clustergate: A and B are both {before}: ")
 
 
 # --- errors -----------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ A set is a table in the order of launching: metric, value, conditions as text, d
 
 from __future__ import annotations
 
-import bisect
 import csv
 import math
 from collections.abc import Sequence
@@ -30,7 +29,9 @@ _METHOD = "\0method"
 _CASE = ("check", "partition", "stack")
 # Rows that stand twice by chance are fewer than one in so many.
 _NO_CHANCE = 1e6
+_FEWEST_VALUES = 5
 _ODD = 0x9E3779B97F4A7C15
+_NAT = 2.0**-20
 
 
 def compare_sets(
@@ -111,47 +112,58 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
         code = "output.no-metric" if row[METRIC] is None else "output.no-number"
         raise OutputError(code, line=_line_of(name, row["\0row"]), source=name, text=text)
     table = table.drop("\0text")
-    if twice := _standing_twice(table, ignored):
-        first = _line_of(name, len(table) - twice)
-        raise OutputError("output.rows-twice", line=first, source=name, rows=twice)
+    row, twice = _standing_twice(table, ignored)
+    if twice:
+        line = _line_of(name, row)
+        raise OutputError("output.rows-twice", line=line, source=name, rows=twice)
     return table.drop(ignored).with_columns(pl.lit(False).alias(_DISTURBED))
 
 
-def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> int:
-    """Return how many rows at the end of a table stand before as well, in the same order.
+def are_copies(a: pl.DataFrame, b: pl.DataFrame) -> bool:
+    """Tell whether two sets are one: no machine measures each of several values again."""
+    a, b = (table.drop(_RUN, strict=False) for table in (a, b))
+    return a[VALUE].n_unique() >= _FEWEST_VALUES and a.equals(b)
 
-    0 where chance may have made them equal: by how often each value stands among those of the same
-    metric and conditions.
+
+def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> tuple[int, int]:
+    """Return from which row on how many rows of a table stand before as well, in the same order.
+
+    None where chance may have made them equal: by how often each value stands among those of the
+    same metric and conditions.
     """
     import numpy as np
     import polars as pl
 
     same = [column for column in table.columns if column not in (VALUE, *ignored)]
+    conditions = [column for column in same if column != METRIC] or [METRIC]
     share = pl.len().over(table.columns) / pl.len().over(same)
-    # From the end, as the rows that were pasted are the last. No single row is unlikely enough.
-    backwards = table.reverse()
-    rows = backwards.hash_rows().to_numpy()
-    (places,) = np.nonzero((rows[:-1] == rows[0]) & (rows[1:] == rows[1:2]))
-    if len(places) < 2:
-        return 0
-    # What a value that is so frequent tells by itself, in nats.
-    known = backwards.select(share.log().neg().cum_sum()).to_series().to_numpy()
-    fewest = int(np.searchsorted(known, math.log(_NO_CHANCE * len(rows)), side="right")) + 1
+    told = table.select(share.log().neg()).to_series().to_numpy(writable=True)
+    # Of a measurement one metric follows from another.
+    of, metric = (table.select(one).hash_rows().to_numpy() for one in (conditions, [METRIC]))
+    told[1:] *= (of[1:] != of[:-1]) | (metric[1:] == metric[:-1])
+    # What rows tell by values that are so seldom, in whole parts of a nat, as sums must be equal.
+    rows = table.hash_rows().to_numpy()
+    known = np.concatenate([[0], np.rint(told / _NAT).astype(np.int64).cumsum()])
+    fewest = math.ceil(math.log(_NO_CHANCE * len(rows) ** 2) / _NAT)
+    starts = np.arange(len(rows))
+    ends = np.searchsorted(known, known[:-1] + fewest)
+    starts = starts[ends <= len(rows)]
+    lengths = ends[starts] - starts
     # Parts of the table are compared by their hashes (Karp and Rabin, Efficient randomized
     # pattern-matching algorithms, 1987), which wrap around.
-    powers = np.full(len(rows), _ODD, dtype=np.uint64)
+    powers = np.full(len(rows) + 1, _ODD, dtype=np.uint64)
     powers[0] = 1
     powers = powers.cumprod()
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), (rows * powers).cumsum()])
-
-    def stand_twice(length: int) -> bool:
-        at = places[(places >= length) & (places <= len(rows) - length)]
-        return bool((sums[at + length] - sums[at] == powers[at] * sums[length]).any())
-
-    lengths = range(fewest, len(rows) // 2 + 1)
-    if not lengths or not stand_twice(fewest):
-        return 0
-    return lengths[bisect.bisect(lengths, False, key=lambda n: not stand_twice(n)) - 1]
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), (rows * powers[:-1]).cumsum()])
+    hashes = (sums[starts + lengths] - sums[starts]) * powers[len(rows) - starts]
+    _, firsts, numbers = np.unique(hashes, return_index=True, return_inverse=True)
+    first = firsts[numbers]
+    (again,) = np.nonzero((starts - first >= lengths) & (lengths == lengths[first]))
+    if not len(again):
+        return 0, 0
+    row, before = int(again[0]), int(first[again[0]])
+    alike = rows[before:row][: len(rows) - row] == rows[row:][: row - before]
+    return row, len(alike) if alike.all() else int(alike.argmin())
 
 
 def _line_of(name: str, row: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from clustergate.history.stored_runs import in_order
 from clustergate.model import BadRequest
 from clustergate.one_thread import one_thread
 from clustergate.report import console
+from clustergate.wording.reasons import reason
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,11 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadRequest("option.range", low=0, high=100, **facts)
     ignored = [name for name in arguments.ignore.split(",") if name]
     names = [_named(name) for name in (arguments.a, arguments.b)]
+    if len({*map(os.path.realpath, names)}) < 2:
+        raise BadRequest("compare.itself", name=names[0])
     a, b = (_samples(name, ignored) for name in names)
+    copied = [str(reason("compare.copies"))] if sample_sets.are_copies(a, b) else []
     keys, results = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
     metrics = [key.pop(METRIC) for key in keys]
     records = list(map(comparisons.record_of, metrics, keys, results))
-    otherwise = [str(why) for why in comparisons.measured_otherwise(keys)]
+    otherwise = copied + [str(why) for why in comparisons.measured_otherwise(keys)]
     if all(Path(name).is_file() for name in names):
         otherwise += comparisons.told_apart(records)
     if arguments.json or arguments.csv:

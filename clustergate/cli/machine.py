@@ -17,6 +17,7 @@ from clustergate.history.node_states import (
     HERE,
     NODE_STATE,
     describe_changes,
+    folded,
     read_states,
 )
 from clustergate.machine.changes import changes_of_nodes, label, shown
@@ -28,7 +29,7 @@ from clustergate.machine.fingerprint import (
     to_record,
 )
 from clustergate.machine.load import load_between, read_load
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest, ClustergateError
 from clustergate.store import run_folder
 
 DESCRIPTION = """\
@@ -63,6 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_differences(before: str, after: str, as_json: bool) -> None:
     """Print what changed on which nodes; the state of one node is compared with each of a run."""
+    places = [one if one == NOW else _locate(one)[1].resolve() for one in (before, after)]
+    if places[0] == places[1]:
+        raise BadRequest("compare.itself", name=before)
     sides = _named_states(before), _named_states(after)
     old, new = _beside(*sides), _beside(*reversed(sides))
     common = old.keys() & new.keys()
@@ -78,9 +82,12 @@ def _print_differences(before: str, after: str, as_json: bool) -> None:
     since, lines = sides[0].name, describe_changes(old, new)
     if len(lines) < 2:
         print(f"since {since}: {(lines or ['no recorded state of a node changed'])[0]}")
-        return
-    print(f"since {since}, likeliest cause of a slowdown first:")
-    print("\n".join(f"  {line}" for line in lines))
+    else:
+        print(f"since {since}, likeliest cause of a slowdown first:")
+        print("\n".join(f"  {line}" for line in lines))
+    unlike = (old.keys() ^ new.keys()) - {HERE}
+    if unlike and all(side.alone is None for side in sides):
+        print(f"not compared, as only one of both has them: {folded(sorted(unlike))}")
 
 
 # --- input ------------------------------------------------------------------------------------

@@ -107,6 +107,11 @@ WORDS = {
         "job at most {most}",
         "screen {most} at a time by --nodes, or raise MaxNodes",
     ),
+    "screening.one-partition": (
+        "nothing is known of the nodes of {names:and}",
+        "a screening is of one partition, the first one where none is named",
+        "`clustergate screen --partition NAME` screens another",
+    ),
     "screening.capped": (
         "the screening takes {most_s:g} s instead of {asked_s:g} s",
         "{why}",
@@ -139,6 +144,16 @@ WORDS = {
         "`clustergate setup` writes them, into the folder `manifests`",
     ),
     "contender.unavailable": ("{contender} is not available here", "{why}", ""),
+    "compare.itself": (
+        "A and B are both {name}",
+        "what is compared with itself differs in nothing",
+        "name another one: `clustergate list runs` lists them",
+    ),
+    "compare.copies": (
+        "A and B hold the same values in the same order",
+        "one is a copy of the other, so that equal figures show nothing",
+        "see where both come from",
+    ),
     "compare.no-comparison": ("the run {run} holds no comparison", "{why}", ""),
     "compare.disturbed": (
         "the run {run} holds no figures{of} to compare",
