@@ -88,7 +88,7 @@ def screened(
     return analyse(names, [one for one in results if one.kind != without], what=what)
 
 
-MEMORY = [(day, screened(seed=k + 1)) for k, day in enumerate(DAYS)]
+MEMORY = [(f"r{k + 1}", day, screened(seed=k + 1)) for k, day in enumerate(DAYS)]
 
 
 def figures(verdict: Verdict) -> tuple[Figure, ...]:
@@ -112,7 +112,7 @@ def ran(*verdicts: Verdict, **other: object) -> Case:
 def answered(
     case: Case,
     now: Screening,
-    memory: list[tuple[datetime.date, Screening]] = MEMORY,
+    memory: list[tuple[str, datetime.date, Screening]] = MEMORY,
     software: list[Evidence] | None = None,
 ) -> tuple[int, str]:
     """Return the gate's answer of a case, a screening and a golden build, and all it says."""
@@ -202,7 +202,11 @@ def test_software_that_is_not_known_from_an_earlier_day_opens_nothing(
     ("now", "memory", "said"),
     [
         (screened, MEMORY[:4], "on 4 earlier days, and it takes 5; `clustergate screen` on 1 more"),
-        (screened, [(DAYS[0], one) for _, one in MEMORY], "on 1 earlier day, and it takes 5"),
+        (
+            screened,
+            [("r1", DAYS[0], one) for *_, one in MEMORY],
+            "on 1 earlier day, and it takes 5",
+        ),
         (screened, [], "on 0 earlier days"),
         (lambda: screened(names=NAMES[:2]), MEMORY, "2 nodes cannot be compared"),
         (lambda: screened(what="core"), MEMORY, "6 cores cannot be compared with other nodes"),
@@ -213,7 +217,7 @@ def test_software_that_is_not_known_from_an_earlier_day_opens_nothing(
 )
 def test_nodes_that_are_not_known_to_be_as_they_were_open_nothing(
     now: Callable[[], Screening],
-    memory: list[tuple[datetime.date, Screening]],
+    memory: list[tuple[str, datetime.date, Screening]],
     said: str,
 ) -> None:
     status, text = answered(ran(Verdict.NO_REFERENCE), now(), memory)
@@ -238,7 +242,8 @@ def test_what_became_slower_on_all_nodes_alike_since_earlier_days_closes(measure
 
 def test_days_that_differ_by_more_close_nothing_and_open_nothing() -> None:
     memory = [
-        (day, screened(seed=k, triad_gb_s=1.0 if k % 2 else 0.6)) for k, day in enumerate(DAYS)
+        (f"r{k}", day, screened(seed=k, triad_gb_s=1.0 if k % 2 else 0.6))
+        for k, day in enumerate(DAYS)
     ]
     status, said = answered(ran(Verdict.NO_REFERENCE), screened(triad_gb_s=0.6), memory)
     assert status == UNJUDGED, said

@@ -131,13 +131,32 @@ def test_two_nodes_leave_the_answer_to_the_benchmarks() -> None:
 
 
 def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() -> None:
-    same = against_screening(screening(), [("1 May", screening())])
+    same = against_screening(screening(), [("r1", "1 May", screening())])
     assert {e.verdict for e in same} == {Verdict.PASS}
-    worse = against_screening(screening(bandwidth=6000.0), [("1 May", screening())])
+    worse = against_screening(screening(bandwidth=6000.0), [("r1", "1 May", screening())])
     (found,) = (e for e in worse if e.verdict is Verdict.REGRESSION)
     assert "on 1 May: 100 % worse on all nodes alike" in found.sentence or "99 %" in found.sentence
-    better = against_screening(screening(bandwidth=24000.0), [("1 May", screening())])
+    assert found.reasons[0].facts["run"] == "r1"
+    better = against_screening(screening(bandwidth=24000.0), [("r1", "1 May", screening())])
     assert {e.verdict for e in better} == {Verdict.PASS}
+
+
+def test_what_no_earlier_screening_has_is_told() -> None:
+    """The first gate of a machine said nothing of what it could not see."""
+    (none,) = against_screening(screening(), [])
+    assert none.verdict is Verdict.PASS
+    assert none.sentence.startswith("no earlier screening of these nodes has ")
+    names = NAMES[:4]
+    short = analyse(names, [Result((n,), "peaks", 0, {"fma_peak_gflops": 200.0}) for n in names])
+    with_hpl = analyse(
+        names,
+        [
+            *(Result((n,), "peaks", 0, {"fma_peak_gflops": 200.0}) for n in names),
+            *(Result((n,), "hpl", 0, {"hpl_gflops": 100.0}) for n in names),
+        ],
+    )
+    _, lacks = against_screening(with_hpl, [("r1", "1 May", short)])
+    assert lacks.sentence.startswith("no earlier screening of these nodes has HPL: ")
 
 
 def test_what_the_last_screening_does_not_tell_an_earlier_one_does() -> None:
@@ -157,7 +176,7 @@ def test_what_the_last_screening_does_not_tell_an_earlier_one_does() -> None:
     )
     assert noisy.located["hpl_gflops"].too_noisy
     for last in (short, noisy):
-        earlier = [("2 May", last), ("1 May", analyse(names, alone))]
+        earlier = [("r2", "2 May", last), ("r1", "1 May", analyse(names, alone))]
         (found,) = against_screening(analyse(names, slower), earlier)
         assert found.verdict is Verdict.REGRESSION
         assert "on 1 May: 67 % worse on all nodes alike" in found.sentence
@@ -174,7 +193,7 @@ def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
         return analyse(NAMES[:2], results)
 
     for slower, worst in ((1.0, {Verdict.PASS}), (5.0, {Verdict.INCONCLUSIVE, Verdict.REGRESSION})):
-        (found,) = against_screening(of_two(slower), [("1 May", of_two(1.0))])
+        (found,) = against_screening(of_two(slower), [("r1", "1 May", of_two(1.0))])
         assert found.verdict in worst
 
 

@@ -70,14 +70,14 @@ def _is_alike(then: Sequence[str], now: Sequence[str] | None) -> bool:
 
 def earlier_screenings(
     system: str, by: str, what: str, without: str, before: str | None = None, below: str = ""
-) -> Iterator[tuple[datetime.datetime, Screening]]:
+) -> Iterator[tuple[str, datetime.datetime, Screening]]:
     """Yield the finished screenings of a system's nodes (or cores) but that of the run ``without``.
 
-    The newest comes first, each with the start of its run. They are ``by`` the same partition and
-    stack, and a node of theirs was in that run, too, with the same processors: another machine may
-    go by the same name. Runs are passed over as in :func:`last_run`; ``before`` names the only one
-    to look at, ``below`` where in the runs' folders the screening of a further partition
-    lies. They are :func:`clustergate.screening.folder.as_asked` now.
+    The newest comes first, each with its run and the start of that. They are ``by`` the same
+    partition and stack, and a node of theirs was in that run, too, with the same processors:
+    another machine may go by the same name. Runs are passed over as in :func:`last_run`; ``before``
+    names the only one to look at, ``below`` where in the runs' folders the screening of a further
+    partition lies. They are :func:`clustergate.screening.folder.as_asked` now.
     """
     nonces, now = set(), _processors(without)
     here = folder.screening_folder(without + below)
@@ -98,7 +98,7 @@ def earlier_screenings(
             continue
         if log.ended and is_new and _share_a_node(_processors(run_id, screening.names), now):
             alike = screening if today is None else folder.as_asked(screening, plan, today)
-            yield started_of(store.run_folder(run_id)), alike
+            yield run_id, started_of(store.run_folder(run_id)), alike
 
 
 def _processors(run_id: str, names: Sequence[str] = ()) -> dict[str, str]:

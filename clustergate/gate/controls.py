@@ -23,18 +23,21 @@ from clustergate.wording.reasons import reason
 
 
 def of_nodes(
-    now: Screening, memory: Iterable[tuple[datetime.date, Screening]]
+    now: Screening, memory: Sequence[tuple[str, datetime.date, Screening]]
 ) -> tuple[list[Evidence], Control]:
     """Return what is worse than on earlier days, and whether the nodes are as they were then.
 
-    ``memory`` are screenings with their days. What is usual in a screening is one value; it passes
-    and is a regression by the rule for runs against a baseline (:mod:`clustergate.statistics.gate`)
-    of as many days as that takes, and scatters by what the nodes do.
+    ``memory`` are screenings with their runs and days. What is usual in a screening is one value;
+    it passes and is a regression by the rule for runs against a baseline
+    (:mod:`clustergate.statistics.gate`) of as many days as that takes, and scatters by what the
+    nodes do.
     """
     by_day: dict[tuple[str, str], dict[datetime.date, list[float]]] = {}
-    for day, one in memory:
+    best_of: dict[tuple[str, str], tuple[float, str]] = {}
+    for run, day, one in memory:
         for what, level in _centres(one).items():
             by_day.setdefault(what, {}).setdefault(day, []).append(level)
+            best_of[what] = min(best_of.get(what, (level, run)), (level, run))
     levels, evidence = _centres(now), []
     nodes = counted(len(now.names), now.what)
     whys = []
@@ -66,6 +69,7 @@ def of_nodes(
                 worse_by=math.expm1(worse_by),
                 days=len(days),
                 what=now.what,
+                run=best_of[what][1],
             )
             part = "screening against earlier days"
             evidence.append(Evidence(part, Verdict.REGRESSION, (why,)))

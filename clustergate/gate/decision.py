@@ -118,21 +118,27 @@ def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
     return evidence
 
 
-def against_screening(now: Screening, earlier: Sequence[tuple[str, Screening]]) -> list[Evidence]:
+def against_screening(
+    now: Screening, earlier: Sequence[tuple[str, str, Screening]]
+) -> list[Evidence]:
     """Return where what is usual became worse since ``earlier`` screenings, the newest first.
 
-    A slow-down that all nodes share is to be seen only so. Each measure is compared with the last
-    one that has it, without too much noise if any is: a short one has no HPL. A measure must be
-    worse by more than sound nodes may differ, and by more than its noise in either screening; one
-    that is far worse within that noise cannot be told.
+    Each has its run and when that was. A slow-down that all nodes share is to be seen only so. Each
+    measure is compared with the last one that has it, without too much noise if any is: a short one
+    has no HPL. A measure must be worse by more than sound nodes may differ, and by more than its
+    noise in either screening; one that is far worse within that noise cannot be told. What none of
+    them has is told.
     """
-    evidence = []
+    part, evidence, alone = "screening against the last one", [], []
     for key, measure in MEASURES.items():
-        having = [x for x in earlier if x[1].centre(key) is not None]
-        steady = [x for x in having if not x[1].located[key].too_noisy]
-        when, before = [*steady, *having, ("", now)][0]
+        having = [x for x in earlier if x[2].centre(key) is not None]
+        steady = [x for x in having if not x[2].located[key].too_noisy]
+        run, when, before = [*steady, *having, ("", "", now)][0]
         old, new = before.centre(key), now.centre(key)
-        if before is now or old is None or new is None:
+        if old is None or new is None:
+            continue
+        if before is now:
+            alone.append(measure.title)
             continue
         worse_by = measure.level(new) - measure.level(old)
         noise = max(s.located[key].scale for s in (now, before))
@@ -150,8 +156,12 @@ def against_screening(now: Screening, earlier: Sequence[tuple[str, Screening]]) 
             when=when,
             worse_by=math.expm1(worse_by),
             what=now.what,
+            run=run,
         )
-        evidence.append(Evidence("screening against the last one", verdict, (change,)))
+        evidence.append(Evidence(part, verdict, (change,)))
+    if alone:
+        why = reason("screening.none-before", measures=alone, what=now.what)
+        evidence.append(Evidence(part, Verdict.PASS, (why,)))
     return evidence
 
 

@@ -68,7 +68,8 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case], software_s: float) 
             "leave open"
         )
     if part.startswith("screening") and " against " in part:
-        return "`clustergate machine --diff previous last` shows what changed on the nodes"
+        before = one.reasons[0].facts["run"]
+        return f"`clustergate machine --diff {before} {run_id}` shows what changed on the nodes"
     if part.startswith("screening") and one.verdict is Verdict.REGRESSION:
         return (
             "drain and exclude what is slow, with the lines on the screening's page; then "

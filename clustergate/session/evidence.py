@@ -71,9 +71,9 @@ def screen_partitions(
         items = gating.of_screening(screening, ended=log.ended)
         by = named_by(partition.name, stack)
         known = list(earlier_screenings(site.name, by, screening.what, run_id, before, below))
-        earlier = [(day_and_time(when), one) for when, one in known]
+        earlier = [(of, day_and_time(when), one) for of, when, one in known]
         items += gating.against_screening(screening, earlier)
-        memory = ((when.date(), one) for when, one in known if when.date() < today)
+        memory = [(of, when.date(), one) for of, when, one in known if when.date() < today]
         worse, control = controls.of_nodes(screening, memory)
         items += worse
         as_before.append(control)

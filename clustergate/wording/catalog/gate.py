@@ -23,6 +23,11 @@ WORDS = {
         "fewer than three {what}s (here {nodes}) do not show which is slow; the benchmarks are "
         "what counts"
     ),
+    "screening.none-before": (
+        "no earlier screening of these {what}s has {measures:and}",
+        "what slowed all of them down alike shows in the benchmarks' references alone",
+        "`clustergate screen` before the next maintenance gives its gate one to compare with",
+    ),
     "screening.as-last": _USUAL,
     "screening.worse-than-last": (_USUAL + ": {worse_by:whole_percent} worse on all {what}s alike"),
     "screening.worse-than-ever": (
