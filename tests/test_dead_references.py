@@ -1,6 +1,7 @@
 """References that are there and do not hold for what ran: told, and a finding without -S."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.model import (
     Better,
     Case,
+    CaseRecord,
     CaseState,
     Estimate,
     Figure,
@@ -25,16 +27,19 @@ from clustergate.wording.reasons import in_words
 
 SMOKE = mode_named("smoke")
 RATE = "HPL.performance_gflops"
+ANY = {"HplCheck": {"origin": "published", "source": "a table"}}
 
 
-def known(*efforts: tuple[str, str], figure: str = RATE) -> References:
+def known(
+    *efforts: tuple[str, str], figure: str = RATE, provenance: Mapping[str, Any] = ANY
+) -> References:
     """Return references of HPL with mpich, by layouts and efforts."""
     layouts: dict[str, dict[str, object]] = {}
     for layout, effort in efforts:
         layouts.setdefault(layout, {})[effort] = {figure: [100.0, -0.05, None, "Gflop/s"]}
     index = ["$partition", "$environ", "reference_layout", "reference_effort"]
     document = {
-        "$provenance": {"HplCheck": {"origin": "published", "source": "a table"}},
+        "$provenance": provenance,
         "HplCheck": {"$index": index, "alpha:node": {"mpich": layouts}},
     }
     return parse_references(json.dumps(document, indent=1), Path("alpha.yaml"), every_check())
@@ -64,6 +69,23 @@ def test_what_met_its_references_is_no_finding() -> None:
     for effort in (PLAIN, ("8-ranks-packed", ".*"), ("8-ranks-packed", "smoke.*")):
         assert dead_references([ran()], known(effort), SMOKE) == ([], [])
     assert dead_references([ran("tuned=yes", 4, 2)], known(TUNED, PLAIN), SMOKE) == ([], [])
+
+
+def test_references_that_hold_for_no_known_size_are_told() -> None:
+    """Of a matrix of any order, on however many nodes, HPL passed by what somebody had typed."""
+    conditions = {"mode": "smoke", "ranks": 8, "placement": "packed", "settings": ""}
+    record = CaseRecord("x", "HplCheck", "mpich", "alpha:node", conditions)
+    (said,) = known(PLAIN).unsized([record])
+    assert said.startswith("alpha.yaml:")
+    assert "for what size and processor the references of HplCheck with mpich hold" in said
+    assert "lacks nodes and processors and n; " in said
+    case = "HplCheck/alpha:node/mpich/8-ranks-packed/smoke"
+    stated = {"origin": "published", "source": "a table", "nodes": ["n1"]}
+    (said,) = known(PLAIN, provenance={case: stated}).unsized([record])
+    assert "lacks processors and n; " in said
+    whole = {**stated, "processors": ["EPYC"], "n": 1000}
+    assert known(PLAIN, provenance={case: whole}).unsized([record]) == []
+    assert known(TUNED).unsized([record]) == []
 
 
 def test_a_lost_tuning_switches_no_reference_off() -> None:

@@ -123,6 +123,14 @@ def test_what_is_no_number_is_invalid_whatever_it_is_compared_with(value, better
         assert judge(measured(value), better, unit, expected).verdict is Verdict.INVALID
 
 
+@pytest.mark.parametrize("ends", [(math.nan, 102.0), (98.0, math.nan)])
+def test_an_interval_with_an_end_that_is_no_number_is_invalid(ends):
+    """Nothing is beyond such an end, so that half of the rate passed."""
+    for expected in (None, reference(200.0)):
+        found = judge(measured(100.0, *ends), Better.HIGHER, "MB/s", expected)
+        assert found.verdict is Verdict.INVALID
+
+
 def test_a_run_without_a_verdict_is_invalid():
     assert worst([]) is Verdict.INVALID
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import every_check, known_of
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import (
@@ -319,6 +319,34 @@ class References:
             f"{why}; rename or remove it"
             for check, own in by_check.items()
             for path, why in (self._unused if whole else self._unmeasured)(check, own)
+        ]
+
+    def unsized(self, records: Iterable[CaseRecord]) -> list[str]:
+        """Return of which cases references were written that do not say for what they hold.
+
+        Those that `clustergate baseline` makes say it.
+        """
+        found: dict[Keys, dict[str, Keys]] = {}
+        for record in records:
+            case = (record.check, record.partition, record.stack)
+            if not record.complaints and (entries := self._entries(*case, record.conditions)):
+                known = [self.at((*entries[0], name)) for name in entries[1]]
+                stated = {
+                    "nodes": [one.nodes for one in known],
+                    "processors": [one.processors for one in known],
+                    "n": [one.order or not known_of(record.check).matrix for one in known],
+                }
+                lacks = [key for key, values in stated.items() if not all(values)]
+                where = f"{record.check} with {record.stack}"
+                found.setdefault(tuple(lacks), {}).setdefault(where, entries[0])
+        return [
+            str(
+                reason("references.unsized", cases=list(cases), keys=lacks).at(
+                    f"{self.source}:{self.document.line(next(iter(cases.values())))}"
+                )
+            )
+            for lacks, cases in found.items()
+            if lacks
         ]
 
     def _unused(self, check: str, own: Sequence[CaseRecord]) -> Iterator[tuple[Keys, str]]:

@@ -62,6 +62,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *assembly.loosely_limited(cases),
         *assembly.modes_seen(cases),
         *known.notes,
+        *known.unsized(records),
         *known.unused(records, whole=not (request.stacks or prepared.not_set_up)),
         *notes_on_failure((one.scheduler for one in prepared.site.partitions), cases),
     ]

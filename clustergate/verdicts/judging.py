@@ -98,9 +98,10 @@ def judge(
     figure is a regression only when the disturbances cannot explain it.
     """
     value = estimate.value
-    if not math.isfinite(value):
-        return _judged(Verdict.INVALID, reason("figure.no-number", value=str(value)))
     low, high = _ends(estimate)
+    # Nothing is beyond an end that is no number.
+    if not math.isfinite(value) or math.isnan(low + high):
+        return _judged(Verdict.INVALID, reason("figure.no-number", value=str(value)))
     for limit in limits:
         if beyond := _beyond(limit, low, high, value, unit):
             return _judged(Verdict.IMPOSSIBLE, beyond)

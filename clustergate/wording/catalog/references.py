@@ -11,6 +11,12 @@ WORDS = {
         "these are judged against physical limits alone",
         "`clustergate baseline`, after five runs of this mode over at least an hour, makes them",
     ),
+    "references.unsized": (
+        "it is not known for what size and processor the references of {cases:names} hold",
+        "their $provenance lacks {keys:and}; on fewer nodes, with a larger matrix or on a faster "
+        "processor they would hide a slow-down",
+        "add it to the entry of each case, or take a baseline",
+    ),
     "references.invalid": "{complaints}",
     "references.misnamed": ("nothing reads this file", "rename it to {name}"),
     "references.no-condition": "a case without the condition {name!r} cannot have references",
