@@ -66,7 +66,7 @@ from clustergate.stacks import StackRequest
 from clustergate.stacks.set_up import NotSetUp
 from clustergate.verdicts.coverage import Control, Item
 from clustergate.wording import commands
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import Reason, in_words, reason
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")
@@ -248,9 +248,9 @@ def test_earlier_screenings_are_the_finished_ones_of_this_system_newest_first() 
     keep_screening("20261103T000000Z-1", ended=False)
     keep_screening("20261104T000000Z-1")
     keep_screening("20261105T000000Z-1", by="node with mpich")
-    both = [when.day for when, _ in earlier_screenings("local", by, "node", "x")]
+    both = [when.day for _, when, _ in earlier_screenings("local", by, "node", "x")]
     assert both == [4, 1]
-    ((when, _),) = earlier_screenings("local", by, "node", without="20261104T000000Z-1")
+    ((_, when, _),) = earlier_screenings("local", by, "node", without="20261104T000000Z-1")
     assert when.day == 1
     assert not list(earlier_screenings("local", by, "core", "x"))
     copy = store.run_folder("20261101T000000Z-1")
@@ -282,7 +282,7 @@ def test_a_screening_of_another_machine_is_no_earlier_one_of_this() -> None:
     today = screened_on(6, "Xeon", "n1", "n2", "n4")
     earlier = earlier_screenings("local", "node with intel-mpi", "node", today)
     # Of the fifth nobody knows on which nodes it was.
-    assert [when.day for when, _ in earlier] == [5, 4, 1]
+    assert [when.day for _, when, _ in earlier] == [5, 4, 1]
 
 
 def test_hpl_of_a_smaller_matrix_says_nothing_of_a_larger_one() -> None:
@@ -305,7 +305,7 @@ def test_hpl_of_a_smaller_matrix_says_nothing_of_a_larger_one() -> None:
     with_hpl_of(2, 1950)
     today = with_hpl_of(3, 2000)
     earlier = earlier_screenings("local", "node with intel-mpi", "node", today)
-    assert [(when.day, "hpl_gflops" in one.located) for when, one in earlier] == [
+    assert [(when.day, "hpl_gflops" in one.located) for _, when, one in earlier] == [
         (2, True),
         (1, False),
     ]
@@ -743,6 +743,16 @@ def test_every_partition_must_be_judged_and_the_budget_knows_its_cases() -> None
     assert contract_of(site_with({}, *both), [], None, took).seconds <= 120
 
 
+def test_partitions_that_were_not_screened_are_told() -> None:
+    """Of the first one it was said that no faults were found, and of the others nothing."""
+    slurm = {"scheduler": "slurm", "launcher": "clustergate", "extras": {"nodes": 4}}
+    a, b = ({**slurm, "name": name, "access": [f"-p {name}"]} for name in "ab")
+    (told,) = screening.not_screened(ScreenRequest(), site_with({}, a, b))
+    assert told.startswith("nothing is known of the nodes of b: ")
+    assert screening.not_screened(ScreenRequest(partition="b"), site_with({}, a, b)) == []
+    assert screening.not_screened(ScreenRequest(), site_with({}, a)) == []
+
+
 def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -766,7 +776,9 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
     contract = contract_of(configured, ["openmpi"], "30m", {})
     told, _, _ = evidence.screen_partitions(Path("s.py"), "r", configured, contract, None, print)
     assert asked == [("r", "a", 450.0, "openmpi"), ("r/b", "b", 450.0, "openmpi")]
-    assert [one.part for one in told] == ["screening of s:a", "screening of s:b"]
+    parts = [f"screening of s:{name}" for name in "ab"]
+    whole = [part for one in parts for part in (one, f"{one} against the last one")]
+    assert [one.part for one in told] == whole
 
 
 def test_one_budget_covers_checks_and_golden_builds() -> None:
@@ -883,7 +895,7 @@ def test_what_was_measured_after_a_gate_that_stayed_closed_is_no_standard() -> N
 
     def standards() -> tuple[str | None, list[int]]:
         screenings = earlier_screenings("local", "node with intel-mpi", "node", "today")
-        return last_run("local"), [when.day for when, _ in screenings]
+        return last_run("local"), [when.day for _, when, _ in screenings]
 
     good, looked_at, later = (f"202611{when}0000Z-1" for when in ("01T00", "02T13", "03T13"))
     for run_id in (good, looked_at, later):
@@ -1021,6 +1033,11 @@ def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) 
     assert len(set(headings)) == len(headings)
 
 
+def worse_since(run: str) -> Reason:
+    """Return that all nodes are slower than in a run, which need not be the previous one."""
+    return Reason("", {"sentence": "slow", "run": run})
+
+
 @pytest.mark.parametrize(
     ("evidence", "step"),
     [
@@ -1030,13 +1047,13 @@ def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) 
         ),
         (Evidence("screening", Verdict.REGRESSION, (in_words("n4"),)), "drain and exclude"),
         (
-            Evidence("screening against the last one", Verdict.REGRESSION, (in_words("slow"),)),
-            "`clustergate machine --diff previous last`",
+            Evidence("screening against the last one", Verdict.REGRESSION, (worse_since("r0"),)),
+            "`clustergate machine --diff r0 r2` shows",
         ),
         (
             # It said to drain what is slow, and no node is slower than the others.
-            Evidence("screening against earlier days", Verdict.REGRESSION, (in_words("slow"),)),
-            "`clustergate machine --diff previous last`",
+            Evidence("screening against earlier days", Verdict.REGRESSION, (worse_since("r1"),)),
+            "`clustergate machine --diff r1 r2` shows",
         ),
         (
             Evidence("software: mpich", Verdict.REGRESSION, (in_words("slow"),)),

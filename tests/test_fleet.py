@@ -12,6 +12,7 @@ from clustergate.history.node_states import keep_states
 from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import to_record
 from clustergate.machine.fleet import kinds_of, odd_ones
+from clustergate.model import CaseRecord
 
 NODE: dict[str, dict[str, Any]] = {
     "hardware": {
@@ -170,6 +171,27 @@ def test_a_golden_node_by_name_and_by_file(
     assert "n[1-4]" in said
 
 
+def test_nodes_that_said_nothing_are_not_called_like_the_rest(
+    screened: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that were seen were alike, and of the one that had died nobody spoke."""
+    assert fleet(capsys, "--golden", "n1")[0] == 1
+    (store.run_folder(screened) / "nodes.jsonl").unlink()
+    said = store.run_folder(screened).parent / "said"
+    said.mkdir()
+    for name in ("n1", "n2"):
+        (said / name).write_text("hardware.processor\tP\n")
+    keep_states(said, store.run_folder(screened))
+    assert fleet(capsys)[0] == 0
+    hosts = {"proof": {"hosts": ["n1.cluster", "n2.cluster", "n3.cluster"]}}
+    store.write_case(screened, CaseRecord("x", "HplCheck", "mpich", "alpha:cpu", {}, details=hosts))
+    status, told = fleet(capsys)
+    assert status == 2
+    assert "n3.cluster ran and did not say what they are like" in told
+    assert told.endswith("all others are like the rest\n")
+    assert fleet(capsys, "--json")[0] == 2
+
+
 def test_without_states_it_says_how_to_get_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,6 +209,7 @@ def test_a_node_alone_is_not_called_like_the_rest(
     (tmp_path / "said").mkdir()
     (tmp_path / "n1").rename(tmp_path / "said" / "n1")
     keep_states(tmp_path / "said", store.run_folder("20261101T080000Z-1"))
+    assert fleet(capsys, "--json")[0] == 2
     status, said = fleet(capsys)
     assert status == 2
     assert "nothing to compare with: n1" in said

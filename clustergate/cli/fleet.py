@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -21,13 +21,16 @@ from clustergate.machine.fingerprint import Fingerprint, from_record
 from clustergate.machine.fleet import Kind, Odd, kinds_of, odd_ones
 from clustergate.model import ClustergateError
 from clustergate.report import console
+from clustergate.screening.plan import is_screening, read_screened
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import reason
 
 DESCRIPTION = """\
 Compare the nodes of a run with most of their kind, and with a golden node if one is named: kernel,
 microcode, BIOS, memory, links, mounts, clocks, mitigations, limits, drivers. Every job keeps what
 its nodes said; `clustergate screen` has all of a partition. Nodes of one processor and product with
-as much memory are of a kind. Exit status 0: all alike; 1: some are not; 2: nothing to compare."""
+as much memory are of a kind. Exit status 0: all alike; 1: some are not; 2: nothing to compare, or
+some did not say what they are like."""
 
 
 JUDGES = True
@@ -54,9 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
     golden = _golden(arguments.golden, states) if arguments.golden else None
     kinds = kinds_of(states)
     odd = odd_ones(kinds, states, golden)
+    alone = [kind.nodes[0] for kind in kinds if len(kind.nodes) == 1 and golden is None]
+    silent = _silent(run_id, states)
+    status = 1 if odd else 2 if silent or len(alone) == len(states) else 0
     if arguments.json:
-        print(json.dumps({"run": run_id, **_plain(kinds, odd)}, indent=1))
-        return int(bool(odd))
+        print(json.dumps({"run": run_id, **_plain(kinds, odd), "silent": silent}, indent=1))
+        return status
     print(f"{counted(len(states), 'node')} of the run {run_id}:")
     for letter, kind in zip(_letters(kinds), kinds, strict=True):
         print(f"  kind {letter}: {counted(len(kind.nodes), 'node')}, {kind.title}")
@@ -64,15 +70,28 @@ def run(arguments: argparse.Namespace) -> int:
     if odd:
         console.print_table(_table(kinds, odd))
     odd_nodes = {node for one in odd for node in one.nodes}
-    alone = [kind.nodes[0] for kind in kinds if len(kind.nodes) == 1 and golden is None]
+    if silent:
+        print(reason("fleet.silent", nodes=folded(silent)))
     if alone:
         each = "each " * (len(alone) > 1)
         print(f"nothing to compare with: {folded(alone)} ({each}the only one of its kind)")
     if odd:
         print(f"{len(odd_nodes)} of {counted(len(states), 'node')} are unlike the rest")
     elif len(alone) < len(states):
-        print("all others are like the rest" if alone else "all are like the rest of their kind")
-    return 1 if odd else 2 if len(alone) == len(states) else 0
+        others = bool(alone or silent)
+        print("all others are like the rest" if others else "all are like the rest of their kind")
+    return status
+
+
+def _silent(run_id: str, states: Collection[str]) -> list[str]:
+    """Return the nodes that were measured in a run and of which nothing is known."""
+    measured = {host for record in store.read_cases(run_id) for host in record.hosts}
+    for folder in filter(is_screening, store.run_folder(run_id).glob("**/screening")):
+        plan, log = read_screened(folder)
+        measured |= {*(log.names or plan.nodes)} if plan.what == "node" else set()
+    # Either may know a node by a longer name.
+    known = {name.partition(".")[0] for name in states}
+    return sorted(name for name in measured if name.partition(".")[0] not in known)
 
 
 def _newest() -> str:

@@ -25,7 +25,13 @@ from clustergate.model import ClustergateError
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
 from clustergate.session.readiness import say_in_the_way
-from clustergate.session.screening import ScreenCall, call_to_resume, partition_of, screen
+from clustergate.session.screening import (
+    ScreenCall,
+    call_to_resume,
+    not_screened,
+    partition_of,
+    screen,
+)
 from clustergate.sites import configs as sites
 from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
@@ -94,6 +100,7 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
         say(f"done by {clock(now, seconds)} ({duration(seconds)})")
         result = screen(call.site, run_id, call.asked, call.stack, say, call.options)
     lines, copied = terminal_lines(*result, where)
+    lines = [*lines, *not_screened(call.asked, described)]
     console.print_lines(lines)
     print("\n".join(copied))
     write_forms(*result, described.name, where)

@@ -89,6 +89,13 @@ def partition_of(asked: planning.ScreenRequest, described: Site) -> Partition:
     raise ClustergateError("wish.nothing-left")
 
 
+def not_screened(asked: planning.ScreenRequest, described: Site) -> list[str]:
+    """Return which nodes take no part because nobody chose a partition, in a sentence or none."""
+    others = [] if asked.partition else sites.partitions_with_own_nodes(described)[1:]
+    names = [partition.name for partition in others]
+    return [str(reason("screening.one-partition", names=names))] if names else []
+
+
 def screen(
     site: Path,
     run_id: str,

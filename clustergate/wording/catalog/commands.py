@@ -170,6 +170,11 @@ WORDS = {
         "the run {run} recorded no nodes in {folder}",
         "`clustergate screen` has all nodes of a partition say what they are like",
     ),
+    "fleet.silent": (
+        "{nodes} ran and did not say what they are like",
+        "",
+        "nodes.err in the folder of their job says why; nothing is known of what is wrong there",
+    ),
     "fleet.no-golden": (
         "{name} is neither a node of the run nor a file",
         "its nodes are {nodes}; `clustergate machine --json` prints what a file must hold",
