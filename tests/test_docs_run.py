@@ -202,7 +202,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Slurm, which `doctor` asks for the nodes of the site of the pages.
     (folder / "bin").mkdir()
     sinfo = folder / "bin" / "sinfo"
-    sinfo.write_text("#!/bin/sh\necho 'main*|4|1|2|n[1-4]|idle|none'\n")
+    sinfo.write_text("#!/bin/sh\necho 'main*|4|1|2|n[1-4]|(null)|idle|none'\n")
     sinfo.chmod(0o755)
     return folder
 

@@ -202,19 +202,21 @@ def test_cases_of_which_one_never_ran_have_no_end() -> None:
     assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}) == {}
 
 
-def slurm(*access: str, nodes: int = 4, cores: int = 64) -> Partition:
+def slurm(*access: str, nodes: int = 4, cores: int = 64, excluded: int = 0) -> Partition:
     partition = described("alpha:node", Shape(cores, nodes), "mpich")
-    return Partition(**{**vars(partition), "scheduler": "slurm", "access": access})
+    return Partition(
+        **{**vars(partition), "scheduler": "slurm", "access": access, "excluded_nodes": excluded}
+    )
 
 
-# `sinfo --noheader --all --exact --format='%P|%D|%X|%Y|%N|%T|%E'`: partition, nodes, sockets, their
-# cores, names, state, reason.
+# `sinfo --noheader --all --exact --format='%P|%D|%X|%Y|%N|%f|%T|%E'`: partition, nodes, sockets,
+# their cores, names, features, state, reason.
 SINFO = """\
-cpu*|2|2|32|n[1,4]|idle|none
-cpu*|1|2|32|n2|drained|broken fan | ticket 7
-cpu*|1|2|32|n3|idle*|none
-fat|8|2|48|n[11-18]|mixed|none
-fat|2|2|64|n[19-20]|allocated|none
+cpu*|2|2|32|n[1,4]|new,ib|idle|none
+cpu*|1|2|32|n2|new|drained|broken fan | ticket 7
+cpu*|1|2|32|n3|(null)|idle*|none
+fat|8|2|48|n[11-18]|(null)|mixed|none
+fat|2|2|64|n[19-20]|(null)|allocated|none
 """
 
 
@@ -233,7 +235,29 @@ fat|2|2|64|n[19-20]|allocated|none
         (slurm("--partition=cpu", "--constraint=new", nodes=5), WARN, "doctor.other-nodes"),
         (slurm("--partition=fat", nodes=10), WARN, "doctor.other-nodes"),
         (slurm("--partition=fat", nodes=8, cores=96), WARN, "doctor.other-nodes"),
-        (slurm("--partition=fat", "--exclude=n[9-10]", nodes=8, cores=96), OK, ""),
+        (slurm("--partition=fat", "--exclude=n[19-20]", nodes=8, cores=96), OK, ""),
+        (slurm("--partition=fat", "-w n[11-14]", nodes=4, cores=96), OK, ""),
+        # Nodes that nobody measured were no fault as soon as `access` named any.
+        (slurm("--partition=cpu", "--constraint=new", nodes=2), WARN, "doctor.other-nodes"),
+        (slurm("--partition=cpu", '-C "new&ib"', nodes=2), OK, ""),
+        (slurm("--partition=cpu", "--constraint=new|old", nodes=3), OK, ""),
+        (slurm("--partition=cpu", "--constraint=nwe", nodes=3), FAIL, "doctor.other-nodes"),
+        (
+            slurm("--partition=fat", "--exclude=n[9-10]", nodes=8, cores=96),
+            WARN,
+            "doctor.other-nodes",
+        ),
+        # As a hostfile has it that excludes a node.
+        (slurm("--partition=cpu", "--exclude=n2", nodes=3, excluded=1), OK, ""),
+        (
+            slurm("--partition=cpu", "--exclude=n2", nodes=3, cores=60, excluded=1),
+            WARN,
+            "doctor.fewer-cores",
+        ),
+        (slurm("--partition=cpu", "--exclude=n2", nodes=4, excluded=1), WARN, "doctor.other-nodes"),
+        # What this asks for Slurm alone can tell.
+        (slurm("--partition=cpu", "--constraint=[new*2&ib*1]", nodes=2), OK, ""),
+        (slurm("--partition=cpu", "--exclude=./list", nodes=2), OK, ""),
     ],
 )
 def test_a_partition_is_what_slurm_says_of_it(partition: Partition, status: str, why: str) -> None:
@@ -246,6 +270,8 @@ def test_what_slurm_says_otherwise_is_told() -> None:
         "the site config says 4 nodes of 64 cores, and Slurm has 8 nodes of 96 cores and 2 nodes "
         "of 128 cores: "
     )
+    narrowed = doctor.of_nodes(slurm("-p cpu", "-C new", nodes=2), nodes_in(SINFO))
+    assert "Slurm has 3 nodes of 64 cores for what `access` asks: " in str(narrowed.says)
     misspelt = doctor.of_nodes(slurm("--partition=cpuu"), nodes_in(SINFO))
     assert str(misspelt.says).endswith("known: cpu, fat; did you mean 'cpu'?")
 
@@ -260,6 +286,9 @@ def test_the_nodes_that_slurm_does_not_use_are_listed_with_its_reason() -> None:
     (left,) = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO), {"n2"})
     assert str(left.says) == silent
     assert doctor.of_unused(slurm("-p fat"), nodes_in(SINFO)) == []
+    # No job of it would get the silent one.
+    (drained,) = doctor.of_unused(slurm("-p cpu", "-C new"), nodes_in(SINFO))
+    assert str(drained.says).startswith("Slurm does not use n2: ")
 
 
 @pytest.mark.parametrize(

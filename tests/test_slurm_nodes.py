@@ -95,5 +95,5 @@ def test_nodes_of_a_reservation_are_used_by_jobs_that_are_in_it():
         "Slurm does not use n2: drained, slow",
         "Slurm does not use n5: maint, does not respond",
     ]
-    partitions = slurm_nodes.nodes_in("cpu*|4|2|32|n[1-4]|maint|none\n", reserved=True)
+    partitions = slurm_nodes.nodes_in("cpu*|4|2|32|n[1-4]|(null)|maint|none\n", reserved=True)
     assert partitions["cpu"].unused == {}

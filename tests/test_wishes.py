@@ -1,5 +1,6 @@
 """What commands ask the scheduler for: reservations, QOS, accounts, some nodes and not others."""
 
+import contextlib
 import os
 import re
 from collections.abc import Callable
@@ -46,7 +47,7 @@ site_configuration = configuration(
 """
 SINFO = """#!/bin/sh
 case "$*" in
-  *--partition=thin*) printf '%s\\n' n1 n2 n3 n4;;
+  *--partition=thin*) printf '%s|new\\n' n1 n2 n3; echo 'n4|(null)';;
   *--partition=fat*) printf '%s\\n' f1 f2;;
   *) printf '%s\\n' n1 n2 n3 n4 f1 f2 n1;;
 esac
@@ -102,6 +103,15 @@ def test_only_some_nodes_and_not_others_leave_the_rest(site: Write, tmp_path: Pa
     assert sizes(tmp_path) == {"thin": 2, "fat": 1}
 
 
+def test_nodes_that_a_constraint_keeps_out_are_not_missing(site: Write, tmp_path: Path) -> None:
+    """Of three with the feature two were measured, as one without it was left out."""
+    described, path = site("slurm"), tmp_path / "wished.py"
+    text = path.read_text().replace('"access": [', '"access": ["--constraint=new", ')
+    path.write_text(text.replace('("thin", 4)', '("thin", 3)'))
+    options_for(Wishes(exclude="n4"), described)
+    assert sizes(tmp_path)["thin"] == 3
+
+
 def test_what_is_kept_out_later_comes_on_top(site: Write, tmp_path: Path) -> None:
     described = site("slurm")
     options_for(Wishes(exclude="n1"), described)
@@ -132,6 +142,32 @@ def test_what_cannot_be_is_one_sentence(
 ) -> None:
     with pytest.raises(ClustergateError, match=re.escape(said)):
         options_for(wishes, site(scheduler))
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "allocation failure: Invalid account or account/partition combination specified",
+            "Invalid account or account/partition combination specified; ",
+        ),
+        ("allocation failure: Invalid qos specification", "Invalid qos specification; "),
+        ("allocation failure: Requested node configuration is not available", ""),
+    ],
+)
+def test_what_slurm_refuses_is_refused_before_anything_is_measured(
+    site: Write, tmp_path: Path, said: str, why: str
+) -> None:
+    """Every case failed by itself, in what ReFrame prints of a command that failed."""
+    sbatch = tmp_path / "bin" / "sbatch"
+    sbatch.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    sbatch.chmod(0o755)
+    refused = pytest.raises(
+        ClustergateError,
+        match=f"partition thin with --qos=high and --account=proj: {why}`sacctmgr show",
+    )
+    with refused if why else contextlib.nullcontext():
+        options_for(Wishes(qos="high", account="proj"), site("slurm"))
 
 
 def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(

@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from clustergate.machine.processes import capture
 from clustergate.model import Case, ClustergateError
@@ -23,17 +24,37 @@ DEFAULT = ""
 """Stands for the partition that a job goes to that names none."""
 
 
-@dataclass
-class InPartition:
-    """What Slurm has in a partition.
+class Alike(NamedTuple):
+    """How many nodes Slurm has of so many cores, their names as a list such as ``n[1-4]``.
 
-    How many nodes of how many cores, their names as lists such as ``n[1-4]``, and why it does not
-    use some, by such lists.
+    With them come their features, and why it does not use them, empty where it does.
     """
 
-    by_cores: Counter[int] = field(default_factory=Counter)
-    names: list[str] = field(default_factory=list)
-    unused: dict[str, str] = field(default_factory=dict)
+    nodes: int
+    cores: int
+    names: str
+    features: str
+    causes: str
+
+
+@dataclass
+class InPartition:
+    """What Slurm has in a partition."""
+
+    lines: list[Alike] = field(default_factory=list)
+
+    @property
+    def by_cores(self) -> Counter[int]:
+        """How many nodes it has of how many cores."""
+        counts: Counter[int] = Counter()
+        for line in self.lines:
+            counts[line.cores] += line.nodes
+        return counts
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """Why Slurm does not use some nodes, by lists of them."""
+        return {line.names: line.causes for line in self.lines if line.causes}
 
 
 NodesOfSlurm = Mapping[str, InPartition]
@@ -97,28 +118,26 @@ def nodes_of_partitions(seconds: float = SECONDS) -> NodesOfSlurm:
     return nodes_in(text, reserved=is_in_reservation())
 
 
-_FORMAT = "%P|%D|%X|%Y|%N|%T|%E"
+_FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
 
 
 def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
-    """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%T|%E``).
+    """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%f|%T|%E``).
 
     Jobs in a reservation, ``reserved``, are given its nodes.
     """
     partitions: dict[str, InPartition] = {}
     for line in text.splitlines():
-        name, *rest = line.strip().split("|", 6)
-        if len(rest) != 6 or not all(number.isdecimal() for number in rest[:3]):
+        name, *rest = line.strip().split("|", 7)
+        if len(rest) != 7 or not all(number.isdecimal() for number in rest[:3]):
             continue
         nodes, sockets, cores = map(int, rest[:3])
-        names, state, why = rest[3:]
-        causes = _causes(state, why, reserved)
+        names, features, state, why = rest[3:]
+        alike = Alike(nodes, sockets * cores, names, features, _causes(state, why, reserved))
         for key in (name.rstrip("*"), *([DEFAULT] if name.endswith("*") else [])):
             has = partitions.setdefault(key, InPartition())
-            has.by_cores[sockets * cores] += nodes
             if names:
-                has.names.append(names)
-                has.unused |= {names: causes} if causes else {}
+                has.lines.append(alike)
     return partitions
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
-from clustergate.schedulers import said_by_slurm
+from clustergate.schedulers import SECONDS, said_by_slurm
 
+_REFUSAL = re.compile(
+    r"(?i)[^:\n]*\b(?:account|accounting|qos|permission|denied)\b.*$", re.MULTILINE
+)
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,@+:=-]{0,199}")
 
 
@@ -41,6 +47,21 @@ class Wishes:
         return [f"{name}={value}" for name, value in named if value]
 
 
+def refused_by_slurm(access: Iterable[str], words: Iterable[str]) -> str:
+    """Return why Slurm gives this user no job with such options, empty where it does or is silent.
+
+    ``access`` is that of a partition, ``words`` are :attr:`Wishes.words`.
+    """
+    options = [*shlex.split(" ".join(access)), *(f"--{word}" for word in words)]
+    try:
+        ended = capture(["sbatch", "--test-only", *options, "--wrap=true"], timeout=SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    # That there is no room now is another matter.
+    said = _REFUSAL.findall(ended.stderr) if ended.returncode else []
+    return str(said[-1]).strip() if said else ""
+
+
 def reservations_in(options: Iterable[str]) -> list[str]:
     """Return the reservations that options for ReFrame name."""
     named = (re.fullmatch(r"--job-option=reservation=(.+)", option) for option in options)
@@ -54,9 +75,15 @@ def partition_of_access(access: Iterable[str]) -> str:
     return str(partitions[-1]) if partitions else ""
 
 
-def nodes_of_slurm(partition: str = "") -> list[str]:
-    """Return the nodes that Slurm knows, or those of a partition; none where it does not say."""
+def nodes_of_slurm(
+    partition: str = "", allows: Callable[[str, str], bool] | None = None
+) -> list[str]:
+    """Return the nodes that Slurm knows, or those of a partition; none where it does not say.
+
+    ``allows`` takes those that count, by their names and features.
+    """
     of = [f"--partition={partition}"] if partition else []
     # Hidden partitions, too.
-    command = ["sinfo", "--all", "--noheader", "--Node", "--format=%N", *of]
-    return list(dict.fromkeys(said_by_slurm(command).split()))
+    command = ["sinfo", "--all", "--noheader", "--Node", "--format=%N|%f", *of]
+    told = (line.partition("|") for line in said_by_slurm(command).split())
+    return list(dict.fromkeys(n for n, _, having in told if not allows or allows(n, having)))

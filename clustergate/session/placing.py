@@ -9,7 +9,7 @@ from clustergate.launching.hostfiles import expand, fold
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_limits import note_reservation
-from clustergate.schedulers.wishes import Wishes, nodes_of_slurm
+from clustergate.schedulers.wishes import Wishes, nodes_of_slurm, refused_by_slurm
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.description import Site
@@ -28,6 +28,12 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
         raise ClustergateError("wish.no-slurm", option=option, site=site.name)
     if wishes.reservation:
         note_reservation(wishes.reservation)
+    for partition in site.partitions if wishes.qos or wishes.account else ():
+        if partition.scheduler in SLURM and (
+            why := refused_by_slurm(partition.access, wishes.words)
+        ):
+            options = [f"--{word}" for word in wishes.words]
+            raise ClustergateError("wish.refused", options=options, name=partition.name, why=why)
     without = set(expand(wishes.exclude)) if wishes.exclude else set()
     if wishes.nodes or wishes.exclude:
         there = [node.name for node in hostfile.nodes] if hostfile else nodes_of_slurm()

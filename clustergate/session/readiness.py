@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import resource
 import shutil
 import sys
@@ -25,6 +24,7 @@ from clustergate.references.lookup import References, references_of
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_nodes import (
     DEFAULT,
+    InPartition,
     NodesOfSlurm,
     nodes_of_partitions,
     not_used,
@@ -33,6 +33,7 @@ from clustergate.schedulers.wishes import partition_of_access
 from clustergate.session.prepare import foresee
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
+from clustergate.sites.access import allowed_in
 from clustergate.sites.description import Partition, Site, Source, Stack
 from clustergate.sites.modes import Mode, expected_cases
 from clustergate.stacks import lacking, lacks, modules
@@ -173,19 +174,27 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
         meant = did_you_mean(nearest(name, known := sorted({*in_slurm} - {DEFAULT})))
         facts = {"name": name or "(default)", "known": known, "meant": meant}
         return Finding(what, FAIL, reason("doctor.no-partition", partition=partition.name, **facts))
-    has = in_slurm[name].by_cores
+    allowed = allowed_in(in_slurm[name], partition.access)
+    has = (allowed or in_slurm[name]).by_cores
     stated = shape.nodes + shape.excluded
     alike = has[shape.cores_per_node]
-    if [*has.values()] == [stated] and min(has) > shape.cores_per_node:
+    # Those that are excluded may be so by `access`.
+    if (
+        len(has) == 1
+        and shape.nodes <= sum(has.values()) <= stated
+        and min(has) > shape.cores_per_node
+    ):
         # The others may be the system's.
         of_each = {"used": shape.cores_per_node, "cores": min(has)}
         return Finding(what, WARN, reason("doctor.fewer-cores", **of_each))
-    # What `access` asks for beside the partition may be some of its nodes. Else a job may get
-    # others, of another kind among them, and some are measured by nobody.
-    if alike < stated or (sum(has.values()) > stated and not _narrowed(partition.access)):
+    # Of more than it counts a job may get others, of another kind among them, and some are measured
+    # by nobody.
+    if alike < shape.nodes or (sum(has.values()) > stated and allowed is not None):
         each = " and ".join(_size(count, cores) for cores, count in sorted(has.items()))
-        of = {"stated": _size(stated, shape.cores_per_node), "has": each}
-        return Finding(what, WARN, reason("doctor.other-nodes", **of))
+        fewer = has != in_slurm[name].by_cores
+        of = {"stated": _size(stated, shape.cores_per_node), "has": each or "no node"}
+        of["has"] += " for what `access` asks" if fewer else ""
+        return Finding(what, WARN if has else FAIL, reason("doctor.other-nodes", **of))
     return Finding(what, OK, size)
 
 
@@ -193,8 +202,8 @@ def of_unused(
     partition: Partition, in_slurm: NodesOfSlurm, out: Collection[str] = ()
 ) -> list[Finding]:
     """Return which nodes of a partition Slurm gives to nobody, but for those left ``out``."""
-    has = in_slurm.get(partition_of_access(partition.access))
-    unused = {} if has is None else has.unused
+    has = in_slurm.get(partition_of_access(partition.access), InPartition())
+    unused = (allowed_in(has, partition.access) or has).unused
     left = {
         fold(names): causes
         for nodes, causes in unused.items()
@@ -215,7 +224,7 @@ def of_hostfile(
     listed = [node.name for node in hostfile.nodes]
     findings = []
     if in_slurm:
-        lists = dict.fromkeys(nodes for one in in_slurm.values() for nodes in one.names)
+        lists = dict.fromkeys(x.names for one in in_slurm.values() for x in one.lines)
         known = {name for nodes in lists for name in expand(nodes)}
         # Either may know a node by a longer name.
         short = {name.partition(".")[0] for name in known}
@@ -238,11 +247,6 @@ def of_hostfile(
 
 def _size(nodes: int, cores: int) -> str:
     return f"{counted(nodes, 'node')} of {counted(cores, 'core')}"
-
-
-def _narrowed(access: Sequence[str]) -> bool:
-    some = r"(?:^|\s)(?:-C|--constraint|-w|--nodelist|-x|--exclude)"
-    return bool(re.search(some, " ".join(access)))
 
 
 def _kib(limit: float) -> str:

@@ -39,6 +39,7 @@ from clustergate.model import ClustergateError
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
+from clustergate.sites.access import allowing
 from clustergate.sites.description import (
     Partition,
     Site,
@@ -284,7 +285,8 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
     stated = partition.nodes or (len(nodes.nodes) if nodes else 1)
     in_slurm = partition.scheduler in SLURM and not nodes and left_out()
     # Of those left out only the nodes of this partition are missing from it, as far as is known.
-    own_names = {*nodes_of_slurm(partition_of_access(partition.access))} if in_slurm else set()
+    there = partition_of_access(partition.access), allowing(partition.access)
+    own_names = {*nodes_of_slurm(*there)} if in_slurm else set()
     usable = stated - len([n for n in left_out() if n in own_names or not own_names])
     none_left = bool(own_names) and own_names <= {*left_out()}
     if nodes:

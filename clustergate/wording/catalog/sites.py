@@ -19,6 +19,12 @@ WORDS = {
         "Slurm has no reservation {name}",
         "`scontrol show reservation` lists those that there are",
     ),
+    "wish.refused": (
+        "Slurm refuses jobs in the partition {name} with {options:and}",
+        "{why}",
+        "`sacctmgr show associations user=$USER format=account,qos%60` lists what you may name, "
+        "and without an option its default counts",
+    ),
     "wish.nothing-left": ("no node is left to measure", "name fewer in --exclude"),
     "site.unknown": (
         "unknown site config {name!r}{meant}",

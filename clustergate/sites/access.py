@@ -1,0 +1,57 @@
+"""Which nodes of its partition `access` of a site config allows jobs, as far as that tells it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from clustergate.launching.hostfiles import HostfileError, expand, fold
+from clustergate.schedulers.slurm_nodes import InPartition
+
+Allows = Callable[[str, str], bool]
+"""Tells of a node, by its name and its features as sinfo lists them, whether a job may get it."""
+# Features that a node has all of, or one of: what sbatch(1) allows beside that, Slurm alone tells.
+_FEATURE = r"[\w.:+-]+"
+_CONSTRAINT = re.compile(rf"({_FEATURE}(&{_FEATURE})*|{_FEATURE}(\|{_FEATURE})*)?")
+_NARROWING = (("constraint", "C"), ("nodelist", "w"), ("exclude", "x"))
+
+
+def allowing(access: Sequence[str]) -> Allows | None:
+    """Return which nodes some options of sbatch allow, None where Slurm alone can tell."""
+    constraint, only, out = (_last(access, *option) for option in _NARROWING)
+    try:
+        wanted, unwanted = (set(expand(names)) if names else set() for names in (only, out))
+    except HostfileError:
+        return None
+    if not _CONSTRAINT.fullmatch(constraint):
+        return None
+    sets = [{*filter(None, one.split("&"))} for one in constraint.split("|")]
+
+    def allows(name: str, features: str) -> bool:
+        has = features.split(",")
+        named = (not wanted or name in wanted) and name not in unwanted
+        return named and any(one.issubset(has) for one in sets)
+
+    return allows
+
+
+def allowed_in(partition: InPartition, access: Sequence[str]) -> InPartition | None:
+    """Return what Slurm has of a partition for such jobs, None where it alone can tell."""
+    if not any(_last(access, *option) for option in _NARROWING):
+        return partition
+    allows = allowing(access)
+    if allows is None:
+        return None
+    lines = []
+    for line in partition.lines:
+        names = [name for name in expand(line.names) if allows(name, line.features)]
+        if names:
+            lines.append(line._replace(nodes=len(names), names=fold(names)))
+    return InPartition(lines)
+
+
+def _last(access: Sequence[str], long: str, short: str) -> str:
+    """Return what the last of some options of sbatch says, which counts, empty where none does."""
+    option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)[\"']?([^\s\"']+)"
+    found = re.findall(option, " ".join(access))
+    return str(found[-1]) if found else ""
