@@ -138,7 +138,7 @@ def test_rows_that_were_pasted_twice_are_no_further_launches(run: Any, tmp_path:
     # What tells them apart is no copy, whether it is ignored or not.
     numbered = [f"{row},{k}" for k, row in enumerate([*rows, *rows])]
     twice.write_text("\n".join([f"{head},at", *numbered, ""]))
-    assert run(a, twice, "--ignore", "at")[0] == 0
+    assert run(twice, copy_of(twice), "--ignore", "at")[0] == 0
 
 
 def test_nothing_is_compared_with_itself_in_silence(run: Any, tmp_path: Path) -> None:
@@ -357,8 +357,9 @@ def test_a_run_without_figures_is_told_with_what_it_holds(
     record = CaseRecord(
         "s", "ScreenCheck", "one", "local:x", {}, complaints=[*map(in_words, complaints)]
     )
-    store.write_case("20260101T000000Z-1", record)
-    status, out, err = run(name, "last")
+    for run_id in ("20260101T000000Z-0", "20260101T000000Z-1"):
+        store.write_case(run_id, record)
+    status, out, err = run(name, "previous")
     assert (status, out) == (1, "")
     assert why in err
 

@@ -73,6 +73,7 @@ def test_what_met_its_references_is_no_finding() -> None:
 
 def test_references_that_hold_for_no_known_size_are_told() -> None:
     """Of a matrix of any order, on however many nodes, HPL passed by what somebody had typed."""
+    conditions: dict[str, str | int | float | bool]
     conditions = {"mode": "smoke", "ranks": 8, "placement": "packed", "settings": ""}
     record = CaseRecord("x", "HplCheck", "mpich", "alpha:node", conditions)
     (said,) = known(PLAIN).unsized([record])

@@ -287,8 +287,8 @@ def test_the_nodes_that_slurm_does_not_use_are_listed_with_its_reason() -> None:
     assert str(left.says) == silent
     assert doctor.of_unused(slurm("-p fat"), nodes_in(SINFO)) == []
     # No job of it would get the silent one.
-    (drained,) = doctor.of_unused(slurm("-p cpu", "-C new"), nodes_in(SINFO))
-    assert str(drained.says).startswith("Slurm does not use n2: ")
+    (broken,) = doctor.of_unused(slurm("-p cpu", "-C new"), nodes_in(SINFO))
+    assert str(broken.says).startswith("Slurm does not use n2: ")
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,9 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
         code = "output.no-metric" if row[METRIC] is None else "output.no-number"
         raise OutputError(code, line=_line_of(name, row["\0row"]), source=name, text=text)
     table = table.drop("\0text")
-    row, twice = _standing_twice(table, ignored)
+    first, twice = _standing_twice(table, ignored)
     if twice:
-        line = _line_of(name, row)
+        line = _line_of(name, first)
         raise OutputError("output.rows-twice", line=line, source=name, rows=twice)
     return table.drop(ignored).with_columns(pl.lit(False).alias(_DISTURBED))
 
@@ -128,8 +128,8 @@ def are_copies(a: pl.DataFrame, b: pl.DataFrame) -> bool:
 def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> tuple[int, int]:
     """Return from which row on how many rows of a table stand before as well, in the same order.
 
-    None where chance may have made them equal: by how often each value stands among those of the
-    same metric and conditions.
+    0 of them where chance may have made them equal: by how often each value stands among those of
+    the same metric and conditions.
     """
     import numpy as np
     import polars as pl
@@ -137,13 +137,13 @@ def _standing_twice(table: pl.DataFrame, ignored: Sequence[str]) -> tuple[int, i
     same = [column for column in table.columns if column not in (VALUE, *ignored)]
     conditions = [column for column in same if column != METRIC] or [METRIC]
     share = pl.len().over(table.columns) / pl.len().over(same)
-    told = table.select(share.log().neg()).to_series().to_numpy(writable=True)
+    nats = table.select(share.log().neg()).to_series().to_numpy(writable=True)
     # Of a measurement one metric follows from another.
     of, metric = (table.select(one).hash_rows().to_numpy() for one in (conditions, [METRIC]))
-    told[1:] *= (of[1:] != of[:-1]) | (metric[1:] == metric[:-1])
+    nats[1:] *= (of[1:] != of[:-1]) | (metric[1:] == metric[:-1])
     # What rows tell by values that are so seldom, in whole parts of a nat, as sums must be equal.
     rows = table.hash_rows().to_numpy()
-    known = np.concatenate([[0], np.rint(told / _NAT).astype(np.int64).cumsum()])
+    known = np.concatenate([[0], np.rint(nats / _NAT).astype(np.int64).cumsum()])
     fewest = math.ceil(math.log(_NO_CHANCE * len(rows) ** 2) / _NAT)
     starts = np.arange(len(rows))
     ends = np.searchsorted(known, known[:-1] + fewest)

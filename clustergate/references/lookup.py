@@ -326,26 +326,26 @@ class References:
 
         Those that `clustergate baseline` makes say it.
         """
-        found: dict[Keys, dict[str, Keys]] = {}
+        by_lack: dict[Keys, dict[str, Keys]] = {}
         for record in records:
             case = (record.check, record.partition, record.stack)
             if not record.complaints and (entries := self._entries(*case, record.conditions)):
                 known = [self.at((*entries[0], name)) for name in entries[1]]
-                stated = {
+                stated: dict[str, list[object]] = {
                     "nodes": [one.nodes for one in known],
                     "processors": [one.processors for one in known],
                     "n": [one.order or not known_of(record.check).matrix for one in known],
                 }
                 lacks = [key for key, values in stated.items() if not all(values)]
                 where = f"{record.check} with {record.stack}"
-                found.setdefault(tuple(lacks), {}).setdefault(where, entries[0])
+                by_lack.setdefault(tuple(lacks), {}).setdefault(where, entries[0])
         return [
             str(
                 reason("references.unsized", cases=list(cases), keys=lacks).at(
                     f"{self.source}:{self.document.line(next(iter(cases.values())))}"
                 )
             )
-            for lacks, cases in found.items()
+            for lacks, cases in by_lack.items()
             if lacks
         ]
 

@@ -85,5 +85,5 @@ def nodes_of_slurm(
     of = [f"--partition={partition}"] if partition else []
     # Hidden partitions, too.
     command = ["sinfo", "--all", "--noheader", "--Node", "--format=%N|%f", *of]
-    told = (line.partition("|") for line in said_by_slurm(command).split())
-    return list(dict.fromkeys(n for n, _, having in told if not allows or allows(n, having)))
+    lines = (line.partition("|") for line in said_by_slurm(command).split())
+    return list(dict.fromkeys(n for n, _, having in lines if not allows or allows(n, having)))

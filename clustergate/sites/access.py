@@ -53,5 +53,5 @@ def allowed_in(partition: InPartition, access: Sequence[str]) -> InPartition | N
 def _last(access: Sequence[str], long: str, short: str) -> str:
     """Return what the last of some options of sbatch says, which counts, empty where none does."""
     option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)[\"']?([^\s\"']+)"
-    found = re.findall(option, " ".join(access))
-    return str(found[-1]) if found else ""
+    values = re.findall(option, " ".join(access))
+    return str(values[-1]) if values else ""
