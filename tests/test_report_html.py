@@ -664,6 +664,10 @@ def test_a_headline_figure_stands_against_its_reference_and_the_run_before():
         (110.0, 100.0, Better.LOWER, "10 % worse"),
         (104.7, 100.0, Better.LOWER, "4.7 % worse"),
         (100.04, 100.0, Better.LOWER, "equal"),
+        (290.0, 100.0, Better.LOWER, "2.9 x worse"),
+        (30.0, 100.0, Better.HIGHER, "3.3 x worse"),
+        (1200.0, 100.0, Better.HIGHER, "12 x better"),
+        (0.0, 100.0, Better.HIGHER, "100 % worse"),
         (110.0, 100.0, Better.NEITHER, "+10.0 %"),
     ],
 )

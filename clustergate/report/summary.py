@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
@@ -59,8 +59,10 @@ WHAT_COUNTS = (
 _WHOLE, _NS_PER_US = 100.0, 1000.0
 REFERENCE, RUN_BEFORE = "reference", "run before"
 # Less is shown as no difference at all.
-EQUAL_PERCENT = 0.05
-_WHOLE_PERCENT_FROM = 9.95
+_EQUAL_PERCENT = 0.05
+_WHOLE_FROM = 9.95
+# From which change on it is told as a multiple.
+_MULTIPLE_FROM = 1.5
 _MARKS = re.compile(r"\((?:R|TM|r|tm)\)|\bfor Linux\* OS\b|(?<= MPI) Library\b")
 
 
@@ -417,13 +419,33 @@ def _plain(name: str) -> str:
 # --- headline figures ---------------------------------------------------------------------------
 
 
+class Gain(NamedTuple):
+    """By how many percent a value is better than another, and how many times the larger is more."""
+
+    percent: float
+    times: float
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it is too small to print."""
+        return abs(self.percent) < _EQUAL_PERCENT
+
+    @property
+    def amount(self) -> str:
+        """With two digits, as far as it can be trusted; of a time, 190 % less is hard to read."""
+        if self.times > _MULTIPLE_FROM:
+            return f"{self.times:.0f} x" if self.times >= _WHOLE_FROM else f"{self.times:.1f} x"
+        percent = abs(self.percent)
+        return f"{percent:.0f} %" if percent >= _WHOLE_FROM else f"{percent:.1f} %"
+
+
 @dataclass(frozen=True)
 class HeadlineCell:
-    """A figure, and by how many percent it is better than its reference and than the run before."""
+    """A figure, and by how much it is better than its reference and than the run before."""
 
     text: str
     css: str
-    gains: Mapping[str, float]
+    gains: Mapping[str, Gain]
 
 
 @dataclass(frozen=True)
@@ -480,30 +502,26 @@ def _headline_cell(
     )
 
 
-def gain(value: float, other: float, better: Better) -> float:
-    """Return by how many percent a value is better than another; higher where none is better."""
-    percent = _WHOLE * (value / other - 1)
-    return -percent if better is Better.LOWER else percent
+def gain(value: float, other: float, better: Better) -> Gain:
+    """Return by how much a value is better than another; higher where none is better."""
+    ratio = value / other
+    percent = _WHOLE * (ratio - 1)
+    # Nothing is a multiple of a rate of zero, nor of a value of the other sign.
+    times = max(ratio, 1 / ratio) if ratio > 0 else 1.0
+    return Gain(-percent if better is Better.LOWER else percent, times)
 
 
 def compared(value: float, other: float, better: Better) -> str:
     """Return by how much a value is better or worse than another, in words."""
-    percent = gain(value, other, better)
-    if better is Better.NEITHER and abs(percent) >= EQUAL_PERCENT:
-        return f"{percent:+.1f} %"
-    return gain_text(percent)
+    told = gain(value, other, better)
+    if better is Better.NEITHER and not told.is_none:
+        return f"{told.percent:+.1f} %"
+    return gain_text(told)
 
 
-def gain_text(gain: float) -> str:
-    """Return a gain in percent as ``2.1 % worse``."""
-    if abs(gain) < EQUAL_PERCENT:
-        return "equal"
-    return f"{percent_of(abs(gain))} % {'worse' if gain < 0 else 'better'}"
-
-
-def percent_of(percent: float) -> str:
-    """Return a difference with two digits, as far as it can be trusted."""
-    return f"{percent:.0f}" if percent >= _WHOLE_PERCENT_FROM else f"{percent:.1f}"
+def gain_text(gain: Gain) -> str:
+    """Return a gain as ``2.1 % worse``, a large one as ``2.9 x worse``."""
+    return "equal" if gain.is_none else f"{gain.amount} {'worse' if gain.percent < 0 else 'better'}"
 
 
 def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | None:

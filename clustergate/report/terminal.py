@@ -13,16 +13,15 @@ from clustergate.machine.peaks import OF_ALL_CORES
 from clustergate.model import Case, CaseState, Run, Verdict
 from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
-    EQUAL_PERCENT,
     REFERENCE,
     RUN_BEFORE,
+    Gain,
     HeadlineRow,
     Measured,
     cause_of,
     exit_meaning,
     first_screen,
     measured,
-    percent_of,
     status_of,
 )
 from clustergate.verdicts.assembly import is_undecided
@@ -34,6 +33,7 @@ _BESIDE = {
     REFERENCE: "beside each figure: how much better (+) or worse (-) than its reference",
     RUN_BEFORE: "beside each figure: how much better (+) or worse (-) than in the run before",
 }
+_FACTOR = "; 3x is a factor of three"
 
 
 def render(run: Run, *, width: int, wraps: bool = False) -> str:
@@ -51,7 +51,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     for part in _tables(of.rows, stacks, against, width):
         out.print(part)
     below = [
-        *([_BESIDE[against]] if against else []),
+        *([_BESIDE[against] + _FACTOR] if against else []),
         *of.notes,
         *_regressed_beyond(run.cases),
         *run.changes,
@@ -144,10 +144,9 @@ def _column(rows: Sequence[HeadlineRow], stack: str, against: str) -> list[str]:
     ]
 
 
-def _signed(gain: float) -> str:
-    if abs(gain) < EQUAL_PERCENT:
-        return "="
-    return f"{'+' if gain > 0 else '-'}{percent_of(abs(gain))}%"
+def _signed(gain: Gain) -> str:
+    sign = "+" if gain.percent > 0 else "-"
+    return "=" if gain.is_none else f"{sign}{gain.amount.replace(' ', '')}"
 
 
 def _last_line(run: Run) -> str:
