@@ -42,6 +42,28 @@ def test_a_stack_that_fails_does_not_discard_the_others(broken):
     assert told == [f"mpich could not be set up: {FULL}"]
 
 
+def test_who_is_not_done_is_named_when_a_stack_is_done(monkeypatch):
+    """The last sentence is repeated as what goes on, so it must not be of a stack that is done."""
+    told: list[str] = []
+    heard = threading.Event()
+
+    def say(sentence):
+        told.append(sentence)
+        if sentence.endswith("is done"):
+            heard.set()
+
+    def provide(request, state, *, say, **options):
+        if request.stack == "mpich":
+            say("MPICH: compiling HPL")
+        if request.stack == "openmpi":
+            assert heard.wait(timeout=60)
+        return Manifest(request.stack, request.provider)
+
+    monkeypatch.setattr(set_up, "provide", provide)
+    provide_each(ORDERS[:2], say=say)
+    assert told == ["MPICH: compiling HPL", "setting up openmpi: mpich is done"]
+
+
 def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatch):
     heard = threading.Event()
 

@@ -53,7 +53,7 @@ def provide_each(
     """
     state = state_dir()
     look = partial(lacks, state=state, say=say)
-    bring = partial(provide, state=state, say=say, refresh=refresh, applications=applications)
+    bring = partial(provide, state=state, refresh=refresh, applications=applications)
     report = say if len(requests) > 1 else lambda sentence: None
     results: dict[str, Manifest | NotSetUp] = {}
     lacking: dict[str, Sequence[Lack]] = {}
@@ -68,8 +68,40 @@ def provide_each(
     for line in summary(lacking):
         report(line)
     ready = [request for request in requests if request.stack not in results]
-    results |= zip((o.stack for o in ready), _at_once(bring, ready, report), strict=True)
+    names = [request.stack for request in ready]
+    results |= zip(
+        names, _at_once(_naming_who_is_left(bring, names, say), ready, report), strict=True
+    )
     return [results[request.stack] for request in requests]
+
+
+def _naming_who_is_left(
+    bring: Callable[..., Manifest], stacks: Sequence[str], say: Say
+) -> Callable[[StackRequest], Manifest]:
+    """Return what provides a stack, and says which others are not done yet when it had work.
+
+    The last sentence is repeated as what goes on: it must not be of a stack that is done.
+    """
+    left, one_at_a_time = list(stacks), threading.Lock()
+
+    def done(request: StackRequest) -> Manifest:
+        said: list[str] = []
+
+        def heard(sentence: str) -> None:
+            said.append(sentence)
+            say(sentence)
+
+        try:
+            manifest = bring(request, say=heard)
+        finally:
+            with one_at_a_time:
+                left.remove(request.stack)
+        with one_at_a_time:
+            if said and left:
+                say(f"setting up {', '.join(left)}: {request.stack} is done")
+        return manifest
+
+    return done
 
 
 def _at_once(
