@@ -438,6 +438,15 @@ def test_machine_and_stacks_are_named_and_each_headline_is_compared():
     assert "better (+)" not in render(dataclasses.replace(compared_run(), before={}), width=80)
 
 
+def test_a_large_difference_is_a_factor_which_is_explained_only_then():
+    moderate = compared_run()
+    large = {key: value / 2 for key, value in moderate.before.items()}
+    told = render(dataclasses.replace(moderate, before=large), width=80)
+    assert row(told, "PingPong 8 B")[-6:] == ["1.500", "-3.0x", "1.500", "-50%", "1.500", "-2.0x"]
+    assert "3x is a factor of three" in told
+    assert "factor" not in render(moderate, width=80)
+
+
 def test_a_second_table_has_only_lines_of_its_own_stacks():
     both, alone = headline_case("intel-mpi"), headline_case("openmpi")[:1]
     told = told_of(both, headline_case("mpich"), alone, width=60).splitlines()

@@ -61,8 +61,8 @@ REFERENCE, RUN_BEFORE = "reference", "run before"
 # Less is shown as no difference at all.
 _EQUAL_PERCENT = 0.05
 _WHOLE_FROM = 9.95
-# From which change on it is told as a multiple.
-_MULTIPLE_FROM = 1.5
+# From which change on it is told as a factor.
+_FACTOR_FROM = 1.5
 _MARKS = re.compile(r"\((?:R|TM|r|tm)\)|\bfor Linux\* OS\b|(?<= MPI) Library\b")
 
 
@@ -431,9 +431,14 @@ class Gain(NamedTuple):
         return abs(self.percent) < _EQUAL_PERCENT
 
     @property
+    def is_factor(self) -> bool:
+        """Whether it is so large that it is told as a factor."""
+        return self.times > _FACTOR_FROM
+
+    @property
     def amount(self) -> str:
         """With two digits, as far as it can be trusted; of a time, 190 % less is hard to read."""
-        if self.times > _MULTIPLE_FROM:
+        if self.is_factor:
             return f"{self.times:.0f} x" if self.times >= _WHOLE_FROM else f"{self.times:.1f} x"
         percent = abs(self.percent)
         return f"{percent:.0f} %" if percent >= _WHOLE_FROM else f"{percent:.1f} %"
@@ -513,10 +518,10 @@ def gain(value: float, other: float, better: Better) -> Gain:
 
 def compared(value: float, other: float, better: Better) -> str:
     """Return by how much a value is better or worse than another, in words."""
-    told = gain(value, other, better)
-    if better is Better.NEITHER and not told.is_none:
-        return f"{told.percent:+.1f} %"
-    return gain_text(told)
+    change = gain(value, other, better)
+    if better is Better.NEITHER and not change.is_none:
+        return f"{change.percent:+.1f} %"
+    return gain_text(change)
 
 
 def gain_text(gain: Gain) -> str:

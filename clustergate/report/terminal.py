@@ -51,7 +51,7 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     for part in _tables(of.rows, stacks, against, width):
         out.print(part)
     below = [
-        *([_BESIDE[against] + _FACTOR] if against else []),
+        *_beside(of.rows, against),
         *of.notes,
         *_regressed_beyond(run.cases),
         *run.changes,
@@ -142,6 +142,16 @@ def _column(rows: Sequence[HeadlineRow], stack: str, against: str) -> list[str]:
         f"{cell.text if cell else '-'}{f' {gain:>{widest}}' if widest else ''}"
         for cell, gain in zip(cells, gains, strict=True)
     ]
+
+
+def _beside(rows: Sequence[HeadlineRow], against: str) -> list[str]:
+    """Return what stands beside each figure; of factors only where one does."""
+    if not against:
+        return []
+    gains = [
+        cell.gains[against] for row in rows for cell in row.cells.values() if against in cell.gains
+    ]
+    return [_BESIDE[against] + (_FACTOR if any(one.is_factor for one in gains) else "")]
 
 
 def _signed(gain: Gain) -> str:
