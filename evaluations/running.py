@@ -18,7 +18,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import named_run, taken
 from clustergate.history.node_states import NODE_STATE
-from clustergate.history.stored_runs import seconds_taken
+from clustergate.history.stored_runs import in_order, seconds_taken
 from clustergate.model import ClustergateError
 from clustergate.report import console
 from clustergate.session.reframe import PROCESS_COUNTS, with_settings
@@ -28,6 +28,7 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.statistics.rounds import FEWEST
 from clustergate.verdicts.judging import worst_status
+from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
 from clustergate.wording.texts import duration
 from evaluations import derivation, plan, predicates, scope, sheet, study, tables
@@ -368,6 +369,11 @@ def _check_of(runs: Sequence[str]) -> dict[str, str]:
 def report(arguments: argparse.Namespace) -> int:
     """Print a paper beside runs, and write the page with its figures."""
     paper = load_paper(arguments.paper)
+    if not in_order():
+        makes = completed(f"`clustergate evaluation run {arguments.paper}`")
+        raise PublishedError(
+            f"there is no run in {store.runs_folder()} yet; {makes} makes what the report needs"
+        )
     found = _findings(paper, arguments.runs, dict(map(_role, arguments.roles)))
     path = _write_page(render_page(found), arguments.output, paper.id, arguments.runs)
     if arguments.json:

@@ -656,7 +656,8 @@ def test_a_bad_role_is_one_sentence(westmere, capsys, option, told):
 
 def test_without_a_run_there_is_no_report(home, capsys):
     assert main(["evaluation", "report", "001"]) == 1
-    assert "no last run" in capsys.readouterr().err
+    assert "`clustergate evaluation run 001` makes what the report needs" in capsys.readouterr().err
+    store.write_case(RUN, record("ImbMpi1Check", "intel-mpi", pingpong(1.0)))
     assert main(["evaluation", "report", "001", "yesterday"]) == 1
     assert "no run and no file is named yesterday" in capsys.readouterr().err
 

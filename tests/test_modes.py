@@ -16,6 +16,7 @@ from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
 from clustergate.model import CaseId, ClustergateError, Conditions
 from clustergate.paths import checkout, entry_points
+from clustergate.sites import modes
 from clustergate.sites.modes import (
     MODES,
     Mode,
@@ -40,6 +41,12 @@ FREE_NODES = "--flex-alloc-nodes=idle|idle+reserved|idle+maintenance|idle+mainte
 def test_an_unknown_mode_lists_the_known_ones():
     with pytest.raises(ClustergateError, match="smoke, maintenance, acceptance"):
         mode_named("quick")
+
+
+def test_a_mode_of_the_extra_that_is_not_installed_names_it(monkeypatch):
+    monkeypatch.setattr(modes, "every_mode", lambda: MODES)
+    with pytest.raises(ClustergateError, match=r"pip install 'clustergate\[evaluations\]'"):
+        mode_named("published-001")
 
 
 def test_process_counts_go_up_to_every_core():

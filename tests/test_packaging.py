@@ -218,8 +218,14 @@ def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
     assert not (place / "home" / ".config").exists()
 
     assert "cray-opteron" not in run(clustergate, "list", "systems", "--all")
-    with pytest.raises(AssertionError, match=r"pip install 'clustergate\[evaluations\]'"):
-        run(clustergate, "evaluation", "list")
+    for words in (
+        ("evaluation", "list"),
+        ("check", "--mode", "published-001"),
+        ("check", "--site", "cray-opteron"),
+    ):
+        with pytest.raises(AssertionError, match=r"pip install 'clustergate\[evaluations\]'"):
+            run(clustergate, *words)
+    assert re.findall(r"^(\S+): \d+ cases$", run(clustergate, "dry-run"), re.M) == ["local.py"]
     offline = ("--quiet", "--no-index", f"--find-links={place / 'dist'}")
     run(python, "-m", "pip", "install", *offline, "clustergate[evaluations]")
     assert "HPCC and IMB on five" in run(clustergate, "evaluation", "list")

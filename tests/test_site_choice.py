@@ -45,6 +45,17 @@ def desk(monkeypatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+def test_without_the_extra_an_unknown_system_may_be_one_of_it(desk, monkeypatch):
+    told = "pip install 'clustergate[evaluations]'"
+    with pytest.raises(ClustergateError) as with_it:
+        sites.find("cray-opterom")
+    files = [path for path in sites.site_files() if path.stem == sites.FALLBACK]
+    monkeypatch.setattr(sites, "site_files", lambda: files)
+    with pytest.raises(ClustergateError) as without:
+        sites.find("cray-opteron")
+    assert (told in str(with_it.value), told in str(without.value)) == (False, True)
+
+
 NAMES = [
     (r"node1", "node1", True),
     (r"node1", "node1.cluster.example", True),

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 # Packages beside this one add commands by entry points of this group: each names a module.
 _ADDED = "clustergate.commands"
 COMMANDS: Collection[str] = ABOUT
-# Those of the suite's own extras, which say where they come from when they are missing.
-_EXTRAS = {"evaluation": "evaluations"}
+# That of the suite's own extra, which says where it comes from when it is missing.
+_OF_EXTRA = "evaluation"
 
 
 def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -57,8 +57,8 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     points = {}
     if not argv or argv[0] not in COMMANDS:
         points = {one.name: one for one in entry_points(_ADDED)}
-    if argv and argv[0] in _EXTRAS and argv[0] not in points:
-        raise ClustergateError("command.extra", command=argv[0], extra=_EXTRAS[argv[0]])
+    if argv and argv[0] == _OF_EXTRA and _OF_EXTRA not in points:
+        raise ClustergateError("command.extra", kind="command", name=_OF_EXTRA)
     parser = PassingOnParser(
         prog="clustergate",
         usage="clustergate [-h] [--version] COMMAND ...",

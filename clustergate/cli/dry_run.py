@@ -19,7 +19,7 @@ from clustergate.cli.progress import Progress
 from clustergate.launching.dialects import Layout
 from clustergate.machine.processes import capture
 from clustergate.model import BadRequest, CaseId
-from clustergate.paths import suite_folder
+from clustergate.paths import is_clone, suite_folder
 from clustergate.references.lookup import references_of
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
@@ -37,10 +37,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Dry-run one site config, or all with the template; say how many cases each has."""
+    """Dry-run one site config, or all and a clone's template; say how many cases each has."""
     mode = modes.mode_named(arguments.mode)
-    template = suite_folder("site_configs") / "template.py"
-    files = [sites.find(arguments.site)] if arguments.site else [*sites.site_files(), template]
+    files = [sites.find(arguments.site)] if arguments.site else sites.site_files()
+    if is_clone() and not arguments.site:
+        files = [*files, suite_folder("site_configs") / "template.py"]
     # ReFrame runs one system in a process of its own.
     with Progress() as say, ThreadPoolExecutor(os.cpu_count()) as pool:
         say(f"writing the job scripts of {counted(len(files), 'site config')}")

@@ -43,6 +43,8 @@ def recent(name: str, holding: str = "", checks: Sequence[str] = ()) -> Path:
         for _, run in in_order(holding)
         if not checks or any(any(run.glob(f"cases/{check}*.json")) for check in checks)
     ]
+    if not checks and not in_order():
+        raise BadRequest("run.none", folder=store.runs_folder())
     if len(runs) < RECENT[name]:
         of = f" of {' or '.join(checks)}" if checks else ""
         raise BadRequest("run.no-recent", name=name, of=of, folder=store.runs_folder())

@@ -496,6 +496,8 @@ def choose(
         if name not in files and not path.is_file():
             own = [stem for stem, path in files.items() if not is_by_name_alone(path)]
             more = f" and {len(files) - len(own)} of published systems" * (len(files) > len(own))
+            if not (more or is_site_folder_named()):
+                more = "; published systems: `pip install 'clustergate[evaluations]'`"
             of = {"name": name, "meant": did_you_mean(nearest(name, own) or nearest(name, files))}
             raise SiteError("site.unknown", known=own, more=more, **of)
         mismatch, disputed = _mismatch(path, files, hostname)

@@ -23,6 +23,8 @@ from clustergate.wording.notation import nearest
 
 # Packages beside this one add modes by entry points of this group.
 ADDED_MODES = "clustergate.modes"
+# How the names of those begin that the suite's own extra adds.
+OF_EXTRA = "published-"
 Derive = Callable[[Sequence[Sample], Layout, NodeFacts], tuple[Sample, ...]]
 
 
@@ -175,7 +177,12 @@ SCREEN_OPTIONS = [
 
 
 def mode_named(name: str) -> Mode:
-    """Return a mode; raises :class:`ClustergateError` that lists the known ones."""
+    """Return a mode; raises :class:`ClustergateError` that lists the known ones.
+
+    Of one that the suite's own extra adds it says how to install that.
+    """
+    if name.startswith(OF_EXTRA) and not any(one.startswith(OF_EXTRA) for one in every_mode()):
+        raise ClustergateError("command.extra", kind="mode", name=name)
     _must_be_known("mode", name, every_mode())
     return every_mode()[name]
 

@@ -7,9 +7,9 @@ _ON_LOGIN_NODE = (
 
 WORDS = {
     "command.extra": (
-        "the command {command} is not installed",
-        "run `pip install 'clustergate[{extra}]'`, with --find-links and the folder of its wheel "
-        "where no package index has it",
+        "the {kind} {name} is not installed",
+        "run `pip install 'clustergate[evaluations]'`, with --find-links and the folder of its "
+        "wheel where no package index has it",
     ),
     "option.range": "{option} {value:g}: must be between {low} and {high} {unit}",
     "option.not-positive": "{options} must be positive",
@@ -154,6 +154,7 @@ WORDS = {
         "{name} is the beginning of {runs:names}",
         "name one of them, by its id or its number as in r8",
     ),
+    "run.none": ("there is no run in {folder} yet", "measure first: `clustergate check`"),
     "run.no-recent": (
         "no {name} run{of} in {folder}",
         "`clustergate list runs` lists them",
