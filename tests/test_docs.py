@@ -246,7 +246,7 @@ def test_the_files_that_a_page_names_exist(page):
 
 # What the suite tells its own jobs, ranks and sources.
 INTERNAL = re.compile(
-    r"CLUSTERGATE_(RUN_ID|SET_UP|LOG_LEVEL|WITHOUT_NODES|RESERVATION|HPCC_WITHOUT|DELAY_NS|PRELOAD"
+    r"CLUSTERGATE_(RUN_ID|SET_UP|LOG_LEVEL|WITHOUT_NODES|RESERVATION|QOS|HPCC_WITHOUT|DELAY_NS|PRELOAD"
     r"|PROOF.*|.*_H)"
 )
 

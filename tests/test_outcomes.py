@@ -89,6 +89,14 @@ def test_a_hang_says_where_to_look_and_what_to_do(tmp_path):
     assert "output in /stage/HplCheck, and raise the limit by -- -S time_limit=1h" in found
 
 
+def test_what_slurm_never_starts_is_one_cause_for_all(tmp_path):
+    told = "job blocked error: [jobid={}] job cancelled because it was blocked due to reason: {}"
+    why = "QOSMaxWallDurationPerJobLimit"
+    cases = [case(f"{n}Check", "fail", fail_reason=told.format(n, why)) for n in range(2)]
+    (found,) = {*outcomes(tmp_path, *cases).values()}
+    assert found.startswith(f"Slurm would never start its job: {why}; `sinfo -R` lists")
+
+
 def test_a_full_disk_is_told_where_the_job_itself_could_not(tmp_path, monkeypatch):
     build = failed_build(tmp_path, "")
     failed = case("HplCheck", "fail", fail_reason="job error: 1", stagedir=str(tmp_path))

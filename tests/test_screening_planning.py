@@ -128,7 +128,7 @@ def test_srun_starts_a_pair_on_its_two_nodes(dialect: str, pmi: str) -> None:
 
 def limited(monkeypatch: pytest.MonkeyPatch, seconds: float | None, nodes: int | None) -> Partition:
     allowed = Limits(seconds, nodes)
-    monkeypatch.setattr(description, "limits_of", lambda partition: allowed)
+    monkeypatch.setattr(description, "limits_of", lambda *names: allowed)
     return FOUR
 
 

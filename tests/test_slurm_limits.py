@@ -9,7 +9,7 @@ import pytest
 
 from clustergate.model import ClustergateError
 from clustergate.schedulers import slurm_limits
-from clustergate.schedulers.slurm_limits import Limits, limits_in, limits_of, note_reservation
+from clustergate.schedulers.slurm_limits import Limits, limits_in, limits_of, note_words
 
 # `scontrol show partition` of the virtual cluster, cut; MaxTime and MaxNodes are put in.
 SAID = """\
@@ -84,7 +84,7 @@ ReservationName=window StartTime=1764168500 EndTime=1764172100 Duration=01:00:00
 
 def test_no_job_may_last_longer_than_its_reservation(scontrol: Callable[[str, int], None]) -> None:
     scontrol(RESERVATION, 0)
-    note_reservation("window")
+    note_words(["account=x", "reservation=window"])
     own, end = Limits(1800.0, 4), 1764172100
     assert own.within_reservation(end - 3600) == own
     left = own.within_reservation(end - 1259)
@@ -96,8 +96,70 @@ def test_no_job_may_last_longer_than_its_reservation(scontrol: Callable[[str, in
 def test_a_reservation_that_is_not_there_is_refused(scontrol: Callable[[str, int], None]) -> None:
     scontrol("Reservation windw not found\n", 1)
     with pytest.raises(ClustergateError, match="Slurm has no reservation windw"):
-        note_reservation("windw")
+        note_words(["reservation=windw"])
     # Slurm itself does not answer.
     scontrol("", 1)
-    note_reservation("window")
+    note_words(["reservation=window"])
     assert Limits().within_reservation() == Limits()
+
+
+# `scontrol --oneliner show assoc_mgr flags=qos` of the virtual cluster, cut.
+QOS = """\
+Current Association Manager state
+QOS Records
+QOS=normal(1) UsageRaw=0.000000 GrpWall=N(0.00) MaxWallPJ= MaxTRESPJ= MaxTRESPN= Priority=0
+QOS=night(2) GrpTRES=cpu=N(0),node=N(0) MaxWallPJ=30 MaxTRESPJ=cpu=6,node=3 X=1
+"""
+
+
+def test_a_qos_limits_its_jobs() -> None:
+    """A job that asked for more was cancelled, as it would have waited for ever."""
+    assert Limits().within_qos("normal", QOS) == Limits().within_qos("nigh", QOS) == Limits()
+    within = Limits().within_qos("night", QOS)
+    assert within == Limits(1800.0, 3, qos="night")
+    assert str(within.why).startswith("the QOS night gives no job more than 1800 s; raise its MaxW")
+    assert Limits(600.0, 2).within_qos("night", QOS) == Limits(600.0, 2)
+
+
+SLURM = """\
+#!/bin/sh
+case "$*" in
+*partition*) cat {folder}/partition;;
+*config*) echo "AccountingStorageEnforce = {enforced}";;
+*assoc_mgr*) cat {folder}/qos;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("of_partition", "in_access", "wished", "enforced", "seconds"),
+    [
+        ("N/A", "", "", "associations,limits,qos", None),
+        ("N/A", "night", "", "associations,limits,qos", 1800.0),
+        ("N/A", "night", "normal", "associations,limits,qos", None),
+        ("N/A", "", "night", "safe", 1800.0),
+        ("night", "", "normal", "limits", 1800.0),
+        # Slurm does not hold to what it knows.
+        ("night", "night", "night", "associations,qos", None),
+    ],
+)
+def test_the_qos_that_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    of_partition: str,
+    in_access: str,
+    wished: str,
+    enforced: str,
+    seconds: float | None,
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv(slurm_limits._QOS, "")
+    said = SAID.format(nodes="UNLIMITED", time="UNLIMITED")
+    (tmp_path / "partition").write_text(said.replace("QoS=N/A", f"QoS={of_partition}"))
+    (tmp_path / "qos").write_text(QOS)
+    (tmp_path / "scontrol").write_text(SLURM.format(folder=tmp_path, enforced=enforced))
+    (tmp_path / "scontrol").chmod(0o755)
+    note_words([f"qos={wished}"] if wished else [])
+    limits_of.cache_clear()
+    assert limits_of("main", in_access).seconds == seconds
+    limits_of.cache_clear()

@@ -14,7 +14,7 @@ from clustergate.schedulers.wishes import (
     Wishes,
     nodes_of_slurm,
     partition_of_access,
-    reservations_in,
+    words_in,
 )
 from clustergate.session.placing import keep_out, options_for
 from clustergate.session.request import Request, read_request, write_request
@@ -62,6 +62,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
     # What is kept out is noted there, for the processes of ReFrame.
     monkeypatch.setenv(sites.WITHOUT_NODES, "")
+    monkeypatch.setenv("CLUSTERGATE_QOS", "")
     sinfo = tmp_path / "bin" / "sinfo"
     sinfo.parent.mkdir()
     sinfo.write_text(SINFO)
@@ -81,12 +82,15 @@ def sizes(tmp_path: Path) -> dict[str, int]:
 
 
 def test_words_become_options_of_every_job(site: Write) -> None:
-    assert reservations_in(options_for(Wishes(reservation="maint_7"), site("slurm"))) == ["maint_7"]
     asked = Wishes(reservation="maint_7", qos="high", account="proj.a")
     assert options_for(asked, site("slurm")) == [
         "--job-option=reservation=maint_7",
         "--job-option=qos=high",
         "--job-option=account=proj.a",
+    ]
+    assert words_in(["--job-option=exclude=n1", *options_for(asked, site("slurm"))]) == [
+        "exclude=n1",
+        *asked.words,
     ]
 
 

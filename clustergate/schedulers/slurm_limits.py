@@ -1,4 +1,7 @@
-"""What Slurm allows a job: so much time, so many nodes, and no longer than its reservation."""
+"""What Slurm allows a job: so much time, so many nodes, and no longer than its reservation.
+
+A partition says it, its QOS, and the one that the jobs ask for.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from clustergate.machine.processes import capture
@@ -17,22 +21,27 @@ from clustergate.wording.reasons import Reason, reason
 
 SHORTEST_S = 60.0
 """Slurm counts the time limits of jobs in whole minutes."""
-# The end of the reservation of all jobs, in seconds since the epoch, and its name: ReFrame and the
-# checks are processes of their own, and read it there.
+# The end of the reservation of all jobs, in seconds since the epoch, and its name, and their QOS:
+# ReFrame and the checks are processes of their own, and read it there.
 _RESERVATION = "CLUSTERGATE_RESERVATION"
+_QOS = "CLUSTERGATE_QOS"
+# What "AccountingStorageEnforce" names where the limits of a QOS hold.
+_ENFORCED = re.compile(r"^AccountingStorageEnforce\s*=.*\b(limits|safe|all)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Limits:
     """The longest time in seconds and the most nodes of a job; None for what nobody limits.
 
-    ``reservation`` is the one by whose end, ``until``, they are limited, if they are.
+    ``reservation`` is the one by whose end, ``until``, they are limited, if they are, ``qos`` the
+    one that gives no more time than that.
     """
 
     seconds: float | None = None
     nodes: int | None = None
     reservation: str = ""
     until: float = 0.0
+    qos: str = ""
 
     @property
     def why(self) -> Reason:
@@ -40,7 +49,23 @@ class Limits:
         if self.reservation:
             ends_at = f"{datetime.datetime.fromtimestamp(self.until):%H:%M}"
             return reason("limit.reservation", name=self.reservation, ends_at=ends_at)
+        if self.qos:
+            return reason("limit.qos", name=self.qos, seconds=self.seconds)
         return reason("limit.partition", seconds=self.seconds)
+
+    def within_qos(self, name: str, text: str) -> Limits:
+        """Return what is left of it by a QOS, in ``scontrol --oneliner show assoc_mgr``."""
+        of = re.search(rf"^QOS={re.escape(name)}\(.*", text, re.MULTILINE)
+        minutes, nodes = (
+            re.search(pattern, of[0] if of else "")
+            for pattern in (r"\bMaxWallPJ=(\d+)", r"\bMaxTRESPJ=(?:\S*,)?node=(\d+)")
+        )
+        limits = self
+        if nodes and (self.nodes is None or int(nodes[1]) < self.nodes):
+            limits = replace(limits, nodes=int(nodes[1]))
+        if minutes and (self.seconds is None or 60.0 * int(minutes[1]) < self.seconds):
+            limits = replace(limits, seconds=60.0 * int(minutes[1]), qos=name)
+        return limits
 
     def within_reservation(self, now: float | None = None) -> Limits:
         """Return what is left of it before the reservation ends, at which Slurm ends its jobs."""
@@ -51,7 +76,7 @@ class Limits:
         left_s = max(until - (time.time() if now is None else now), 0.0) // 60 * 60
         if self.seconds is not None and self.seconds <= left_s:
             return self
-        return replace(self, seconds=left_s, reservation=name, until=until)
+        return replace(self, seconds=left_s, reservation=name, until=until, qos="")
 
 
 def is_in_reservation() -> bool:
@@ -59,11 +84,20 @@ def is_in_reservation() -> bool:
     return _RESERVATION in os.environ
 
 
-def note_reservation(name: str) -> None:
-    """Ask Slurm when a reservation ends, and let no job take longer; nothing where it has no end.
+def note_words(words: Iterable[str]) -> None:
+    """Let no job take longer than the reservation and the QOS allow that options of sbatch name.
 
-    Raises ClustergateError for one that is not there.
+    Nothing where they set no end. Raises ClustergateError for a reservation that is not there.
     """
+    for word in words:
+        key, _, name = word.partition("=")
+        if key == "reservation":
+            _note_reservation(name)
+        elif key == "qos":
+            os.environ[_QOS] = name
+
+
+def _note_reservation(name: str) -> None:
     command = ["scontrol", "show", "reservation", name]
     try:
         own = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
@@ -81,9 +115,7 @@ def limits_in(text: str, partition: str = "") -> Limits:
 
     With no name it is that of the default one; of a partition that is not there there are none.
     """
-    wanted = rf"^PartitionName={re.escape(partition)}$" if partition else r"\bDefault=YES\b"
-    blocks = re.split(r"\n\s*\n", text)
-    text = next((one for one in blocks if re.search(wanted, one, re.MULTILINE)), "")
+    text = _block_of(partition, text)
     time = re.search(r"\bMaxTime=(?:(\d+)-)?(\d+):(\d+):(\d+)\b", text)
     nodes = re.search(r"\bMaxNodes=(\d+)\b", text)
     seconds = None
@@ -94,9 +126,23 @@ def limits_in(text: str, partition: str = "") -> Limits:
 
 
 @functools.cache
-def limits_of(partition: str) -> Limits:
-    """Ask Slurm for the limits of a partition, the default one if none is named.
+def limits_of(partition: str, qos: str = "") -> Limits:
+    """Ask Slurm for the limits of a partition, the default one if none is named, and of a QOS.
 
-    There are none where it does not say.
+    A QOS that all jobs ask for counts instead. There are none where Slurm does not say.
     """
-    return limits_in(said_by_slurm(["scontrol", "--all", "show", "partition"]), partition)
+    said = said_by_slurm(["scontrol", "--all", "show", "partition"])
+    limits = limits_in(said, partition)
+    own = re.search(r"\bQoS=([^\s/]+)(?!\S)", _block_of(partition, said))
+    names = {own[1] if own else "", os.environ.get(_QOS) or qos} - {""}
+    if names and _ENFORCED.search(said_by_slurm(["scontrol", "show", "config"])):
+        known = said_by_slurm(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos"])
+        for name in sorted(names):
+            limits = limits.within_qos(name, known)
+    return limits
+
+
+def _block_of(partition: str, text: str) -> str:
+    wanted = rf"^PartitionName={re.escape(partition)}$" if partition else r"\bDefault=YES\b"
+    blocks = re.split(r"\n\s*\n", text)
+    return next((one for one in blocks if re.search(wanted, one, re.MULTILINE)), "")

@@ -62,17 +62,26 @@ def refused_by_slurm(access: Iterable[str], words: Iterable[str]) -> str:
     return str(said[-1]).strip() if said else ""
 
 
-def reservations_in(options: Iterable[str]) -> list[str]:
-    """Return the reservations that options for ReFrame name."""
-    named = (re.fullmatch(r"--job-option=reservation=(.+)", option) for option in options)
-    return [one[1] for one in named if one]
+def words_in(options: Iterable[str]) -> list[str]:
+    """Return :attr:`Wishes.words` of the options for ReFrame that were made of them."""
+    option = "--job-option="
+    return [one.removeprefix(option) for one in options if one.startswith(option)]
 
 
 def partition_of_access(access: Iterable[str]) -> str:
     """Return the partition that options of sbatch name, empty where they leave it to Slurm."""
-    text = " ".join(access)
-    partitions = re.findall(r"(?:^|\s)(?:--partition[= ]|-p *)([^\s,]+)", text)
-    return str(partitions[-1]) if partitions else ""
+    return _last(access, "partition", "p")
+
+
+def qos_of_access(access: Iterable[str]) -> str:
+    """Return the QOS that options of sbatch name, empty where they leave it to Slurm."""
+    return _last(access, "qos", "q")
+
+
+def _last(access: Iterable[str], long: str, short: str) -> str:
+    option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)([^\s,]+)"
+    values = re.findall(option, " ".join(access))
+    return str(values[-1]) if values else ""
 
 
 def nodes_of_slurm(

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from clustergate.launching.hostfiles import expand, fold
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SLURM
-from clustergate.schedulers.slurm_limits import note_reservation
+from clustergate.schedulers.slurm_limits import note_words
 from clustergate.schedulers.wishes import Wishes, nodes_of_slurm, refused_by_slurm
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
@@ -26,8 +26,7 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
     if words and not by_slurm:
         option = f"--{sorted(words)[0]}"
         raise ClustergateError("wish.no-slurm", option=option, site=site.name)
-    if wishes.reservation:
-        note_reservation(wishes.reservation)
+    note_words(wishes.words)
     for partition in site.partitions if wishes.qos or wishes.account else ():
         if partition.scheduler in SLURM and (
             why := refused_by_slurm(partition.access, wishes.words)

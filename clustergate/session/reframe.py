@@ -230,6 +230,8 @@ def read_log(path: Path) -> list[str]:
 
 # How each command of the suite begins the sentence with which it ends.
 _OWN_ERROR = "clustergate: "
+# ReFrame cancels what waits for one of the reasons that a site config lists.
+_BLOCKED = re.compile(r"job cancelled because it was blocked due to reason: (.+)")
 _AFTER_A_TIMEOUT = (
     "a rank hangs, or the machine is far slower than expected: check the end of the output in {}, "
     "and raise the limit by -- -S time_limit=1h if that is all it needs"
@@ -315,6 +317,9 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
     for name, _, environ in case["dependencies_actual"]:
         if failed := failed_builds.get((name, environ)):
             why = f"its program could not be set up: {failed}"
+    # Each of a number of its own would be another cause.
+    if blocked := _BLOCKED.search(why):
+        why = str(reason("job.blocked", why=blocked[1]))
     if "job timed out" in why:
         why += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
     partition = f"{case['system']}:{case['partition']}"

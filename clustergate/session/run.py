@@ -13,8 +13,8 @@ from clustergate.gate.contract import MODE
 from clustergate.history.listing import GATE, JUNIT, SUMMARY
 from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.model import Run, Say
-from clustergate.schedulers.slurm_limits import note_reservation
-from clustergate.schedulers.wishes import reservations_in
+from clustergate.schedulers.slurm_limits import note_words
+from clustergate.schedulers.wishes import words_in
 from clustergate.session import resuming
 from clustergate.session.collect import collect
 from clustergate.session.execute import execute
@@ -39,8 +39,8 @@ def run_session(
     """
     if request.without_nodes:
         os.environ[WITHOUT_NODES] = request.without_nodes
-    for reservation in reservations_in(request.options) if resumes else ():
-        note_reservation(reservation)
+    if resumes:
+        note_words(words_in(request.options))
     with lock_run(run_id) as beside:
         for sentence in beside:
             say(sentence)

@@ -25,7 +25,7 @@ from clustergate.files.whole import read_json
 from clustergate.model import ClustergateError, NodeFacts
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_limits import Limits, limits_of
-from clustergate.schedulers.wishes import partition_of_access
+from clustergate.schedulers.wishes import partition_of_access, qos_of_access
 from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackRequest, suggestion, wheels
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
@@ -207,7 +207,8 @@ class Partition:
         """What Slurm allows a job of the partition; another scheduler says nothing of it."""
         if self.scheduler not in SLURM:
             return Limits()
-        return limits_of(partition_of_access(self.access)).within_reservation()
+        names = partition_of_access(self.access), qos_of_access(self.access)
+        return limits_of(*names).within_reservation()
 
 
 EXTRAS = tuple(one for one in fields(Partition) if one.metadata)

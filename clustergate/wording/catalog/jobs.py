@@ -59,6 +59,10 @@ WORDS = {
         "the partition gives no job more than {seconds:g} s",
         "raise its MaxTime if that is too little",
     ),
+    "limit.qos": (
+        "the QOS {name} gives no job more than {seconds:g} s",
+        "raise its MaxWall or name another one by --qos if that is too little",
+    ),
     "limit.reservation": (
         "the reservation {name} ends at {ends_at}",
         "extend it by `scontrol update ReservationName={name} duration=MINUTES` if that is too "
@@ -66,7 +70,14 @@ WORDS = {
     ),
     "job.too-many-nodes": (
         "it needs {nodes} nodes, and the partition gives a job at most {most}",
-        "state `nodes` of the partition in the site config as {most}, or raise MaxNodes",
+        "state `nodes` of the partition in the site config as {most}, or raise MaxNodes, its or "
+        "its QOS's",
+    ),
+    "job.blocked": (
+        "Slurm would never start its job",
+        "{why}",
+        "`sinfo -R` lists nodes that are not used; where a limit is too low, ask for less time (-- "
+        "-S time_limit=30m), for fewer nodes, or for another --qos",
     ),
     "job.folder-in-use": (
         "{path} exists already, so this folder belongs to another run",
