@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--full",
         action="store_true",
-        help="as large as the paper's own runs, HPCC with all process counts",
+        help="as large as the paper's own runs",
     )
     add_repeatable(one, "--stack", "only this stack (repeatable)")
     _add_roles(one, "STACK")

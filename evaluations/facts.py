@@ -220,8 +220,8 @@ class PaperFigure:
 class Paper:
     """All that is kept of one paper, by id where things have one.
 
-    ``mode`` is that of its runs, ``checks`` are those of its benchmarks, by their names;
-    ``settings`` are those of a study of one's own, None where they are scaled to a machine.
+    ``mode`` is that of its runs, ``checks`` are those of its benchmarks, by their names; ``run`` is
+    what a study of one's own launches, None where that is scaled to a machine.
     """
 
     id: str
@@ -237,12 +237,12 @@ class Paper:
     source: Path
     mode: str
     checks: Mapping[str, str]
-    settings: Mapping[str, Any] | None = None
+    run: Mapping[str, Any] | None = None
 
     @property
     def is_study(self) -> bool:
         """Whether it is a study of one's own, and not one of the papers."""
-        return self.settings is not None
+        return self.run is not None
 
     @property
     def called(self) -> str:
@@ -301,8 +301,9 @@ def parse_paper(text: str, path: Path) -> Paper:
     return Paper(
         source=path,
         mode=run.get("mode", f"published-{about['id']}"),
-        checks={name: name for name in run.get("checks", ())} or PAPER_CHECKS[about["id"]],
-        settings=run.get("settings", {}) if run else None,
+        checks={name: name for one in _launched(run) for name in one.get("checks", ())}
+        or PAPER_CHECKS[about["id"]],
+        run=run or None,
         id=about["id"],
         about=about["about"],
         title=about.get("title", ""),
@@ -398,28 +399,42 @@ def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
                 yield ("remarks", i), f"{entry['id']}: it concerns {name}, which is nowhere here"
 
 
+def _launched(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a study launches, in its order: its parts, and the whole of it."""
+    return [*run.get("parts", ()), run]
+
+
 def _run_complaints(run: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield what of a study's `run` is not there: its mode, its checks, a check of a setting."""
+    *parts, whole = _launched(run)
+    yield from _part_complaints(whole, ("paper", "run"))
+    for k, part in enumerate(parts):
+        yield from _part_complaints(part, ("paper", "run", "parts", k))
+
+
+def _part_complaints(
+    run: Mapping[str, Any], place: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
     try:
         modes.mode_named(run.get("mode", "smoke"))
     except ClustergateError as error:
-        yield ("paper", "run", "mode"), str(error)
+        yield (*place, "mode"), str(error)
     checks, asked = run.get("checks", ()), dict(run.get("settings", {}))
     for check in checks:
         if check not in every_check():
             known = ", ".join(every_check())
-            yield ("paper", "run", "checks"), f"there is no check {check!r}; known are {known}"
+            yield (*place, "checks"), f"there is no check {check!r}; known are {known}"
             asked.clear()
     for setting in [*asked]:
         check, point, _ = setting.rpartition(".")
         if point and check not in checks:
-            yield ("paper", "run", "settings", setting), f"{setting}: {check} is not run"
+            yield (*place, "settings", setting), f"{setting}: {check} is not run"
             del asked[setting]
     # ReFrame takes a second to load.
     from evaluations import settings
 
     for setting, told in settings.wrong_with(asked, checks) if asked else ():
-        yield ("paper", "run", "settings", setting), f"{setting}: {told}"
+        yield (*place, "settings", setting), f"{setting}: {told}"
 
 
 def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:

@@ -55,17 +55,25 @@ def parts_of(paper: Paper, shape: Shape, *, full: bool) -> list[Part]:
     number of processes, and paper 003 HPL over the size of the problem. Paper 004 has its trials
     with flushed caches and without. A study of one's own says all of it.
     """
-    if paper.settings is not None:
-        return [Part(tuple(paper.checks), paper.settings)]
+    if paper.run is not None:
+        return [
+            Part(
+                tuple(one["checks"]),
+                one.get("settings", {}),
+                "" if one is paper.run else one.get("mode", ""),
+                gates=one.get("gates", False),
+            )
+            for one in [*paper.run.get("parts", ()), paper.run]
+        ]
     checks = {*paper.checks.values()}
     theirs = {k: v for k, v in SCALED.items() if "." not in k or k.partition(".")[0] in checks}
     scaled = {} if full else theirs
     parts = []
-    if full and "HPCC" in paper.checks:
+    if "HPCC" in paper.checks:
         whole = shape.cores_per_node * shape.nodes
         for ranks in shape.rank_counts():
             if ranks != whole:
-                parts.append(Part(("HpccCheck",), {"HpccCheck.ranks": ranks}))
+                parts.append(Part(("HpccCheck",), {**scaled, "HpccCheck.ranks": ranks}))
     if modes.mode_named(paper.mode).is_on_one_node("HplCheck"):
         for seconds in HPL_SECONDS:
             parts.append(Part(("HplCheck",), {**scaled, "HplCheck.seconds": seconds}))
@@ -148,7 +156,7 @@ def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
                     continue
                 along = test.get("along", "processes")
                 counts = _counts_of(of["metric"], paper, shape)
-                whole = {"ranks": counts if full else counts[-1:], "peer": range(1, counts[-1])}
+                whole = {"ranks": counts, "peer": range(1, counts[-1])}
                 places = {
                     "bytes": sizes,
                     "n": range(4 if paper.id == "003" else 1),

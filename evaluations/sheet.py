@@ -10,6 +10,7 @@ from typing import Any
 
 from clustergate.benchmarks.registry import every_metric
 from clustergate.machine.power import PER_WATT
+from clustergate.model import Better
 from clustergate.wording.notation import number
 from evaluations import quantities, relative
 from evaluations.derived import DerivedError, balance, ratios, scaling
@@ -346,12 +347,12 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
         }
         return _of_bars(figure, bars, missing)
     lines = [
-        replace(
-            line, name=", ".join(filter(None, [*_telling(subject, of, subjects, asked), line.name]))
-        )
+        replace(line, name=", ".join(filter(None, [*telling, line.name, caution])))
         for subject in subjects
         for of in asked
-        for line in _lines(of, draw, subject)
+        for telling in [_telling(subject, of, subjects, asked)]
+        for who, caution in [(subject, "") if draw["along"] == TRIAL else _drawn(subject, of)]
+        for line in _lines(of, draw, who)
     ]
     printed = _printed_lines(paper, draw, asked)
     if any(len(line.points) > 1 for line in lines):
@@ -421,12 +422,24 @@ def _groups(
     ]
 
 
+def _drawn(subject: Subject, of: Mapping[str, Any]) -> tuple[Subject, str]:
+    """Return whose launches are drawn: undisturbed ones, else those of disturbed rounds, so called.
+
+    What is drawn is what verdicts on one stack rest on.
+    """
+    calm = subject.undisturbed
+    return (calm, "") if calm.values(of) or not subject.values(of) else (subject, DISTURBED)
+
+
 def _bars(of: Mapping[str, Any], subjects: Sequence[Subject]) -> dict[str, float]:
-    return {
-        subject.name: max(figure.value for figure in found)
-        for subject in subjects
-        if (found := subject.values(of))
-    }
+    bars = {}
+    for subject in subjects:
+        who, caution = _drawn(subject, of)
+        if found := who.values(of):
+            best = min if found[0].better is Better.LOWER else max
+            name = ", ".join(filter(None, [subject.name, caution]))
+            bars[name] = best(figure.value for figure in found)
+    return bars
 
 
 def _lines(of: Mapping[str, Any], draw: Mapping[str, Any], subject: Subject) -> list[Line]:
@@ -523,8 +536,8 @@ def _kiviat(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
     subjects here are of one.
     """
     rows, versions = {}, {}
-    for subject in subjects:
-        row = {}
+    for one in subjects:
+        subject, row = _drawn(one, {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"})[0], {}
         for column in balance.COLUMNS:
             series = subject.series({"benchmark": _home_of(column), "metric": column}, "ranks")
             if series:

@@ -507,6 +507,20 @@ def test_disturbed_rounds_are_not_what_a_stack_reaches():
     assert told.startswith("every launch of 1 of 1 figures of a was disturbed")
 
 
+@pytest.mark.parametrize(
+    ("disturbed", "drawn", "name"), [(4, 10.0, "a"), (12, 5.0, "a, disturbed")]
+)
+def test_lines_are_of_undisturbed_rounds_or_say_that_they_are_not(disturbed, drawn, name):
+    def bcast_in_rounds(processes):
+        runs = {f"r{k:02}": 5.0 if k < disturbed else 10.0 for k in range(12)}
+        busy = frozenset([*runs][:disturbed])
+        one = bcast(5.0, processes)
+        return replace(one, of_launches=[*runs.values()], rounds=runs, disturbed=busy)
+
+    [line] = drawing("004", 8, subject("a", bcast_in_rounds(2), bcast_in_rounds(4))).lines
+    assert (line.name, {*line.points.values()}) == (name, {drawn / 1000})
+
+
 def test_what_is_derived_of_two_systems_is_of_as_many_processes():
     def barrier(name, times):
         told = [figure("Barrier", "t_avg_us", t, ranks=p, processes=p) for p, t in times.items()]
