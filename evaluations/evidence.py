@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -41,7 +41,8 @@ class Measured:
     their order; ``doubt`` is the sentence why its launches support no conclusion, empty when they
     do. Of runs that launched each case once, in an order drawn by lot, ``rounds`` are the values by
     their run: those of several such runs all count where stacks are compared, since what disturbs a
-    round disturbs all who were launched in it. ``disturbed`` are the rounds that were.
+    round disturbs all who were launched in it. ``disturbed`` are the rounds that were, ``runs``
+    those that it was measured in.
     """
 
     benchmark: str
@@ -56,6 +57,7 @@ class Measured:
     of_launches: Sequence[float] = ()
     rounds: Mapping[str, float] = field(default_factory=dict)
     disturbed: frozenset[str] = frozenset()
+    runs: frozenset[str] = frozenset()
 
     @property
     def shape(self) -> Shape:
@@ -104,10 +106,6 @@ class Subject:
             for k in range(max(map(len, launches), default=1))
         ]
 
-    def rounds_of(self, of: Mapping[str, Any]) -> frozenset[str]:
-        """Return the rounds in which what is asked for was measured."""
-        return frozenset(run for one in self.values(of) for run in one.rounds)
-
     @functools.cached_property
     def undisturbed(self) -> Subject:
         """Return the same without disturbed rounds, which tell nothing of one stack alone."""
@@ -118,14 +116,24 @@ class Subject:
         """Return the same as if nothing were doubtful: it tells where something was measured."""
         return replace(self, figures=[replace(one, doubt="") for one in self.figures])
 
-    def in_rounds(self, runs: Iterable[str]) -> Subject:
-        """Return the same with the launches of these rounds, in their order."""
+    @property
+    def rounds(self) -> frozenset[str]:
+        """Return the rounds in which anything was measured."""
+        return frozenset(run for one in self.figures for run in one.rounds)
+
+    def in_rounds(self, runs: Set[str]) -> Subject:
+        """Return the same with the launches of these rounds, in their order, of what has them."""
         order = sorted(runs)
         figures = [
-            replace(one, of_launches=[one.rounds[run] for run in order if run in one.rounds])
+            replace(one, value=one.rounds[order[0]], of_launches=[one.rounds[run] for run in order])
             for one in self.figures
+            if runs <= one.rounds.keys()
         ]
         return replace(self, figures=figures)
+
+    def launched_as(self, launches: Set[tuple[int, str]]) -> Subject:
+        """Return the same with what was measured in such launches alone."""
+        return replace(self, figures=[one for one in self.figures if one.launch in launches])
 
     @functools.cached_property
     def _flushed(self) -> frozenset[str]:
@@ -232,8 +240,11 @@ def _undisturbed(figure: Measured) -> Measured:
     if not figure.disturbed:
         return figure
     left = [value for run, value in figure.rounds.items() if run not in figure.disturbed]
-    doubt = "" if left else f"{counted(len(figure.rounds), 'launch')} of it were all disturbed"
-    return replace(figure, of_launches=left, doubt=doubt)
+    if not left:
+        told = f"{counted(len(figure.rounds), 'launch')} of it were all disturbed"
+        return replace(figure, of_launches=left, doubt=told)
+    best = (max if figure.better is Better.HIGHER else min)(left)
+    return replace(figure, of_launches=left, value=best, doubt="")
 
 
 def _is_aside(figure: Measured) -> bool:
@@ -314,10 +325,13 @@ def _pooled(figures: Iterable[Measured]) -> list[Measured]:
         if len(rounds) > 1:
             disturbed = frozenset(run for one in alike for run in one.disturbed)
             of_launches = list(rounds.values())
-            found.append(replace(best, of_launches=of_launches, rounds=rounds, disturbed=disturbed))
+            rounded = replace(best, of_launches=of_launches, rounds=rounds, disturbed=disturbed)
+            found.append(replace(rounded, runs=frozenset(rounds)))
             continue
         pool = [one for one in alike if not one.doubt] or alike
-        found.append(replace(best, of_launches=[v for one in pool for v in one.of_launches]))
+        runs = frozenset(run for one in pool for run in one.runs)
+        of_launches = [value for one in pool for value in one.of_launches]
+        found.append(replace(best, of_launches=of_launches, runs=runs))
     return found
 
 
@@ -360,6 +374,7 @@ def _figures(run: str, record: CaseRecord, by_lot: bool) -> list[Measured]:
             ],
             rounds={run: alike[0].value} if is_round else {},
             disturbed=frozenset({run}) if is_round and doubt else frozenset(),
+            runs=frozenset({run}),
         )
         for (name, *_), alike in by_name.items()
     ]

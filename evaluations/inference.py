@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -73,13 +73,20 @@ class Clause:
     """Claims of which all must hold, or so many as are ``needed``.
 
     With ``none_against`` a single ratio that is certainly below 1 denies it. ``about`` names what
-    is compared, where a conclusion has clauses about several things.
+    is compared, where a conclusion has clauses about several things. Instead of claims it may have
+    ``parts``, of which so many hold: a part does if all its clauses do.
     """
 
-    claims: Sequence[Claim]
+    claims: Sequence[Claim] = ()
     needed: int | None = None
     none_against: bool = False
     about: str = ""
+    parts: Sequence[Sequence[Clause]] = ()
+
+    @property
+    def every(self) -> list[Claim]:
+        """Return its claims with those of its parts."""
+        return [*self.claims, *(c for part in self.parts for one in part for c in one.every)]
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ def findings(clauses: Sequence[Clause]) -> list[Finding]:
     What was launched in turn is decided by the lots of its rounds, as A/B decides, other claims as
     those of independent launches. Where a conclusion has both, each has half of the error.
     """
-    claims = [claim for clause in clauses for claim in clause.claims]
+    claims = [claim for clause in clauses for claim in clause.every]
     in_turn: dict[int, list[Claim]] = {}
     for claim in claims:
         if claim.is_by_lots:
@@ -139,7 +146,7 @@ def findings(clauses: Sequence[Clause]) -> list[Finding]:
     )
     lots = {count: iter(_by_lots(found, error)) for count, found in in_turn.items()}
     judged = (next(lots[len(one.upper)] if one.is_by_lots else told) for one in claims)
-    return [_finding(clause, [next(judged) for _ in clause.claims]) for clause in clauses]
+    return [_finding(clause, judged) for clause in clauses]
 
 
 def _by_lots(claims: Sequence[Claim], error: float) -> list[_Judged]:
@@ -222,35 +229,50 @@ def _further(claim: Claim, one: Comparison) -> int | None:
     return max(1, math.ceil(launches * ((half / room) ** 2 - 1)))
 
 
-def _finding(clause: Clause, judged: Sequence[_Judged]) -> Finding:
-    of = {
-        outcome: [one for one in judged if one.outcome is outcome]
-        for outcome in (Outcome.HOLDS, Outcome.DOES_NOT, Outcome.INCONCLUSIVE)
-    }
-    held, denied, undecided = of.values()
-    against = [one for one in judged if one.ratio.verdict is Relation.A_BETTER]
-    needed = len(judged) if clause.needed is None else clause.needed
+def _finding(clause: Clause, judged: Iterator[_Judged]) -> Finding:
+    if clause.parts:
+        parts = []
+        for part in clause.parts:
+            whole = _together([_finding(one, judged) for one in part])
+            about = f"{part[0].about}: " if part[0].about else ""
+            parts.append(replace(whole, sentence=f"{about}{whole.sentence}"))
+        return _together(parts, clause.needed)
+    mine = [next(judged) for _ in clause.claims]
+    against = [one for one in mine if one.ratio.verdict is Relation.A_BETTER]
     if clause.none_against and against:
-        found = Finding(Outcome.DOES_NOT, against[0].words)
-    elif len(held) + len(undecided) < needed:
-        found = Finding(Outcome.DOES_NOT, denied[0].words)
-    elif len(held) >= needed:
-        found = Finding(Outcome.HOLDS, held[-1].words)
-    else:
-        worst = max(undecided, key=lambda one: math.inf if one.further is None else one.further)
-        likely = [one.further for one in undecided if one.looks_denied and one.further]
-        # Where some may fail, one alone denies nothing.
-        to_deny = min(likely, default=None) if clause.needed is None else None
-        return Finding(Outcome.INCONCLUSIVE, worst.words, worst.further, to_deny, _remedy(worst))
-    if clause.needed is not None:
-        counted = f"{len(held)} of {len(judged)} hold, {len(undecided)} are undecided"
-        found = replace(found, sentence=f"{counted}; {found.sentence}")
-    return found
+        return Finding(Outcome.DOES_NOT, against[0].words)
+    return _together([_of_claim(one) for one in mine], clause.needed)
+
+
+def _of_claim(one: _Judged) -> Finding:
+    if one.outcome is not Outcome.INCONCLUSIVE:
+        return Finding(one.outcome, one.words)
+    against = one.further if one.looks_denied else None
+    return Finding(one.outcome, one.words, one.further, against, _remedy(one))
+
+
+def _together(found: Sequence[Finding], needed: int | None = None) -> Finding:
+    """Return what findings come to together: all must hold, or so many as are needed."""
+    held, denied, undecided = (
+        [one for one in found if one.outcome is outcome]
+        for outcome in (Outcome.HOLDS, Outcome.DOES_NOT, Outcome.INCONCLUSIVE)
+    )
+    wanted = len(found) if needed is None else needed
+    if wanted <= len(held) or wanted > len(held) + len(undecided):
+        told = held[-1] if wanted <= len(held) else denied[0]
+        if needed is None:
+            return told
+        counted = f"{len(held)} of {len(found)} hold, {len(undecided)} are undecided"
+        return replace(told, sentence=f"{counted}; {told.sentence}")
+    worst = max(undecided, key=lambda one: math.inf if one.further is None else one.further)
+    # Where some may fail, one alone denies nothing.
+    to_deny = [one.against for one in undecided if one.against and needed is None]
+    return replace(worst, against=min(to_deny, default=None))
 
 
 def _remedy(one: _Judged) -> str:
     if one.claim.apart:
         return "measure both in one run"
     if one.further is None:
-        return "no number of launches would decide"
+        return one.ratio.remark or "no number of launches would decide"
     return f"about {counted(one.further, 'more launch')} of each would probably decide"

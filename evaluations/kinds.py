@@ -19,6 +19,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "open": ("because",),
     "trend": ("of", "along", "direction"),
     "steady": ("of", "along", "within|beyond"),
+    "keeps": ("of", "along", "at_least"),
     "step": ("of", "along", "at", "factor"),
     "best at": ("of", "along", "at"),
     "dip": ("of", "along", "at"),
@@ -40,7 +41,7 @@ _CURVE = ("from", "to", "over", "ranks", "processes", "placement")
 _BEST = ("over", "as_much_as", "value", "system", "ranks", "processes", "placement")
 _MAY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("trend", "steady", "step", "best at", "dip"), (*_CURVE, "system")),
-    **dict.fromkeys(("linear", "beyond"), (*_CURVE, "system")),
+    **dict.fromkeys(("keeps", "linear", "beyond"), (*_CURVE, "system")),
     **dict.fromkeys(("at least", "at most"), _BEST),
     "placement order": ("system",),
     "ahead": (*_CURVE, "growing", "system"),
@@ -75,6 +76,7 @@ _RANGES: Mapping[str, tuple[float, float, str]] = {
     "steady beyond": (1, inf, "the largest over the smallest, 1.05 for 5 %"),
     "linear r_squared": (0, 1, "a share of the variance, such as 0.99"),
     "rank correlation at_least": (0, 1, "a correlation, such as 0.9"),
+    "keeps at_least": (0, 1, "a part of the first value, such as 0.9"),
     "factor": (0, inf, "a ratio"),
     "value": (0, inf, "what a best value is compared with"),
 }
@@ -262,7 +264,9 @@ def _wrong_ranges(test: Mapping[str, Any], kind: str) -> Iterator[str]:
             yield f"{name!r} is {means}: {bounds}"
     least = test.get("at_least", 1)
     if kind == "count" and not (isinstance(least, int) and least >= 1):
-        yield "'at_least' is how many claims hold: 1 or more"
+        yield "'at_least' is how many parts hold: 1 or more"
+    elif kind == "count" and least > len(_each(test.get("parts", []))):
+        yield f"'at_least' is {least}, and there are fewer parts"
     if not _is_list(test.get("parts", [""])):
         yield f"a test of the kind {kind!r} has no parts"
     if _is_number(test.get("from")) and _is_number(test.get("to")) and test["from"] > test["to"]:

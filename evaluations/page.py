@@ -87,6 +87,12 @@ def first_screen(found: Findings) -> FirstScreen:
             f"`clustergate evaluation run {found.paper.id} --full` measures what it can of the "
             f"{lacking} of {len(asked)} printed values that could have something beside them"
         )
+    if lone := found.unplayed:
+        name = found.paper.source.name if found.paper.is_study else found.paper.id
+        steps.append(
+            f"`clustergate evaluation run {name} --as SYSTEM=STACK` lets a stack stand for a "
+            f"system that {', '.join(lone)} ask for"
+        )
     return FirstScreen(
         "no_reference",
         word(found.counts),

@@ -76,7 +76,13 @@ def sampled_values(values: Sequence[float], *, mean: bool = False, without: int 
 
 
 def launches_of(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, ...]]:
-    """Yield the subjects with the figures of one launch each, while all have one more."""
+    """Yield the subjects with the figures of one launch each, while all have one more.
+
+    Of several that were launched in rounds they are of the same round.
+    """
+    rounds = frozenset.intersection(*(one.rounds for one in subjects))
+    if len(subjects) > 1 and rounds:
+        return (tuple(one.in_rounds({run}) for one in subjects) for run in sorted(rounds))
     return zip(*(one.by_launch for one in subjects), strict=False)
 
 

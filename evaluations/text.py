@@ -63,6 +63,15 @@ class Findings:
             one.predicate.id for one in self.conclusions if any(here.further for here in one.here)
         ]
 
+    @property
+    def unplayed(self) -> list[str]:
+        """Return the conclusions that lack who stands for a system."""
+        return [
+            one.predicate.id
+            for one in self.conclusions
+            if any("stands for" in here.sentence for here in one.here)
+        ]
+
     def plain(self) -> dict[str, Any]:
         """Return what a script is told: values and conclusions, by the subjects' names."""
         return {
@@ -202,7 +211,7 @@ def report(found: Findings, *, width: int) -> str:
     numbers = {drawing.figure.number for drawing in found.drawings}
     drawn = {drawing.figure.number for drawing in found.drawings if not drawing.why_not}
     told += [f"{len(drawn)} of {len(numbers)} figures are drawn with measured values"]
-    if any("stands for" in decision.sentence for one in found.conclusions for decision in one.here):
+    if found.unplayed:
         told += ["--as SYSTEM=RUN:STACK lets a stack of a run stand for one of the paper's systems"]
     return _printed([*told, *found.notes], width)
 

@@ -60,10 +60,11 @@ def record(check: str, stack: str, samples: list[Sample], **more: Any) -> CaseRe
 def pingpong(factor: float) -> list[Sample]:
     return [
         sample("PingPong", "bandwidth_mb_s", factor * size / (1 + size / 3100), bytes=size)
-        for size in (8, 1024, 65536, 16777216)
+        for size in (1, 8, 1024, 65536, 262144, 16777216)
     ] + [
         sample("PingPong", "latency_us", 0.2 / factor, processes=2, bytes=8),
         sample("PingPong", "latency_us", 0.4 / factor, processes=2, bytes=64),
+        sample("PingPong", "latency_us", 0.6 / factor, processes=2, bytes=1024),
         sample("PingPong", "bandwidth_mb_s", 3100 * factor, processes=2, bytes=16777216),
     ]
 

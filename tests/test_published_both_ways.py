@@ -130,9 +130,8 @@ class Table:
             total += 100.0 * len(missing) + sum(map(self._lack_of, clauses))
         return total
 
-    @staticmethod
-    def _lack_of(clause: Clause) -> float:
-        lacks = []
+    def _lack_of(self, clause: Clause) -> float:
+        lacks = [sum(map(self._lack_of, part)) for part in clause.parts]
         for claim in clause.claims:
             ratio = math.log(max(median(claim.upper) / median(claim.lower), 1e-12))
             low = math.log(claim.low) + 0.1 * (claim.low >= 1) if claim.low > 0 else -math.inf

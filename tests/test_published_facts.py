@@ -194,6 +194,11 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
             "kind: count\n      parts: []\n      at_least: 0",
             "'at_least' is how many",
         ),
+        (
+            "kind: ahead",
+            "kind: count\n      parts: [{kind: open, because: x}]\n      at_least: 2",
+            "'at_least' is 2, and there are fewer parts",
+        ),
         ("kind: ahead", "kind: all\n      parts: []", "a test of the kind 'all' has no parts"),
         ("[intel-mpi, mpich]", "[mpich, mpich]", "two systems or more, each named once"),
         (
@@ -251,6 +256,31 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("launches: 10", "mode: full", "no check of the study has a setting 'mode'"),
         ("launches: 10", "largest_bytes: 1M", "largest_bytes"),
         ("launches: 10", "benchmarks: 'Bcast,Redcue'", "benchmarks has no 'Redcue'; known are Pi"),
+        (
+            "10}",
+            "10}\n    parts: [{checks: [HpCheck]}]",
+            "there is no check 'HpCheck'; known are HplCheck",
+        ),
+        (
+            "10}",
+            "10}\n    parts: [{checks: [HplCheck], mode: smok}]",
+            "unknown mode 'smok'; known: smoke",
+        ),
+        (
+            "10}",
+            "10}\n    parts: [{checks: [HplCheck], gate: true}]",
+            "gates",
+        ),
+        (
+            "10}",
+            "10}\n    parts: [{mode: smoke}]",
+            "checks",
+        ),
+        (
+            "10}",
+            "10}\n    parts: [{checks: [HplCheck], settings: {ImbMpi1Check.launches: 3}}]",
+            "launches: ImbMpi1Check is not run",
+        ),
         ("id: two-stacks", "id: ../two", "expected letters, digits and hyphens"),
     ],
 )

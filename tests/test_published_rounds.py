@@ -6,17 +6,22 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clustergate.benchmarks.registry import every_metric
 from clustergate.model import Better
+from clustergate.paths import checkout
 from clustergate.sites.shape import Shape
 from evaluations import study
 from evaluations.evidence import Measured, Subject, merged
-from evaluations.facts import load_paper
+from evaluations.facts import Predicate, load_paper, parse_paper
 from evaluations.inference import Claim, Clause, Finding, Outcome, findings
 from evaluations.plan import Part, parts_of, stacks_of, undecidable
-from evaluations.predicates import Decision, cast, decide
+from evaluations.predicates import Cast, Decision, cast, decide
+from evaluations.sampling import launches_of
 from evaluations.sheet import Conclusion
 
 NT, LINUX = "ncsa-nt-myrinet", "ahpcc-linux-myrinet"
@@ -202,6 +207,22 @@ def test_a_plan_has_all_stacks_in_each_round():
     assert len(rounds) == 30
 
 
+def test_a_study_of_ones_own_has_gates_and_other_parts_as_papers_have():
+    text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
+    gate = "{checks: [HplCheck], gates: true, settings: {HplCheck.seconds: 1}}"
+    tilings = "{checks: [HplCheck], mode: published-001-tilings, settings: {launches: 10}}"
+    launches = "    settings: {launches: 10}\n"
+    text = text.replace(launches, f"{launches}    parts: [{gate}, {tilings}]\n")
+    found = parse_paper(text, Path("study.yaml"))
+    assert [*found.checks] == ["HplCheck", "ImbMpi1Check"]
+    first, *rounds = study.steps_of(parts_of(found, Shape(2, 1), full=False))
+    assert (first.part.gates, first.part.settings) == (True, {"HplCheck.seconds": 1})
+    assert [(one.part.checks, one.part.mode) for one in rounds[:2]] == [
+        (("HplCheck",), "published-001-tilings"), (("ImbMpi1Check",), ""),
+    ]  # fmt: skip
+    assert len(rounds) == 20
+
+
 def test_a_plan_tells_what_can_only_be_contradicted_from_what_cannot_be_asked():
     """Two stacks on one node: an order of five systems may fail with two, and not hold."""
     paper = load_paper("004")
@@ -230,3 +251,215 @@ def test_only_what_is_inconclusive_is_launched_again():
     again = study.more_rounds(steps, [conclusion("p004", None), conclusion("p013", 90)], check_of)
     assert again == [steps[-1]] * 5
     assert study.more_rounds(steps, [conclusion("p004", None)], check_of) == []
+
+
+Told = tuple[str, str, float, Mapping[str, Any]]
+
+
+def played(
+    stack: str, told: Sequence[Told], lacks: Sequence[tuple[int, int]] = (), doubt: str = ""
+) -> Subject:
+    """Return who measured something in twelve rounds that are as slow as any.
+
+    ``lacks`` are rounds with the number of processes of which nothing proved itself in them.
+    """
+    runs = []
+    for k in range(12):
+        run, figures = f"r{k:02}", []
+        for benchmark, metric, value, conditions in told:
+            if (k, conditions.get("processes", conditions.get("ranks"))) in lacks:
+                continue
+            better = every_metric()[metric].better
+            level = 1 + k * 5 % 12 * 0.3
+            one = value * (level if better is Better.LOWER else 1 / level) * (1 + k % 3 / 500)
+            name = f"{benchmark}.{metric}.{sorted(conditions.items())}"
+            lot = frozenset({run} if doubt else ())
+            figures.append(
+                Measured(benchmark, metric, "", better, one, conditions, name, "", doubt,
+                         [] if doubt else [one], {run: one}, lot, frozenset({run}))
+            )  # fmt: skip
+        runs.append(Subject(f"{run}:{stack}", stack, "local", figures, runs=frozenset({run})))
+    [found] = merged(runs)
+    return found
+
+
+def told_of(here: Mapping[str, Any], **roles: Subject) -> Decision:
+    predicate = Predicate("p001", "made up", "nowhere", here=here)
+    [found] = decide(predicate, Cast(list(roles.values()), roles))
+    return found
+
+
+def barrier(**by_place: float) -> list[Told]:
+    """Return barriers by their place: of p4 on one node, of s4 spread over nodes."""
+    placed = {"p": "packed", "s": "one-per-node"}
+    return [
+        ("Barrier", "t_avg_us", value, {"processes": int(at[1:]), "placement": placed[at[0]]})
+        for at, value in by_place.items()
+    ]
+
+
+BARRIERS = {"of": {"benchmark": "Barrier", "metric": "t_avg_us"}, "along": "processes"}
+X_BEFORE_Y = {"kind": "order", **BARRIERS, "systems": ["x", "y"]}
+
+
+def test_a_round_that_lacks_a_figure_does_not_shift_the_others():
+    """Else the launches of one round would be compared with those of the next."""
+    x = played("x", barrier(p2=10.0, p4=20.0), lacks=[(1, 2)])
+    y = played("y", barrier(p2=11.0, p4=22.0), lacks=[(10, 4)])
+    assert told_of(X_BEFORE_Y, x=x, y=y).outcome is Outcome.HOLDS
+    assert told_of(X_BEFORE_Y, x=y, y=x).outcome is Outcome.DOES_NOT
+    ratios = [
+        two.figures[0].value / one.figures[0].value for one, two in launches_of([x, y])
+        if one.figures and two.figures
+    ]  # fmt: skip
+    assert set(map(round, [1000 * ratio for ratio in ratios])) <= {1100, 2200, 550}
+
+
+def test_a_network_is_not_compared_with_memory():
+    """What one alone has of a placement counts for nothing."""
+    x = played("x", barrier(s4=50.0))
+    y = played("y", barrier(p4=5.0, s4=60.0))
+    assert told_of(X_BEFORE_Y, x=x, y=y).outcome is Outcome.HOLDS
+    found = told_of(X_BEFORE_Y, x=x, y=played("y", barrier(p4=5.0)))
+    assert found.outcome is Outcome.NOT_CHECKABLE
+    assert "no number of processes and nodes in common" in found.sentence
+
+
+def pingpong(
+    stack: str, by_size: Mapping[int, float], noise: float = 0.0, seed: int = 1
+) -> Subject:
+    lot = random.Random(seed)
+    runs: list[Subject] = []
+    for k in range(12):
+        run = f"r{k:02}"
+        figures = []
+        for size, value in by_size.items():
+            # Of the largest messages launches scatter.
+            one = value * math.exp(lot.gauss(0, noise if size > 1000 else 0.002))
+            at = {"processes": 2, "ranks": 2, "bytes": size}
+            figures.append(
+                Measured("PingPong", "bandwidth_mb_s", "MB/s", Better.HIGHER, one, at,
+                         f"PingPong.{size}", "", "", [one], {run: one}, frozenset(),
+                         frozenset({run}))
+            )  # fmt: skip
+        runs.append(Subject(f"{run}:{stack}", stack, "local", figures, runs=frozenset({run})))
+    [found] = merged(runs)
+    return found
+
+
+SIZES = (1, 8, 64, 512, 2048)
+AHEAD = {
+    "kind": "ahead",
+    "of": {"benchmark": "PingPong", "metric": "bandwidth_mb_s"},
+    "along": "bytes",
+    "systems": ["x", "y"],
+}
+
+
+def test_who_may_be_behind_at_a_size_is_not_said_to_be_ahead():
+    """At four of five sizes it is ahead; at the fifth it is behind by what launches scatter."""
+    for seed in range(4):
+        x = pingpong("x", dict.fromkeys(SIZES, 10.0), 0.5, seed)
+        y = pingpong("y", {size: 8.0 if size < 1000 else 12.0 for size in SIZES}, 0.5, seed + 50)
+        assert told_of(AHEAD, x=x, y=y).outcome in (Outcome.INCONCLUSIVE, Outcome.DOES_NOT)
+    quiet = pingpong("y", {size: 8.0 if size < 1000 else 10.0 for size in SIZES}, seed=7)
+    assert told_of(AHEAD, x=pingpong("x", dict.fromkeys(SIZES, 10.0)), y=quiet).outcome is (
+        Outcome.HOLDS
+    )
+
+
+def test_many_places_are_not_above_few_by_chance():
+    """The same factor everywhere, of which the largest of seventeen beats the largest of two."""
+    sizes = [1, 2, *range(1001, 1018)]
+    widest = {**AHEAD, "kind": "widest", "between": [1001, 1017]}
+    scattered = [
+        pingpong(name, dict.fromkeys(sizes, 10.0), 0.1, seed) for name, seed in (("x", 1), ("y", 2))
+    ]
+    flat = told_of(widest, x=scattered[0], y=scattered[1])
+    assert flat.outcome is not Outcome.HOLDS
+    wide = pingpong("x", {size: 30.0 if size == 1005 else 10.0 for size in sizes}, 0.1, 1)
+    assert told_of(widest, x=wide, y=scattered[1]).outcome is Outcome.HOLDS
+
+
+def test_busy_rounds_tell_an_order_of_systems():
+    """A rank correlation compares stacks of the same rounds, all of which were disturbed."""
+    rates = {"of": {"benchmark": "Barrier", "metric": "t_avg_us"},
+             "with": {"benchmark": "STREAM", "metric": "bandwidth_gb_s"}}  # fmt: skip
+    correlation = {"kind": "rank correlation", **rates, "at_least": 0.9}
+
+    def systems(*streams: float) -> dict[str, Subject]:
+        return {
+            name: played(
+                name,
+                [*barrier(p2=time), ("STREAM", "bandwidth_gb_s", stream, {"ranks": 2})],
+                doubt="others used a core",
+            )
+            for name, time, stream in zip("xyz", (1.0, 2.0, 3.0), streams, strict=True)
+        }
+
+    assert told_of(correlation, **systems(9.0, 5.0, 1.0)).outcome is Outcome.HOLDS
+    assert told_of(correlation, **systems(1.0, 5.0, 9.0)).outcome is Outcome.DOES_NOT
+    two = dict(list(systems(9.0, 5.0, 1.0).items())[:2])
+    assert "fewer than three systems" in told_of(correlation, **two).sentence
+
+
+def test_hours_that_one_alone_was_launched_in_decide_nothing():
+    """Half the launches of x are of a session without y."""
+
+    def session(run: str, stack: str, value: float) -> Subject:
+        values = [value * (1 + k % 4 / 2000) for k in range(10)]
+        at = {"processes": 2, "ranks": 2}
+        one = Measured("Barrier", "t_avg_us", "us", Better.LOWER, value, at, "Barrier", "", "",
+                       values, runs=frozenset({run}))  # fmt: skip
+        return Subject(f"{run}:{stack}", stack, "local", [one], runs=frozenset({run}))
+
+    both = [session("a", "x", 10.0), session("b", "x", 8.0), session("b", "y", 10.5)]
+    x, y = merged(both)
+    assert told_of(X_BEFORE_Y, x=x, y=y).outcome is Outcome.INCONCLUSIVE
+    x, y = merged([*both, session("a", "y", 12.5)])
+    assert told_of(X_BEFORE_Y, x=x, y=y).outcome is not Outcome.DOES_NOT
+
+
+def test_always_second_is_not_best_in_most_tests():
+    paper = load_paper("004")
+    large = ["ping_pong", "bcast", "reduce", "allreduce", "scan"]
+    small = ["right_shift", "scatter", "gather", "allgather", "alltoall"]
+    sizes_of = {"barrier": (None,), **dict.fromkeys(large, (8, 1_000_000))}
+    sizes_of |= dict.fromkeys(small, (8, 10_000))
+
+    def measured(name: str, value: float) -> Subject:
+        return played(
+            name,
+            [
+                (test, "time_us", value * (3 if (name, test) in lost else 1),
+                 {"processes": 2, "ranks": 2, "peer": 1, **({"bytes": size} if size else {})})
+                for test, sizes in sizes_of.items()
+                for size in sizes
+            ],
+        )  # fmt: skip
+
+    def asked_of_most(t3e: float) -> Outcome:
+        times = {"cray-t3e600": t3e, "sgi-origin2000": 2.0, NT: 4.0, LINUX: 5.0}
+        times |= {"ahpcc-linux-ethernet": 6.0}
+        here = {name: measured(name, value) for name, value in times.items()}
+        [found] = decide(paper.predicates["p020"], Cast(list(here.values()), here))
+        return found.outcome
+
+    lost: set[tuple[str, str]] = set()
+    assert asked_of_most(3.0) is Outcome.DOES_NOT
+    assert asked_of_most(1.0) is Outcome.HOLDS
+    lost = {("cray-t3e600", "bcast"), ("cray-t3e600", "scan")}
+    assert asked_of_most(1.0) is Outcome.HOLDS
+
+
+def test_few_processes_contradict_nothing_that_is_said_of_many():
+    """Up to 8 processes the Altix is ahead of the X1 in Alltoall, and with more it is not."""
+
+    def alltoall(name: str, value: float) -> Subject:
+        at = {"processes": 2, "ranks": 2, "bytes": 1048576}
+        return played(name, [("Alltoall", "t_avg_us", value, at)])
+
+    paper = load_paper("000")
+    here = {"altix-bx2-numalink4": alltoall("a", 1.0), "cray-x1-msp": alltoall("b", 2.0)}
+    [found] = decide(paper.predicates["p010"], cast(paper, list(here.values()), here))
+    assert found.outcome is Outcome.NOT_CHECKABLE
