@@ -131,6 +131,11 @@ class Subject:
         ]
         return replace(self, figures=figures)
 
+    @property
+    def outside_rounds(self) -> Subject:
+        """Return the same with what was not launched in rounds."""
+        return replace(self, figures=[one for one in self.figures if not one.rounds])
+
     def launched_as(self, launches: Set[tuple[int, str]]) -> Subject:
         """Return the same with what was measured in such launches alone."""
         return replace(self, figures=[one for one in self.figures if one.launch in launches])

@@ -294,9 +294,10 @@ def _sides(
         in_rounds = [frozenset(one.rounds) for of in asked for one in of if one.rounds]
         rounds = frozenset.intersection(*in_rounds)
     several = len({who.name for who, _ in sides}) > 1
-    how = {"apart": _are_apart(sides, asked), "in_turn": several and len(rounds) > 1}
+    in_turn = several and len(rounds) > 1
+    how = {"apart": not in_turn and _are_apart(sides, asked), "in_turn": in_turn}
     sides = [
-        (who.in_rounds(rounds) if how["in_turn"] else who.undisturbed, of)
+        (who.in_rounds(rounds) if in_turn else who.undisturbed, of)
         for (one, of), mine in zip(sides, launched, strict=True)
         for who in [one.launched_as(launches) if launches < mine else one]
     ]

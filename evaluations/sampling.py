@@ -78,12 +78,15 @@ def sampled_values(values: Sequence[float], *, mean: bool = False, without: int 
 def launches_of(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, ...]]:
     """Yield the subjects with the figures of one launch each, while all have one more.
 
-    Of several that were launched in rounds they are of the same round.
+    Of several that were launched in rounds they are of the same round; what was not follows.
     """
     rounds = frozenset.intersection(*(one.rounds for one in subjects))
     if len(subjects) > 1 and rounds:
-        return (tuple(one.in_rounds({run}) for one in subjects) for run in sorted(rounds))
-    return zip(*(one.by_launch for one in subjects), strict=False)
+        yield from (tuple(one.in_rounds({run}) for one in subjects) for run in sorted(rounds))
+        subjects = [one.outside_rounds for one in subjects]
+        if not all(one.figures for one in subjects):
+            return
+    yield from zip(*(one.by_launch for one in subjects), strict=False)
 
 
 def sampled_of(

@@ -347,7 +347,7 @@ def _drawing(figure: PaperFigure, paper: Paper, subjects: Sequence[Subject]) -> 
         }
         return _of_bars(figure, bars, missing)
     lines = [
-        replace(line, name=", ".join(filter(None, [*telling, line.name, caution])))
+        replace(line, name=_cautioned(*telling, line.name, caution))
         for subject in subjects
         for of in asked
         for telling in [_telling(subject, of, subjects, asked)]
@@ -431,14 +431,17 @@ def _drawn(subject: Subject, of: Mapping[str, Any]) -> tuple[Subject, str]:
     return (calm, "") if calm.values(of) or not subject.values(of) else (subject, DISTURBED)
 
 
+def _cautioned(*told: str) -> str:
+    return ", ".join(filter(None, told))
+
+
 def _bars(of: Mapping[str, Any], subjects: Sequence[Subject]) -> dict[str, float]:
     bars = {}
     for subject in subjects:
         who, caution = _drawn(subject, of)
         if found := who.values(of):
             best = min if found[0].better is Better.LOWER else max
-            name = ", ".join(filter(None, [subject.name, caution]))
-            bars[name] = best(figure.value for figure in found)
+            bars[_cautioned(subject.name, caution)] = best(figure.value for figure in found)
     return bars
 
 
@@ -537,14 +540,16 @@ def _kiviat(figure: PaperFigure, subjects: Sequence[Subject]) -> Drawing:
     """
     rows, versions = {}, {}
     for one in subjects:
-        subject, row = _drawn(one, {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"})[0], {}
+        subject, caution = _drawn(one, {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"})
+        row = {}
         for column in balance.COLUMNS:
             series = subject.series({"benchmark": _home_of(column), "metric": column}, "ranks")
             if series:
                 row[column] = series[max(series)]
         if "HPL_Tflops" in row:
-            rows[subject.name] = row
-            versions[subject.name] = subject.version_of.get(HPCC_CHECK, "")
+            name = _cautioned(subject.name, caution)
+            rows[name] = row
+            versions[name] = subject.version_of.get(HPCC_CHECK, "")
     if not rows:
         return Drawing(figure, why_not="HPCC was not measured in a published mode in this run")
     if len(rows) == 1:

@@ -195,7 +195,7 @@ def test_disturbed_launches_decide_and_draw_nothing(home, capsys):
     assert main(["evaluation", "report", "001", RUN]) == 0
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "3100 ?" in told
-    assert "7 of 7 figures of intel-mpi decide and draw nothing" in told
+    assert "10 of 10 figures of intel-mpi decide and draw nothing" in told
     assert "others used 3.0 cores" in told
     assert "not checkable here: 14" in told
     assert "0 of 10 figures are drawn" in told

@@ -380,18 +380,28 @@ def as_printed(paper: Paper) -> Cast:
     return Cast(list(players.values()), players)
 
 
+# Not those of which the print has a part: PingPong's latency at one size (001 p002, 003 p002 and
+# p003), 16 of the 20 tests of 004 p020, of which the T3E is best in 8.
+DECIDED_BY_PRINT = {
+    "002": {"p008"},
+    "003": {"p001", "p004", "p005", "p007"},
+    "004": {f"p{n:03}" for n in (4, 6, 7, 11, 12, 14, 15, 16, 18, 19, 22)},
+}
+
+
 @pytest.mark.parametrize("paper", load_papers(), ids=lambda paper: paper.id)
 def test_what_was_printed_decides_as_the_paper_says(paper):
     """No test of measurements is so strict, or so lax, that the paper's own numbers turn it."""
-    decided: Counter[Outcome] = Counter()
+    decided = set()
     for predicate in paper.predicates.values():
         outcomes = {one.outcome for one in decide(predicate, as_printed(paper))}
         if predicate.paper == "held":
             assert Outcome.DOES_NOT not in outcomes, predicate.id
         elif predicate.paper == "contradicted":
             assert Outcome.HOLDS not in outcomes, predicate.id
-        decided.update(outcomes & {Outcome.HOLDS, Outcome.DOES_NOT})
-    assert decided.total() >= {"002": 1, "003": 4, "004": 10}.get(paper.id, 0)
+        if outcomes & {Outcome.HOLDS, Outcome.DOES_NOT}:
+            decided.add(predicate.id)
+    assert decided == DECIDED_BY_PRINT.get(paper.id, set())
 
 
 def test_every_conclusion_can_be_asked_of_any_measurements():

@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +314,33 @@ def test_a_round_that_lacks_a_figure_does_not_shift_the_others():
         if one.figures and two.figures
     ]  # fmt: skip
     assert set(map(round, [1000 * ratio for ratio in ratios])) <= {1100, 2200, 550}
+
+
+def test_rounds_that_one_had_alone_do_not_ask_for_a_common_run():
+    """They are compared in those that both had, of which more would decide."""
+    x = played("x", barrier(p2=10.0), lacks=[(1, 2)])
+    y = played("y", barrier(p2=10.0))
+    scattered = [
+        replace(one, rounds={run: value * (1 + k % 5 / 5) for k, (run, value) in
+                             enumerate(one.rounds.items())})
+        for one in y.figures
+    ]  # fmt: skip
+    found = told_of(X_BEFORE_Y, x=x, y=replace(y, figures=scattered))
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "in one run" not in found.sentence
+
+
+def test_what_was_not_launched_in_rounds_is_derived_beside_what_was():
+    """A full run of paper 001 has HPL in rounds, and IMB in one session."""
+
+    def both(name: str, time_us: float) -> Subject:
+        found = played(name, barrier(p2=time_us))
+        sizes = [Measured("Bcast", "t_avg_us", "us", Better.LOWER, time_us, {"processes": 2},
+                          "Bcast", "", "", [time_us] * 3)]  # fmt: skip
+        return replace(found, figures=[*found.figures, *sizes])
+
+    launches = list(launches_of([both("x", 10.0), both("y", 12.0)]))
+    assert Counter(one.figures[0].benchmark for one, _ in launches) == {"Barrier": 12, "Bcast": 3}
 
 
 def test_a_network_is_not_compared_with_memory():

@@ -508,7 +508,7 @@ def test_disturbed_rounds_are_not_what_a_stack_reaches():
 
 
 @pytest.mark.parametrize(
-    ("disturbed", "drawn", "name"), [(4, 10.0, "a"), (12, 5.0, "a, disturbed")]
+    ("disturbed", "drawn", "name"), [(4, 10.0, "a, 8 bytes"), (12, 5.0, "a, 8 bytes, disturbed")]
 )
 def test_lines_are_of_undisturbed_rounds_or_say_that_they_are_not(disturbed, drawn, name):
     def bcast_in_rounds(processes):
