@@ -1,5 +1,6 @@
 """References that are there and do not hold for what ran: told, and a finding without -S."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -87,6 +88,8 @@ def test_references_that_hold_for_no_known_size_are_told() -> None:
     whole = {**stated, "processors": ["EPYC"], "n": 1000}
     assert known(PLAIN, provenance={case: whole}).unsized([record]) == []
     assert known(TUNED).unsized([record]) == []
+    absent = dataclasses.replace(record, conditions={"mode": "smoke"}, unavailable="no source")
+    assert known(PLAIN).unsized([absent]) == []
 
 
 def test_a_lost_tuning_switches_no_reference_off() -> None:

@@ -328,8 +328,11 @@ class References:
         """
         by_lack: dict[Keys, dict[str, Keys]] = {}
         for record in records:
+            # It names no ranks.
+            if record.unavailable or record.complaints:
+                continue
             case = (record.check, record.partition, record.stack)
-            if not record.complaints and (entries := self._entries(*case, record.conditions)):
+            if entries := self._entries(*case, record.conditions):
                 known = [self.at((*entries[0], name)) for name in entries[1]]
                 stated: dict[str, list[object]] = {
                     "nodes": [one.nodes for one in known],
