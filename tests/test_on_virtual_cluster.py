@@ -315,6 +315,23 @@ def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):
     assert "its jobs asked for 300 s instead of 600 s" in said
 
 
+def test_jobs_keep_to_their_qos_and_one_that_is_not_theirs_is_refused_at_once(on_cluster):
+    def manage(*words):
+        virtual_cluster("run", "head", "sacctmgr", "--immediate", *words)
+
+    manage("add", "qos", "short,others")
+    manage("modify", "qos", "short", "set", "MaxWall=00:05:00")
+    manage("modify", "user", "root", "set", "qos=normal,short")
+    on_cluster.wishes = ["--qos", "short"]
+    (record,), said = on_cluster.hpl()
+    assert record["complaints"] == [], said
+    assert "its jobs asked for 300 s instead of 600 s: the QOS short gives no job more" in said
+    refused = on_cluster.call("screen", "--site", str(SITE), "--qos", "others")
+    assert refused.returncode == 2
+    why = "Slurm refuses jobs in the partition srun with --qos=others: Invalid qos"
+    assert why in refused.stderr
+
+
 def test_where_few_jobs_are_allowed_all_cases_are_steps_of_one(on_cluster):
     text = SITE.read_text()
     assert text.count('"launcher": "clustergate-ssh"') == 1
