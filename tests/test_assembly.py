@@ -722,6 +722,26 @@ def test_a_slow_rank_is_a_regression_of_a_collective(judged: str, other: str):
     assert f"the same measurement as Bcast.2p.8B.{judged}" in told
 
 
+def test_the_average_of_the_ranks_passes_and_does_not_speak_for_the_slowest():
+    times = {"t_avg_us": 1.1, "t_max_us": 7.0}
+    kept = record(
+        samples=[
+            dataclasses.replace(ping(8, value), benchmark="Bcast", metric=metric)
+            for metric, value in times.items()
+        ]
+    )
+
+    def expect(check, partition, stack, conditions, sample):
+        wanted = Reference(1.1, None, 0.05, "us", "measured")
+        return wanted if sample.metric == "t_avg_us" else None
+
+    (case,) = assemble(EXPECTED, [outcome()], [kept], expect)
+    judged = {figure.metric: figure.judgement for figure in case.figures}
+    assert judged["t_avg_us"].verdict is Verdict.PASS
+    assert judged["t_max_us"].verdict is Verdict.INCONCLUSIVE
+    assert "take a new baseline" in judged["t_max_us"].sentence
+
+
 def test_one_measurement_is_compared_once_and_speaks_for_its_time():
     rate = dataclasses.replace(
         ping(8, 10.0), metric="bandwidth_mb_s", unit="MB/s", better=Better.HIGHER

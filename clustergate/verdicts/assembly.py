@@ -264,8 +264,11 @@ def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
         others = filter(None, map(by_name.get, alike))
         other = next((one for one in others if one.judgement.verdict in COMPARED), None)
         if other is not None and figure.judgement.reasons == (NO_REFERENCE,):
-            same = reason("figure.same-measurement", other=name_of(other))
-            judgement = Judgement(other.judgement.verdict, (same,))
+            verdict, code = other.judgement.verdict, "figure.same-measurement"
+            if other.metric == "t_avg_us" and verdict is not Verdict.REGRESSION:
+                # One slow rank of many hardly moves the average.
+                verdict, code = Verdict.INCONCLUSIVE, "figure.average-alone"
+            judgement = Judgement(verdict, (reason(code, other=name_of(other)),))
             yield dataclasses.replace(figure, judgement=judgement, doubt=other.doubt)
         else:
             yield figure

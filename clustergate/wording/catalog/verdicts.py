@@ -93,6 +93,11 @@ WORDS = {
         "the runs of the baseline were slower than the machine is",
         "take a new baseline, with runs of this hour too",
     ),
+    "figure.average-alone": (
+        "the only reference is that of {other}, the average over the ranks",
+        "one slow rank of many hardly moves the average",
+        "take a new baseline: it has the slowest rank's time",
+    ),
     "figure.same-measurement": "the same measurement as {other}, which is compared",
     "figure.too-few-launches": _AGAINST,
     "figure.excused": _AGAINST,
