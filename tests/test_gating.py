@@ -32,6 +32,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.localisation import Located
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
 from clustergate.verdicts.coverage import Item
@@ -195,6 +196,47 @@ def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
     for slower, worst in ((1.0, {Verdict.PASS}), (5.0, {Verdict.INCONCLUSIVE, Verdict.REGRESSION})):
         (found,) = against_screening(of_two(slower), [("r1", "1 May", of_two(1.0))])
         assert found.verdict in worst
+
+
+@pytest.mark.parametrize(
+    ("noise", "slower", "verdict"),
+    [
+        (0.0, 1.05, Verdict.PASS),
+        (0.0, 1.2, Verdict.REGRESSION),
+        (0.05, 1.09, Verdict.PASS),
+        (0.05, 1.15, Verdict.INCONCLUSIVE),
+        (0.05, 1.3, Verdict.REGRESSION),
+        (0.17, 1.3, Verdict.PASS),
+        (0.17, 1.9, Verdict.INCONCLUSIVE),
+        (0.17, 2.1, Verdict.REGRESSION),
+        (0.6, 1.9, Verdict.PASS),
+        (0.6, 2.1, Verdict.INCONCLUSIVE),
+        (0.6, 12.0, Verdict.REGRESSION),
+    ],
+)
+def test_a_slow_down_of_all_nodes_passes_only_well_within_the_noise(
+    noise: float, slower: float, verdict: Verdict
+) -> None:
+    """At a noise of 17 % all nodes could be 1.9 times slower, and it was a pass."""
+
+    def of_four(level: float) -> Screening:
+        located = Located(centres={"all": level}, scale=noise)
+        return Screening(("a", "b", "c", "d"), (), {"hpl_gflops": located}, {})
+
+    (found,) = against_screening(of_four(math.log(slower)), [("r1", "1 May", of_four(0.0))])
+    assert found.verdict is verdict
+    assert ("screen again" in found.sentence) is (verdict is Verdict.INCONCLUSIVE)
+
+
+def test_one_launch_of_one_pair_closes_no_gate() -> None:
+    """Of two unchanged nodes on a quiet night it did one time in four."""
+
+    def once(latency_us: float) -> Screening:
+        launch = Result((NAMES[0], NAMES[1]), "pingpong", 0, {"pingpong_latency_us": latency_us})
+        return analyse(NAMES[:2], [launch])
+
+    (found,) = against_screening(once(1.5), [("r1", "1 May", once(1.0))])
+    assert found.verdict is Verdict.INCONCLUSIVE
 
 
 def test_the_undecided_figure_that_is_worst_says_why_it_is_undecided() -> None:

@@ -30,6 +30,11 @@ WORDS = {
     ),
     "screening.as-last": _USUAL,
     "screening.worse-than-last": (_USUAL + ": {worse_by:whole_percent} worse on all {what}s alike"),
+    "screening.worse-in-noise": (
+        _USUAL + ": {worse_by:whole_percent} worse on all {what}s alike",
+        "that is much, and yet within what launches of a pair or {what} scatter by",
+        "screen again while nothing else runs, and with a larger --budget: more launches",
+    ),
     "screening.worse-than-ever": (
         "{measure} is typically {now:number} {unit}: {worse_by:whole_percent} worse on all {what}s "
         "alike than the best of {days:day|days}, which differ by less"
