@@ -30,6 +30,7 @@ LIGHT = "light"
 
 SCRIPTS = Path(__file__).resolve().parent / "data" / "pages"
 OVERFLOW = (SCRIPTS / "overflow.js").read_text(encoding="utf-8")
+BROKEN = (SCRIPTS / "broken.js").read_text(encoding="utf-8")
 CONTRAST = (SCRIPTS / "contrast.js").read_text(encoding="utf-8")
 LIVE = "return document.querySelectorAll('figure.live').length"
 
@@ -117,6 +118,7 @@ def test_a_page_fits_can_be_read_and_complains_of_nothing(
     browser.open(pages[name])
     browser.ask("for (const one of document.querySelectorAll('details')) { one.open = true; }")
     assert browser.ask(OVERFLOW, size[0]) == []
+    assert browser.ask(BROKEN) == []
     assert browser.ask("return document.documentElement.scrollWidth") <= size[0]
     assert browser.ask(CONTRAST) == []
     assert browser.complaints() == []
