@@ -317,9 +317,15 @@ def test_a_hostfile_names_the_nodes_of_slurm_with_all_their_cores(
 
 
 def test_the_excluded_nodes_are_those_of_the_partition() -> None:
-    fewer = Partition(**{**vars(slurm("-p cpu", nodes=3)), "excluded_nodes": 1})
+    fewer = Partition(**{**vars(slurm("-p cpu", "-x n1", nodes=3)), "excluded_nodes": 1})
     found = doctor.of_nodes(fewer, nodes_in(SINFO))
     assert (found.status, found.says) == (OK, "3 nodes of 64 cores, by slurm, 1 more excluded")
+    # Of four nodes that are left it counts three: one would be measured by nobody.
+    other = Partition(**{**vars(fewer), "access": ["-p cpu"]})
+    assert doctor.of_nodes(other, nodes_in(SINFO)).status == WARN
+    none = slurm("-p cpu", "-x n[1-4]", nodes=1)
+    unused = Partition(**{**vars(none), "environs": (), "excluded_nodes": 3})
+    assert doctor.of_nodes(unused, nodes_in(SINFO)).status == OK
     assert doctor.of_nodes(slurm("-p cpu")).says == "4 nodes of 64 cores, by slurm"
 
 

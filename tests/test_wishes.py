@@ -81,6 +81,50 @@ def sizes(tmp_path: Path) -> dict[str, int]:
     return {p.name: p.shape.nodes for p in sites.load(tmp_path / "wished.py").partitions}
 
 
+def excluded(tmp_path: Path) -> dict[str, str]:
+    """Return what sbatch takes of each partition's options: the last --exclude."""
+    loaded = sites.load(tmp_path / "wished.py").partitions
+    said = {p.name: re.findall(r"--exclude=(\S+)", " ".join(p.access)) for p in loaded}
+    return {name: names[-1] for name, names in said.items() if names}
+
+
+def test_nodes_that_access_excludes_stay_out_beside_those_left_out(
+    site: Write, tmp_path: Path
+) -> None:
+    """The suite's own --exclude was the last, and nodes that the site excludes were measured."""
+    path = tmp_path / "wished.py"
+    described = site("slurm")
+    text = path.read_text().replace('("thin", 4)', '("thin", 3)')
+    path.write_text(text.replace('"access": [', '"access": ["-x n4" * (name == "thin"), '))
+    options_for(Wishes(exclude="n1"), described)
+    assert excluded(tmp_path) == {"thin": "n[1,4]", "fat": "n1"}
+    assert sizes(tmp_path) == {"thin": 2, "fat": 2}
+    # So with a hostfile.
+    (tmp_path / "hostfiles").mkdir()
+    nodes = "n[1-4] slots=4\nf[1-2] slots=4\nexclude n2 2026-11-01 slow\n"
+    (tmp_path / "hostfiles" / "wished.txt").write_text(nodes)
+    assert excluded(tmp_path) == {"thin": "n[1-2,4]", "fat": "n[1-2]"}
+
+
+@pytest.mark.parametrize(
+    ("access", "said"),
+    [
+        ('"--exclude=/etc/bad"', "excludes nodes beside those that are left out"),
+        ('"--nodelist=n1", "-w n2"', "has --nodelist with two values"),
+        ('"-C new", "--constraint=old"', "has --constraint with two values"),
+    ],
+)
+def test_options_of_access_of_which_sbatch_takes_the_last_are_refused(
+    site: Write, tmp_path: Path, access: str, said: str
+) -> None:
+    path = tmp_path / "wished.py"
+    described = site("slurm")
+    options_for(Wishes(exclude="n1"), described)
+    path.write_text(path.read_text().replace('"access": [', f'"access": [{access}, '))
+    with pytest.raises(sites.SiteError, match=f"partition thin {said}"):
+        sites.load(path)
+
+
 def test_words_become_options_of_every_job(site: Write) -> None:
     asked = Wishes(reservation="maint_7", qos="high", account="proj.a")
     assert options_for(asked, site("slurm")) == [
@@ -101,8 +145,8 @@ def test_a_word_that_could_be_more_is_refused(word: str) -> None:
 
 
 def test_only_some_nodes_and_not_others_leave_the_rest(site: Write, tmp_path: Path) -> None:
-    found = options_for(Wishes(nodes="n[1-3],f1", exclude="n2"), site("slurm"))
-    assert found == ["--job-option=exclude=f2,n[2,4]"]
+    assert options_for(Wishes(nodes="n[1-3],f1", exclude="n2"), site("slurm")) == []
+    assert excluded(tmp_path) == {"thin": "f2,n[2,4]", "fat": "f2,n[2,4]"}
     # Each partition has lost its own nodes, and none of the other's.
     assert sizes(tmp_path) == {"thin": 2, "fat": 1}
 
@@ -119,7 +163,8 @@ def test_nodes_that_a_constraint_keeps_out_are_not_missing(site: Write, tmp_path
 def test_what_is_kept_out_later_comes_on_top(site: Write, tmp_path: Path) -> None:
     described = site("slurm")
     options_for(Wishes(exclude="n1"), described)
-    assert keep_out(["n2"], described.name) == ["--job-option=exclude=n[1-2]"]
+    keep_out(["n2"])
+    assert excluded(tmp_path)["thin"] == "n[1-2]"
     assert sizes(tmp_path) == {"thin": 2, "fat": 2}
 
 
@@ -255,7 +300,7 @@ def test_nodes_of_a_hostfile_can_be_those_of_one_partition(site: Write, tmp_path
 
 
 def test_a_run_without_any_node_is_refused(site: Write, tmp_path: Path) -> None:
-    described = site("slurm")
-    keep_out(["n1", "n2", "n3", "n4", "f1", "f2"], described.name)
+    site("slurm")
+    keep_out(["n1", "n2", "n3", "n4", "f1", "f2"])
     with pytest.raises(ClustergateError, match="this run excludes every node"):
         sites.load(tmp_path / "wished.py")

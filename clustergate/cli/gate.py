@@ -193,13 +193,13 @@ def _gate_alone(
             else:
                 small = Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))
                 evidence.append(small)
-        kept_out = [*wishes, *keep_out(without, system)]
+        keep_out(without)
         request = Request(
             modes.mode_named(MODE),
             site,
             contract.allotted.stacks,
             contract.allotted.checks,
-            (*arguments.reframe_options, *kept_out),
+            (*arguments.reframe_options, *wishes),
             site_told=str(chosen),
             fallback=chosen.fallback,
         )
@@ -208,7 +208,7 @@ def _gate_alone(
         if arguments.budget:
             left_s = parse_duration(arguments.budget) - used_s
         of_software, unpinned = against_golden(
-            site, run_id, described, contract.stacks, left_s, kept_out, say
+            site, run_id, described, contract.stacks, left_s, wishes, say
         )
     software_s = seconds_to_decide(of_software)
     if software_s:

@@ -45,17 +45,15 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
         without |= set(there) - set(only)
         if without >= set(there):
             raise ClustergateError("wish.nothing-left")
-    return [*(f"--job-option={word}" for word in wishes.words), *keep_out(without, site.name)]
+    keep_out(without)
+    return [f"--job-option={word}" for word in wishes.words]
 
 
-def keep_out(without: Collection[str], system: str) -> list[str]:
+def keep_out(without: Collection[str]) -> None:
     """Keep nodes out of what is measured from now on, beside those that are kept out already.
 
-    Return the options for ReFrame that do.
+    The hostfile does it, and in a job of Slurm the site config, whose own options must not be lost.
     """
-    if not without:
-        return []
-    # ReFrame and the checks are processes of their own, and read it there.
-    os.environ[WITHOUT_NODES] = folded = fold({*without, *sites.left_out()})
-    # A hostfile keeps them out by itself.
-    return [] if sites.hostfile_of(system) else [f"--job-option=exclude={folded}"]
+    if without:
+        # ReFrame and the checks are processes of their own, and read it there.
+        os.environ[WITHOUT_NODES] = fold({*without, *sites.left_out()})

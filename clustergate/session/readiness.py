@@ -167,7 +167,7 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
     what, shape = f"partition {partition.name}", partition.shape
     excluded = f", {shape.excluded} more excluded" if shape.excluded else ""
     size = f"{_size(shape.nodes, shape.cores_per_node)}, by {partition.scheduler}{excluded}"
-    if in_slurm is None:
+    if in_slurm is None or partition.environs == ():
         return Finding(what, OK, size)
     name = partition_of_access(partition.access)
     if name not in in_slurm:
@@ -176,9 +176,9 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
         return Finding(what, FAIL, reason("doctor.no-partition", partition=partition.name, **facts))
     allowed = allowed_in(in_slurm[name], partition.access)
     has = (allowed or in_slurm[name]).by_cores
-    stated = shape.nodes + shape.excluded
+    # Those that are excluded are so by `access`.
+    stated = shape.nodes + (shape.excluded if allowed is None else 0)
     alike = has[shape.cores_per_node]
-    # Those that are excluded may be so by `access`.
     if (
         len(has) == 1
         and shape.nodes <= sum(has.values()) <= stated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from clustergate.launching.hostfiles import HostfileError, expand, fold
 from clustergate.schedulers.slurm_nodes import InPartition
@@ -18,7 +18,8 @@ _NARROWING = (("constraint", "C"), ("nodelist", "w"), ("exclude", "x"))
 
 def allowing(access: Sequence[str]) -> Allows | None:
     """Return which nodes some options of sbatch allow, None where Slurm alone can tell."""
-    constraint, only, out = (_last(access, *option) for option in _NARROWING)
+    constraint, only = (_last(access, *option) for option in _NARROWING[:2])
+    out = ",".join(_said(access, *_NARROWING[2]))
     try:
         wanted, unwanted = (set(expand(names)) if names else set() for names in (only, out))
     except HostfileError:
@@ -50,8 +51,31 @@ def allowed_in(partition: InPartition, access: Sequence[str]) -> InPartition | N
     return InPartition(lines)
 
 
+def excluding(access: Sequence[str], names: Iterable[str]) -> list[str]:
+    """Return options of sbatch that keep nodes out beside those that they keep out already.
+
+    It takes the last ``--exclude`` alone. Raises :class:`HostfileError` where one names a file.
+    """
+    stated = _said(access, "exclude", "x")
+    out = {*names}
+    if not out and len(stated) < 2:
+        return [*access]
+    return [*access, f"--exclude={fold(out.union(*map(expand, stated)))}"]
+
+
+def given_twice(access: Sequence[str]) -> str:
+    """Return the option that narrows the nodes and stands there with two values, of which sbatch
+    takes the last; empty where there is none, as of ``--exclude``, which :func:`excluding` merges.
+    """
+    twice = (long for long, short in _NARROWING[:2] if len({*_said(access, long, short)}) > 1)
+    return next(twice, "")
+
+
 def _last(access: Sequence[str], long: str, short: str) -> str:
     """Return what the last of some options of sbatch says, which counts, empty where none does."""
+    return ["", *_said(access, long, short)][-1]
+
+
+def _said(access: Sequence[str], long: str, short: str) -> list[str]:
     option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)[\"']?([^\s\"']+)"
-    values = re.findall(option, " ".join(access))
-    return str(values[-1]) if values else ""
+    return list(map(str, re.findall(option, " ".join(access))))

@@ -26,12 +26,12 @@ from clustergate.benchmarks.registry import check_paths
 from clustergate.launching.hostfiles import (
     Exclusion,
     Hostfile,
+    HostfileError,
     HostNode,
     expand,
     fold,
     hostfile_path,
     read_hostfile,
-    slurm_options,
 )
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
@@ -39,7 +39,7 @@ from clustergate.model import ClustergateError
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
-from clustergate.sites.access import allowing
+from clustergate.sites.access import allowing, excluding, given_twice
 from clustergate.sites.description import (
     Partition,
     Site,
@@ -268,7 +268,10 @@ def _on_nodes(partition: Partition, nodes: Hostfile | None, source: Source) -> P
         raise SiteError("site.no-nodes", at=source.at("scheduler", partition.name), **facts)
     if partition.scheduler in SLURM:
         # A job that Slurm started again would find the folder of its first start.
-        access = [*partition.access, "--no-requeue", *(slurm_options(nodes) if nodes else [])]
+        if twice := given_twice(partition.access):
+            facts = {"partition": partition.name, "option": f"--{twice}"}
+            raise SiteError("site.access-twice", at=source.at("access", partition.name), **facts)
+        access = [*partition.access, "--no-requeue"]
         # Else Slurm is free to put ranks that should lie apart on one node.
         options = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
         options |= partition.reframe.get("sched_options", {})
@@ -277,7 +280,17 @@ def _on_nodes(partition: Partition, nodes: Hostfile | None, source: Source) -> P
     if partition.scheduler in PBS and not any("place=" in option for option in partition.access):
         # Else PBS puts what should lie on several nodes on one.
         partition = replace(partition, access=[*partition.access, "-l place=scatter"])
-    return _sized(partition, nodes) if nodes or left_out() else partition
+    sized = _sized(partition, nodes) if nodes or left_out() else partition
+    if partition.scheduler not in SLURM:
+        return sized
+    try:
+        access = excluding(sized.access, nodes.excluded if nodes else left_out())
+    except HostfileError as why:
+        facts = {"partition": partition.name, "why": str(why)}
+        raise SiteError(
+            "site.access-exclude", at=source.at("access", sized.name), **facts
+        ) from None
+    return replace(sized, access=access)
 
 
 def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:

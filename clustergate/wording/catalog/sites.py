@@ -75,6 +75,16 @@ WORDS = {
         "{partition}: the others were idle",
         "correct cores_per_node, unless jobs get no more",
     ),
+    "site.access-twice": (
+        "`access` of partition {partition} has {option} with two values",
+        "sbatch takes the last alone",
+        "give one that says all",
+    ),
+    "site.access-exclude": (
+        "`access` of partition {partition} excludes nodes beside those that are left out: {why}",
+        "sbatch takes one --exclude alone",
+        "name the nodes there as a list such as n[1-4]",
+    ),
     "site.no-nodes": (
         "the partition {partition}, whose jobs go through {scheduler}, does not say how many nodes "
         "it has",
