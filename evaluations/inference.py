@@ -274,5 +274,7 @@ def _remedy(one: _Judged) -> str:
     if one.claim.apart:
         return "measure both in one run"
     if one.further is None:
-        return one.ratio.remark or "no number of launches would decide"
+        # Where there is no interval the words have the remark in its place.
+        told = one.ratio.remark if one.ratio.low is not None else ""
+        return told or "run again on idle nodes, where launches scatter less"
     return f"about {counted(one.further, 'more launch')} of each would probably decide"

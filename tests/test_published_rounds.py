@@ -448,6 +448,28 @@ def test_hours_that_one_alone_was_launched_in_decide_nothing():
     assert told_of(X_BEFORE_Y, x=x, y=y).outcome is not Outcome.DOES_NOT
 
 
+@pytest.mark.parametrize(
+    ("at_least", "x_us", "outcome"),
+    [
+        (2, 9.0, Outcome.DOES_NOT), (2, 1.0, Outcome.NOT_CHECKABLE),
+        (1, 9.0, Outcome.NOT_CHECKABLE), (1, 1.0, Outcome.NOT_CHECKABLE),
+    ],
+)  # fmt: skip
+def test_a_count_is_contradicted_where_what_is_missing_cannot_save_it(at_least, x_us, outcome):
+    unmeasured = {**X_BEFORE_Y, "of": {"benchmark": "Bcast", "metric": "t_avg_us"}}
+    count = {"kind": "count", "parts": [X_BEFORE_Y, unmeasured], "at_least": at_least}
+    found = told_of(count, x=played("x", barrier(p2=x_us)), y=played("y", barrier(p2=5.0)))
+    assert found.outcome is outcome
+
+
+def test_most_of_five_systems_is_contradicted_by_two_of_them():
+    alone = {**X_BEFORE_Y, "systems": ["x", "y", "z"]}
+    count = {"kind": "count", "parts": [alone, alone, X_BEFORE_Y], "at_least": 2}
+    fast, slow = played("x", barrier(p2=1.0)), played("y", barrier(p2=5.0))
+    assert told_of(count, x=slow, y=fast).outcome is Outcome.DOES_NOT
+    assert told_of(count, x=fast, y=slow).outcome is Outcome.NOT_CHECKABLE
+
+
 def test_always_second_is_not_best_in_most_tests():
     paper = load_paper("004")
     large = ["ping_pong", "bcast", "reduce", "allreduce", "scan"]
