@@ -624,6 +624,10 @@ class Evidence:
         return {**record, "reasons": list(map(plain, self.reasons))}
 
 
+RESUMED = "resumed"
+"""The part of a run that tells of cases from before it was resumed."""
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of the suite: ``started`` is ISO 8601 with its zone.

@@ -9,17 +9,23 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli, store
-from clustergate.history import listing, stored_runs
+from clustergate.history import listing, node_states, stored_runs
+from clustergate.machine.fingerprint import Fingerprint, to_record
 from clustergate.model import (
+    RESUMED,
     Better,
     Case,
     CaseId,
     CaseRecord,
     CaseState,
     ClustergateError,
+    Evidence,
+    Launch,
     Run,
     Sample,
+    Verdict,
 )
+from clustergate.report import summary
 from clustergate.session import resuming
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, ended_cases
@@ -157,6 +163,48 @@ def test_what_the_site_config_launches_otherwise_since_runs_again(state: Path) -
     assert set(resuming.restart(RUN, call, (), ["mpich"])) == {HPCC}
     write_request(asked, RUN)
     assert launched_otherwise(RUN, changed) == []
+
+
+def test_what_this_node_measured_before_it_changed_runs_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resuming, "said_here", lambda: "")
+    store.write_case(RUN, record("HplCheck", "be2cd3ab"))
+    call = Call(RUN, [], {}, store.run_folder(RUN) / "reframe.json")
+    call.log.write_text(PRINTED)
+    state: Fingerprint = {
+        "kernel": {"release": "5.14"},
+        "limits": {"open_files": "1024"},
+        "software": {"programs_of_mpich": "a"},
+    }
+    store.write_json(store.run_folder(RUN) / node_states.NODE_STATE, to_record(state))
+    another: Fingerprint = {"limits": {"open_files": "9"}, "software": {"programs_of_mpich": "b"}}
+    assert node_states.changed_here(RUN, {**state, **another}) == []
+    (change,) = node_states.changed_here(RUN, {**state, "kernel": {"release": "6.1"}})
+    assert "5.14" in change
+    assert set(resuming.restart(RUN, call, ["other:node"], changed=True)) == {HPL, HPCC}
+    assert set(resuming.restart(RUN, call, ["local:node"], changed=True)) == {HPCC}
+
+
+def test_cases_of_another_day_are_no_pass_of_today() -> None:
+    """A run resumed days later passed with what it had measured then, and did not say so."""
+
+    def at(check: str, *days: float) -> CaseRecord:
+        launches = [Launch(0, 1.79e9 + 86400.0 * day, 1.0) for day in days]
+        return dataclasses.replace(record(check, "1f"), name=check, launches=launches)
+
+    assert resuming.measured_long_before([]) is None
+    assert resuming.measured_long_before([at("a", 0.0, 0.9), at("b", 1.8), at("c")]) is None
+    why = resuming.measured_long_before([at("a", 0.0, 0.5), at("b", 8.0), at("c", 8.5)])
+    assert str(why).startswith("1 of 3 cases were measured on ")
+    assert "8 days before the others" in str(why)
+    run = dataclasses.replace(
+        ended_run(Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE)),
+        evidence=(Evidence(RESUMED, Verdict.INCONCLUSIVE, (why,)),) if why else (),
+    )
+    assert summary.status_of(run) == 2
+    assert "cases are of another day" in summary.exit_meaning(run)
+    assert str(why) in {cause.sentence for cause in summary.causes(run)}
 
 
 def test_what_nobody_judged_is_put_away(state: Path) -> None:

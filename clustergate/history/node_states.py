@@ -151,6 +151,24 @@ def changed_meanwhile(run_id: str, since: States) -> list[str]:
     return [f"since the run began: {', '.join(changed)}"] if changed else []
 
 
+def changed_here(run_id: str, now: Fingerprint) -> list[str]:
+    """Return what changed on this node since it was recorded with a run, but for each stack's own.
+
+    What a shell allows its processes is another from one login to the next, and says nothing.
+    """
+    before = _recorded(store.run_folder(run_id)) or {}
+    was, is_now = ({HERE: _of_the_node(state)} for state in (before, now))
+    return describe_changes(was, is_now)
+
+
+def _of_the_node(state: Fingerprint) -> Fingerprint:
+    return {
+        group: {name: value for name, value in values.items() if "_of_" not in name}
+        for group, values in state.items()
+        if "limits" not in group
+    }
+
+
 def _first_last(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     known = [line for line in lines if "fingerprint" in line]
     return [*({**line, "nodes": []} for line in known), *reversed(lines)]

@@ -13,6 +13,7 @@ from clustergate.benchmarks.registry import every_headline
 from clustergate.gate.contract import MODE
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
+    RESUMED,
     Better,
     Case,
     CaseId,
@@ -176,8 +177,9 @@ def exit_meaning(run: Run) -> str:
         "a case did not run, or was not proven": Verdict.INVALID in judged,
         "a figure exceeds a physical limit": Verdict.IMPOSSIBLE in judged,
         "no figure of a case could be judged, and --strict was given": _fails_as_undecided(run),
+        "cases are of another day": any(one.part == RESUMED for one in run.evidence),
         "software could not be compared with its golden build": any(
-            exit_status([one.verdict], "gate") for one in run.evidence
+            exit_status([one.verdict], "gate") for one in run.evidence if one.part != RESUMED
         ),
     }
     return "; ".join(what for what, holds in faults.items() if holds) or "no fault found"

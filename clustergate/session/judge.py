@@ -8,11 +8,12 @@ from typing import Any
 from clustergate import store
 from clustergate.history.node_states import read_states
 from clustergate.machine.environment import describe_removed
-from clustergate.model import CaseRecord, Run
+from clustergate.model import RESUMED, CaseRecord, Evidence, Run, Verdict
 from clustergate.schedulers.slurm_nodes import notes_on_failure
 from clustergate.session.collect import Collected
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
+from clustergate.session.resuming import measured_long_before
 from clustergate.sites.description import Partition
 from clustergate.verdicts import assembly, coverage
 from clustergate.wording.reasons import reason
@@ -78,6 +79,11 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         unjudged=unjudged,
         changes=tuple(collected.changes),
         strict=request.strict,
+        evidence=tuple(
+            Evidence(RESUMED, Verdict.INCONCLUSIVE, (why,))
+            for why in [measured_long_before(records)]
+            if why
+        ),
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from clustergate import store
 from clustergate.golden.contents import software_of
-from clustergate.history.node_states import NODE_STATE
+from clustergate.history.node_states import NODE_STATE, changed_here
 from clustergate.history.stored_runs import Taken, last_time
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.machine.processes import capture
@@ -117,9 +117,15 @@ def prepare(
         store.write_json(state, fingerprint)
     if resumes:
         otherwise = launched_otherwise(run_id, launched)
-        earlier = resuming.restart(run_id, call, sites.partitions_here(site), otherwise)
-        if otherwise:
-            notes.append(str(reason("resume.launched-otherwise", stacks=otherwise)))
+        here = sites.partitions_here(site)
+        changed = changed_here(run_id, fingerprint["fingerprint"]) if here else []
+        earlier = resuming.restart(run_id, call, here, otherwise, changed=bool(changed))
+        whys = [reason("resume.launched-otherwise", stacks=otherwise)] if otherwise else []
+        if changed:
+            whys.append(reason("resume.node-changed", changes=changed))
+            store.write_json(state, fingerprint)
+        for why in whys:
+            notes.append(str(why))
             say(notes[-1])
         noun = "case was" if len(earlier) == 1 else "cases were"
         notes.append(f"resumed: {len(earlier)} {noun} completed before")

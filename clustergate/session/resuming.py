@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from clustergate import store
 from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json
 from clustergate.history.listing import ENDED, LOCK, VERDICTS, locks_of
+from clustergate.history.trends import day_and_time
 from clustergate.machine.fingerprint import parse_state, processor_of, said_here
 from clustergate.machine.processes import end_processes_with
 from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
@@ -27,8 +29,10 @@ from clustergate.paths import HOME, state_dir
 from clustergate.session.reframe import Call, case_key, ended_cases, read_log, step_of
 from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.verdicts.assembly import Outcome, verdicts
+from clustergate.wording.reasons import Reason, reason
 
 DONE = "done.json"
+_A_DAY_S = 86400.0
 HASH = "reframe_hash"
 """Among the details of a record: the word by which ReFrame's output names its test."""
 SKIPPED = "it ran before the run was resumed"
@@ -79,6 +83,18 @@ def is_all_kept(
         and {one.stack for one in steps} >= set(stacks)
         and all(one.key in earlier for one in ended_cases(lines))
     )
+
+
+def measured_long_before(records: Sequence[CaseRecord]) -> Reason | None:
+    """Return which cases of a run are of more than a day before its last one, None for none."""
+    last = {one.name: max(x.started for x in one.launches) for one in records if one.launches}
+    newest = max(last.values(), default=0.0)
+    old = [moment for moment in last.values() if newest - moment > _A_DAY_S]
+    if not old:
+        return None
+    when = datetime.datetime.fromtimestamp(min(old), datetime.timezone.utc)
+    days = round((newest - min(old)) / _A_DAY_S)
+    return reason("resume.old", old=len(old), cases=len(last), when=day_and_time(when), days=days)
 
 
 # --- on disk ----------------------------------------------------------------------------------
@@ -174,14 +190,19 @@ def end_processes_of(run_id: str) -> None:
 
 
 def restart(
-    run_id: str, call: Call, here: Collection[str] = (), otherwise: Collection[str] = ()
+    run_id: str,
+    call: Call,
+    here: Collection[str] = (),
+    otherwise: Collection[str] = (),
+    *,
+    changed: bool = False,
 ) -> dict[str, Outcome]:
     """Return the outcomes that a run has already, and let its checks skip those cases.
 
     What another build measured than there is now is not kept, nor, of partitions that are this node
-    (``here``), what another node or processor did, nor what was measured of stacks that are
-    launched ``otherwise`` now. What is left of its processes is ended, and its reports are put
-    aside.
+    (``here``), what another node or processor did, or this one before it ``changed``, nor what was
+    measured of stacks that are launched ``otherwise`` now. What is left of its processes is ended,
+    and its reports are put aside.
     """
     set_reports_aside(run_id)
     ended = ended_cases(read_log(call.log))
@@ -189,7 +210,11 @@ def restart(
     records = store.read_cases(run_id)
     processor = processor_of(parse_state(said_here())) if here else ""
     of_now = [
-        one for one in records if one.stack not in otherwise and _is_of_now(one, here, processor)
+        one
+        for one in records
+        if one.stack not in otherwise
+        and not (changed and one.partition in here)
+        and _is_of_now(one, here, processor)
     ]
     earlier = earlier_outcomes(ended, of_now)
     # Nobody judged what lies there of the others, and it must not pass for what they leave now.

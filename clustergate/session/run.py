@@ -67,7 +67,7 @@ def run_session(
         stacks = [stack.name for stack in site.stacks_named(request.stacks)]
         reasons, more = against_golden(request.site, run_id, site, stacks, None, options, say)
         notes = (*judged.notes, *more)
-        judged = dataclasses.replace(judged, evidence=tuple(reasons), notes=notes)
+        judged = dataclasses.replace(judged, evidence=(*judged.evidence, *reasons), notes=notes)
     return publish(judged, prepared.call.report.parent)
 
 

@@ -56,6 +56,15 @@ WORDS = {
         "its cases are measured again",
         "for figures of before, start a new run with the site config of before",
     ),
+    "resume.node-changed": (
+        "since the run began, this node changed: {changes:list}",
+        "its cases are measured again",
+    ),
+    "resume.old": (
+        "{old} of {cases:case|cases} were measured on {when}, {days:day|days} before the others",
+        "the run was resumed, and what changed meanwhile is not in all of its figures",
+        "start a new run, `clustergate check`, for a verdict of one day",
+    ),
     "resume.options": ("--resume keeps the options of the run", "name nothing but the run"),
     "doctor.not-writable": ("{folder} is not writable", "name another folder in CLUSTERGATE_HOME"),
     "doctor.new-home": (
