@@ -1,6 +1,7 @@
 import dataclasses
 import errno
 import hashlib
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ import pytest
 
 from clustergate.benchmarks.build import Source
 from clustergate.benchmarks.registry import every_source
+from clustergate.interrupts import nothing_begins
 from clustergate.stacks import sources
 from clustergate.stacks.sources import (
     SourceUnavailable,
@@ -102,6 +104,27 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next_one(tmp_path, httpserve
     obtain(dataclasses.replace(SOURCE, url=httpserver(CONTENT)), tmp_path)
     assert not abandoned.exists()
     assert (tmp_path / ".other.tar.gz-abandoned").exists()
+
+
+def test_a_download_that_stalls_holds_no_interrupt(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/x.tar.gz"
+        stalled = dataclasses.replace(SOURCE, url=url)
+        stopped = []
+
+        def fetch():
+            try:
+                sources._from_upstream(stalled, tmp_path / "x")
+            except KeyboardInterrupt as interrupt:
+                stopped.append(interrupt)
+
+        fetching = threading.Thread(target=fetch, daemon=True)
+        fetching.start()
+        # It has been asked, and does not answer.
+        asked, _ = silent.accept()
+        with asked, nothing_begins():
+            fetching.join(timeout=30)
+            assert stopped
 
 
 def test_an_upstream_that_answers_404_is_named(tmp_path, httpserver):

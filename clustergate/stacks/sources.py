@@ -13,8 +13,10 @@ import math
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 
 from clustergate.benchmarks.build import Source
@@ -26,6 +28,7 @@ from clustergate.model import ClustergateError, Say
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
+_LOOK_AGAIN_S = 0.2
 
 
 class SourceUnavailable(ClustergateError):
@@ -165,13 +168,29 @@ def _verify(source: Source, path: Path, origin: str, code: str = "source.other-c
 
 
 def _from_upstream(source: Source, target: Path) -> None:
+    # A server that stalls is waited for in a thread of its own, which holds no interrupt.
+    outcome: Future[None] = Future()
+    threading.Thread(target=_download, args=(source.url, target, outcome), daemon=True).start()
+    while not wait([outcome], _LOOK_AGAIN_S).done:
+        go_on()
+    outcome.result()
+
+
+def _download(url: str, target: Path, outcome: Future[None]) -> None:
+    try:
+        _write_answer(url, target)
+    except BaseException as error:
+        outcome.set_exception(error)
+    else:
+        outcome.set_result(None)
+
+
+def _write_answer(url: str, target: Path) -> None:
     # Most commands download nothing.
     import requests
 
     try:
-        with requests.get(
-            source.url, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
-        ) as answer:
+        with requests.get(url, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)) as answer:
             if not answer.ok:
                 raise SourceUnavailable("source.answers", status=answer.status_code)
             with target.open("wb") as file:
