@@ -375,6 +375,15 @@ def test_the_table_has_a_letter_and_a_factor_for_each_verdict():
     assert text.splitlines()[-1] == "clustergate ab: 6 equivalent, 2 B better, 2 A better"
 
 
+def test_what_has_no_message_has_a_line_of_its_own():
+    result = judged(*records({"Barrier": [1.0] * 5}))
+    (curve,) = result.curves
+    sizeless = dataclasses.replace(curve.figures[0], size=None)
+    curve = dataclasses.replace(curve, figures=(*curve.figures[1:], sizeless))
+    text = report.render(dataclasses.replace(result, curves=[curve]), [], width=100)
+    assert [line.split()[1] for line in text.splitlines() if line.split()[:1] == ["-"]] == ["="]
+
+
 @pytest.mark.parametrize(
     ("ratio", "better", "ahead"),
     [

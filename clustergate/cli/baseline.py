@@ -248,7 +248,7 @@ def _summary(
     yield from _changes(made.runs)
     written = sum(len(batch.entries) for batch in made.measured)
     if unchanged:
-        yield f"{known.source} is unchanged"
+        yield f"{known.source} {'is unchanged' if known.source.exists() else 'was not written'}"
     else:
         would = "would get" if arguments.dry_run else "has"
         first, last = made.runs[0], made.runs[-1]

@@ -147,7 +147,7 @@ def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
             {f.size for curve in part for f in curve.figures}, key=lambda s: (s is None, s or 0)
         )
         rows: list[list[str | Text]] = [
-            ["" if size is None else wording.size(size), *(_cell(curve, size) for curve in part)]
+            ["-" if size is None else wording.size(size), *(_cell(curve, size) for curve in part)]
             for size in sizes
         ]
         columns = ["size", *(curve.benchmark for curve in part)]
