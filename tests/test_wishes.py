@@ -12,6 +12,7 @@ from clustergate import cli
 from clustergate.model import ClustergateError
 from clustergate.schedulers.wishes import (
     Wishes,
+    chooses_nodes,
     nodes_of_slurm,
     partition_of_access,
     words_in,
@@ -123,6 +124,31 @@ def test_options_of_access_of_which_sbatch_takes_the_last_are_refused(
     path.write_text(path.read_text().replace('"access": [', f'"access": [{access}, '))
     with pytest.raises(sites.SiteError, match=f"partition thin {said}"):
         sites.load(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        (["-J", "exclude=n1"], "exclude"),
+        (["-S", "HplCheck.launches=1", "-Jx=n1"], "x"),
+        (["--job-option=nodelist=n1"], "nodelist"),
+        (["--job-option", "--partition=fat"], "--partition"),
+        (["-J", "#SBATCH -p fat"], "-p"),
+        (["-J", "exclusive", "-J", "power=1", "-p", "builtin", "--exclude=HplCheck"], ""),
+    ],
+)
+def test_nodes_are_not_chosen_behind_the_dashes(options: list[str], option: str) -> None:
+    """The job's own option is the last one: nodes that the site excludes were measured."""
+    assert chooses_nodes(options) == option
+
+
+def test_a_job_option_that_chooses_nodes_is_refused(
+    site: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site("slurm")
+    path = str(tmp_path / "wished.py")
+    assert cli.main(["check", "--site", path, "--", "-J", "partition=fat"]) == 2
+    assert "-J partition behind `--` would replace" in capsys.readouterr().err
 
 
 def test_words_become_options_of_every_job(site: Write) -> None:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
-from clustergate.model import BadRequest, CaseRecord
+from clustergate.model import BadRequest, CaseRecord, ClustergateError
 from clustergate.wording.notation import did_you_mean, nearest, printable
 
 if TYPE_CHECKING:
@@ -156,10 +156,12 @@ def add_wishes(parser: argparse.ArgumentParser) -> None:
 
 def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
     """Return the options for ReFrame by which jobs on a site are as :func:`add_wishes` says."""
-    from clustergate.schedulers.wishes import Wishes
+    from clustergate.schedulers.wishes import Wishes, chooses_nodes
     from clustergate.session.placing import options_for
     from clustergate.sites.configs import load
 
+    if chosen := chooses_nodes(getattr(arguments, "reframe_options", ())):
+        raise ClustergateError("wish.job-option", option=chosen)
     wishes = Wishes(**{name: getattr(arguments, name) for name in Wishes.__dataclass_fields__})
     return options_for(wishes, load(site)) if any(wishes) else []
 

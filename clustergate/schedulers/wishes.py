@@ -62,6 +62,21 @@ def refused_by_slurm(access: Iterable[str], words: Iterable[str]) -> str:
     return str(said[-1]).strip() if said else ""
 
 
+_CHOOSING = re.compile(
+    r"(?:^|\0)(?:-J\0?|--job-option[=\0])(?:#\w+ +)?(-{0,2}(?:exclude|x|nodelist|w|partition|p))"
+    r"(?=[ =\0]|$)"
+)
+
+
+def chooses_nodes(options: Iterable[str]) -> str:
+    """Return which option of sbatch among those for ReFrame chooses nodes, empty where none does.
+
+    It would stand last and replace what the site config says, and what is kept out.
+    """
+    chosen = _CHOOSING.search("\0".join(options))
+    return chosen[1] if chosen else ""
+
+
 def words_in(options: Iterable[str]) -> list[str]:
     """Return :attr:`Wishes.words` of the options for ReFrame that were made of them."""
     option = "--job-option="

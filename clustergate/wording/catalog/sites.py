@@ -10,6 +10,10 @@ WORDS = {
         "{option} is for Slurm, which no partition of {site} has",
         "for another scheduler, set `access` in the site config",
     ),
+    "wish.job-option": (
+        "-J {option} behind `--` would replace what the site config says of the nodes",
+        "use --nodes or --exclude, or change `access` of the partition",
+    ),
     "wish.no-node": ("there is no node {name}", "known: {known}", ""),
     "wish.unknown-nodes": (
         "neither a hostfile nor sinfo says which nodes there are",
