@@ -261,6 +261,17 @@ def test_earlier_screenings_are_the_finished_ones_of_this_system_newest_first() 
     assert not list(earlier_screenings("local", by, "node", without="20261104T000000Z-1"))
 
 
+def test_a_screening_of_a_further_partition_alone_is_an_earlier_one_of_it() -> None:
+    """`screen --partition fat`, as the gate advises, was never found by the next gate."""
+    by = "fat with intel-mpi"
+    keep_screening("20261101T000000Z-1")
+    keep_screening("20261102T000000Z-1", by=by)
+    found = [when.day for _, when, _ in earlier_screenings("local", by, "node", "x", None, "/fat")]
+    assert found == [2]
+    first = "node with intel-mpi"
+    assert [when.day for _, when, _ in earlier_screenings("local", first, "node", "x")] == [1]
+
+
 def test_a_screening_of_another_machine_is_no_earlier_one_of_this() -> None:
     """Laptops, and virtual machines, all go by the name of local."""
 

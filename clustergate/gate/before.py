@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -77,13 +78,15 @@ def earlier_screenings(
     partition and stack, and a node of theirs was in that run, too, with the same processors:
     another machine may go by the same name. Runs are passed over as in :func:`last_run`; ``before``
     names the only one to look at, ``below`` where in the runs' folders the screening of a further
-    partition lies. They are :func:`clustergate.screening.folder.as_asked` now.
+    partition lies that a gate made: `clustergate screen` makes a single one. They are
+    :func:`clustergate.screening.folder.as_asked` now.
     """
     nonces, now = set(), _processors(without)
     here = folder.screening_folder(without + below)
     today = read_plan(here / PLAN, Plan) if is_screening(here) else None
-    for run_id in [before] if before else _runs(system):
-        where = folder.screening_folder(run_id + below)
+    runs = [before] if before else _runs(system)
+    for run_id, of in itertools.product(runs, dict.fromkeys((below, ""))):
+        where = folder.screening_folder(run_id + of)
         if run_id == without or not is_screening(where):
             continue
         try:
