@@ -152,7 +152,7 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
     )
     planned = plan_of(mode_named("smoke"), TWO, {}, AT_1430, ["openmpi"], referenced=False)
     assert planned == (
-        "done by 14:33 (at most 3 minutes on two idle cores, once built), later by the set-up of "
+        "done by 14:33 (at most 3 minutes on two idle cores, once built), plus the set-up of "
         "openmpi: HplCheck with mpich, openmpi, mode smoke; no references yet: judged against "
         "physical limits only"
     )
@@ -180,9 +180,9 @@ def test_a_run_may_wait_for_a_quiet_node_and_the_last_one_was_not_undisturbed() 
         wait_s=30.0,
     )
     assert planned == (
-        "done by about 14:32 (2 min 30 s, as last time, beside other programs), later by the "
-        "set-up of openmpi and up to 30 s while other programs use this node: HplCheck with mpich, "
-        "openmpi, mode smoke"
+        "done by about 14:32 (2 min 30 s, as last time, beside other programs), plus the set-up "
+        "of openmpi, plus up to 30 s of waiting for an idle node: HplCheck with mpich, openmpi, "
+        "mode smoke"
     )
 
 
@@ -426,8 +426,8 @@ def test_it_looks_at_all_of_this_machine_and_sets_nothing_up(
         assert found["stack mpich"]["reason"]["code"] == "doctor.not-set-up"
     assert not (home / "manifests").exists()
     planned = found["plan"]["says"]
-    later = "later by the set-up of intel-mpi, mpich, openmpi and up to 30 s while other programs"
-    assert f"{later} use this node: HplCheck, HpccCheck, Imb" in planned
+    more = "plus the set-up of intel-mpi, mpich, openmpi, plus up to 30 s of waiting for an idle"
+    assert f"{more} node: HplCheck, HpccCheck, Imb" in planned
     assert "mode smoke" in planned
     _, found = asked(capsys, "--site", "local", "--mode", "maintenance")
     assert "mode maintenance" in found["plan"]["says"]

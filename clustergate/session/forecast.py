@@ -59,9 +59,9 @@ def plan_of(
         when = f"done by {clock(now, 60 * mode.minutes)} ({mode.duration})"
     else:
         when = f"how long it takes here is not known yet ({mode.duration})"
-    later = [f"the set-up of {', '.join(to_set_up)}"] if to_set_up else []
-    later += [f"up to {duration(wait_s)} while other programs use this node"] if wait_s else []
-    if later:
-        when += f", later by {' and '.join(later)}"
+    if to_set_up:
+        when += f", plus the set-up of {', '.join(to_set_up)}"
+    if wait_s:
+        when += f", plus up to {duration(wait_s)} of waiting for an idle node"
     by = "" if referenced else "; no references yet: judged against physical limits only"
     return f"{when}: {what}{by}"
