@@ -51,7 +51,8 @@ class Claim:
 
     A ``low`` of 1 claims that it is *better* in the sense of A/B: above 1, and not equivalent.
     ``words`` say what is above what; ``apart`` are quantities of different runs, ``in_turn`` those
-    of the same rounds, of which a lot drew who was first.
+    of the same rounds, of which a lot drew who was first. Of ``times`` less is better: the rounds
+    that were slow are those with larger ones.
     """
 
     upper: Sequence[float]
@@ -61,6 +62,7 @@ class Claim:
     high: float = math.inf
     apart: bool = False
     in_turn: bool = False
+    times: bool = False
 
     @property
     def is_by_lots(self) -> bool:
@@ -157,12 +159,16 @@ def _by_lots(claims: Sequence[Claim], error: float) -> list[_Judged]:
     bounds = [[bound for bound in (one.low, one.high) if 0.0 < bound < math.inf] for one in claims]
     columns = [(one, bound) for one, of in zip(claims, bounds, strict=True) for bound in of]
     margins = [MARGIN if bound == 1.0 else _NO_MARGIN for _, bound in columns]
-    rounds = Rounds(
-        np.array([[value * bound for value in one.lower] for one, bound in columns]).T,
-        np.array([one.upper for one, _ in columns]).T,
-        [Better.HIGHER] * len(columns),
-    )
-    told = iter(answers(rounds, Question(margins, error)))
+    # B is what is better, if it is as claimed.
+    pairs = [
+        (one.upper, np.multiply(one.lower, bound))
+        if one.times
+        else (np.multiply(one.lower, bound), one.upper)
+        for one, bound in columns
+    ]
+    a, b = (np.array(side).T for side in zip(*pairs, strict=True))
+    better = [Better.LOWER if one.times else Better.HIGHER for one, _ in columns]
+    told = iter(answers(Rounds(a, b, better), Question(margins, error)))
     found = []
     for one, of in zip(claims, bounds, strict=True):
         beside = [next(told) for _ in of]
@@ -179,14 +185,22 @@ def _by_lots(claims: Sequence[Claim], error: float) -> list[_Judged]:
         ]
         most = None if None in further or not further else max(filter(None, further))
         undecided = outcome is Outcome.INCONCLUSIVE
-        found.append(_Judged(one, _scaled(beside[0], of[0]), outcome, most if undecided else None))
+        found.append(
+            _Judged(
+                one,
+                _scaled(beside[0], of[0], times=one.times),
+                outcome,
+                most if undecided else None,
+            )
+        )
     return found
 
 
-def _scaled(one: Comparison, bound: float) -> Comparison:
-    """Return the comparison of what was compared with ``bound`` times as much."""
+def _scaled(one: Comparison, bound: float, *, times: bool) -> Comparison:
+    """Return the comparison of what was compared with ``bound`` times as much, turned for times."""
+    ends = (one.ratio, one.high, one.low) if times else (one.ratio, one.low, one.high)
     ratio, low, high = (
-        None if end is None else end * bound for end in (one.ratio, one.low, one.high)
+        None if end is None else bound / end if times else end * bound for end in ends
     )
     return replace(one, ratio=ratio, low=low, high=high)
 

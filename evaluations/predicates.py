@@ -297,7 +297,12 @@ def _sides(
         rounds = frozenset.intersection(*in_rounds)
     several = len({who.name for who, _ in sides}) > 1
     in_turn = several and len(rounds) > 1
-    how = {"apart": not in_turn and _are_apart(sides, asked), "in_turn": in_turn}
+    (first, of_first), over = sides[0], settings.get("over", "")
+    how = {
+        "apart": not in_turn and _are_apart(sides, asked),
+        "in_turn": in_turn,
+        "times": _is_lower_better(first, settings[of_first], over),
+    }
     sides = [
         (who.in_rounds(rounds) if in_turn else who.undisturbed, of)
         for (one, of), mine in zip(sides, launched, strict=True)
@@ -332,9 +337,10 @@ def _named(of: Settings) -> str:
     return " ".join([of["benchmark"], of["metric"], *size, *others])
 
 
-def _is_lower_better(subject: Subject, of: Settings) -> bool:
+def _is_lower_better(subject: Subject, of: Settings, over: str = "") -> bool:
+    """Tell whether less is better: not of an efficiency, be it of times."""
     values = subject.values(of)
-    return bool(values) and values[0].better is Better.LOWER
+    return bool(values) and values[0].better is Better.LOWER and "efficiency" not in over
 
 
 def _at(found: Sequence[Curve], place: Any) -> list[float]:
@@ -453,7 +459,7 @@ def _best_at(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     if best == "squarest":
         best, _ = process_grid(max(subject.shapes(settings["of"], settings["along"])).processes)
     _require(found, [best], settings)
-    lower = _is_lower_better(subject, settings["of"])
+    lower = _is_lower_better(subject, settings["of"], settings.get("over", ""))
     claims = []
     for at in (at for at in found[0] if at != best):
         up, low = (at, best) if lower else (best, at)
@@ -581,8 +587,7 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     Where the lead is ``growing``, the gap rises from the first place to the last, too.
     """
     names, (first, second), how = _pair(settings, here, subject)
-    playing = here.playing(settings["systems"][0]) if "systems" in settings else subject
-    if _is_lower_better(playing, settings["of"]):
+    if how["times"]:
         # Slower is above.
         names, (first, second) = names[::-1], (second, first)
     places = list(first[0])
@@ -615,6 +620,7 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
 def _widest(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     """The first of two is above the second by its largest factor between two places."""
     _, (first, second), how = _pair(settings, here, subject)
+    how["times"] = False
     low, high = settings["between"]
     factors = [
         {at: one[at] / other[at] for at in one} for one, other in zip(first, second, strict=False)
@@ -673,10 +679,9 @@ def _order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     series = dict(zip(playing, found, strict=True))
     places = sorted(found[0][0])
     ends = {"largest": places[-1:], "smallest": places[:1]}
-    lower = _is_lower_better(next(iter(playing.values())), settings["of"])
-    lower = lower and "efficiency" not in settings.get("over", "")
+    lower = how["times"]
     if settings.get("spread"):
-        lower = True
+        lower, how = True, {**how, "times": False}
         named = {
             "largest over smallest": {
                 name: [scaling.spread(list(curve.values())) for curve in of]
@@ -778,6 +783,7 @@ def _larger_gain(settings: Settings, here: Cast, subject: Subject) -> list[Claus
         gains[1].append(fourth / third)
     if _is_lower_better(who[0], settings["of"]):
         gains.reverse()
+    how["times"] = False
     words = f"the gain of {who[1].name} over that of {who[3].name}"
     return [Clause([Claim(gains[0], gains[1], words, 1, **how)])]
 

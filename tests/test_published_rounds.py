@@ -448,6 +448,47 @@ def test_hours_that_one_alone_was_launched_in_decide_nothing():
     assert told_of(X_BEFORE_Y, x=x, y=y).outcome is not Outcome.DOES_NOT
 
 
+REDUCE = {
+    # Microseconds of MPICH and of Intel MPI in ten rounds, while others used both cores.
+    1: ([1421, 2168, 1810, 4615, 2079, 3475, 1520, 732, 1338, 451],
+        [56, 78, 157, 687, 474, 199, 155, 813, 47, 49]),
+    4: ([6607, 15161, 22944, 22194, 11100, 10797, 4717, 4578, 2433, 1624],
+        [4173, 1266, 2005, 4938, 3889, 2395, 1468, 5428, 2439, 687]),
+    16: ([26476, 31466, 113968, 69157, 112331, 51841, 66855, 46143, 22634, 23696],
+         [13175, 7474, 16596, 9532, 10198, 10757, 8200, 17219, 11022, 3585]),
+}  # fmt: skip
+"""By the size in MB."""
+
+
+def test_the_slow_rounds_of_times_are_those_that_took_longer():
+    """As if more were better, they weighed most, and these rounds decided nothing."""
+    clauses = [
+        Clause([Claim(*sides, f"MPICH over Intel MPI, {size} MB", 1, in_turn=True, times=True)])
+        for size, sides in REDUCE.items()
+    ]  # fmt: skip
+    found = findings(clauses)[-1]
+    assert found.outcome is Outcome.HOLDS
+    assert found.sentence.startswith("MPICH over Intel MPI, 16 MB: 6.67 (1.44")
+    turned = [
+        Clause([replace(claim, upper=claim.lower, lower=claim.upper)])
+        for clause in clauses for claim in clause.claims
+    ]  # fmt: skip
+    assert findings(turned)[-1].outcome is Outcome.DOES_NOT
+
+
+def test_an_efficiency_of_times_is_better_the_higher_it_is():
+    """Of two that begin alike, who takes less time with more processes scales better."""
+    weak = {**BARRIERS, "over": "weak efficiency of times"}
+    x = played("x", barrier(p1=10.0, p2=11.0, p4=12.0))
+    y = played("y", barrier(p1=10.0, p2=20.0, p4=30.0))
+    for kind in ({"kind": "ahead"}, {"kind": "order", "at": "largest"}):
+        test = {**weak, **kind, "systems": ["x", "y"]}
+        assert told_of(test, x=x, y=y).outcome is Outcome.HOLDS, kind
+        assert told_of(test, x=y, y=x).outcome is Outcome.DOES_NOT, kind
+    best = {**weak, "kind": "best at", "at": 1, "system": "y"}
+    assert told_of(best, y=y).outcome is Outcome.HOLDS
+
+
 @pytest.mark.parametrize(
     ("at_least", "x_us", "outcome"),
     [

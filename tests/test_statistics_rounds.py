@@ -62,6 +62,24 @@ def test_nothing_is_better_in_fewer_rounds_than_it_takes():
     assert set(verdicts(rounds(5, FEWEST, 4, factor=2.0))) == {Relation.A_BETTER}
 
 
+def test_an_endless_interval_asks_for_as_many_rounds_again():
+    """Reduce of 0.5, 1 and 2 MB in us, MPICH and Intel MPI, while others used both cores."""
+    mpich = [
+        [1007, 805, 4970, 2430, 1564, 1439, 634, 728, 346, 256],
+        [1421, 2168, 1810, 4615, 2079, 3475, 1520, 732, 1338, 451],
+        [2564, 3122, 5529, 9672, 3776, 7374, 6615, 3013, 6707, 1076],
+    ]
+    intel_mpi = [
+        [35, 32, 80, 156, 417, 219, 25, 317, 328, 23],
+        [56, 78, 157, 687, 474, 199, 155, 813, 47, 49],
+        [443, 204, 217, 452, 2081, 1352, 89, 25356, 730, 90],
+    ]
+    job = Rounds(np.array(mpich).T, np.array(intel_mpi).T, [Better.LOWER] * 3)
+    endless = [one for one in compare_rounds([job])[0] if one.low is None]
+    assert endless
+    assert {(one.verdict, one.further_launches) for one in endless} == {(Relation.INCONCLUSIVE, 10)}
+
+
 def test_a_small_but_certain_difference_is_equivalent():
     (one,) = compare_rounds([rounds(7, 40, 1, factor=1.02, noise=0.005)])[0]
     assert one.verdict is Relation.EQUIVALENT

@@ -328,6 +328,10 @@ class Trial:
                 further = None if None in each else max(filter(None, each), default=None)
             else:
                 further = _further(count, rooms[:1] if remark == RATHER_SLOWER else rooms, steps)
+                if further is None and max(-low, high) >= ENDLESS > abs(ratio) > edge + steps:
+                    # Of an interval without an end nothing is known of how it shrinks: as many
+                    # rounds again give it one.
+                    further = min(count, _MOST_FURTHER)
             if further is None and not remark:
                 remark = (
                     f"the printed resolution is {100 * math.expm1(steps):.2g} %"
