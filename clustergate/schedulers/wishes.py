@@ -85,18 +85,23 @@ def words_in(options: Iterable[str]) -> list[str]:
 
 def partition_of_access(access: Iterable[str]) -> str:
     """Return the partition that options of sbatch name, empty where they leave it to Slurm."""
-    return _last(access, "partition", "p")
+    return last_in(access, "partition", "p").partition(",")[0]
 
 
 def qos_of_access(access: Iterable[str]) -> str:
     """Return the QOS that options of sbatch name, empty where they leave it to Slurm."""
-    return _last(access, "qos", "q")
+    return last_in(access, "qos", "q")
 
 
-def _last(access: Iterable[str], long: str, short: str) -> str:
-    option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)([^\s,]+)"
-    values = re.findall(option, " ".join(access))
-    return str(values[-1]) if values else ""
+def last_in(access: Iterable[str], long: str, short: str) -> str:
+    """Return what the last of them says, which counts, empty where there is none."""
+    return ["", *values_in(access, long, short)][-1]
+
+
+def values_in(access: Iterable[str], long: str, short: str) -> list[str]:
+    """Return all that one option of sbatch says, by either of its names."""
+    option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)[\"']?([^\s\"']+)"
+    return list(map(str, re.findall(option, " ".join(access))))
 
 
 def nodes_of_slurm(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from clustergate.launching.hostfiles import HostfileError, expand, fold
 from clustergate.schedulers.slurm_nodes import InPartition
+from clustergate.schedulers.wishes import last_in, values_in
 
 Allows = Callable[[str, str], bool]
 """Tells of a node, by its name and its features as sinfo lists them, whether a job may get it."""
@@ -18,8 +19,8 @@ _NARROWING = (("constraint", "C"), ("nodelist", "w"), ("exclude", "x"))
 
 def allowing(access: Sequence[str]) -> Allows | None:
     """Return which nodes some options of sbatch allow, None where Slurm alone can tell."""
-    constraint, only = (_last(access, *option) for option in _NARROWING[:2])
-    out = ",".join(_said(access, *_NARROWING[2]))
+    constraint, only = (last_in(access, *option) for option in _NARROWING[:2])
+    out = ",".join(values_in(access, *_NARROWING[2]))
     try:
         wanted, unwanted = (set(expand(names)) if names else set() for names in (only, out))
     except HostfileError:
@@ -38,7 +39,7 @@ def allowing(access: Sequence[str]) -> Allows | None:
 
 def allowed_in(partition: InPartition, access: Sequence[str]) -> InPartition | None:
     """Return what Slurm has of a partition for such jobs, None where it alone can tell."""
-    if not any(_last(access, *option) for option in _NARROWING):
+    if not any(last_in(access, *option) for option in _NARROWING):
         return partition
     allows = allowing(access)
     if allows is None:
@@ -56,7 +57,7 @@ def excluding(access: Sequence[str], names: Iterable[str]) -> list[str]:
 
     It takes the last ``--exclude`` alone. Raises :class:`HostfileError` where one names a file.
     """
-    stated = _said(access, "exclude", "x")
+    stated = values_in(access, "exclude", "x")
     out = {*names}
     if not out and len(stated) < 2:
         return [*access]
@@ -67,15 +68,5 @@ def given_twice(access: Sequence[str]) -> str:
     """Return the option that narrows the nodes and stands there with two values, of which sbatch
     takes the last; empty where there is none, as of ``--exclude``, which :func:`excluding` merges.
     """
-    twice = (long for long, short in _NARROWING[:2] if len({*_said(access, long, short)}) > 1)
+    twice = (long for long, short in _NARROWING[:2] if len({*values_in(access, long, short)}) > 1)
     return next(twice, "")
-
-
-def _last(access: Sequence[str], long: str, short: str) -> str:
-    """Return what the last of some options of sbatch says, which counts, empty where none does."""
-    return ["", *_said(access, long, short)][-1]
-
-
-def _said(access: Sequence[str], long: str, short: str) -> list[str]:
-    option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)[\"']?([^\s\"']+)"
-    return list(map(str, re.findall(option, " ".join(access))))
