@@ -225,7 +225,7 @@ def test_a_slow_down_of_all_nodes_passes_only_well_within_the_noise(
 
     (found,) = against_screening(of_four(math.log(slower)), [("r1", "1 May", of_four(0.0))])
     assert found.verdict is verdict
-    assert ("screen again" in found.sentence) is (verdict is Verdict.INCONCLUSIVE)
+    assert ("with a larger `--budget`" in found.sentence) is (verdict is Verdict.INCONCLUSIVE)
 
 
 def test_one_launch_of_one_pair_closes_no_gate() -> None:

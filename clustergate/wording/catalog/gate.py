@@ -33,7 +33,7 @@ WORDS = {
     "screening.worse-in-noise": (
         _USUAL + ": {worse_by:whole_percent} worse on all {what}s alike",
         "that is much, and yet within what launches of a pair or {what} scatter by",
-        "screen again while nothing else runs, and with a larger --budget: more launches",
+        "`clustergate gate` again while nothing else runs, with a larger `--budget`: more launches",
     ),
     "screening.worse-than-ever": (
         "{measure} is typically {now:number} {unit}: {worse_by:whole_percent} worse on all {what}s "
