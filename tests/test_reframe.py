@@ -92,6 +92,15 @@ def test_only_jobs_of_slurm_are_looked_for_in_its_queue():
     assert call.in_slurm == ["virtual-cluster:srun", "virtual-cluster:mpirun"]
 
 
+def test_no_variable_sends_jobs_to_other_nodes_than_the_site_config(monkeypatch):
+    """sbatch heeds SBATCH_PARTITION, and not the partition that a job script names."""
+    for name in ("PARTITION", "CONSTRAINT", "ACCOUNT", "QOS"):
+        monkeypatch.setenv(f"SBATCH_{name}", "other")
+    options = ["--job-option=qos=high"]
+    call = call_for("x", checkout() / "ci" / "virtual_cluster.py", options)
+    assert [name for name in call.environment if name.startswith("SBATCH_")] == ["SBATCH_ACCOUNT"]
+
+
 def test_a_job_in_the_queue_is_not_told_to_run(tmp_path, monkeypatch):
     """It was, for hours: how long a case takes was counted from its submission, too."""
     monkeypatch.setattr(execution, "_ASKED_EVERY_S", 0.01)

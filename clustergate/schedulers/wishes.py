@@ -83,6 +83,20 @@ def words_in(options: Iterable[str]) -> list[str]:
     return [one.removeprefix(option) for one in options if one.startswith(option)]
 
 
+# Which of these there may be depends on the user.
+_OF_THE_USER = ("account", "qos", "reservation", "wckey")
+
+
+def overriding(environ: Iterable[str], words: Iterable[str]) -> list[str]:
+    """Return the variables by which sbatch passes over what job scripts ask for, sbatch(1).
+
+    Account, QOS and the like stay the user's, but for those that ``words`` name.
+    """
+    named = {word.partition("=")[0] for word in words}
+    kept = {f"SBATCH_{name.upper()}" for name in _OF_THE_USER if name not in named}
+    return sorted(name for name in environ if name.startswith("SBATCH_") and name not in kept)
+
+
 def partition_of_access(access: Iterable[str]) -> str:
     """Return the partition that options of sbatch name, empty where they leave it to Slurm."""
     return last_in(access, "partition", "p").partition(",")[0]

@@ -18,6 +18,7 @@ from clustergate.machine.processes import capture
 from clustergate.model import BadRequest, CaseId, ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
+from clustergate.schedulers.wishes import overriding, words_in
 from clustergate.session import resuming
 from clustergate.session.forecast import plan_of
 from clustergate.session.reframe import (
@@ -113,6 +114,8 @@ def prepare(
     earlier: Mapping[str, Outcome] = {}
     measures = True
     notes = [*filter(None, [request.site_told]), *beside]
+    if call.in_slurm and (names := overriding(os.environ, words_in(options))):
+        notes.append(str(reason("slurm.variables", names=names)))
     if not (state := call.report.with_name(NODE_STATE)).exists():
         store.write_json(state, fingerprint)
     if resumes:

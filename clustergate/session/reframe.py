@@ -27,6 +27,7 @@ from clustergate.history.stored_runs import started_of
 from clustergate.model import ClustergateError
 from clustergate.paths import HOME, state_dir
 from clustergate.schedulers import SLURM
+from clustergate.schedulers.wishes import overriding, words_in
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import parameters_of
 from clustergate.stacks.manifest import SET_UP
@@ -74,6 +75,8 @@ def call_for(
     """
     loaded = sites.load(site)
     environment = {**os.environ, **sites.reframe_variables(site, loaded)}
+    for name in overriding(os.environ, words_in(options)):
+        del environment[name]
     environment |= {store.RUN_ID: run_id, HOME: str(state_dir())}
     environment[SET_UP] = ",".join(set_up)
     if process_counts is not None:

@@ -152,6 +152,11 @@ WORDS = {
     "slurm.not-used": ("Slurm does not use {nodes}: {causes}", "{remedy}"),
     "slurm.node": "scontrol show node: {name!r} is not usable ({why})",
     "slurm.no-node": "scontrol show node printed no node",
+    "slurm.variables": (
+        "{names:and} would replace what jobs ask Slurm for",
+        "left out of this run",
+        "what all jobs need belongs in `access` of the partition",
+    ),
     "slurm.partition-name": "scontrol show partition: {name!r} is not a valid name",
     "slurm.partition-nodes": "scontrol show partition: {name}: {why}",
     "slurm.no-partition": "scontrol show partition printed no partition with nodes",
