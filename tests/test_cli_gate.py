@@ -963,6 +963,28 @@ def test_a_gate_that_was_killed_is_nothing_to_compare_with() -> None:
     assert last_run("local") == killed
 
 
+@pytest.mark.parametrize(
+    ("launches", "value", "verdict"),
+    [
+        (3, 20.0, Verdict.INCONCLUSIVE),
+        (3, 45.0, Verdict.PASS),
+        (3, 99.0, Verdict.PASS),
+        (12, 20.0, Verdict.REGRESSION),
+    ],
+)
+def test_few_launches_pass_nothing_that_is_far_worse_than_in_the_last_run(
+    launches: int, value: float, verdict: Verdict
+) -> None:
+    """A fifth of the last run's rate was as the last run, as three launches are never sure."""
+    for run_id, rate in (("20261101T000000Z-1", 100.0), ("20261102T000000Z-1", value)):
+        whole = record(value=rate)
+        samples, made = whole.samples[:launches], whole.launches[:launches]
+        store.write_case(run_id, dataclasses.replace(whole, samples=samples, launches=made))
+    (found,) = evidence.compare_with("20261101T000000Z-1", "20261102T000000Z-1")
+    assert found.verdict is verdict
+    assert ("times worse" in found.sentence) is (verdict is Verdict.INCONCLUSIVE)
+
+
 def test_what_fails_is_a_reason_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

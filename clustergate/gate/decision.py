@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from clustergate.model import Better, Case, Evidence, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
+from clustergate.statistics.gate import FAR_WORSE
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.coverage import NO_CONTROL, Control, Item
@@ -269,20 +270,32 @@ class Changed:
     worse_by: float
 
 
-def against_run(changed: Iterable[Changed], compared: int, run: str, tolerated: float) -> list[
-    Evidence
-]:  # fmt: skip
+def against_run(
+    changed: Iterable[Changed],
+    compared: int,
+    run: str,
+    tolerated: float,
+    undecided: Iterable[Changed] = (),
+) -> list[Evidence]:
     """Return what became worse since an earlier run, beyond what is tolerated (a fraction).
 
-    ``changed`` are those of the ``compared`` figures that are surely worse.
+    ``changed`` are those of the ``compared`` figures that are surely worse. Of the ``undecided``
+    ones no few launches pass what is far worse.
     """
     part = f"against the run {run}"
     worse = sorted(
         (one for one in changed if one.worse_by > tolerated), key=lambda one: -one.worse_by
     )
     why = [reason("gate.worse-than-last", figure=x.name, worse_by=x.worse_by) for x in worse]
+    evidence = list(worse_ones(part, why))
+    far = [one for one in undecided if one.worse_by > math.expm1(FAR_WORSE)]
+    if far:
+        worst = max(far, key=lambda one: one.worse_by)
+        facts: dict[str, Fact] = {"figure": worst.name, "times": 1 + worst.worse_by}
+        doubt = reason("gate.far-worse", figures=len(far), of=compared, **facts)
+        evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (doubt,)))
     passed = [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
-    return list(worse_ones(part, why)) or passed
+    return evidence or passed
 
 
 def worse_ones(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:

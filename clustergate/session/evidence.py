@@ -15,7 +15,7 @@ from clustergate.gate.before import earlier_screenings
 from clustergate.gate.contract import Contract
 from clustergate.gate.decision import Changed
 from clustergate.history.trends import day_and_time
-from clustergate.model import ClustergateError, Evidence, Run, Say, Verdict
+from clustergate.model import Better, ClustergateError, Evidence, Run, Say, Verdict
 from clustergate.screening import folder, planning
 from clustergate.screening.plan import named_by
 from clustergate.session.request import Request
@@ -119,21 +119,24 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     from clustergate.benchmarks.registry import every_metric
     from clustergate.statistics.comparison import Relation
 
-    changed = []
+    changed, undecided = [], []
     for key, one in zip(keys, results, strict=True):
+        better = every_metric()[key["metric"]].better
+        lower = better is Better.LOWER
+        name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
+        name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
         if one.verdict is Relation.A_BETTER and one.low and one.high:
-            lower = every_metric()[key["metric"]].better.value == "lower"
             nearest = one.low - 1 if lower else 1 / one.high - 1
-            name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
-            name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
             changed.append(Changed(name, nearest))
+        elif one.verdict is Relation.INCONCLUSIVE and one.ratio and better is not Better.NEITHER:
+            undecided.append(Changed(name, (one.ratio if lower else 1 / one.ratio) - 1))
     otherwise = measured_otherwise(keys)
     evidence = [Evidence(f"against the run {before}", _unknown(asked), (w,)) for w in otherwise]
     comparable = sum(one.ratio is not None for one in results)
     if not comparable:
         why = reason("gate.none-in-both")
         return evidence or [Evidence(f"against the run {before}", _unknown(asked), (why,))]
-    evidence += gating.against_run(changed, comparable, before, _TOLERATED)
+    evidence += gating.against_run(changed, comparable, before, _TOLERATED, undecided)
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None}
     in_both |= {_case_of(key) for key in keys if METHOD in key}

@@ -71,6 +71,12 @@ WORDS = {
         "{figure} is {worse_by:whole_percent} worse than one hour differs from another"
     ),
     "gate.more-worse": "{figures:more figure is|more figures are} worse",
+    "gate.far-worse": (
+        "{figures} of {of:figure|figures} may be far worse: {figure} is {times:number} times worse",
+        "the launches of both runs are too few or scatter too much to be sure",
+        "`clustergate gate` again while nothing else runs, with more launches of that check "
+        "(`-- -S CHECK.launches=10`)",
+    ),
     "gate.none-in-both": (
         "no figure is in both; the references judge alone",
         "the run measured other figures than this gate",
