@@ -276,7 +276,7 @@ def _together(found: Sequence[Finding], needed: int | None = None) -> Finding:
         told = held[-1] if wanted <= len(held) else denied[0]
         if needed is None:
             return told
-        counted = f"{len(held)} of {len(found)} hold, {len(undecided)} are undecided"
+        counted = f"{len(held)} of {len(found)} hold, {len(undecided)} undecided"
         return replace(told, sentence=f"{counted}; {told.sentence}")
     worst = max(undecided, key=lambda one: math.inf if one.further is None else one.further)
     # Where some may fail, one alone denies nothing.

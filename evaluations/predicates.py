@@ -598,9 +598,9 @@ def _ahead(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
         return f"{names[0]} over {names[1]} at {at} {settings['along']}"
 
     leads = [Claim(_at(first, at), _at(second, at), lead_at(at), 1, **how) for at in places]
-    # What is undecided may be behind.
+    # What is undecided may be behind; the least lead of all is told.
     never = [
-        replace(one, words=f"never behind, {one.words}", low=NOT_AGAINST)
+        replace(one, low=NOT_AGAINST)
         for one in sorted(leads, key=lambda one: -median(one.upper) / median(one.lower))
     ]
     clauses = [Clause(leads, len(leads) // 2 + 1, none_against=True), Clause(never)]

@@ -391,9 +391,11 @@ def test_who_may_be_behind_at_a_size_is_not_said_to_be_ahead():
         y = pingpong("y", {size: 8.0 if size < 1000 else 12.0 for size in SIZES}, 0.5, seed + 50)
         assert told_of(AHEAD, x=x, y=y).outcome in (Outcome.INCONCLUSIVE, Outcome.DOES_NOT)
     quiet = pingpong("y", {size: 8.0 if size < 1000 else 10.0 for size in SIZES}, seed=7)
-    assert told_of(AHEAD, x=pingpong("x", dict.fromkeys(SIZES, 10.0)), y=quiet).outcome is (
-        Outcome.HOLDS
-    )
+    found = told_of(AHEAD, x=pingpong("x", dict.fromkeys(SIZES, 10.0)), y=quiet)
+    assert found.outcome is Outcome.HOLDS
+    majority, *_, least = found.sentence.split("; ")
+    assert majority == "4 of 5 hold, 0 undecided"
+    assert "x over y at 2048 bytes: 1 (" in least
 
 
 def test_many_places_are_not_above_few_by_chance():
