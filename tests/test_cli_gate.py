@@ -985,6 +985,22 @@ def test_few_launches_pass_nothing_that_is_far_worse_than_in_the_last_run(
     assert ("times worse" in found.sentence) is (verdict is Verdict.INCONCLUSIVE)
 
 
+def test_a_run_of_other_processors_is_no_run_to_compare_with(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`--before` with a run that was copied here passed, as the machine of then was slower."""
+    runs = ("20261101T000000Z-1", "20261102T000000Z-1")
+    for run_id, processor in zip(runs, ("Xeon", "EPYC"), strict=True):
+        details = {"processors": [processor]}
+        store.write_case(run_id, dataclasses.replace(record(), details=details))
+    for asked, verdict in ((True, Verdict.INCONCLUSIVE), (False, Verdict.PASS)):
+        (found,) = evidence.compare_with(*runs, asked=asked)
+        assert found.verdict is verdict
+        assert found.sentence.startswith("A ran on Xeon, and B on EPYC")
+    assert cli.main(["compare", *runs]) == 0
+    assert "A ran on Xeon, and B on EPYC: what differs is the machine" in capsys.readouterr().out
+
+
 def test_what_fails_is_a_reason_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from clustergate.model import CaseRecord
 from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Reason, reason
 
@@ -122,6 +123,15 @@ def measured_otherwise(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
         if any(of.values())
     ]
     return [reason("compare.other-method", cases=cases)] if cases else []
+
+
+def other_processors(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[Reason]:
+    """Return that cases of two runs ran on other processors, as far as both say on which."""
+    of_a, of_b = ({one.name: one.processors for one in records} for records in (a, b))
+    for name, processors in of_a.items():
+        if processors and of_b.get(name) and processors != of_b[name]:
+            return [reason("compare.other-processors", a=list(processors), b=list(of_b[name]))]
+    return []
 
 
 def _cases(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -7,7 +7,8 @@ import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clustergate.ab.comparisons import METHOD, measured_otherwise
+from clustergate import store
+from clustergate.ab.comparisons import METHOD, measured_otherwise, other_processors
 from clustergate.ab.sample_sets import compare_sets, from_run
 from clustergate.gate import controls
 from clustergate.gate import decision as gating
@@ -111,11 +112,14 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     """
     if before is None:
         return []
+    part = f"against the run {before}"
     try:
+        for why in other_processors(store.read_cases(before), store.read_cases(run_id)):
+            return [Evidence(part, _unknown(asked), (why,))]
         keys, results = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
         why = reason("gate.incomparable", why=str(error))
-        return [Evidence(f"against the run {before}", _unknown(asked), (why,))]
+        return [Evidence(part, _unknown(asked), (why,))]
     from clustergate.benchmarks.registry import every_metric
     from clustergate.statistics.comparison import Relation
 
@@ -131,11 +135,11 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
         elif one.verdict is Relation.INCONCLUSIVE and one.ratio and better is not Better.NEITHER:
             undecided.append(Changed(name, (one.ratio if lower else 1 / one.ratio) - 1))
     otherwise = measured_otherwise(keys)
-    evidence = [Evidence(f"against the run {before}", _unknown(asked), (w,)) for w in otherwise]
+    evidence = [Evidence(part, _unknown(asked), (w,)) for w in otherwise]
     comparable = sum(one.ratio is not None for one in results)
     if not comparable:
         why = reason("gate.none-in-both")
-        return evidence or [Evidence(f"against the run {before}", _unknown(asked), (why,))]
+        return evidence or [Evidence(part, _unknown(asked), (why,))]
     evidence += gating.against_run(changed, comparable, before, _TOLERATED, undecided)
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None}
@@ -143,7 +147,7 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     lacks = dict.fromkeys(case for case, one in pairs if one.samples_b and case not in in_both)
     if lacks:
         why = reason("gate.before-lacks", cases=list(lacks))
-        evidence.append(Evidence(f"against the run {before}", _unknown(asked), (why,)))
+        evidence.append(Evidence(part, _unknown(asked), (why,)))
     return evidence
 
 

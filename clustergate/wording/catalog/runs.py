@@ -154,6 +154,11 @@ WORDS = {
         "one is a copy of the other, so that equal figures show nothing",
         "see where both come from",
     ),
+    "compare.other-processors": (
+        "A ran on {a:list}, and B on {b:list}",
+        "what differs is the machine",
+        "for other causes, compare runs of one machine",
+    ),
     "compare.no-comparison": ("the run {run} holds no comparison", "{why}", ""),
     "compare.disturbed": (
         "the run {run} holds no figures{of} to compare",
