@@ -235,6 +235,21 @@ def test_a_log_of_what_cannot_be_is_refused_by_its_line(
         read_screening(tmp_path)
 
 
+@pytest.mark.parametrize("days", [0.9, 8.0])
+def test_a_screening_resumed_days_later_is_in_doubt(tmp_path: Path, days: float) -> None:
+    """Nodes that were sound a week ago passed with those of today."""
+    write_plan(tmp_path, plan_of([program("peaks", ["true"])], nodes=["n1", "n2"]))
+    entries: list[dict[str, Any]] = [{"names": ["n1", "n2"]}]
+    for order, node in enumerate(("n1", "n2")):
+        launch = Launch(order, 1.8e9 + 86400.0 * days * order, 1.0)
+        made = Launched("peaks", 0, 0, launch, nodes=(node,), values={"triad_gb_s": 9.0})
+        entries.append(made.plain())
+    entries.append({"ended": True})
+    (tmp_path / "launches.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries))
+    _, _, found = read_screening(tmp_path)
+    assert any("its launches span 8 days" in one for one in found.doubts) is (days > 1)
+
+
 def test_a_resumed_job_accuses_no_node_that_it_was_not_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

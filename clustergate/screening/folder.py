@@ -20,6 +20,7 @@ from clustergate.wording.notation import listed
 
 FOLDER = "screening"
 _NAMED = 8
+_A_DAY_S = 86400.0
 
 
 def screening_folder(run_id: str) -> Path:
@@ -44,6 +45,11 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
     plan, log = read_screened(folder)
     names = log.names or tuple(plan.nodes)
     doubts = []
+    if log.span_s > _A_DAY_S:
+        doubts.append(
+            f"it was resumed, and its launches span {log.span_s / _A_DAY_S:.0f} days, in which "
+            "nodes may have changed; screen again"
+        )
     if plan.pair is not None and len(names) > 1 and not any(len(r.nodes) == 2 for r in log.results):
         doubts.append(f"no pair of {plan.what}s was measured; give the screening more time")
     if log.names and len(log.names) < plan.foreseen:

@@ -107,13 +107,14 @@ class Log:
     """What was noted so far: who was screened, what each launch left behind, how it went.
 
     ``notes`` are sentences, such as why not all rounds were done; ``ended`` tells that the driver
-    came to its end.
+    came to its end. ``span_s`` lies between the first launch and the last.
     """
 
     names: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
     notes: tuple[str, ...] = ()
     ended: bool = False
+    span_s: float = 0.0
 
 
 def result_of(made: Launched) -> Result:
@@ -124,11 +125,13 @@ def result_of(made: Launched) -> Result:
 
 def log_of(job: JobLog) -> Log:
     """Return what the log of a screening's job says."""
+    started = [made.launch.started for made in job.launches]
     return Log(
         job.names,
         tuple(map(result_of, job.launches)),
         (*described(job.kept_out), *job.notes),
         job.ended,
+        max(started, default=0.0) - min(started, default=0.0),
     )
 
 
