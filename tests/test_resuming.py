@@ -10,7 +10,7 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.history import listing, node_states, stored_runs
-from clustergate.machine.fingerprint import Fingerprint, to_record
+from clustergate.machine.fingerprint import Fingerprint, Value, to_record
 from clustergate.model import (
     RESUMED,
     Better,
@@ -175,10 +175,11 @@ def test_what_this_node_measured_before_it_changed_runs_again(
     state: Fingerprint = {
         "kernel": {"release": "5.14"},
         "limits": {"open_files": "1024"},
-        "software": {"programs_of_mpich": "a"},
+        "software": {"programs_of_mpich": "a", "clustergate": "0.2"},
     }
     store.write_json(store.run_folder(RUN) / node_states.NODE_STATE, to_record(state))
-    another: Fingerprint = {"limits": {"open_files": "9"}, "software": {"programs_of_mpich": "b"}}
+    software: dict[str, Value] = {"programs_of_mpich": "b", "clustergate": "0.3"}
+    another: Fingerprint = {"limits": {"open_files": "9"}, "software": software}
     assert node_states.changed_here(RUN, {**state, **another}) == []
     (change,) = node_states.changed_here(RUN, {**state, "kernel": {"release": "6.1"}})
     assert "5.14" in change

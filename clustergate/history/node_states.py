@@ -152,18 +152,22 @@ def changed_meanwhile(run_id: str, since: States) -> list[str]:
 
 
 def changed_here(run_id: str, now: Fingerprint) -> list[str]:
-    """Return what changed on this node since it was recorded with a run, but for each stack's own.
+    """Return what changed on this node since it was recorded with a run.
 
-    What a shell allows its processes is another from one login to the next, and says nothing.
+    That is without what is of a stack or of the suite. What a shell allows its processes is another
+    from one login to the next, and says nothing.
     """
     before = _recorded(store.run_folder(run_id)) or {}
     was, is_now = ({HERE: _of_the_node(state)} for state in (before, now))
     return describe_changes(was, is_now)
 
 
+_OF_THE_SUITE = ("python", "reframe", "clustergate", "clustergate_checkout")
+
+
 def _of_the_node(state: Fingerprint) -> Fingerprint:
     return {
-        group: {name: value for name, value in values.items() if "_of_" not in name}
+        group: {k: v for k, v in values.items() if "_of_" not in k and k not in _OF_THE_SUITE}
         for group, values in state.items()
         if "limits" not in group
     }
