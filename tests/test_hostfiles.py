@@ -131,6 +131,7 @@ def test_a_line_that_is_wrong_is_named(line, message):
     [
         ("# nothing\n", "hosts: it lists no node"),
         ("n1 slots=1\nexclude n1 2026-11-20 dead\n", "hosts: every node is excluded"),
+        ("n1 slots=1\nn1.site slots=1\n", "hosts:2: n1.site is n1 of line 1 by its whole name"),
         ("n1 slots=1\nexclude n1 2026-11-20 a\nexclude n1 2026-11-21 b\n", "hosts:3: n1 is alr"),
     ],
 )

@@ -137,6 +137,10 @@ def parse_hostfile(text: str, source: str) -> Hostfile:
             raise error.at(f"{source}:{number}") from None
     if not nodes:
         raise HostfileError("hostfile.empty", at=source)
+    for name, number in lines.items():
+        if (short := name.partition(".")[0]) != name and short in nodes:
+            twice = HostfileError("hostfile.two-names", name=name, short=short, line=lines[short])
+            raise twice.at(f"{source}:{number}")
     for name, number in out.items():
         if name not in nodes:
             raise HostfileError("hostfile.excluded-unlisted", at=f"{source}:{number}", name=name)

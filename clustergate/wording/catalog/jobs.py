@@ -28,6 +28,11 @@ WORDS = {
     "hostfile.reason": (
         "the reason {word} may hold letters, digits, spaces and .,:/#+_@- only, at most 200 of them"
     ),
+    "hostfile.two-names": (
+        "{name} is {short} of line {line} by its whole name",
+        "it would count as two nodes, and be excluded under one name only",
+        "list each node once",
+    ),
     "hostfile.node-twice": "{name} is already {done} in line {line}",
     "allocation.no-hostfile": (
         f"the launcher needs a hostfile, but {_NO_SCHEDULER}",
