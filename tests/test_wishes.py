@@ -245,6 +245,18 @@ def test_what_slurm_refuses_is_refused_before_anything_is_measured(
         options_for(Wishes(qos="high", account="proj"), site("slurm"))
 
 
+def test_nodes_of_other_partitions_than_a_user_looks_at_are_left_out_too(
+    site: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With SINFO_PARTITION=thin, --nodes n1 left all nodes of the other partition in."""
+    sinfo = tmp_path / "bin" / "sinfo"
+    narrowed = '#!/bin/sh\n[ -z "$SINFO_PARTITION" ] || { echo n1; echo n2; exit; }\n'
+    sinfo.write_text(narrowed + SINFO.partition("\n")[2])
+    monkeypatch.setenv("SINFO_PARTITION", "thin")
+    options_for(Wishes(nodes="n1"), site("slurm"))
+    assert excluded(tmp_path)["fat"] == "f[1-2],n[2-4]"
+
+
 def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(
     site: Write, tmp_path: Path
 ) -> None:

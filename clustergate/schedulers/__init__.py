@@ -16,11 +16,20 @@ SECONDS = 10.0
 """What a command of Slurm's may take: a controller that is down must not hold up the verdict."""
 
 
+def asking() -> dict[str, str]:
+    """Return an environment in which Slurm's commands leave out nothing, with times in seconds.
+
+    ``SINFO_PARTITION`` and the like narrow what a user sees.
+    """
+    narrowing = ("SINFO_", "SQUEUE_", "SACCT_")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(narrowing)}
+    return {**own, "SLURM_TIME_FORMAT": "%s"}
+
+
 def said_by_slurm(command: Sequence[str]) -> str:
     """Return what a command of Slurm's prints; nothing when it fails or does not answer."""
     try:
-        own = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
-        ended = capture(command, env=own, timeout=SECONDS)
+        ended = capture(command, env=asking(), timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return ended.stdout if ended.returncode == 0 else ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from clustergate.machine.processes import capture
 from clustergate.model import Case, ClustergateError
-from clustergate.schedulers import SECONDS, SLURM
+from clustergate.schedulers import SECONDS, SLURM, asking
 from clustergate.schedulers.slurm_limits import is_in_reservation
 from clustergate.wording.reasons import Reason, reason
 
@@ -143,7 +143,7 @@ def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
 
 def _sinfo(*options: str, seconds: float = SECONDS) -> str:
     try:
-        ended = capture(["sinfo", "--noheader", *options], timeout=seconds)
+        ended = capture(["sinfo", "--noheader", *options], env=asking(), timeout=seconds)
     except FileNotFoundError:
         raise ClustergateError("slurm.no-answer", why="there is no sinfo on PATH") from None
     except (OSError, subprocess.TimeoutExpired) as error:
