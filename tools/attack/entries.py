@@ -407,6 +407,35 @@ ENTRIES: tuple[Entry, ...] = (
             "cli_gate::hpl_of_a_smaller_matrix_says_nothing_of_a_larger_one",
             "gating::what_the_last_screening_does_not_tell_an_earlier_one_does",
             "baselines::a_later_run_is_judged_by_the_baseline_as_a_group",
+            "cli_gate::a_run_of_other_processors_is_no_run_to_compare_with",
+        ),
+    ),
+    Entry(
+        *(51, "slow ranks behind the average of all"),
+        tests=("assembly::the_average_of_the_ranks_passes_and_does_not_speak_for_the_slowest",),
+    ),
+    Entry(
+        *(52, "much slower than before, within the noise or with too few launches"),
+        tests=(
+            "gating::a_slow_down_of_all_nodes_passes_only_well_within_the_noise",
+            "cli_gate::few_launches_pass_nothing_that_is_far_worse_than_in_the_last_run",
+        ),
+    ),
+    Entry(
+        *(53, "nodes that the site keeps out, measured, or others than it names"),
+        tests=(
+            "wishes::nodes_that_access_excludes_stay_out_beside_those_left_out",
+            "wishes::options_of_access_of_which_sbatch_takes_the_last_are_refused",
+            "wishes::a_job_option_that_chooses_nodes_is_refused",
+            "reframe::no_variable_sends_jobs_to_other_nodes_than_the_site_config",
+        ),
+    ),
+    Entry(
+        *(54, "figures of another day in the verdict of today"),
+        tests=(
+            "resuming::cases_of_another_day_are_no_pass_of_today",
+            "resuming::what_this_node_measured_before_it_changed_runs_again",
+            "screening_driver::a_screening_resumed_days_later_is_in_doubt",
         ),
     ),
 )
