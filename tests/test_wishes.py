@@ -105,6 +105,10 @@ def test_nodes_that_access_excludes_stay_out_beside_those_left_out(
     nodes = "n[1-4] slots=4\nf[1-2] slots=4\nexclude n2 2026-11-01 slow\n"
     (tmp_path / "hostfiles" / "wished.txt").write_text(nodes)
     assert excluded(tmp_path) == {"thin": "n[1-2,4]", "fat": "n[1-2]"}
+    # Of three that were to be there, all but those.
+    nodes = nodes.replace("f[1-2] slots=4", "f[1-2] slots=8")
+    (tmp_path / "hostfiles" / "wished.txt").write_text(nodes)
+    assert sizes(tmp_path)["thin"] == 1
 
 
 @pytest.mark.parametrize(

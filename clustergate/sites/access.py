@@ -57,11 +57,15 @@ def excluding(access: Sequence[str], names: Iterable[str]) -> list[str]:
 
     It takes the last ``--exclude`` alone. Raises :class:`HostfileError` where one names a file.
     """
-    stated = values_in(access, "exclude", "x")
     out = {*names}
-    if not out and len(stated) < 2:
+    if not out and len(values_in(access, "exclude", "x")) < 2:
         return [*access]
-    return [*access, f"--exclude={fold(out.union(*map(expand, stated)))}"]
+    return [*access, f"--exclude={fold(out | excluded_by(access))}"]
+
+
+def excluded_by(access: Sequence[str]) -> set[str]:
+    """Return the nodes that options of sbatch exclude; raises as :func:`excluding` does."""
+    return set().union(*map(expand, values_in(access, "exclude", "x")))
 
 
 def given_twice(access: Sequence[str]) -> str:

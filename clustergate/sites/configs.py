@@ -39,7 +39,7 @@ from clustergate.model import ClustergateError
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
-from clustergate.sites.access import allowing, excluding, given_twice
+from clustergate.sites.access import allowing, excluded_by, excluding, given_twice
 from clustergate.sites.description import (
     Partition,
     Site,
@@ -280,16 +280,15 @@ def _on_nodes(partition: Partition, nodes: Hostfile | None, source: Source) -> P
     if partition.scheduler in PBS and not any("place=" in option for option in partition.access):
         # Else PBS puts what should lie on several nodes on one.
         partition = replace(partition, access=[*partition.access, "-l place=scatter"])
-    sized = _sized(partition, nodes) if nodes or left_out() else partition
-    if partition.scheduler not in SLURM:
-        return sized
     try:
+        sized = _sized(partition, nodes) if nodes or left_out() else partition
+        if partition.scheduler not in SLURM:
+            return sized
         access = excluding(sized.access, nodes.excluded if nodes else left_out())
     except HostfileError as why:
         facts = {"partition": partition.name, "why": str(why)}
-        raise SiteError(
-            "site.access-exclude", at=source.at("access", sized.name), **facts
-        ) from None
+        at = source.at("access", partition.name)
+        raise SiteError("site.access-exclude", at=at, **facts) from None
     return replace(sized, access=access)
 
 
@@ -305,7 +304,9 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
     if nodes:
         name, listed = partition.name, len(nodes.nodes)
         own = _nodes_of_kind(nodes, partition.cores_per_node, stated)
-        usable = sum(node.name not in nodes.excluded for node in own)
+        by_access = partition.scheduler in SLURM and nodes.excluded
+        out = {*nodes.excluded, *(excluded_by(partition.access) if by_access else ())}
+        usable = sum(node.name not in out for node in own)
         if stated > listed:
             raise SiteError(
                 "site.unlisted-nodes",
