@@ -226,10 +226,13 @@ def test_a_run_that_did_not_record_its_machine(machine_command, runs, named):
     assert err.endswith("has no machine.json: this run did not record the state of its nodes\n")
 
 
-@pytest.mark.parametrize(("stored", "word"), [(0, "last"), (1, "previous")])
-def test_too_few_runs_for_a_word(machine_command, files, stored, word):
+@pytest.mark.parametrize(
+    ("stored", "word", "why"),
+    [(0, "last", "there is no run in "), (1, "previous", "no previous run in ")],
+)
+def test_too_few_runs_for_a_word(machine_command, files, stored, word, why):
     for number in range(stored):
         write_json(run_folder(f"run-{number}") / "machine.json", {"fingerprint": GOOD})
     status, out, err = machine_command("--diff", word, "A.json")
     assert (status, out) == (1, "")
-    assert err.startswith(f"clustergate: no {word} run in ")
+    assert err.startswith(f"clustergate: {why}")
