@@ -182,6 +182,18 @@ def test_nothing_is_compared_with_itself_in_silence(machine_command, runs, named
     assert err.startswith(f"clustergate: A and B are both {before}: ")
 
 
+def test_states_that_cannot_be_read_are_told(machine_command, runs):
+    """It said that no recorded state of a node changed."""
+    path = run_folder("20261121T120000Z-8") / "nodes.jsonl"
+    for text in (b'{"digest": "00", "nod', b"\xff\xfe"):
+        path.write_bytes(text)
+        status, _, err = machine_command("--diff", "previous", "last")
+        assert status == 0
+        assert err.startswith(f"{path}:1: this line cannot be read, so states of nodes are missing")
+    path.write_bytes(b"")
+    assert machine_command("--diff", "previous", "last")[2] == ""
+
+
 # --- errors -----------------------------------------------------------------------------------
 
 

@@ -6,8 +6,9 @@ import argparse
 import dataclasses
 import json
 import os
+import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
@@ -18,6 +19,7 @@ from clustergate.history.node_states import (
     NODE_STATE,
     describe_changes,
     folded,
+    not_read,
     read_states,
 )
 from clustergate.machine.changes import changes_of_nodes, label, shown
@@ -70,6 +72,8 @@ def _print_differences(before: str, after: str, as_json: bool) -> None:
     sides = _named_states(before), _named_states(after)
     old, new = _beside(*sides), _beside(*reversed(sides))
     common = old.keys() & new.keys()
+    for sentence in dict.fromkeys([*sides[0].missing, *sides[1].missing]):
+        print(sentence, file=sys.stderr)
     if common <= {HERE} and (not common or min(len(old), len(new)) > 1):
         raise ClustergateError("machine.no-common-node", before=before, after=after)
     if as_json:
@@ -97,13 +101,14 @@ def _print_differences(before: str, after: str, as_json: bool) -> None:
 class _Named:
     """What the user named, and the states of its nodes; ``alone`` is one node's, whichever it is.
 
-    ``node`` is its name where it is known.
+    ``node`` is its name where it is known, ``missing`` says which states cannot be read.
     """
 
     name: str
     states: Mapping[str, Fingerprint]
     alone: Fingerprint | None = None
     node: str = ""
+    missing: Sequence[str] = ()
 
 
 def _beside(one: _Named, other: _Named) -> Mapping[str, Fingerprint]:
@@ -127,8 +132,12 @@ def _named_states(named: str) -> _Named:
     except OSError as error:
         raise ClustergateError("file.unreadable", path=path, why=error) from None
     state = from_record(content, source=str(path))
-    states = read_states(path.parent) if path.name == NODE_STATE else {}
-    return _Named(name, states) if len(states) > 1 else _Named(name, {HERE: state}, state)
+    if path.name != NODE_STATE:
+        return _Named(name, {HERE: state}, state)
+    states, missing = read_states(path.parent), not_read(path.parent)
+    if len(states) > 1:
+        return _Named(name, states, missing=missing)
+    return _Named(name, {HERE: state}, state, missing=missing)
 
 
 def _locate(named: str) -> tuple[str, Path]:

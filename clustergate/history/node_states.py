@@ -18,6 +18,7 @@ from clustergate.launching.hostfiles import HostfileError, fold
 from clustergate.machine.changes import changes_of_nodes, describe_one
 from clustergate.machine.fingerprint import Fingerprint, from_record, parse_state
 from clustergate.model import ClustergateError, Verdict
+from clustergate.wording.reasons import reason
 
 NODE_STATE = "machine.json"
 """In the folder of a run: what the suite runs with, and what its nodes are like."""
@@ -78,6 +79,15 @@ def read_states(run: Path) -> dict[str, Fingerprint]:
         own = {name: v for name, v in here.get("software", {}).items() if name not in of_nodes}
         here = {"software": own}
     return {**({HERE: here} if here else {}), **nodes}
+
+
+def not_read(run: Path) -> list[str]:
+    """Return from which line on the states of nodes cannot be read, in a sentence or none."""
+    with contextlib.suppress(OSError):
+        read, path = len(_lines(run)), run / NODES
+        if read < len(path.read_bytes().splitlines()):
+            return [str(reason("machine.cut-off").at(f"{path}:{read + 1}"))]
+    return []
 
 
 def typical_state(run: Path) -> Fingerprint:

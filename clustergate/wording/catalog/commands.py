@@ -193,6 +193,11 @@ WORDS = {
         "no node is in both {before} and {after}",
         "`clustergate fleet` compares nodes of one run with each other",
     ),
+    "machine.cut-off": (
+        "this line cannot be read, so states of nodes are missing from here on",
+        "the disk was full, or the file was changed",
+        "compare with another run",
+    ),
     "machine.unrecorded": (
         "{folder} has no {file}",
         "this run did not record the state of its nodes",
