@@ -626,6 +626,8 @@ class Evidence:
 
 RESUMED = "resumed"
 """The part of a run that tells of cases from before it was resumed."""
+A_DAY_S = 86400.0
+"""What was measured further apart than this is of no one state of the nodes."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from clustergate.figures import name_of
 from clustergate.launching.estimation import sampled_figures
 from clustergate.model import (
     Better,
+    Case,
     CaseId,
     CaseRecord,
     CaseState,
@@ -701,41 +702,34 @@ def test_cases_of_a_stack_that_could_not_be_set_up_say_why():
     assert exit_status(verdicts(cases)) == 2
 
 
-@pytest.mark.parametrize(("judged", "other"), [("t_max_us", "t_avg_us"), ("t_avg_us", "t_max_us")])
-def test_a_slow_rank_is_a_regression_of_a_collective(judged: str, other: str):
-    # Older references are of the average.
-    times = {"t_avg_us": 2.0, "t_max_us": 5.0}
+def bcast_judged_by(metric: str, **times: float) -> Case:
+    """Return the case of a Bcast that took such times, of which one metric has a reference."""
     kept = record(
         samples=[
-            dataclasses.replace(ping(8, value), benchmark="Bcast", metric=metric)
-            for metric, value in times.items()
+            dataclasses.replace(ping(8, value), benchmark="Bcast", metric=name)
+            for name, value in times.items()
         ]
     )
 
     def expect(check, partition, stack, conditions, sample):
         wanted = Reference(1.1, None, 0.05, "us", "measured")
-        return wanted if sample.metric == judged else None
+        return wanted if sample.metric == metric else None
 
     (case,) = assemble(EXPECTED, [outcome()], [kept], expect)
+    return case
+
+
+@pytest.mark.parametrize(("judged", "other"), [("t_max_us", "t_avg_us"), ("t_avg_us", "t_max_us")])
+def test_a_slow_rank_is_a_regression_of_a_collective(judged: str, other: str):
+    # Older references are of the average.
+    case = bcast_judged_by(judged, t_avg_us=2.0, t_max_us=5.0)
     assert verdicts([case]) == [Verdict.REGRESSION] * 2
     (told,) = (f.judgement.sentence for f in case.figures if f.metric == other)
     assert f"the same measurement as Bcast.2p.8B.{judged}" in told
 
 
 def test_the_average_of_the_ranks_passes_and_does_not_speak_for_the_slowest():
-    times = {"t_avg_us": 1.1, "t_max_us": 7.0}
-    kept = record(
-        samples=[
-            dataclasses.replace(ping(8, value), benchmark="Bcast", metric=metric)
-            for metric, value in times.items()
-        ]
-    )
-
-    def expect(check, partition, stack, conditions, sample):
-        wanted = Reference(1.1, None, 0.05, "us", "measured")
-        return wanted if sample.metric == "t_avg_us" else None
-
-    (case,) = assemble(EXPECTED, [outcome()], [kept], expect)
+    case = bcast_judged_by("t_avg_us", t_avg_us=1.1, t_max_us=7.0)
     judged = {figure.metric: figure.judgement for figure in case.figures}
     assert judged["t_avg_us"].verdict is Verdict.PASS
     assert judged["t_max_us"].verdict is Verdict.INCONCLUSIVE

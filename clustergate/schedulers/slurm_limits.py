@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
-from clustergate.schedulers import SECONDS, said_by_slurm
+from clustergate.schedulers import SECONDS, asking, said_by_slurm
 from clustergate.wording.reasons import Reason, reason
 
 SHORTEST_S = 60.0
@@ -100,8 +100,7 @@ def note_words(words: Iterable[str]) -> None:
 def _note_reservation(name: str) -> None:
     command = ["scontrol", "show", "reservation", name]
     try:
-        own = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
-        ended = capture(command, env=own, timeout=SECONDS)
+        ended = capture(command, env=asking(), timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return
     if f"Reservation {name} not found" in ended.stdout + ended.stderr:

@@ -12,7 +12,7 @@ from clustergate.benchmarks.hpl.sizing import parse_hpl_dat
 from clustergate.figures import SAME_MATRIX
 from clustergate.launching.plan import PLAN, read_plan, write_plan
 from clustergate.launching.reading import last_words
-from clustergate.model import ClustergateError
+from clustergate.model import A_DAY_S, ClustergateError
 from clustergate.screening.findings import FEWEST, Screening, analyse
 from clustergate.screening.measures import MEASURES
 from clustergate.screening.plan import Log, Plan, read_screened
@@ -20,7 +20,6 @@ from clustergate.wording.notation import listed
 
 FOLDER = "screening"
 _NAMED = 8
-_A_DAY_S = 86400.0
 
 
 def screening_folder(run_id: str) -> Path:
@@ -45,9 +44,9 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
     plan, log = read_screened(folder)
     names = log.names or tuple(plan.nodes)
     doubts = []
-    if log.span_s > _A_DAY_S:
+    if log.span_s > A_DAY_S:
         doubts.append(
-            f"it was resumed, and its launches span {log.span_s / _A_DAY_S:.0f} days, in which "
+            f"it was resumed, and its launches span {log.span_s / A_DAY_S:.0f} days, in which "
             "nodes may have changed; screen again"
         )
     if plan.pair is not None and len(names) > 1 and not any(len(r.nodes) == 2 for r in log.results):

@@ -24,7 +24,7 @@ from clustergate.history.listing import ENDED, LOCK, VERDICTS, locks_of
 from clustergate.history.trends import day_and_time
 from clustergate.machine.fingerprint import parse_state, processor_of, said_here
 from clustergate.machine.processes import end_processes_with
-from clustergate.model import CaseRecord, CaseState, ClustergateError, Run, worst
+from clustergate.model import A_DAY_S, CaseRecord, CaseState, ClustergateError, Run, worst
 from clustergate.paths import HOME, state_dir
 from clustergate.session.reframe import Call, case_key, ended_cases, read_log, step_of
 from clustergate.stacks.manifest import ManifestError, read_manifest
@@ -32,7 +32,6 @@ from clustergate.verdicts.assembly import Outcome, verdicts
 from clustergate.wording.reasons import Reason, reason
 
 DONE = "done.json"
-_A_DAY_S = 86400.0
 HASH = "reframe_hash"
 """Among the details of a record: the word by which ReFrame's output names its test."""
 SKIPPED = "it ran before the run was resumed"
@@ -89,11 +88,11 @@ def measured_long_before(records: Sequence[CaseRecord]) -> Reason | None:
     """Return which cases of a run are of more than a day before its last one, None for none."""
     last = {one.name: max(x.started for x in one.launches) for one in records if one.launches}
     newest = max(last.values(), default=0.0)
-    old = [moment for moment in last.values() if newest - moment > _A_DAY_S]
+    old = [moment for moment in last.values() if newest - moment > A_DAY_S]
     if not old:
         return None
     when = datetime.datetime.fromtimestamp(min(old), datetime.timezone.utc)
-    days = round((newest - min(old)) / _A_DAY_S)
+    days = round((newest - min(old)) / A_DAY_S)
     return reason("resume.old", old=len(old), cases=len(last), when=day_and_time(when), days=days)
 
 
