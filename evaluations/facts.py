@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -221,7 +220,8 @@ class Paper:
     """All that is kept of one paper, by id where things have one.
 
     ``mode`` is that of its runs, ``checks`` are those of its benchmarks, by their names; ``run`` is
-    what a study of one's own launches, None where that is scaled to a machine.
+    what a study of one's own launches, None where that is scaled to a machine. ``text`` is what
+    stood in its file, ``source``, when it was read.
     """
 
     id: str
@@ -235,6 +235,7 @@ class Paper:
     predicates: Mapping[str, Predicate]
     figures: Sequence[PaperFigure]
     source: Path
+    text: str
     mode: str
     checks: Mapping[str, str]
     run: Mapping[str, Any] | None = None
@@ -295,11 +296,14 @@ def parse_paper(text: str, path: Path) -> Paper:
     data = {**_NONE_OF, **document.data}
     about = data["paper"]
     run = about.get("run", {})
-    if not run and about["id"] not in PAPER_CHECKS:
-        raise FactsError(f"{path}:{document.line(['paper'])}: a study of one's own says by `run` "
-                         "which mode and checks it takes")  # fmt: skip
+    # One of these two would be taken for the other where runs are kept by their ids.
+    if bool(run) is (about["id"] in PAPER_CHECKS):
+        says = "says by `run` which mode and checks it takes"
+        says = "has another id than the papers" if run else says
+        raise FactsError(f"{path}:{document.line(['paper'])}: a study of one's own {says}")
     return Paper(
         source=path,
+        text=text,
         mode=run.get("mode", f"published-{about['id']}"),
         checks={name: name for one in _launched(run) for name in one.get("checks", ())}
         or PAPER_CHECKS[about["id"]],
@@ -373,6 +377,11 @@ def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
     for key, system in systems.items():
         if system.get("variant_of", key) not in systems:
             yield ("systems", key), f"{key}: there is no system {system['variant_of']!r}"
+        above = [key]
+        while (parent := systems.get(above[-1], {}).get("variant_of", "")) and parent not in above:
+            above.append(parent)
+        if parent:
+            yield ("systems", key), f"{key}: it is a variant of itself, by {above[-1]}"
     seen: set[str] = set()
     for path, entry in _entries(data):
         for told in _value_complaints(entry, systems):
@@ -446,13 +455,13 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
     numbers = [entry.get(name) for name in ("value", "low", "high")]
     if [number is None for number in numbers] not in ([False, True, True], [True, False, False]):
         yield "there must be a value, or low and high"
-    if not all(math.isfinite(number) for number in numbers if number is not None):
+    if not all(kinds.is_number(number) for number in numbers if number is not None):
         yield "a printed value is a finite number"
     if (entry.get("standing", STANDS) == STANDS) != ("because" not in entry):
         yield "standing and because go together: what is doubtful or contradicted says why"
     if "derived" in entry:
         yield from kinds.wrong_with_derived(entry["derived"], systems)
-    elif not {"suite", "not_here"} & entry.keys() and entry["category"] not in WHY_NOT:
+    elif not {"suite", "not_here"} & entry.keys() and entry.get("category") not in WHY_NOT:
         yield (
             "nothing would stand beside it: it takes a figure (suite), how it follows from several "
             "(derived), or the reason why not (not_here)"
@@ -462,7 +471,7 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
             yield f"there is no check {entry['suite']['check']!r}"
         try:
             _figure_name(entry)
-        except (LookupError, ValueError):
+        except (AttributeError, LookupError, TypeError, ValueError):
             figure = entry["suite"]["figure"]
             yield f"its conditions do not fill the braces of the figure's name {figure!r}"
         metric = entry["suite"]["figure"].rpartition(".")[2]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 from clustergate.benchmarks.registry import every_metric
 from clustergate.wording.notation import did_you_mean, nearest
 from evaluations.derived.scaling import MODELS
 
+_LARGEST = sys.float_info.max
 # Of settings with a bar between them it takes one.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "all": ("parts",),
@@ -116,8 +118,8 @@ def wrong_with(test: Any, systems: Mapping[str, Any]) -> Iterator[str]:
         yield from _wrong_values(test, kind)
         yield from _wrong_ranges(test, kind)
         yield from _wrong_names(test, kind, systems)
-        parts = [part for one in ("parts", "part", "instead") for part in _each(test.get(one, []))]
-        for part in parts:
+        parts = [test[one] for one in ("part", "instead") if one in test]
+        for part in [*_each(test.get("parts", [])), *parts]:
             yield from wrong_with(part, systems)
 
 
@@ -135,6 +137,8 @@ def _wrong_settings(test: Mapping[str, Any], kind: str) -> Iterator[str]:
     for one, other in _NOT_BOTH:
         if one in test and other in test and {one, other} <= takes:
             yield f"{called} takes one of {one}, {other}"
+    if kind in _OF_FIGURES and not {"value", "over", "as_much_as"} & test.keys():
+        yield f"{called} needs value, over or as_much_as"
     if kind == "order" and ("others" in test) != bool({"first", "last"} & test.keys()):
         yield "'others' and 'first' or 'last' go together"
 
@@ -150,14 +154,16 @@ def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
     yield from _strange(draw, frozenset(_DRAWN.get(kind, ())), f"a draw of the kind {kind!r}")
     if not isinstance(draw.get("benchmark", ""), str):
         yield "'benchmark' is one word; several are 'benchmarks'"
-    for name in ("benchmarks", "only"):
-        if not _is_list(draw.get(name, [""])):
-            yield f"{name!r} is a list"
+    if not _are_words(draw.get("benchmarks", [""])):
+        yield "'benchmarks' is a list of words"
+    only = draw.get("only", [""])
+    if not (_is_list(only) and all(map(_is_single, only))):
+        yield "'only' is a list of words or numbers"
     for name in ("along", "series"):
         if not isinstance(draw.get(name, ""), str):
             yield f"{name!r} is one word"
     for name in ("factor", "bytes", "trials", "ranks"):
-        if not _is_number(draw.get(name, 1)):
+        if not is_number(draw.get(name, 1)):
             yield f"{name!r} is a number"
     if draw.get("along") == "trial" and "bytes" not in draw:
         yield "single trials are of one message size: its draw needs bytes"
@@ -175,13 +181,16 @@ def wrong_with_derived(derived: Mapping[str, Any], systems: Mapping[str, Any]) -
     if lacking := [name for name in DERIVED[kind] if name not in derived]:
         yield f"{called} needs {', '.join(lacking)}"
     yield from _strange(derived, frozenset({*DERIVED[kind], *_OF_DERIVED}), called)
+    names = [derived[name] for name in (*_OF_DERIVED, "benchmark", "metric") if name in derived]
+    if not (isinstance(derived.get("benchmark", ""), str) and all(map(_is_single, names))):
+        yield f"what {called} names are single words or numbers"
     if "metric" in DERIVED[kind] and derived.get("metric", "") not in ["", *every_metric()]:
         yield _unknown("metric", str(derived["metric"]), every_metric())
     sides = [derived[side] for side in ("of", "over") if side in derived]
     for system in _flat(sides):
-        if system not in systems:
+        if system not in [*systems]:
             yield _unknown("system", str(system), systems)
-    if not all(map(_is_list, sides)):
+    if not all(map(_are_words, sides)):
         yield "'of' and 'over' are lists of systems"
     elif sides and kind not in _OF_SEVERAL and any(len(side) > 1 for side in sides):
         yield f"{called} is of one system, over one"
@@ -204,7 +213,7 @@ def _strange(told: Mapping[str, Any], known: frozenset[str], what: str) -> Itera
 def _wrong_values(test: Mapping[str, Any], kind: str) -> Iterator[str]:
     """Yield what has not the form that its setting takes."""
     for name in _NUMBERS:
-        if name in test and not _is_number(test[name]):
+        if name in test and not is_number(test[name]):
             yield f"{name!r} is a number"
     if test.get("direction", "rises") not in ("rises", "falls"):
         yield "'direction' is one of rises, falls"
@@ -223,7 +232,7 @@ def _wrong_values(test: Mapping[str, Any], kind: str) -> Iterator[str]:
         steps = len(_groups_of(test)) - 1
         if kind == "order" and not _is_numbers(test["factor"], steps):
             yield f"'factor' is a list of numbers, one for each step of the order: {steps}"
-        elif kind != "order" and not _is_number(test["factor"]):
+        elif kind != "order" and not is_number(test["factor"]):
             yield "'factor' is a number"
     for side in _SIDES:
         of = test.get(side)
@@ -234,8 +243,11 @@ def _wrong_values(test: Mapping[str, Any], kind: str) -> Iterator[str]:
             isinstance(of, Mapping) and {"benchmark", "metric"} <= of.keys()
         ):
             yield f"{side!r} names a benchmark and a metric"
-        elif isinstance(of, Mapping) and of["metric"] not in every_metric():
-            yield _unknown("metric", str(of["metric"]), every_metric())
+        elif isinstance(of, Mapping):
+            if not (isinstance(of["benchmark"], str) and all(map(_is_single, of.values()))):
+                yield f"what {side!r} names are single words or numbers"
+            elif of["metric"] not in every_metric():
+                yield _unknown("metric", str(of["metric"]), every_metric())
     part = test.get("part")
     if kind == "each" and isinstance(part, Mapping) and part.get("kind") in _OF_PARTS:
         yield "the 'part' of 'each' is a test of figures"
@@ -246,7 +258,7 @@ def _is_place(at: Any, kind: str) -> bool:
         return _is_numbers(at, 2) and at[0] != at[1]
     if kind == "order":
         return at in ("largest", "smallest")
-    return _is_number(at) or (kind == "best at" and at == "squarest")
+    return is_number(at) or (kind == "best at" and at == "squarest")
 
 
 def _groups_of(test: Mapping[str, Any]) -> list[Any]:
@@ -259,7 +271,7 @@ def _wrong_ranges(test: Mapping[str, Any], kind: str) -> Iterator[str]:
     """Yield what is so small, large or empty that the test says nothing."""
     for name, value in test.items():
         low, high, means = _RANGES.get(f"{kind} {name}", _RANGES.get(name, (-inf, inf, "")))
-        if not all(low < one < high for one in _each(value) if _is_number(one)):
+        if not all(low < one < high for one in _each(value) if is_number(one)):
             bounds = f"above {low}" + f" and below {high}" * (high < inf)
             yield f"{name!r} is {means}: {bounds}"
     least = test.get("at_least", 1)
@@ -269,7 +281,7 @@ def _wrong_ranges(test: Mapping[str, Any], kind: str) -> Iterator[str]:
         yield f"'at_least' is {least}, and there are fewer parts"
     if not _is_list(test.get("parts", [""])):
         yield f"a test of the kind {kind!r} has no parts"
-    if _is_number(test.get("from")) and _is_number(test.get("to")) and test["from"] > test["to"]:
+    if is_number(test.get("from")) and is_number(test.get("to")) and test["from"] > test["to"]:
         yield "'from' is above 'to'"
     if "better" in test and test["better"] == test.get("worse"):
         yield "'better' and 'worse' are two placements"
@@ -279,19 +291,19 @@ def _wrong_names(test: Mapping[str, Any], kind: str, systems: Mapping[str, Any])
     """Yield what is wrong with the systems that a test names."""
     for name in _NAMING:
         for system in _flat(test.get(name, ())):
-            if system not in systems:
+            if system not in [*systems]:
                 yield _unknown("system", str(system), systems)
     for name in ("systems", "others", "playing"):
-        if not _is_list(test.get(name, [""])):
+        if not _are_words(test.get(name, [""])):
             yield f"{name!r} is a list of systems"
     wanted = _SYSTEMS.get(kind, 0)
     if wanted and len(_each(test.get("systems", [""] * wanted))) != wanted:
         yield f"a test of the kind {kind!r} compares {wanted} systems"
     groups = test.get("groups", [[""], [""]])
-    if not (isinstance(groups, list) and len(groups) > 1 and all(map(_is_list, groups))):
+    if not (isinstance(groups, list) and len(groups) > 1 and all(map(_are_words, groups))):
         yield "'groups' is two lists of systems or more"
     named = [test.get(name, ()) for name in ("system", "first", "last", "systems", "others")]
-    named = [*_flat([*named, test.get("groups", ())])]
+    named = [*map(str, _flat([*named, test.get("groups", ())]))]
     apart = kind in ("ahead", "widest", "level", "order") and "than" not in test
     if (apart or kind == "smaller lead") and named and len({*named}) < max(len(named), 2):
         yield f"a test of the kind {kind!r} compares two systems or more, each named once"
@@ -301,16 +313,25 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value)
 
 
+def _are_words(value: Any) -> bool:
+    return _is_list(value) and all(isinstance(one, str) for one in value)
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, str | bool) or is_number(value)
+
+
 def _each(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
 def _is_numbers(value: Any, count: int) -> bool:
-    return isinstance(value, list) and len(value) == count and all(map(_is_number, value))
+    return isinstance(value, list) and len(value) == count and all(map(is_number, value))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a finite number that has room in a float."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 def _flat(named: Any) -> Iterator[Any]:

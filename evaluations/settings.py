@@ -17,6 +17,9 @@ from clustergate.wording.notation import nearest
 from evaluations.facts import Paper
 from evaluations.plan import leaves_of
 
+# Of each a step of the plan is kept.
+_MOST_LAUNCHES = 10_000
+
 
 def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each setting that no check of a study takes, or not with that value, and why."""
@@ -33,8 +36,10 @@ def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[t
             )
         elif isinstance(value, list | dict) or value is None:
             yield setting, f"{name} is one word or number, with commas between several"
-        elif name == "launches" and not (str(value).isdecimal() and int(str(value))):
-            yield setting, f"launches is a whole number from 1, not {value!r}"
+        elif name == "launches" and not (
+            str(value).isdecimal() and 1 <= int(str(value)) <= _MOST_LAUNCHES
+        ):
+            yield setting, f"launches is a whole number from 1 to {_MOST_LAUNCHES}, not {value!r}"
         else:
             try:
                 # As ReFrame takes what stands behind -S, on nothing that is kept.

@@ -182,7 +182,7 @@ def write_package(study: Study, paper: Paper, page: str, told: str, citation: st
     store.write_text(folder / "report.txt", told)
     store.write_text(folder / "citation.bib", citation)
     store.write_json(folder / "study.json", asdict(study))
-    store.write_text(folder / paper.source.name, paper.source.read_text(encoding="utf-8"))
+    store.write_text(folder / paper.source.name, paper.text)
     stacks = {record.stack for run in study.runs for record in store.read_cases(run)}
     for run in study.runs:
         store.copy_run(run, folder / "runs")

@@ -142,6 +142,8 @@ def test_standing_and_reason_go_together():
 
 def test_a_damaged_text_is_one_sentence():
     assert "not YAML" in refused("systems:", "systems: [")
+    with pytest.raises(FactsError, match="not YAML: nested too deeply"):
+        parse_paper("[" * 5000 + "]" * 5000, folder() / "study.yaml")
 
 
 STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encoding="utf-8")
@@ -242,6 +244,12 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
             "kind: placement order\n      better: packed\n      worse: packed\n      ranks: 2",
             "'better' and 'worse' are two placements",
         ),
+        (
+            "kind: trend\n      of: {benchmark: Allreduce, metric: t_avg_us}\n      along: bytes\n"
+            "      direction: rises",
+            "kind: at most\n      of: {benchmark: Allreduce, metric: t_avg_us}",
+            "p002: a test of the kind 'at most' needs value, over or as_much_as",
+        ),
         ("direction: rises", "direction: up", "p002: 'direction' is one of rises, falls"),
         ("metric: latency_us}", "metric: latency}", "'latency'; did you mean 'latency_us'?"),
         ("metric: latency_us}", "metric: speed}", "no metric 'speed'; known are "),
@@ -250,8 +258,9 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("{launches", "{HplCheck.seconds: 1, launches", "HplCheck.seconds: HplCheck is not run"),
         ("launches: 10", "lunches: 10", "lunches: no check of the study has a setting 'lunches'"),
         ("launches: 10", "ImbMpi1Check.launch: 10", "ImbMpi1Check.launch: no check of the study"),
-        ("launches: 10", "launches: 0", "launches is a whole number from 1, not 0"),
-        ("launches: 10", "launches: ten", "launches is a whole number from 1, not 'ten'"),
+        ("launches: 10", "launches: 0", "launches is a whole number from 1 to 10000, not 0"),
+        ("launches: 10", "launches: ten", "from 1 to 10000, not 'ten'"),
+        ("launches: 10", "launches: 100000000", "from 1 to 10000, not 100000000"),
         ("launches: 10", "benchmarks: [Bcast]", "one word or number, with commas between several"),
         ("launches: 10", "mode: full", "no check of the study has a setting 'mode'"),
         ("launches: 10", "largest_bytes: 1M", "largest_bytes"),
@@ -282,6 +291,24 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
             "launches: ImbMpi1Check is not run",
         ),
         ("id: two-stacks", "id: ../two", "expected letters, digits and hyphens"),
+        ("id: two-stacks", 'id: "001"', "a study of one's own has another id than the papers"),
+        ("MPICH, kind", "MPICH, variant_of: mpich, kind", "mpich: it is a variant of itself"),
+        ("[intel-mpi, mpich]", "[[intel-mpi], [mpich]]", "'systems' is a list of systems"),
+        ("metric: latency_us}", "metric: [latency_us]}", "names are single words or numbers"),
+        ("benchmark: Allreduce", "benchmark: [Bcast]", "names are single words or numbers"),
+        ("[intel-mpi, mpich]", "[{a: 1}, mpich]", "'systems' is a list of systems"),
+        (
+            "kind: trend",
+            "kind: each\n      by: bytes\n      part: []",
+            "p002: a test says its kind",
+        ),
+        (
+            "benchmark: PingPong, metric: latency_us, along: bytes, ranks: 2}",
+            "benchmarks: [8], metric: latency_us, along: bytes}",
+            "figure 1: 'benchmarks' is a list of words",
+        ),
+        ("to: 1024", f"to: {10**400}", "p001: 'to' is a number"),
+        ("along: bytes, ranks: 2}", "along: bytes, only: [[8]]}", "figure 1: 'only' is a list"),
     ],
 )
 def test_what_a_study_of_ones_own_leaves_out_is_told_with_its_line(old, new, told, tmp_path):
@@ -307,11 +334,23 @@ SUITE = "suite: {check: ImbMpi1Check, figure: PingPong.2p.8B."
     ("value", "told"),
     [
         ("remark: so", "nothing would stand beside it: it takes a figure"),
+        (f"low: {10**400}", "a printed value is a finite number"),
+        (
+            'suite: {check: ImbMpi1Check, figure: "PingPong.{bytes.b}.latency_us"}, '
+            "conditions: {bytes: 8}",
+            "do not fill the braces",
+        ),
+        (
+            "derived: {kind: dip size, benchmark: [X], metric: latency_us}",
+            "single words or numbers",
+        ),
         ("derived: {kind: sum}", "there is no derived quantity 'sum'; known are "),
         (f"derived: {{kind: ratio, {TWO}}}", "the derived quantity 'ratio' needs of, over"),
         ("derived: {kind: dip size, benchmark: X, metric: time}", "there is no metric 'time'"),
         (f"derived: {{kind: gain, {TWO}, of: [mpch], over: [intel-mpi]}}", "mean 'mpich'?"),
         (f"derived: {{kind: gain, {TWO}, of: mpich, over: [intel-mpi]}}", "lists of systems"),
+        (f"derived: {{kind: gain, {TWO}, of: [[mpich]], over: [intel-mpi]}}", "lists of systems"),
+        (f"derived: {{kind: gain, {TWO}, of: [{{a: 1}}], over: [intel-mpi]}}", "lists of systems"),
         (f"derived: {{kind: gain, {TWO}, of: [mpich], over: [mpich]}}", "each system once"),
         (f"derived: {{kind: gain, {TWO}, of: [mpich], over: [intel-mpi], rank: 2}}", "no 'rank'"),
         (
@@ -326,6 +365,14 @@ def test_a_value_of_a_study_that_would_stop_its_page_is_refused(value, told, tmp
     with pytest.raises(FactsError, match=r"study.yaml:\d+: r001: ") as found:
         parse_paper(STUDY + VALUES % value, tmp_path / "study.yaml")
     assert told in str(found.value)
+
+
+def test_a_value_that_names_no_category_is_refused_or_taken_as_measured(tmp_path):
+    values = VALUES.replace("category: measured, ", "")
+    with pytest.raises(FactsError, match="nothing would stand beside it"):
+        parse_paper(STUDY + values % "remark: so", tmp_path / "study.yaml")
+    taken = parse_paper(STUDY + values % f"{SUITE}latency_us}}", tmp_path / "study.yaml")
+    assert taken.values["r001"].category == "measured"
 
 
 def test_the_derived_quantities_are_those_that_can_be_computed():

@@ -65,6 +65,8 @@ def read_document(text: str) -> Document:
         document.complaints.append(Complaint(line, reason("yaml.damaged", why=sentence)))
     except yaml.YAMLError as error:
         document.complaints.append(Complaint(1, reason("yaml.damaged", why=error)))
+    except RecursionError:
+        document.complaints.append(Complaint(1, reason("yaml.damaged", why="nested too deeply")))
     finally:
         loader.dispose()
     return document
