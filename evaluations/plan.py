@@ -144,6 +144,10 @@ def leaves_of(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield settings
 
 
+# Of a figure that is asked for with one of these a run that is scaled has another.
+_OF_FULL_SIZE = frozenset({"problem_class", "atoms", "settings"})
+
+
 def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
     """Yield a figure of each kind that a conclusion asks for and this machine can measure."""
     sizes = [0, *(1 << k for k in range(25)), *AROUND_A_PACKET, 10_000, 1_000_000]
@@ -152,7 +156,9 @@ def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
         for test in leaves_of(predicate.here or {}):
             for side in ("of", "than", "over", "as_much_as", "with"):
                 of = test.get(side)
-                if not isinstance(of, Mapping) or not (full or of.get("problem_class") is None):
+                if not isinstance(of, Mapping):
+                    continue
+                if not (full or paper.is_study) and _OF_FULL_SIZE & of.keys():
                     continue
                 along = test.get("along", "processes")
                 counts = _counts_of(of["metric"], paper, shape)
@@ -169,9 +175,12 @@ def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
                             if not shape.holds(ranks, placement):
                                 continue
                             per_node = shape.cores_per_node if placement == "packed" else 1
+                            nodes = -(-ranks // per_node)
+                            if of.get("nodes", nodes) != nodes:
+                                continue
                             told = {
                                 **{"processes": ranks, "ranks": ranks, "placement": placement},
-                                **{"nodes": -(-ranks // per_node), along: at},
+                                **{"nodes": nodes, along: at},
                                 **{k: v for k, v in of.items() if k not in ("benchmark", "metric")},
                             }
                             key = (of["benchmark"], of["metric"], tuple(sorted(told.items())))

@@ -160,7 +160,9 @@ def clauses_of(
             if settings["kind"] == "order":
                 settings = _of_those_here(settings, here, missing)
             elif settings["kind"] == "rank correlation":
-                missing += _absent(settings.get("systems", ()), here)
+                missing += _unranked(settings, here)
+            elif settings.get("at") == "squarest":
+                missing += _as_square(settings, player.undisturbed)
             of = settings.get("of", {})
             size = f" of {of['bytes']} bytes" if "bytes" in of else ""
             about = f"{of.get('benchmark', '')}{size}"
@@ -333,7 +335,8 @@ def place_of(along: str) -> str:
 
 def _named(of: Settings) -> str:
     size = [f"of {of['bytes']} bytes"] if "bytes" in of else []
-    others = [f"{k}={v}" for k, v in of.items() if k not in ("benchmark", "metric", "bytes")]
+    told = {k: v for k, v in of.items() if k not in ("benchmark", "metric", "bytes")}
+    others = [f"without {k}" if v == "" else f"{k}={v}" for k, v in told.items()]
     return " ".join([of["benchmark"], of["metric"], *size, *others])
 
 
@@ -537,7 +540,8 @@ def _best(
         both = {f.launch for f in figures} & alike
         if not both:
             raise NotCheckable(f"{_named(of)} and {_named(like)} were measured in no launch alike")
-        launch = max(both)
+        # Two processes on two nodes go before two on one.
+        launch = max(both, key=lambda one: (one[0], one[0] == 2 and one[1] != "packed", one))
     best = min if figures[0].better is Better.LOWER else max
     found = []
     for one in subject.by_launch:
@@ -739,6 +743,28 @@ def _absent(systems: Sequence[str], here: Cast) -> list[str]:
     return [f"nothing here stands for {absent[0]}{more}"] if absent else []
 
 
+def _unranked(settings: Settings, here: Cast) -> list[str]:
+    """Return the sentence that names which of the named systems has no place in both orders."""
+    named, both = settings.get("systems", ()), (settings["of"], settings["with"])
+    if absent := _absent(named, here):
+        return absent
+    lacking = [name for name in named if not all(map(here.roles[name].values, both))]
+    told = " and ".join(map(_named, both))
+    return [f"{told} were not both measured of {name}" for name in lacking[:1]]
+
+
+def _as_square(settings: Settings, subject: Subject) -> list[str]:
+    """Return the sentence that no grid is squarer than another, if so: their order alone is asked.
+
+    So it is of a prime number of processes.
+    """
+    shapes = subject.shapes(settings["of"], settings["along"])
+    processes = max((shape.processes for shape in shapes), default=0)
+    is_square = any(processes % p == 0 for p in range(2, processes))
+    told = f"the grids of {counted(processes, 'process')} are all as square as each other"
+    return [] if is_square or not processes else [told]
+
+
 def _groups(settings: Settings) -> list[list[str]]:
     """Return the systems of an order in groups, each to be ahead of all that follow it."""
     if "groups" in settings:
@@ -789,7 +815,11 @@ def _larger_gain(settings: Settings, here: Cast, subject: Subject) -> list[Claus
 
 
 def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
-    """Two benchmarks put those who play systems into the same order, or the opposite one."""
+    """Two benchmarks put those who play systems into the same order, or the opposite one.
+
+    Of some of the named systems it is asked how well all could correlate at most: the squares of
+    the differences of ranks that some have among themselves do not become fewer among all.
+    """
     named, both = settings.get("systems", here.roles), ("of", "with")
     players = {who.name: who for name, who in here.roles.items() if name in named}.values()
     playing = [who for who in players if all(who.values(settings[side]) for side in both)]
@@ -806,8 +836,12 @@ def _rank_correlation(settings: Settings, here: Cast, subject: Subject) -> list[
         most = max(found[0][0])
         orders.append([[sign * curve[most] for curve in row] for row in zip(*found, strict=False)])
     alike = [comparisons.rank_correlation(*rows) for rows in zip(*orders, strict=False)]
+    here_of, all_of = (
+        n * (n * n - 1) for n in (len(playing), len(settings.get("systems", playing)))
+    )
+    at_most = [1 - (1 - one) * here_of / all_of for one in alike]
     words = "what is missing of a rank correlation of 1"
-    return [Clause([_of_one(alike, settings["at_least"], words)])]
+    return [Clause([_of_one(at_most, settings["at_least"], words)])]
 
 
 KINDS: Mapping[str, Callable[[Settings, Cast, Subject], list[Clause]]] = {

@@ -51,7 +51,7 @@ def record(check: str, stack: str, samples: list[Sample], **more: Any) -> CaseRe
         check=check,
         stack=stack,
         partition="local:node",
-        conditions={"ranks": 2, "placement": "packed", "mode": "published-001"},
+        conditions={"ranks": 2, "placement": "packed", "mode": "published-001", "settings": ""},
         samples=samples,
         **more,
     )
@@ -324,12 +324,16 @@ def test_a_plan_says_what_cannot_be_decided_here_and_runs_nothing(asked, capsys)
     assert main(["evaluation", "run", "001", "--plan", "--site", "local"]) == 0
     told = capsys.readouterr().out
     assert "nothing here stands for westmere-m610-qdr-mvapich2" in told
-    assert "p012" not in told.partition("not:")[2]
+    assert "p012: the grids of 2 processes are all as square as each other; what is here" in told
+    assert "p013" not in told.partition("not:")[2]
     assert "--as SYSTEM=STACK lets a stack stand" in told
     assert main(["evaluation", "run", "001", "--plan", "--site", "local",
                  "--as=westmere-m610-qdr-mvapich2=mpich"]) == 0  # fmt: skip
     told = capsys.readouterr().out
-    assert "13 of 14 conclusions can be decided here" in told
+    assert "11 of 14 conclusions can be decided here, 1 more can be contradicted" in told
+    assert (
+        "p011: HPL efficiency_percent against=nominal mode=published-001 without settings" in told
+    )
     assert "openmpi would stand for no system and is not run; --stack " in told
     assert re.search(r"10 rounds of \d cases of HplCheck \(mode published-001-tilings, ", told)
     assert "tells how long these take: HplCheck, ImbMpi1Check;" in told
@@ -462,6 +466,8 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     words = [str(mine), "--site", "local"]
     assert main(["evaluation", "run", *words, "--plan"]) == 0
     assert "2 of 2 conclusions can be decided here\n" in capsys.readouterr().out
+    began_with = mine.read_bytes()
+    mine.write_text("what is written while it runs")
     assert main(["evaluation", "run", *words, "--budget", "0s"]) == 0
     assert "run mine.yaml\nmine.yaml alone repeats it\n" in capsys.readouterr().out
     (run, request, _), *more = asked
@@ -470,7 +476,7 @@ def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home
     assert request.stacks == ("intel-mpi", "mpich")
     assert {"--setvar=launches=1", "--exec-order=random"} <= set(request.options)
     folder = home / "results" / "evaluations" / f"two-stacks-{run}"
-    assert (folder / "mine.yaml").read_bytes() == mine.read_bytes()
+    assert (folder / "mine.yaml").read_bytes() == began_with
     assert "two-stacks" in (folder / "citation.bib").read_text()
     capsys.readouterr()
     runs = [one for one, _, _ in asked]

@@ -62,7 +62,16 @@ def figures_of(settings: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
         for at in places_of(settings):
             along = settings.get("along", "processes")
             placed = {key: settings[key] for key in ("ranks", "placement") if key in settings}
-            conditions = {"processes": 2, "ranks": 2, "nodes": 1, **placed, along: at, **own}
+            # Of two processes no grid is squarer than another.
+            count = 4 if settings.get("at") == "squarest" else 2
+            conditions = {
+                "processes": count,
+                "ranks": count,
+                "nodes": 1,
+                **placed,
+                along: at,
+                **own,
+            }
             if along in ("processes", "ranks") and along not in own:
                 conditions |= {"processes": at, "ranks": at}
             for placement in [settings.get("better"), settings.get("worse")]:

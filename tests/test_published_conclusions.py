@@ -338,10 +338,123 @@ def test_who_is_here_can_contradict_an_order_of_more_and_never_confirm_it():
     turned = collective("alltoall", {**times, ("sgi-origin2000", 8): 1.0})
     assert outcome("004", "p012", *turned) is Outcome.DOES_NOT
     # Of a first, a middle and a last: both factors stand between the two ends.
-    barrier = {"cray-t3e600": 1.0, "ahpcc-linux-ethernet": 3.0}
-    subjects = [who(name, [figure("barrier", "time_us", t, processes=128)])
-                for name, t in barrier.items()]  # fmt: skip
-    assert outcome("004", "p004", *subjects) is Outcome.DOES_NOT
+    assert barriers({"cray-t3e600": 1.0, "ahpcc-linux-ethernet": 3.0}) is Outcome.DOES_NOT
+
+
+def barriers(times: Mapping[str, float]) -> Outcome:
+    """Return what barriers of 128 processes say of the order of the machines."""
+    figures = {name: figure("barrier", "time_us", t, processes=128) for name, t in times.items()}
+    return outcome("004", "p004", *(who(name, [one]) for name, one in figures.items()))
+
+
+def test_a_machine_is_held_to_no_more_than_is_said_of_it():
+    """NT is not said to be ahead of Ethernet, though it is in print."""
+    times = {"cray-t3e600": 1.0, "sgi-origin2000": 1.2, "ahpcc-linux-myrinet": 3.0,
+             "ahpcc-linux-ethernet": 7.0}  # fmt: skip
+    assert barriers({**times, "ncsa-nt-myrinet": 6.0}) is Outcome.HOLDS
+    assert barriers({**times, "ncsa-nt-myrinet": 2.0}) is Outcome.DOES_NOT
+    times["ahpcc-linux-ethernet"] = 5.0
+    assert barriers({**times, "ncsa-nt-myrinet": 6.0}) is Outcome.DOES_NOT
+
+
+def bcast_of_the_altix(by_processes: Mapping[int, float]) -> Outcome:
+    figures = [
+        figure("Bcast", "t_avg_us", time, processes=p, bytes=MEBIBYTE)
+        for p, time in by_processes.items()
+    ]
+    return outcome("000", "p015", who("altix-bx2-numalink4", figures))
+
+
+def test_a_sudden_increase_says_nothing_of_fewer_processes():
+    falls_before = {2: 10.0, 4: 30.0, 8: 20.0, 128: 40.0, 256: 100.0}
+    assert bcast_of_the_altix({**falls_before, 512: 80.0}) is Outcome.HOLDS
+    assert bcast_of_the_altix({**falls_before, 512: 120.0}) is Outcome.DOES_NOT
+    assert bcast_of_the_altix({2: 30.0, 4: 20.0}) is Outcome.NOT_CHECKABLE
+
+
+def test_a_small_problem_that_the_paper_rejected_decides_nothing():
+    """32000 atoms of Lennard-Jones were tried first, and found too small."""
+
+    def lammps(name: str, last: float, atoms: int) -> Subject:
+        strong = [
+            figure("LAMMPS-lj-strong", "time_s", t, processes=p, atoms=atoms)
+            for p, t in {1: 100.0, 64: last}.items()
+        ]
+        weak = [
+            figure("LAMMPS-lj-weak", "time_s", t, processes=p, atoms=32000 * p)
+            for p, t in {1: 100.0, 64: 60 * last}.items()
+        ]
+        return who(name, [*strong, *weak])
+
+    def told(atoms: int) -> Outcome:
+        both = lammps("sicortex-sc072", 2.0, atoms), lammps("opteron-myri10g", 3.0, atoms)
+        return outcome("002", "p011", *both)
+
+    assert told(4194304) is Outcome.HOLDS
+    assert told(32000) is Outcome.NOT_CHECKABLE
+
+
+def test_cores_of_one_node_are_not_those_of_two():
+    def sendrecv(nodes_of_four: int) -> Outcome:
+        values = {2: (1, 900.0), 4: (nodes_of_four, 500.0)}
+        return outcome(
+            "002",
+            "p004",
+            who(
+                "mpich",
+                [
+                    figure(
+                        *("Sendrecv", "bandwidth_mb_s", value),
+                        processes=p,
+                        nodes=nodes,
+                        placement="packed",
+                        bytes=4 * MEBIBYTE,
+                    )
+                    for p, (nodes, value) in values.items()
+                ],
+            ),
+        )
+
+    assert sendrecv(1) is Outcome.HOLDS
+    assert sendrecv(2) is Outcome.NOT_CHECKABLE
+
+
+def test_bandwidths_of_two_processes_are_compared_between_nodes():
+    """As those of curves are: within a node both are the memory's."""
+
+    def pair(benchmark: str, within: float, between: float) -> list[Measured]:
+        return [
+            figure(
+                *(benchmark, "bandwidth_mb_s", value),
+                processes=2,
+                nodes=nodes,
+                placement=placement,
+                bytes=MEBIBYTE,
+            )
+            for nodes, placement, value in ((1, "packed", within), (2, "one-per-node", between))
+        ]
+
+    half_duplex = who("a", [*pair("PingPong", 5e3, 700.0), *pair("Sendrecv", 9e3, 710.0)])
+    full_duplex = who("b", [*pair("PingPong", 5e3, 700.0), *pair("Sendrecv", 5e3, 1390.0)])
+    of, over = ({"benchmark": b, "metric": "bandwidth_mb_s"} for b in ("PingPong", "Sendrecv"))
+    alike = {"kind": "at least", "of": of, "over": over, "value": 0.85}
+    test = replace(load_paper("003").predicates["p004"], here=alike)
+    both = decide(test, Cast([half_duplex, full_duplex], {}))
+    assert [one.outcome for one in both] == [Outcome.HOLDS, Outcome.DOES_NOT]
+
+
+def test_of_grids_that_are_all_as_square_none_is_the_squarest():
+    def grids(ranks: int, rates: Mapping[int, float]) -> Decision:
+        of = {"ranks": ranks, "nb": 192, "mode": "published-001-tilings"}
+        figures = [figure("HPL", "performance_gflops", r, **of, p=p) for p, r in rates.items()]
+        [found] = decided("001", "p012", who("mpich", figures))
+        return found
+
+    assert grids(4, {1: 8.0, 2: 9.0, 4: 7.0}).outcome is Outcome.HOLDS
+    two = grids(2, {1: 9.0, 2: 8.0})
+    assert two.outcome is Outcome.NOT_CHECKABLE
+    assert two.lacking == "the grids of 2 processes are all as square as each other"
+    assert grids(2, {1: 8.0, 2: 9.0}).outcome is Outcome.DOES_NOT
 
 
 def test_three_of_five_systems_in_the_same_order_do_not_confirm_that_of_five():
@@ -366,6 +479,20 @@ def test_three_of_five_systems_in_the_same_order_do_not_confirm_that_of_five():
     assert decision.outcome is Outcome.NOT_CHECKABLE
     assert decision.lacking == "nothing here stands for dell-xeon and 1 more"
     assert outcome("000", "p011", *systems(*three, turned=True)) is Outcome.DOES_NOT
+    # Two of three that have changed places leave five with a correlation of 0.9.
+    swapped = systems(*three)
+    first, second, third = (list(one.figures) for one in swapped)
+    first[1], second[1] = second[1], first[1]
+    mixed = [
+        replace(one, figures=of) for one, of in zip(swapped, (first, second, third), strict=True)
+    ]
+    assert outcome("000", "p011", *mixed) is Outcome.NOT_CHECKABLE
+    # Who has no place in one of the orders is as good as absent.
+    *four, last = systems(*REDUCE)
+    unmeasured = replace(last, figures=last.figures[:1])
+    [decision] = decided("000", "p011", *four, unmeasured)
+    assert decision.outcome is Outcome.NOT_CHECKABLE
+    assert decision.lacking.endswith("were not both measured of cray-opteron")
 
 
 def test_one_message_size_is_no_lead_over_sizes():
@@ -435,8 +562,26 @@ def test_what_no_measurement_decides_keeps_a_sentence_open():
     assert outcome("001", "p014", who("mpich", [*hpl, *falling])) is Outcome.DOES_NOT
 
 
+FULL_HPL = {"ranks": 2, "against": "nominal", "mode": "published-001", "settings": ""}
+
+
+@pytest.mark.parametrize(
+    "smaller", [{"settings": "seconds=15.0"}, {"mode": "published-001-tilings"}]
+)
+def test_hpl_of_seconds_does_not_tell_what_that_of_the_whole_memory_reaches(smaller):
+    def reached(percent: float, **conditions: Any) -> Outcome:
+        of = {**FULL_HPL, **conditions}
+        return outcome(
+            "001", "p011", who("a", [figure("HPL", "efficiency_percent", percent, **of)])
+        )
+
+    assert reached(90.0) is Outcome.HOLDS
+    assert reached(60.0) is Outcome.DOES_NOT
+    assert reached(60.0, **smaller) is Outcome.NOT_CHECKABLE
+
+
 def test_what_was_measured_and_disturbed_is_not_said_to_be_missing():
-    values = figure("HPL", "efficiency_percent", 90.0, ranks=2, n=1000, against="nominal")
+    values = figure("HPL", "efficiency_percent", 90.0, **FULL_HPL)
     disturbed = replace(values, doubt="others used a core", of_launches=())
     [decision] = decided("001", "p011", who("mpich", [disturbed]))
     assert decision.outcome is Outcome.NOT_CHECKABLE

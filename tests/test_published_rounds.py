@@ -236,6 +236,19 @@ def test_a_plan_tells_what_can_only_be_contradicted_from_what_cannot_be_asked():
     assert "stands for cray-t3e600" in refused["p020"].why
 
 
+def test_a_plan_counts_on_the_class_and_the_size_that_a_study_names():
+    path = checkout() / "docs" / "examples" / "two-stacks.yaml"
+    text = path.read_text().replace("mode: smoke", "mode: published-003")
+    text = text.replace("[ImbMpi1Check]", "[NpbCheck]").replace("      ranks: 2\n", "")
+    of_npb = "{benchmark: NPB-CG, metric: total_mop_per_s, problem_class: A}"
+    text = text.replace("{benchmark: PingPong, metric: latency_us}\n      along: bytes\n"
+                        "      to: 1024", f"{of_npb}\n      along: processes")  # fmt: skip
+    refused = undecidable(
+        parse_paper(text, path), Shape(2, 1), ["intel-mpi", "mpich"], {}, full=False
+    )
+    assert "p001" not in refused
+
+
 def test_only_what_is_inconclusive_is_launched_again():
     paper = load_paper("001")
     steps = [study.Step(Part(("ImbMpi1Check",), {"launches": 1}, is_round=True))] * 10
