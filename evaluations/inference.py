@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy
 
 from clustergate.model import Better
 from clustergate.statistics.comparison import (
@@ -26,7 +27,7 @@ from clustergate.statistics.comparison import (
 )
 from clustergate.statistics.gate import shift_of
 from clustergate.statistics.rounds import Question, Rounds, answers
-from clustergate.wording.notation import counted
+from clustergate.wording.notation import counted, interval
 
 NOT_AGAINST = 1 / (1 + MARGIN)
 """The least ratio at which a step does not go against a trend: by no more than A/B's margin."""
@@ -52,7 +53,8 @@ class Claim:
     A ``low`` of 1 claims that it is *better* in the sense of A/B: above 1, and not equivalent.
     ``words`` say what is above what; ``apart`` are quantities of different runs, ``in_turn`` those
     of the same rounds, of which a lot drew who was first. Of ``times`` less is better: the rounds
-    that were slow are those with larger ones.
+    that were slow are those with larger ones. Where ``lower`` is ``one_number``, and no launches,
+    the median of the others is held to it.
     """
 
     upper: Sequence[float]
@@ -63,6 +65,7 @@ class Claim:
     apart: bool = False
     in_turn: bool = False
     times: bool = False
+    one_number: bool = False
 
     @property
     def is_by_lots(self) -> bool:
@@ -124,8 +127,7 @@ class _Judged:
         one = self.ratio
         if one.ratio is None:
             return f"{self.claim.words}: {one.remark}"
-        open_ended = one.remark or "no interval"
-        ends = open_ended if one.low is None else f"{one.low:.3g} to {one.high:.3g}"
+        ends = interval(one.low, one.high, ".3g", " to ") or one.remark or "no interval"
         return f"{self.claim.words}: {one.ratio:.3g} ({ends})"
 
 
@@ -133,21 +135,27 @@ def findings(clauses: Sequence[Clause]) -> list[Finding]:
     """Return what each clause of a conclusion comes to.
 
     What was launched in turn is decided by the lots of its rounds, as A/B decides, other claims as
-    those of independent launches. Where a conclusion has both, each has half of the error.
+    those of independent launches, or of one set of them and a number. Where a conclusion has
+    several of these, each has its share of the error.
     """
     claims = [claim for clause in clauses for claim in clause.every]
     in_turn: dict[int, list[Claim]] = {}
     for claim in claims:
         if claim.is_by_lots:
             in_turn.setdefault(len(claim.upper), []).append(claim)
-    others = [claim for claim in claims if not claim.is_by_lots]
-    error = FAMILY_ERROR / max(len(in_turn) + bool(others), 1)
+    numbers = [claim for claim in claims if claim.one_number]
+    others = [claim for claim in claims if not (claim.is_by_lots or claim.one_number)]
+    error = FAMILY_ERROR / max(len(in_turn) + bool(numbers) + bool(others), 1)
     pairs = [Pair(claim.lower, claim.upper, Better.HIGHER) for claim in others]
     told = iter(
         [_judged(*one) for one in zip(others, compare(pairs, family_error=error), strict=True)]
     )
     lots = {count: iter(_by_lots(found, error)) for count, found in in_turn.items()}
-    judged = (next(lots[len(one.upper)] if one.is_by_lots else told) for one in claims)
+    of_numbers = (_beside_number(one, error / len(numbers)) for one in numbers)
+    judged = (
+        next(of_numbers if one.one_number else lots[len(one.upper)] if one.is_by_lots else told)
+        for one in claims
+    )
     return [_finding(clause, judged) for clause in clauses]
 
 
@@ -188,7 +196,9 @@ def _by_lots(claims: Sequence[Claim], error: float) -> list[_Judged]:
         found.append(
             _Judged(
                 one,
-                _scaled(beside[0], of[0], times=one.times),
+                _narrowest(
+                    [_scaled(*side, times=one.times) for side in zip(beside, of, strict=True)]
+                ),
                 outcome,
                 most if undecided else None,
             )
@@ -203,6 +213,37 @@ def _scaled(one: Comparison, bound: float, *, times: bool) -> Comparison:
         None if end is None else bound / end if times else end * bound for end in ends
     )
     return replace(one, ratio=ratio, low=low, high=high)
+
+
+def _narrowest(alike: Sequence[Comparison]) -> Comparison:
+    """Return the comparison of one ratio with several bounds, with the interval of all of them.
+
+    What is certainly beyond a bound has its interval end there. Each bound may have been decided
+    after other rounds: intervals that do not meet leave that of the first.
+    """
+    low = max((one.low for one in alike if one.low is not None), default=None)
+    high = min((one.high for one in alike if one.high is not None), default=None)
+    if low is not None and high is not None and low > high:
+        return alike[0]
+    return replace(alike[0], low=low, high=high)
+
+
+def _beside_number(claim: Claim, error: float) -> _Judged:
+    """Return what launches say of a number: the interval of their median is on one side of it."""
+    ratios = np.divide(claim.upper, claim.lower)
+    interval = scipy.stats.quantile_test(ratios, p=0.5).confidence_interval(1.0 - error)
+    low, high = (float(end) if math.isfinite(end) else None for end in interval)
+    # Of the median of fewer launches even the least and the most are no interval.
+    fewest = math.ceil(1 - math.log2(error))
+    one = Comparison(
+        Relation.INCONCLUSIVE,
+        float(np.median(ratios)),
+        *(low, high, 1.0 - error, len(ratios), len(ratios)),
+        further_launches=max(fewest - len(ratios), 1) if low is None else None,
+    )
+    outcome = _outcome(claim, one)
+    further = _further(claim, one) if outcome is Outcome.INCONCLUSIVE else None
+    return _Judged(claim, one, outcome, further)
 
 
 def _judged(claim: Claim, one: Comparison) -> _Judged:
@@ -230,15 +271,16 @@ def _outcome(claim: Claim, one: Comparison) -> Outcome:
 
 def _further(claim: Claim, one: Comparison) -> int | None:
     """Return how many more launches would probably decide, as widths shrink by the square root."""
-    if claim.apart or one.ratio is None:
+    if claim.apart or not one.ratio:
         return None
-    if claim.low == 1.0 or one.low is None or one.high is None:
+    # Of zero there is no logarithm.
+    if claim.low == 1.0 or not one.low or one.high is None:
         return one.further_launches
     bounds = [bound for bound in (claim.low, claim.high) if 0.0 < bound < math.inf]
     room = min(abs(math.log(one.ratio / bound)) for bound in bounds)
     launches = min(one.samples_a, one.samples_b)
     half = math.log(one.high / one.low) / 2
-    if half > room * math.sqrt(1 + _MOST_FURTHER / launches):
+    if room == 0.0 or half > room * math.sqrt(1 + _MOST_FURTHER / launches):
         return None
     return max(1, math.ceil(launches * ((half / room) ** 2 - 1)))
 
@@ -289,6 +331,6 @@ def _remedy(one: _Judged) -> str:
         return "measure both in one run"
     if one.further is None:
         # Where there is no interval the words have the remark in its place.
-        told = one.ratio.remark if one.ratio.low is not None else ""
+        told = one.ratio.remark if interval(one.ratio.low, one.ratio.high) else ""
         return told or "run again on idle nodes, where launches scatter less"
     return f"about {counted(one.further, 'more launch')} of each would probably decide"

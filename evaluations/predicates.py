@@ -30,6 +30,8 @@ DIP = 0.05
 """A curve has a dip where it is lower than on either side by so much, as a fraction."""
 # What is 1 at best, such as R squared, is judged by what is missing of it, down to this.
 _NEXT_TO_NOTHING = 1e-9
+# A number is reached without the margin that two stacks leave each other.
+_JUST = 1 - 1e-12
 
 
 @dataclass(frozen=True)
@@ -494,7 +496,8 @@ def _of_one(found: Sequence[float], at_least: float, words: str) -> Claim:
     """Return the claim that values which are 1 at best are at least a number."""
     missing = [max(1 - value, _NEXT_TO_NOTHING) for value in found]
     bound = 1 - at_least
-    return Claim(missing, [bound] * len(missing), f"{words}, over {bound:g}", high=1.0)
+    beside = [bound] * len(missing)
+    return Claim(missing, beside, f"{words}, over {bound:g}", high=1.0, one_number=True)
 
 
 def _beyond(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
@@ -516,23 +519,26 @@ def _bounded(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     if other:
         beside, words = _best(subject, other, settings, settings["of"]), _named(other)
     else:
-        beside, words = [1.0] * len(best), "1"
+        beside, words, bound = [float(bound)] * len(best), f"{bound:g}", _JUST
     words = f"the best of {_named(settings['of'])} over {words}"
-    if settings["kind"] == "at most":
-        return [Clause([Claim(best, beside, words, high=bound)])]
     # To reach as much as another is not to be behind it.
-    return [Clause([Claim(best, beside, words, low=NOT_AGAINST if bound == 1 else bound)])]
+    low = NOT_AGAINST if bound == 1 else bound
+    ends = {"high": bound} if settings["kind"] == "at most" else {"low": low}
+    return [Clause([Claim(best, beside, words, **ends, one_number=not other)])]
 
 
 def _best(
     subject: Subject, of: Settings, settings: Settings, like: Settings | None = None
 ) -> list[float]:
-    """Return the best of each launch, of the largest launch that what it is ``like`` has, too."""
+    """Return the best of each launch, of the largest launch that what it is ``like`` has, too.
+
+    What was launched more often or less often than the best of all is left out: where it ran alone
+    its best would be another quantity.
+    """
     figures = subject.values(of, **_limits(settings))
     if not figures:
         _refuse_disturbed(subject, of, **_limits(settings))
         raise NotCheckable(f"{_named(of)} was not measured")
-    launch = None
     if like is not None:
         alike = {f.launch for f in subject.values(like, **_limits(settings))}
         if not alike:
@@ -542,17 +548,11 @@ def _best(
             raise NotCheckable(f"{_named(of)} and {_named(like)} were measured in no launch alike")
         # Two processes on two nodes go before two on one.
         launch = max(both, key=lambda one: (one[0], one[0] == 2 and one[1] != "packed", one))
+        figures = [figure for figure in figures if figure.launch == launch]
     best = min if figures[0].better is Better.LOWER else max
-    found = []
-    for one in subject.by_launch:
-        values = [
-            figure.value
-            for figure in one.values(of, **_limits(settings))
-            if launch in (None, figure.launch)
-        ]
-        if values:
-            found.append(best(values))
-    return found
+    launches = [figure.of_launches or [figure.value] for figure in figures]
+    count = len(best(zip(figures, launches, strict=True), key=lambda one: one[0].value)[1])
+    return [best(of) for of in zip(*(of for of in launches if len(of) == count), strict=True)]
 
 
 def _placement_order(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:

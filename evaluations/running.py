@@ -324,7 +324,8 @@ def _run_step(
     study.keep(known)
     begun = time.monotonic()
     again = f"evaluation run {arguments.paper} --resume"
-    status = run_and_tell(request, run, now, resumes=resumes, again=again)
+    before = any(one.ended and one.part == step.part for one in known.steps[:k])
+    status = run_and_tell(request, run, now, resumes=resumes, again=again, brief=before)
     statuses.setdefault(_words(step.part, paper), []).append(status)
     known = known.with_step(k, ended=True, seconds=time.monotonic() - begun)
     study.keep(known)

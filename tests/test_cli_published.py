@@ -273,14 +273,19 @@ def test_single_launches_are_a_round_only_where_a_lot_drew_their_order(home):
         assert {bool(one.rounds) for one in subject.figures} == {is_round}
 
 
+told_briefly: list[bool] = []
+
+
 @pytest.fixture
 def asked(monkeypatch, home):
     """Return what is asked for instead of being run: each run measures what is in ``samples``."""
     found = []
+    told_briefly.clear()
 
-    def run(request, run_id, started, *, resumes=False, again=""):
+    def run(request, run_id, started, *, resumes=False, again="", brief=False):
         assert again.startswith("evaluation run ")
         assert again.endswith(" --resume")
+        told_briefly.append(brief)
         found.append((run_id, request, resumes))
         if found[0] is None:
             raise KeyboardInterrupt
@@ -389,6 +394,8 @@ def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(
     told = capsys.readouterr().out
     # Ten rounds decide, of which the gate's launch is none.
     assert len(asked) == 11
+    # The gate and the first round of its three parts are told in full, the rest in a line each.
+    assert told_briefly[7:] == [*[False] * 4, *[True] * 7]
     # Those of other checks say nothing.
     assert "again: ImbMpi1Check (published-001, launches=1)\n" in told
     assert asked[7][1].checks == ("ImbMpi1Check",)

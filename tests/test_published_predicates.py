@@ -310,6 +310,43 @@ def test_bounds_of_values_and_of_ratios():
     assert outcome(half, measured).outcome is Outcome.HOLDS
 
 
+def test_the_best_is_not_taken_from_launches_that_lack_it():
+    """HPL of a small matrix was launched again alone, as the best block size was not decided.
+
+    Percent of the nominal peak, Intel MPI on two cores: eleven launches of N=10752, all above 87,
+    and the best block size of N=3456 in twenty.
+    """
+    large = [113.2, 113.4, 112.3, 112.6, 113.7, 113.3, 112.8, 110.9, 111.7, 110.8, 112.3]
+    small = [97.2, 98.5, 100.7, 101.4, 100.6, 101.1, 102.5, 98.1, 102.6, 101.6]
+    small += [101.0, 101.5, 101.6, 98.8, 102.1, 98.2, 104.2, 102.0, 102.4, 104.1]
+    hpl = {"benchmark": "HPL", "metric": "efficiency_percent", "against": "nominal"}
+    measured = subject("intel-mpi", (hpl, "n", {10752: 1.0, 3456: 1.0}))
+    figures = [
+        replace(one, value=max(of), of_launches=of)
+        for one, of in zip(measured.figures, (large, small), strict=True)
+    ]
+    at_least = asked(kind="at least", of=hpl, value=87)
+    decision = outcome(at_least, replace(measured, figures=figures))
+    assert decision.outcome is Outcome.HOLDS
+    assert "over 87: 1.29 (1.27 to 1.31)" in decision.sentence
+
+
+def test_a_number_is_refused_by_launches_on_its_other_side_and_by_few_of_them_never():
+    """So it is where launches drift: of two sets that do, the level of neither would be known."""
+    hpl = {"benchmark": "HPL", "metric": "efficiency_percent", "against": "nominal"}
+    [one] = subject("a", (hpl, "n", {1000: 1.0})).figures
+    at_least = asked(kind="at least", of=hpl, value=87)
+    for launches, said in (
+        ([82.0 - k / 5 for k in range(10)], Outcome.DOES_NOT),
+        ([92.0 - k / 5 for k in range(10)], Outcome.HOLDS),
+        ([88.0 - k / 5 for k in range(10)], Outcome.INCONCLUSIVE),
+        ([82.0 - k / 5 for k in range(5)], Outcome.INCONCLUSIVE),
+    ):
+        figure = replace(one, value=max(launches), of_launches=launches)
+        measured = replace(subject("a", (hpl, "n", {1000: 1.0})), figures=[figure])
+        assert outcome(at_least, measured).outcome is said
+
+
 def test_orders_of_two_benchmarks_correlate():
     ring = {
         "benchmark": "RandomlyOrderedRingBandwidth_GBytes",

@@ -89,6 +89,17 @@ def test_a_ratio_is_held_to_its_bounds(low, high, ratio, said):
     assert found.outcome is said
 
 
+def test_an_interval_reaches_no_bound_that_is_refused():
+    """A ratio of 3 is not within 0.9 to 1.1: the interval begins where it is known to."""
+    found = asked(*rounds_of(3.0, False, 1), 0.9)
+    [within] = findings(
+        [Clause([Claim(*rounds_of(3.0, False, 1)[::-1], "b over a", 0.9, 1.1, in_turn=True)])]
+    )
+    assert (found.outcome, within.outcome) == (Outcome.HOLDS, Outcome.DOES_NOT)
+    begins = float(within.sentence.rpartition("(")[2].removeprefix("above ").split()[0].rstrip(")"))
+    assert begins >= 1.1
+
+
 def test_too_few_rounds_say_how_many_more():
     lower, upper = rounds_of(1.5, False, 1)
     found = asked(lower[:4], upper[:4])

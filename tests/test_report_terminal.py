@@ -24,7 +24,7 @@ from clustergate.model import (
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
 from clustergate.report.summary import CAUSES_SHOWN, first_screen, status_of
-from clustergate.report.terminal import render
+from clustergate.report.terminal import render, render_briefly
 from clustergate.session.run import with_reports
 from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.reasons import from_plain, in_words, plain, reason
@@ -76,6 +76,14 @@ def test_a_slower_group_is_named_and_speaks_for_its_figures():
     )
     assert "the sentence of 8" not in told
     assert told.splitlines()[-1].startswith("clustergate check: exit status 1")
+
+
+def test_a_run_like_the_one_before_is_a_line_with_its_verdict_and_its_report():
+    notes = ("others", "report: /runs/r1/report.html")
+    line = render_briefly(dataclasses.replace(run([figure(8)], []), notes=notes))
+    assert line.startswith("PASS: local, mode smoke, 1 of 1 cases ran in ")
+    assert line.endswith("; report: /runs/r1/report.html\n")
+    assert line.count("\n") == 1
 
 
 def test_a_group_alone_makes_the_run_a_regression():

@@ -75,9 +75,20 @@ def test_an_endless_interval_asks_for_as_many_rounds_again():
         [443, 204, 217, 452, 2081, 1352, 89, 25356, 730, 90],
     ]
     job = Rounds(np.array(mpich).T, np.array(intel_mpi).T, [Better.LOWER] * 3)
-    endless = [one for one in compare_rounds([job])[0] if one.low is None]
+    endless = [one for one in compare_rounds([job])[0] if None in (one.low, one.high)]
     assert endless
     assert {(one.verdict, one.further_launches) for one in endless} == {(Relation.INCONCLUSIVE, 10)}
+
+
+def test_what_is_certainly_slower_by_nobody_knows_how_much_has_the_end_that_is_known():
+    """A has two levels and B a third: B is slower in every round, by whatever it is moved."""
+    a = np.where(np.arange(FEWEST) % 2, 1.0, 40.0)[:, None]
+    (one,) = compare_rounds([Rounds(a, 300.0 * a[::-1], [Better.LOWER])])[0]
+    assert one.verdict is Relation.A_BETTER
+    assert one.confidence > 0.9
+    assert None in (one.low, one.high)
+    assert one.low is not None
+    assert one.low >= 1.0
 
 
 def test_a_small_but_certain_difference_is_equivalent():

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clustergate.model import CaseRecord
-from clustergate.wording.notation import listed
+from clustergate.wording.notation import interval, listed
 from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
@@ -162,13 +162,13 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
     for column in ("verdict", "ratio", "interval", "covers", "launches"):
         table.add_column(column, no_wrap=True)
     for called, record in zip(_names(records), records, strict=True):
-        bounded = record["low"] is not None
+        ends = interval(record["low"], record["high"])
         cells = (
             called,
             record["verdict"],
             "" if record["ratio"] is None else f"{record['ratio']:.3f}",
-            f"{record['low']:.3f}…{record['high']:.3f}" if bounded else "",
-            f"{100 * record['confidence']:.4g} %" if bounded else "",
+            ends,
+            f"{100 * record['confidence']:.4g} %" if ends else "",
             f"{record['samples_a']}, {record['samples_b']}"
             + (f" +{record['further_launches']}" if record["further_launches"] else ""),
         )

@@ -22,10 +22,12 @@ def run_and_tell(
     *,
     resumes: bool = False,
     again: str = "",
+    brief: bool = False,
 ) -> int:
     """Run, print the verdict table and return its exit status.
 
     ``again`` is the command that goes on with what was interrupted, `check --resume` if empty.
+    A ``brief`` run of exit status 0 is told in a line.
     """
     asked = store.run_folder(run_id) / stored_runs.ASKED
     resumed = f"`clustergate {again or f'check --resume {run_id}'}` goes on with it"
@@ -34,6 +36,10 @@ def run_and_tell(
             software = is_against_golden(request)
             say_in_the_way(say, request.site, request.stacks, software=software)
         run = run_session(request, run_id, started, say, resumes=resumes)
-    wraps = sys.stdout.isatty()
-    print(terminal.render(run, width=console.width(), wraps=wraps), end="")
-    return status_of(run)
+    status = status_of(run)
+    if brief and not status:
+        print(terminal.render_briefly(run), end="")
+    else:
+        wraps = sys.stdout.isatty()
+        print(terminal.render(run, width=console.width(), wraps=wraps), end="")
+    return status

@@ -26,7 +26,7 @@ from clustergate.report import console, page, plots
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.statistics.comparison import Comparison, Relation
-from clustergate.wording.notation import counted
+from clustergate.wording.notation import counted, interval
 
 _SIGNS = {
     Relation.A_BETTER: "A",
@@ -273,12 +273,9 @@ def _line(figure: Compared) -> dict[str, Any]:
 
 
 def _interval(c: Comparison) -> str:
-    """Return the interval of a ratio, which may be open at one end."""
-    low, high = (None if end is None else f"{end:.3f}" for end in (c.low, c.high))
-    if low is None and high is None:
-        return ""
-    ends = f"{low} … {high}" if low and high else f"above {low}" if low else f"below {high}"
-    return f"{ends} ({100 * c.confidence:.4g} %)"
+    """Return the interval of a ratio with its confidence."""
+    ends = interval(c.low, c.high, between=" … ")
+    return f"{ends} ({100 * c.confidence:.4g} %)" if ends else ""
 
 
 def contenders_of(records: Sequence[CaseRecord]) -> list[str]:

@@ -63,6 +63,11 @@ def render(run: Run, *, width: int, wraps: bool = False) -> str:
     return stream.getvalue()
 
 
+def render_briefly(run: Run) -> str:
+    """Return a run that one like it went before as a line: its verdict, and where its report is."""
+    return f"{first_screen(run).lines()[0]}; {run.notes[-1]}\n"
+
+
 def _measured(of: Measured) -> list[str]:
     """Return what was measured: the node, and the stacks in the words of their libraries."""
     said = "; ".join(f"{stack}: {library}" for stack, library in of.stacks.items())

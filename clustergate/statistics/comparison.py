@@ -85,7 +85,8 @@ class Comparison:
     """What two sets say of each other; ``ratio`` is B/A.
 
     The interval from ``low`` to ``high`` has the ``confidence`` (0 to 1) for this comparison alone
-    and is the one the verdict rests on; None where there are too few launches for any.
+    and is the one the verdict rests on; None for an end that the launches do not give, and for
+    both where there are too few of them.
     ``further_launches`` are those of each side that would probably decide, None where it is
     decided or no number would.
     """
@@ -232,17 +233,16 @@ def from_logarithms(
     further: int | None,
     remark: str,
 ) -> Comparison:
-    """Return a comparison from logarithms; an interval that is endless is left out.
+    """Return a comparison from logarithms; an end of the interval that is endless is left out.
 
     So is the ratio of what is undecided, where rounds without a value are all that makes it.
     """
-    low, high = interval
-    if max(-low, high) >= ENDLESS:
-        unknown = verdict is Relation.INCONCLUSIVE and abs(ratio) >= ENDLESS
-        known = None if unknown else math.exp(ratio)
-        return Comparison(verdict, known, None, None, 0.0, *samples, further, remark)
-    ends = math.exp(low), math.exp(high)
-    return Comparison(verdict, math.exp(ratio), *ends, confidence, *samples, further, remark)
+    unknown = verdict is Relation.INCONCLUSIVE and abs(ratio) >= ENDLESS
+    known = None if unknown else math.exp(ratio)
+    low, high = (math.exp(end) if abs(end) < ENDLESS else None for end in interval)
+    if low is None and high is None:
+        confidence = 0.0
+    return Comparison(verdict, known, low, high, confidence, *samples, further, remark)
 
 
 def _in_chunks(members: list[int], shape: tuple[int, int]) -> Iterable[list[int]]:

@@ -31,6 +31,14 @@ def number(value: float) -> str:
     return f"{rounded:.{decimals}f}" if decimals else f"{value:.0f}"
 
 
+def interval(low: float | None, high: float | None, form: str = ".3f", between: str = "…") -> str:
+    """Return an interval; it may be open at one end, and is empty where it has none."""
+    first, last = (None if end is None else format(end, form) for end in (low, high))
+    if first and last:
+        return f"{first}{between}{last}"
+    return f"above {first}" if first else f"below {last}" if last else ""
+
+
 def listed(names: Sequence[str], at_most: int = 4) -> str:
     """Return names with a comma between, how many more there are instead of the last ones."""
     more = len(names) - at_most

@@ -19,6 +19,7 @@ from rich.table import Table
 from clustergate.model import Better
 from clustergate.paths import checkout
 from clustergate.statistics.comparison import Comparison, Pair, Relation, compare, of_two_sessions
+from clustergate.wording.notation import interval
 from tools.bench.spread import Figure, cell
 
 RECORDED = Path(__file__).with_name("recorded") / "releases"
@@ -102,9 +103,9 @@ def table_against(figures: Sequence[Figure], recorded: Mapping[str, Any], *, bus
         drawn.add_column(name, justify="right" if name else "left", overflow="fold")
     for one, told, word in against(figures, recorded, busy=busy):
         ratio = "" if told.ratio is None else f"{told.ratio:.2f}"
-        interval = "" if told.low is None else f"{told.low:.2f}…{told.high:.2f}"
+        ends = interval(told.low, told.high, ".2f")
         now = f"{cell(one).splitlines()[0]} {one.unit}"
-        drawn.add_row(one.subject, one.quantity, now, ratio, interval, word)
+        drawn.add_row(one.subject, one.quantity, now, ratio, ends, word)
     return drawn
 
 
