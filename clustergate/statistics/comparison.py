@@ -85,8 +85,8 @@ class Comparison:
     """What two sets say of each other; ``ratio`` is B/A.
 
     The interval from ``low`` to ``high`` has the ``confidence`` (0 to 1) for this comparison alone
-    and is the one the verdict rests on; None for an end that the launches do not give, and for
-    both where there are too few of them.
+    and is the one the verdict rests on; None for an end that launches do not give, both where there
+    are too few of them for a verdict.
     ``further_launches`` are those of each side that would probably decide, None where it is
     decided or no number would.
     """
@@ -235,11 +235,14 @@ def from_logarithms(
 ) -> Comparison:
     """Return a comparison from logarithms; an end of the interval that is endless is left out.
 
-    So is the ratio of what is undecided, where rounds without a value are all that makes it.
+    What is undecided has none then, nor a ratio, where rounds without a value are all that makes
+    it.
     """
-    unknown = verdict is Relation.INCONCLUSIVE and abs(ratio) >= ENDLESS
-    known = None if unknown else math.exp(ratio)
+    undecided = verdict is Relation.INCONCLUSIVE
+    known = None if undecided and abs(ratio) >= ENDLESS else math.exp(ratio)
     low, high = (math.exp(end) if abs(end) < ENDLESS else None for end in interval)
+    if undecided and None in (low, high):
+        low = high = None
     if low is None and high is None:
         confidence = 0.0
     return Comparison(verdict, known, low, high, confidence, *samples, further, remark)
