@@ -443,6 +443,20 @@ def test_bandwidths_of_two_processes_are_compared_between_nodes():
     assert [one.outcome for one in both] == [Outcome.HOLDS, Outcome.DOES_NOT]
 
 
+def test_memory_has_no_packets():
+    def dip(nodes: int, placement: str) -> Outcome:
+        values = {1024: 700.0, 1500: 900.0, 1536: 600.0, 2048: 950.0}
+        how: dict[str, Any] = {"ranks": 2, "nodes": nodes, "placement": placement}
+        figures = [
+            figure("PingPong", "bandwidth_mb_s", v, processes=2, bytes=size, **how)
+            for size, v in values.items()
+        ]
+        return outcome("003", "p021", who("mpich", figures))
+
+    assert dip(2, "one-per-node") is Outcome.HOLDS
+    assert dip(1, "packed") is Outcome.NOT_CHECKABLE
+
+
 def test_of_grids_that_are_all_as_square_none_is_the_squarest():
     def grids(ranks: int, rates: Mapping[int, float]) -> Decision:
         of = {"ranks": ranks, "nb": 192, "mode": "published-001-tilings"}
