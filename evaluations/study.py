@@ -18,6 +18,7 @@ from clustergate.model import CaseRecord
 from clustergate.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 from clustergate.statistics.rounds import FEWEST
+from clustergate.wording.notation import counted
 from evaluations.evidence import trials_of
 from evaluations.facts import Paper
 from evaluations.plan import Part, leaves_of, stacks_of
@@ -221,13 +222,18 @@ def repeated_by(
 
 
 def bibtex(paper: Paper, study: Study, version: str) -> str:
-    """Return the entry by which the package can be cited."""
-    run = study.runs[0]
-    of_paper = "" if paper.is_study else f"Evaluation {paper.id} repeated: "
+    """Return the entry by which the package can be cited; its authors are those of a study."""
+    first, *others = study.runs
+    title = paper.title or paper.about
+    if not paper.is_study:
+        title = f"Evaluation {paper.id} repeated: {paper.about}"
+    author = f"  author = {{{paper.authors}}},\n" if paper.is_study and paper.authors else ""
+    last = f" to {others[-1]}" if others else ""
     return (
-        f"@misc{{clustergate-{paper.id}-{run},\n"
-        f"  title = {{{of_paper}{paper.about}}},\n"
-        f"  year = {{{run[:4]}}},\n"
-        f"  note = {{clustergate {version}, runs {', '.join(study.runs)}}},\n"
+        f"@misc{{clustergate-{paper.id}-{first},\n"
+        f"{author}"
+        f"  title = {{{title}}},\n"
+        f"  year = {{{first[:4]}}},\n"
+        f"  note = {{clustergate {version}, {counted(len(study.runs), 'run')}: {first}{last}}},\n"
         "}\n"
     )

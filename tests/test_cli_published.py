@@ -23,7 +23,7 @@ from clustergate.wording.texts import duration
 from evaluations import plan, running, scope, sheet, study
 from evaluations.derived.balance import balance_samples
 from evaluations.evidence import merged, subjects_of
-from evaluations.facts import load_paper
+from evaluations.facts import load_paper, parse_paper
 from evaluations.modes import PAPER_CHECKS
 from evaluations.page import word
 
@@ -464,6 +464,23 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys,
     assert first in (folder / "citation.bib").read_text()
     with tarfile.open(f"{folder}.tar.gz") as archive:
         assert f"001-{first}/index.html" in archive.getnames()
+
+
+def test_a_study_is_cited_by_its_title_and_authors_a_paper_by_what_was_repeated():
+    example = checkout() / "docs" / "examples" / "two-stacks.yaml"
+    named = "  id: two-stacks\n  title: Two stacks\n  authors: A. Name and B. Name\n"
+    text = example.read_text(encoding="utf-8").replace("  id: two-stacks\n", named)
+    step = study.Step(plan.Part(("ImbMpi1Check",)))
+    for paper, author, title in (
+        (parse_paper(text, example), "A. Name and B. Name", "Two stacks"),
+        (load_paper("001"), "", "Evaluation 001 repeated: MVAPICH2 against Intel MPI on a "),
+    ):
+        steps = tuple(dataclasses.replace(step, run=f"20261128T10000{k}Z-r{k}") for k in range(3))
+        entry = study.bibtex(paper, study.Study(paper.id, ("mpich",), {}, False, steps), "1.0")
+        assert ("author" in entry) == bool(author)
+        assert author in entry
+        assert f"title = {{{title}" in entry
+        assert "3 runs: 20261128T100000Z-r0 to 20261128T100002Z-r2}" in entry
 
 
 def test_a_study_of_ones_own_is_repeated_from_its_file_alone(asked, capsys, home, tmp_path):
