@@ -86,8 +86,8 @@ _RANGES: Mapping[str, tuple[float, float, str]] = {
 _BARS = ("benchmark", "benchmarks", "metric", "series", "bytes", "problem_class")
 _DRAWN: Mapping[str, tuple[str, ...]] = {
     "bar": _BARS,
-    "line": (*_BARS, "along", "only", "ranks", "placement", "over", "factor", "mean", "linear",
-             "trials"),
+    "line": (*_BARS, "along", "only", "ranks", "nodes", "placement", "over", "factor", "mean",
+             "linear", "trials"),
     "Kiviat": ("benchmark", "metric"),
 }  # fmt: skip
 # What is drawn of a run beside single figures.
@@ -162,7 +162,7 @@ def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
     for name in ("along", "series"):
         if not isinstance(draw.get(name, ""), str):
             yield f"{name!r} is one word"
-    for name in ("factor", "bytes", "trials", "ranks"):
+    for name in ("factor", "bytes", "trials", "ranks", "nodes"):
         if not is_number(draw.get(name, 1)):
             yield f"{name!r} is a number"
     if draw.get("along") == "trial" and "bytes" not in draw:

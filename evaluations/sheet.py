@@ -391,7 +391,7 @@ def _printed_lines(
 
 # What of a drawing's settings are conditions: of the figures themselves, and of what is chosen.
 _FIGURE = ("metric", "bytes", "problem_class")
-_CHOICE = ("ranks", "placement")
+_CHOICE = ("ranks", "nodes", "placement")
 
 
 def _only(draw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

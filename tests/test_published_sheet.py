@@ -71,6 +71,27 @@ def test_a_figure_of_two_sizes_has_no_line_of_a_third():
     assert [line.name for line in lines] == ["a, 8 bytes", "a, 1000000 bytes"]
 
 
+def test_lines_of_one_node_are_not_of_two():
+    found = [
+        figure("Sendrecv", "bandwidth_mb_s", 900.0 - p, ranks=p, processes=p, bytes=size,
+               placement="packed", nodes=nodes)
+        for p, nodes in ((2, 1), (4, 2))
+        for size in (8, 1024)
+    ]  # fmt: skip
+    lines = drawing("002", 4, subject("a", *found)).lines
+    assert [line.name for line in lines] == ["a, 2 processes"]
+
+
+def test_lines_of_lammps_tell_the_size_that_was_run():
+    found = [
+        figure("LAMMPS-lj-strong", "time_s", 9.0 / p, processes=p, atoms=atoms)
+        for p in (1, 2)
+        for atoms in (32000, 4194304)
+    ]
+    lines = drawing("002", 15, subject("a", *found)).lines
+    assert [line.name for line in lines] == ["a, 32000 atoms", "a, 4194304 atoms"]
+
+
 def test_bars_of_stream_are_one_for_each_loop():
     loops = [
         figure("STREAM", "bandwidth_gb_s", value, processes=2, kernel=kernel)
