@@ -12,7 +12,9 @@ from clustergate.wording.reasons import Fact, Given, Reason
 
 # Lines that are read ahead: enough for a table at once, few enough to be nothing in memory.
 _AHEAD = 512
-_SHAPE = str.maketrans(dict.fromkeys("123456789", "0"))
+# More than all tables of a run have.
+_SHAPES = 4096
+_SHAPE = bytes.maketrans(b"123456789", b"000000000")
 
 
 class NumberedText:
@@ -55,11 +57,6 @@ class NumberedText:
         """The line that was read last as it was given."""
         return self._ahead[self._at - 1]
 
-    @property
-    def shape(self) -> str:
-        """The line that was read last with a 0 for each digit."""
-        return self.line.translate(_SHAPE)
-
     def next(self) -> bool:
         """Read a line and say whether there was one."""
         if self._at == len(self._ahead) and not self._read_ahead():
@@ -84,11 +81,11 @@ class NumberedText:
         taken = match is not None and self._skip(match.group().count("\n"), match.end())
         return match if taken else None
 
-    def take_while(self, fits: Callable[[str], object]) -> tuple[str, int]:
+    def take_while(self, fits: Callable[[str], object], known: set[str]) -> tuple[str, int]:
         """Read and count the lines from here on, each with its end, whose shapes fit.
 
-        The rows of a table have few shapes. Nothing is read beyond an empty line, nor where
-        :meth:`take` would not match.
+        The rows of a table have few shapes: those that fit are ``known`` from then on. Nothing is
+        read beyond an empty line, nor where :meth:`take` would not match.
         """
         joined, begin = self._joined_from_here()
         try:
@@ -96,11 +93,16 @@ class NumberedText:
         except ValueError:
             empty = len(self._ahead)
         piece = joined[begin : self._begins[empty]]
-        *shapes, _ = piece.translate(_SHAPE).split("\n")
-        fitting = list(itertools.takewhile(fits, shapes))
-        count, size = len(fitting), len(piece)
-        if count < len(shapes):
-            size = sum(map(len, fitting)) + count
+        # By its bytes it takes half as long.
+        zeros = piece.encode("utf-8", "surrogatepass").translate(_SHAPE)
+        shapes = zeros.decode("utf-8", "surrogatepass").split("\n")[:-1]
+        count, size = len(shapes), len(piece)
+        if not known.issuperset(shapes):
+            fitting = list(itertools.takewhile(lambda one: one in known or fits(one), shapes))
+            known.update(fitting[: _SHAPES - len(known)])
+            if len(fitting) < count:
+                count = len(fitting)
+                size = sum(map(len, fitting)) + count
         if not count or not self._skip(count, begin + size):
             return "", 0
         return piece[:size], count

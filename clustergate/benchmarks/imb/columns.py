@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from clustergate.model import Conditions
@@ -47,7 +47,7 @@ _STATUS = r"(out-of-mem|int-overflow|time-out)[.;].*"
 class Columns:
     """The columns of a table: ``grouped`` and ``checked`` tell of "Group" and "defects".
 
-    ``is_row`` says of a line, or of its shape, whether it has the form of a row.
+    ``is_row`` says of a line, or of its shape, whether it has the form of a row: ``shapes`` have.
     """
 
     grouped: bool
@@ -57,6 +57,7 @@ class Columns:
     aligned: bool
     is_row: Callable[[str], re.Match[str] | None]
     words: re.Pattern[str]
+    shapes: set[str] = field(default_factory=set)
 
     @functools.cached_property
     def conditions(self) -> tuple[str, ...]:
@@ -106,6 +107,6 @@ def columns_of(line: str) -> Columns | None:
         metrics,
         checked,
         aligned,
-        is_row=functools.lru_cache(maxsize=4096)(re.compile(row, re.ASCII).fullmatch),
+        is_row=re.compile(row, re.ASCII).fullmatch,
         words=re.compile(f" *{group}({_INTEGER}) {_STATUS}", re.ASCII),
     )

@@ -40,7 +40,7 @@ from clustergate.wording.reasons import reason
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_BLANK, _ZERO = ord(" "), ord("0")
+_BLANK = ord(" ")
 # Enough to make the cost of an array's call small, few enough to be nothing in memory.
 _AT_ONCE = 1000
 # Half of the last printed digit; the rest is for the rounding of this arithmetic.
@@ -123,8 +123,8 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
             figures[: len(columns.metrics), start:end],
             block.line,
         )
-        placed = reader.misplaced(block.start, groups[start:end], sizes[start:end])
-        problems += ((start + row, said) for row, said in placed)
+        for row, said in reader.misplaced(block.start, groups[start:end], sizes[start:end]):
+            problems.append((start + row, said))
         most[start] = reader.most_repetitions or counts[start]
         reader.most_repetitions = counts[end - 1]
     # They do not grow with the sizes, unless these are the user's own.
@@ -163,8 +163,8 @@ def _numbers(columns: Columns, text: str, rows: int) -> Floats:
         cells = characters[:, :width].reshape(rows, len(units), WIDTH)
         # No other character of a row is below a blank.
         if cells[:, :, 0].max() == _BLANK < cells[:, :, -1].min():
-            # Blanks and points are below the digits, and count nothing.
-            digits = (np.maximum(characters, _ZERO) - _ZERO).astype(float)
+            # A digit's value; of a blank nothing, and points have no weight.
+            digits = (characters & 15).astype(float)
             cells = digits[:, :width].reshape(rows, len(units), WIDTH)
             exact: Floats = np.matmul(cells.transpose(1, 0, 2), weights)[:, :, 0] / units
             return exact
@@ -204,7 +204,7 @@ class Rule(NamedTuple):
         right = {factor: self.right(*self.known, factor, *columns) for factor in self.factors}
         fitting = tuple(factor for factor, rows in right.items() if rows.all())
         if fitting:
-            return self._replace(factors=fitting), []
+            return (self if fitting == self.factors else self._replace(factors=fitting)), []
         best = max(right.values(), key=lambda rows: int(rows.argmin()))
         return self, contradiction(best, self.problem, *columns)
 
@@ -220,11 +220,11 @@ def contradiction(right: Bools, problem: str, *columns: NDArray[Any]) -> list[Pr
 
 def rules_of(information: RunInformation, head: Head) -> list[Rule]:
     """Return what must hold for the rows of a table."""
-    name, metrics, in_order = head.benchmark.lower(), head.columns.metrics, []
-    processes, threads = head.processes, head.threads or 1
-    if metrics[:3] == RANGE:
-        said = "t_avg of {3:.2f} us|t_min to t_max of {1:.2f} to {2:.2f} us"
-        in_order = [Rule(_in_order, (), said)]
+    metrics = head.columns.metrics
+    in_order = [_IN_ORDER] if metrics[:3] == RANGE else []
+    if metrics == RANGE:
+        return in_order
+    name, processes, threads = head.benchmark.lower(), head.processes, head.threads or 1
     if metrics == OVERLAP:
         whole_of = np.minimum if information.program == "IMB-IO" else np.maximum
         said = "{1:.2f}, {2:.2f} and {3:.2f} us|an overlap of {4:.2f} %"
@@ -280,6 +280,9 @@ def _bandwidth_fits(factor: float, sizes: Floats, *columns: Floats) -> Bools:
 def _in_order(_: float, sizes: Floats, *columns: Floats) -> Bools:
     low, high, mean = columns[:3]
     return (low <= mean) & (mean <= high)
+
+
+_IN_ORDER = Rule(_in_order, (), "t_avg of {3:.2f} us|t_min to t_max of {1:.2f} to {2:.2f} us")
 
 
 def _rate_fits(factor: float, sizes: Floats, *columns: Floats) -> Bools:

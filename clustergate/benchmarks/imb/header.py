@@ -164,7 +164,9 @@ class _Header:
     def read_line(self) -> None:
         """Take a line between the title and the first table."""
         text, line = self._text, self._text.line
-        if line in (_COMMAND_FOLLOWS, _LIST_FOLLOWS):
+        if self._section == _LIST_FOLLOWS and (match := _LISTED.fullmatch(line)):
+            self._benchmarks.append(match.group(1))
+        elif line in (_COMMAND_FOLLOWS, _LIST_FOLLOWS):
             self._section = line
         elif _SYSTEM.fullmatch(line):
             return
@@ -179,7 +181,8 @@ class _Header:
         elif self._section == _COMMAND_FOLLOWS:
             self._read_command(line)
         elif self._section == _LIST_FOLLOWS and line.startswith("#"):
-            self._read_listed(line)
+            if not _COMMENT.fullmatch(line) and not PROCESSOR_NOTE.fullmatch(line):
+                raise text.damaged("a name in the list of benchmarks to run")
         else:
             text.refuse_figures("before the first table")
 
@@ -190,12 +193,6 @@ class _Header:
             self._command += words
         elif self._command:
             self._section = ""
-
-    def _read_listed(self, line: str) -> None:
-        if match := _LISTED.fullmatch(line):
-            self._benchmarks.append(match.group(1))
-        elif not _COMMENT.fullmatch(line) and not PROCESSOR_NOTE.fullmatch(line):
-            raise self._text.damaged("a name in the list of benchmarks to run")
 
     def information(self, title: re.Match[str]) -> RunInformation:
         """Return all of it, or raise if something is missing that every program but -MT prints."""

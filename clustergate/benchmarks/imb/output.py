@@ -206,7 +206,7 @@ def _read_head(text: Text) -> Head:
 @functools.lru_cache(maxsize=8)
 def _usual_head(rule: str) -> re.Pattern[str]:
     """Return the pattern of a head as most tables have it, below its first rule."""
-    processes, names = r"# #processes = ([1-9]\d{0,8})", r" .*#(?:bytes|repetitions) .*"
+    processes, names = r"# #processes = ([1-9]\d{0,8})", r" [ \w]*#(?:bytes|repetitions) .*"
     lines = (r"# Benchmarking (\w+)", processes, rf"(?:{_IDLE.pattern} *\n)?{rule}", names)
     return re.compile("".join(rf"{line} *\n" for line in lines))
 
@@ -333,7 +333,7 @@ class TableReader:
         text, is_row, blanks = self._text, self.columns.is_row, False
         while True:
             line = text.number + 1
-            rows, count = text.take_while(is_row)
+            rows, count = text.take_while(is_row, self.columns.shapes)
             if rows:
                 yield self._block(rows, line, count)
             if not text.next():
@@ -344,7 +344,7 @@ class TableReader:
                 # Blanks alone are of someone else: IMB ends a table by an empty line. Unless
                 # an editor or a log put blanks at the end of every line.
                 blanks = text.raw.endswith("\n")
-            elif text.line and is_row(text.shape):
+            elif text.line and is_row(text.line):
                 yield self._block(f"{text.line}\n", text.number, 1)
             elif self._ends_here() or (blanks and text.line.startswith(("#", "!"))):
                 yield from self._finished()
