@@ -415,6 +415,18 @@ def test_the_updates_of_2017_may_have_either_megabyte_but_one_throughout() -> No
         ]
 
 
+@pytest.mark.parametrize("between", ["", "[vm:1] WARNING: UCX_TLS=tcp is slow\n"])
+def test_a_table_of_either_megabyte_has_the_same_below_a_foreign_line(between: str) -> None:
+    text = text_of("mpich-2018-mpi1.txt").replace("Benchmarks 2018,", "Benchmarks 2017 Update 1,")
+    last = rows_in("mpich-2018-mpi1.txt", benchmark="PingPong")[-1]
+    lines = text.splitlines(keepends=True)
+    row = lines[last.line - 1]
+    assert rows_of("".join([*lines[: last.line - 1], between, *lines[last.line - 1 :]]))
+    rate = last.values["bandwidth_mb_s"] * 1e6 / 2**20
+    lines[last.line - 1] = f"{between}{row[:-14]}{rate:13.2f}\n"
+    assert "contradicts" in str(error_of("".join(lines)))
+
+
 # Header
 
 
@@ -633,6 +645,7 @@ def test_rejected(name: str, line: int, message: str) -> None:
         ("#repetitions", "#repititions", "the names of the columns"),
         ("# Benchmarking PingPong", "# Benchmarking PingPang", "stands here instead of that of"),
         ("# PingPong", "# PingPang", "stands here instead of that of"),
+        ("# PingPong", "# PingPong (", "not a name in the list of benchmarks to run as IMB prints"),
         ("# #processes = 2", "# #processes = 3", "stands here instead of that of"),
         ("# ( 2 additional", "# ( 3 additional", "contradicts those of the tables before it"),
         (CLOSING, "# All processes entering", "stands where it does not belong"),
