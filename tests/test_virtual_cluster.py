@@ -123,6 +123,12 @@ def test_an_interrupted_start_leaves_nothing_that_down_does_not_find(name, numbe
     assert traces(name) == []
 
 
+def test_a_cluster_that_is_down_is_not_a_dead_head():
+    ended = virtual_cluster("none", "run", "head", "true")
+    assert ended.returncode == 2
+    assert "the virtual cluster is down; `ci/virtual-cluster up` brings it up" in ended.stderr
+
+
 @pytest.mark.cluster
 def test_a_crashed_node_is_down_and_can_be_mended(name):
     assert virtual_cluster(name, "up", "--nodes", "2").returncode == 0
