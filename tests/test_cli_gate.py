@@ -1167,19 +1167,24 @@ def test_a_screening_is_resumed_with_what_it_was_called_with(
     commands.begin([["screen"], ["--site", "local"], ["--budget", "90s"], ["--hpl", "10s"]])
     called = [*commands.called]
     site = sites.choose("local").path
-    kept = screening.ScreenCall(site, asked, None, ["-x"], "n4")
+    options = ["-x", "--job-option=qos=short"]
+    kept = screening.ScreenCall(site, asked, None, options, "n4")
     keep_made(run_id, "screen", "local", **kept.plain())
     given: list[object] = []
+    seen: list[tuple[str, str]] = []
 
     def screen(*what: object) -> tuple[Log, Screening]:
         given.extend(what)
-        assert os.environ[sites.WITHOUT_NODES] == "n4"
+        # What fails here is reported by the command, and does not fail the test.
+        seen.append((os.environ[sites.WITHOUT_NODES], os.environ["CLUSTERGATE_QOS"]))
         return screened()
 
     monkeypatch.setenv(sites.WITHOUT_NODES, "")
+    monkeypatch.setenv("CLUSTERGATE_QOS", "")
     monkeypatch.setattr(cli_screen, "screen", screen)
     cli.main(["screen", "--resume", run_id])
-    assert [*given[:4], given[5]] == [site, run_id, asked, None, ("-x",)]
+    assert seen == [("n4", "short")]
+    assert [*given[:4], given[5]] == [site, run_id, asked, None, tuple(options)]
     assert [[*group] for group in commands.called] == [[*group] for group in called]
     # As a command that was told before, or typed from memory.
     cli.main(["screen", "--resume", run_id, "--site", "local", "--budget", "90s"])

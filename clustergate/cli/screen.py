@@ -22,6 +22,8 @@ from clustergate.cli.selection import (
 from clustergate.history.listing import SUMMARY
 from clustergate.launching.plan import PLAN
 from clustergate.model import ClustergateError
+from clustergate.schedulers.slurm_limits import note_words
+from clustergate.schedulers.wishes import words_in
 from clustergate.screening import folder, planning, wording
 from clustergate.screening.plan import is_screening
 from clustergate.session.readiness import say_in_the_way
@@ -134,6 +136,7 @@ def _resumed(run_id: str) -> ScreenCall | None:
         if any([*group] not in before for group in of_now):
             raise ClustergateError("resume.options")
         commands.begin(call.called)
+        note_words(words_in(call.options))
         if call.without_nodes:
             os.environ[sites.WITHOUT_NODES] = call.without_nodes
         print(f"site {call.site.stem} ({call.site})", flush=True)
