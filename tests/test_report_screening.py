@@ -1,5 +1,6 @@
 """The page of a screening and its heat map."""
 
+import dataclasses
 import math
 import re
 from xml.etree import ElementTree
@@ -85,7 +86,7 @@ def test_the_page_says_who_is_to_blame_and_shows_it() -> None:
     page = page_of([f"n{k}" for k in range(12)])
     assert "node n3" in page
     assert "FAULTS FOUND" in page
-    assert "<strong>Next:</strong> drain or exclude n3 with the lines below; <code>" in page
+    assert "<strong>Next:</strong> drain and exclude n3 with the lines below; <code>" in page
     assert "confidence above 99.99" in page
     assert page.count('<figure class="screen"><svg') == 2
     assert "drain &lt;it&gt;" in page
@@ -117,3 +118,11 @@ def test_what_is_inconclusive_without_a_doubt_says_what_to_do() -> None:
     )
     (step,) = some.next_steps
     assert step.startswith("`clustergate screen` again with a larger --budget")
+
+
+def test_nodes_that_the_job_was_not_given_take_more_than_a_larger_budget() -> None:
+    log, all_measured = alone(["a", "b", "c"], ["a", "b", "c"])
+    fewer = dataclasses.replace(all_measured, more_doubts=("only 3 of 4 nodes",), absent=1)
+    (step,) = first_screen(log, fewer, "r1").next_steps
+    assert "exclude them in the hostfile" in step
+    assert "--budget" not in step

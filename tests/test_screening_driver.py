@@ -158,6 +158,7 @@ def test_an_allocation_names_the_nodes_without_those_that_are_excluded(
     assert log_in(tmp_path).names == ("n1", "n2", "n4")
     _, _, found = read_screening(tmp_path)
     assert any(d.startswith("the job was given only 3 of 6 nodes") for d in found.doubts)
+    assert found.absent == 3
 
 
 def test_nodes_of_the_hostfile_that_belong_to_another_job_are_left_alone(

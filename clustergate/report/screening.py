@@ -68,8 +68,13 @@ def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
         return [f"`clustergate screen --resume {run_id}` finishes it"]
     if screening.findings:
         out = ", ".join(screening.keeps_out) if screening.what == "node" else ""
-        do = f"drain or exclude {out} with the lines below" if out else "fix it"
+        do = f"drain and exclude {out} with the lines below" if out else "fix it"
         return [f"{do}; `clustergate screen` then shows whether that was all"]
+    if screening.absent:
+        return [
+            "bring back the nodes that the job was not given, or exclude them in the hostfile; "
+            "then `clustergate screen`"
+        ]
     if screening.doubts:
         return ["`clustergate screen` again with a larger --budget, when nothing else runs"]
     if screening.missing:

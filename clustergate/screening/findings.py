@@ -102,7 +102,8 @@ class Screening:
 
     ``names`` are the nodes (or cores, as ``what`` says), ``located`` what each measure says by its
     key, ``switch_of`` the switch of each node where all are known, ``failures`` the first error of
-    the launches on some nodes. ``more_doubts`` are sentences about what was not even launched.
+    the launches on some nodes. ``more_doubts`` are sentences about what was not even launched,
+    ``absent`` counts the nodes that the job was not given.
     """
 
     names: tuple[str, ...]
@@ -112,6 +113,7 @@ class Screening:
     what: str = "node"
     switch_of: Mapping[str, str] = field(default_factory=dict)
     more_doubts: tuple[str, ...] = ()
+    absent: int = 0
 
     @property
     def keeps_out(self) -> tuple[str, ...]:

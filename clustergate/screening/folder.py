@@ -51,7 +51,8 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
         )
     if plan.pair is not None and len(names) > 1 and not any(len(r.nodes) == 2 for r in log.results):
         doubts.append(f"no pair of {plan.what}s was measured; give the screening more time")
-    if log.names and len(log.names) < plan.foreseen:
+    absent_nodes = max(plan.foreseen - len(log.names), 0) if log.names else 0
+    if absent_nodes:
         absent = [name for name in plan.nodes if name not in log.names]
         named = f" (not {listed(absent, _NAMED)})" if absent else ""
         doubts.append(
@@ -66,7 +67,7 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
         )
         log = replace(log, notes=(*log.notes, note))
     screening = analyse(names, log.results, plan.switch_of(names), plan.what)
-    return plan, log, replace(screening, more_doubts=tuple(doubts))
+    return plan, log, replace(screening, more_doubts=tuple(doubts), absent=absent_nodes)
 
 
 def as_asked(screening: Screening, plan: Plan, now: Plan) -> Screening:
