@@ -17,6 +17,7 @@ from clustergate.schedulers.wishes import (
     partition_of_access,
     words_in,
 )
+from clustergate.session import placing
 from clustergate.session.placing import keep_out, options_for
 from clustergate.session.request import Request, read_request, write_request
 from clustergate.sites import configs as sites
@@ -247,6 +248,20 @@ def test_what_slurm_refuses_is_refused_before_anything_is_measured(
     )
     with refused if why else contextlib.nullcontext():
         options_for(Wishes(qos="high", account="proj"), site("slurm"))
+
+
+def test_a_reservation_for_others_is_refused_before_anything_is_measured(
+    site: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The screening ended with what ReFrame prints of a command that failed."""
+    monkeypatch.setattr(placing, "note_words", lambda words: None)
+    sbatch = tmp_path / "bin" / "sbatch"
+    said = "allocation failure: Access denied to requested reservation"
+    sbatch.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    sbatch.chmod(0o755)
+    refused = r"no job in the reservation window: Access denied to .*; `scontrol show reservation w"
+    with pytest.raises(ClustergateError, match=refused):
+        options_for(Wishes(reservation="window"), site("slurm"))
 
 
 def test_nodes_of_other_partitions_than_a_user_looks_at_are_left_out_too(

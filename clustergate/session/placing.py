@@ -27,10 +27,12 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
         option = f"--{sorted(words)[0]}"
         raise ClustergateError("wish.no-slurm", option=option, site=site.name)
     note_words(wishes.words)
-    for partition in site.partitions if wishes.qos or wishes.account else ():
+    for partition in site.partitions if wishes.words else ():
         if partition.scheduler in SLURM and (
             why := refused_by_slurm(partition.access, wishes.words)
         ):
+            if "reservation" in why:
+                raise ClustergateError("wish.reservation-refused", name=wishes.reservation, why=why)
             options = [f"--{word}" for word in wishes.words]
             raise ClustergateError("wish.refused", options=options, name=partition.name, why=why)
     without = set(expand(wishes.exclude)) if wishes.exclude else set()

@@ -27,7 +27,13 @@ WORDS = {
         "Slurm refuses jobs in the partition {name} with {options:and}",
         "{why}",
         "`sacctmgr show associations user=$USER format=account,qos%60` lists what you may name, "
-        "and without an option its default counts",
+        "and without the option your default applies",
+    ),
+    "wish.reservation-refused": (
+        "Slurm gives you no job in the reservation {name}",
+        "{why}",
+        "`scontrol show reservation {name}` lists its Users and Accounts; an operator adds you by "
+        "`scontrol update ReservationName={name} users+=$USER`",
     ),
     "wish.nothing-left": ("no node is left to measure", "name fewer in --exclude"),
     "site.unknown": (
