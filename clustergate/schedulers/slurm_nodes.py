@@ -19,7 +19,10 @@ _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reser
 _MARKS = "~#!%$@^-+"
 _MOST = 5
 _RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
-_OUT = "mend it and `scontrol update nodename={} state=resume`, or exclude it in the hostfile"
+_OUT = (
+    "repair {0} and run `scontrol update nodename={0} state=resume`, "
+    "or exclude {0} in the hostfile"
+)
 DEFAULT = ""
 """Stands for the partition that a job goes to that names none."""
 
