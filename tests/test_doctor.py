@@ -280,7 +280,9 @@ def test_the_nodes_that_slurm_does_not_use_are_listed_with_its_reason() -> None:
     found = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO))
     assert [(one.what, one.status) for one in found] == [("partition node", WARN)] * 2
     drained, silent = (str(one.says) for one in found)
-    assert drained.startswith("Slurm does not use n2: drained, broken fan | ticket 7; repair n2 and ")
+    assert drained.startswith(
+        "Slurm does not use n2: drained, broken fan | ticket 7; repair n2 and "
+    )
     assert silent.startswith("Slurm does not use n3: idle, does not respond; ")
     # Who excluded it knows why.
     (left,) = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO), {"n2"})

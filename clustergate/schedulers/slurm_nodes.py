@@ -20,8 +20,7 @@ _MARKS = "~#!%$@^-+"
 _MOST = 5
 _RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
 _OUT = (
-    "repair {0} and run `scontrol update nodename={0} state=resume`, "
-    "or exclude {0} in the hostfile"
+    "repair {0} and run `scontrol update nodename={0} state=resume`, or exclude {0} in the hostfile"
 )
 DEFAULT = ""
 """Stands for the partition that a job goes to that names none."""
