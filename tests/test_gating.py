@@ -140,6 +140,14 @@ def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() ->
     assert found.reasons[0].facts["run"] == "r1"
     better = against_screening(screening(bandwidth=24000.0), [("r1", "1 May", screening())])
     assert {e.verdict for e in better} == {Verdict.PASS}
+    fewer = screening(bandwidth=6000.0, names=NAMES[:-1])
+    (found,) = (
+        e
+        for e in against_screening(fewer, [("r1", "1 May", screening())])
+        if e.verdict is Verdict.REGRESSION
+    )
+    then = len(NAMES)
+    assert f"on 1 May with other nodes ({then} then, {then - 1} now): " in found.sentence
 
 
 def test_what_no_earlier_screening_has_is_told() -> None:

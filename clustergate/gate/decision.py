@@ -147,6 +147,8 @@ def against_screening(
         worse_by = measure.level(new) - measure.level(old)
         noise = max(s.located[key].scale for s in (now, before))
         tolerated = math.log(measure.tolerated)
+        if {*now.names} != {*before.names}:
+            when += f" with other {now.what}s ({len(before.names)} then, {len(now.names)} now)"
         # A single launch of a single pair shows no noise.
         known = noise > 0 or len(now.names) >= FEWEST
         verdict, code = Verdict.PASS, "screening.as-last"

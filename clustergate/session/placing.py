@@ -31,7 +31,7 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
         if partition.scheduler in SLURM and (
             why := refused_by_slurm(partition.access, wishes.words)
         ):
-            if "reservation" in why:
+            if wishes.reservation and "reservation" in why:
                 raise ClustergateError("wish.reservation-refused", name=wishes.reservation, why=why)
             options = [f"--{word}" for word in wishes.words]
             raise ClustergateError("wish.refused", options=options, name=partition.name, why=why)
