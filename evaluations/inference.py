@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import scipy
 
 from clustergate.model import Better
 from clustergate.statistics.comparison import (
@@ -28,6 +27,7 @@ from clustergate.statistics.comparison import (
 from clustergate.statistics.gate import shift_of
 from clustergate.statistics.rounds import Question, Rounds, answers
 from clustergate.wording.notation import counted, interval
+from evaluations.sampling import sampled_values
 
 NOT_AGAINST = 1 / (1 + MARGIN)
 """The least ratio at which a step does not go against a trend: by no more than A/B's margin."""
@@ -66,6 +66,11 @@ class Claim:
     in_turn: bool = False
     times: bool = False
     one_number: bool = False
+
+    @property
+    def is_better(self) -> bool:
+        """Tell whether it claims that one of two is better, and not equivalent."""
+        return self.low == 1.0 and not self.one_number
 
     @property
     def is_by_lots(self) -> bool:
@@ -230,16 +235,15 @@ def _narrowest(alike: Sequence[Comparison]) -> Comparison:
 
 def _beside_number(claim: Claim, error: float) -> _Judged:
     """Return what launches say of a number: the interval of their median is on one side of it."""
-    ratios = np.divide(claim.upper, claim.lower)
-    interval = scipy.stats.quantile_test(ratios, p=0.5).confidence_interval(1.0 - error)
-    low, high = (float(end) if math.isfinite(end) else None for end in interval)
+    ratios = [upper / lower for upper, lower in zip(claim.upper, claim.lower, strict=True)]
+    of_median = sampled_values(ratios, confidence=1.0 - error)
     # Of the median of fewer launches even the least and the most are no interval.
     fewest = math.ceil(1 - math.log2(error))
     one = Comparison(
         Relation.INCONCLUSIVE,
-        float(np.median(ratios)),
-        *(low, high, 1.0 - error, len(ratios), len(ratios)),
-        further_launches=max(fewest - len(ratios), 1) if low is None else None,
+        *(of_median.value, of_median.low, of_median.high),
+        *(1.0 - error, len(ratios), len(ratios)),
+        further_launches=max(fewest - len(ratios), 1) if of_median.low is None else None,
     )
     outcome = _outcome(claim, one)
     further = _further(claim, one) if outcome is Outcome.INCONCLUSIVE else None
@@ -258,7 +262,7 @@ def _judged(claim: Claim, one: Comparison) -> _Judged:
 def _outcome(claim: Claim, one: Comparison) -> Outcome:
     if one.low is None or one.high is None:
         return Outcome.INCONCLUSIVE
-    if claim.low == 1.0:
+    if claim.is_better:
         if one.verdict is Relation.INCONCLUSIVE:
             return Outcome.INCONCLUSIVE
         return Outcome.HOLDS if one.verdict is Relation.B_BETTER else Outcome.DOES_NOT
@@ -274,7 +278,7 @@ def _further(claim: Claim, one: Comparison) -> int | None:
     if claim.apart or not one.ratio:
         return None
     # Of zero there is no logarithm.
-    if claim.low == 1.0 or not one.low or one.high is None:
+    if claim.is_better or not one.low or one.high is None:
         return one.further_launches
     bounds = [bound for bound in (claim.low, claim.high) if 0.0 < bound < math.inf]
     room = min(abs(math.log(one.ratio / bound)) for bound in bounds)

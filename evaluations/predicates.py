@@ -30,8 +30,6 @@ DIP = 0.05
 """A curve has a dip where it is lower than on either side by so much, as a fraction."""
 # What is 1 at best, such as R squared, is judged by what is missing of it, down to this.
 _NEXT_TO_NOTHING = 1e-9
-# A number is reached without the margin that two stacks leave each other.
-_JUST = 1 - 1e-12
 
 
 @dataclass(frozen=True)
@@ -516,15 +514,16 @@ def _bounded(settings: Settings, here: Cast, subject: Subject) -> list[Clause]:
     bound = settings.get("value", 1)
     other = settings.get("over") or settings.get("as_much_as")
     best = _best(subject, settings["of"], settings, other)
+    is_most = settings["kind"] == "at most"
+    words = f"the best of {_named(settings['of'])} over"
     if other:
-        beside, words = _best(subject, other, settings, settings["of"]), _named(other)
+        beside, words = _best(subject, other, settings, settings["of"]), f"{words} {_named(other)}"
     else:
-        beside, words, bound = [float(bound)] * len(best), f"{bound:g}", _JUST
-    words = f"the best of {_named(settings['of'])} over {words}"
+        beside, words, bound = [float(bound)] * len(best), f"{words} {bound:g}", 1
     # To reach as much as another is not to be behind it.
-    low = NOT_AGAINST if bound == 1 else bound
-    ends = {"high": bound} if settings["kind"] == "at most" else {"low": low}
-    return [Clause([Claim(best, beside, words, **ends, one_number=not other)])]
+    least = NOT_AGAINST if other and bound == 1 else bound
+    low, high = (0.0, bound) if is_most else (least, math.inf)
+    return [Clause([Claim(best, beside, words, low, high, one_number=not other)])]
 
 
 def _best(

@@ -64,12 +64,18 @@ class Sampled:
         return f"{told}; none in {counted(self.without, 'launch')}" if self.without else told
 
 
-def sampled_values(values: Sequence[float], *, mean: bool = False, without: int = 0) -> Sampled:
+def sampled_values(
+    values: Sequence[float],
+    *,
+    mean: bool = False,
+    without: int = 0,
+    confidence: float = CONFIDENCE,
+) -> Sampled:
     """Return the median of the values of launches, or their mean."""
     if mean:
         average = statistics.fmean(values)
         return Sampled(average, min(values), max(values), len(values), mean, without)
-    interval = scipy.stats.quantile_test(values, p=0.5).confidence_interval(CONFIDENCE)
+    interval = scipy.stats.quantile_test(values, p=0.5).confidence_interval(confidence)
     known = all(map(math.isfinite, interval))
     low, high = (float(interval.low), float(interval.high)) if known else (None, None)
     return Sampled(statistics.median(values), low, high, len(values), without=without)

@@ -347,6 +347,15 @@ def test_a_number_is_refused_by_launches_on_its_other_side_and_by_few_of_them_ne
         assert outcome(at_least, measured).outcome is said
 
 
+@pytest.mark.parametrize("kind", ["at least", "at most"])
+def test_launches_that_are_just_the_number_reach_it_and_are_not_beyond_it(kind: str):
+    hpl = {"benchmark": "HPL", "metric": "efficiency_percent", "against": "nominal"}
+    measured = subject("a", (hpl, "n", {1000: 1.0}))
+    figures = [replace(one, value=87.0, of_launches=[87.0] * 10) for one in measured.figures]
+    exact = asked(kind=kind, of=hpl, value=87)
+    assert outcome(exact, replace(measured, figures=figures)).outcome is Outcome.HOLDS
+
+
 def test_orders_of_two_benchmarks_correlate():
     ring = {
         "benchmark": "RandomlyOrderedRingBandwidth_GBytes",

@@ -47,7 +47,8 @@ _STATUS = r"(out-of-mem|int-overflow|time-out)[.;].*"
 class Columns:
     """The columns of a table: ``grouped`` and ``checked`` tell of "Group" and "defects".
 
-    ``is_row`` says of a line, or of its shape, whether it has the form of a row: ``shapes`` have.
+    ``is_row`` says of a line, or of its shape, whether it has the form of a row; ``shapes`` are
+    those that were seen to have it.
     """
 
     grouped: bool
