@@ -14,7 +14,14 @@ NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
 NAMED_STACKS = $(if $(filter command line,$(origin STACK)),$(STACK))
 SINCE ?= main
 # Launches of MPI are measured, and need the machine for themselves.
-SIDE_BY_SIDE := -q -n 2 --dist=worksteal -m "not mpi"
+SIDE_BY_SIDE := -q -rs -n 2 --dist=worksteal -m "not mpi"
+# The second part runs whatever the first says, unless that was interrupted (2); the worse status counts.
+define BOTH_PARTS
+@$(VENV)/bin/pytest $(SIDE_BY_SIDE); first=$$?; [ $$first -ne 2 ] || exit 2; \
+  $(VENV)/bin/pytest -q -rs -m "$(1)"; second=$$?; \
+  echo "$@: exit status $$first without MPI, $$second with MPI"; \
+  [ $$first -gt $$second ] || first=$$second; exit $$first
+endef
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 # Compiled once, a command starts in a third of the time.
@@ -54,12 +61,10 @@ check: $(VENV)/ready
 	@$(VENV)/bin/clustergate check --mode $(MODE) $(NAMED_SITE) $(addprefix --stack ,$(NAMED_STACKS))
 
 test: $(VENV)/ready-dev
-	@$(VENV)/bin/pytest $(SIDE_BY_SIDE)
-	@$(VENV)/bin/pytest -q -m "mpi and not long"
+	$(call BOTH_PARTS,mpi and not long)
 
 test-all: $(VENV)/ready-dev
-	@$(VENV)/bin/pytest $(SIDE_BY_SIDE)
-	@$(VENV)/bin/pytest -q -m mpi
+	$(call BOTH_PARTS,mpi)
 
 test-fast: $(VENV)/ready-dev
 	@$(VENV)/bin/python -m tools.nearest_tests $(SINCE) $(SIDE_BY_SIDE)

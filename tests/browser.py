@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import PATIENCE_S
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 _FLAGS = (
@@ -35,7 +37,7 @@ class Browser:
     def _post(self, path: str, content: dict[str, Any], method: str = "POST") -> Any:
         body, kind = json.dumps(content).encode(), {"Content-Type": "application/json"}
         request = urllib.request.Request(self._address + path, body, kind, method=method)
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return json.load(answer)["value"]
 
     def tell(self, command: str, **parameters: Any) -> Any:

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +32,8 @@ from clustergate.store import read_cases
 from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, from_plain
 
-# A busy machine takes as long as it takes.
+# A busy machine takes as long as it takes; what takes longer than this hangs.
+PATIENCE_S = 1800
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
@@ -59,6 +61,15 @@ NOISE = {
     *("gate.inconclusive", "screening.doubt"),
     *("launches.too-few-undisturbed", "launches.too-few-undisturbed-in-cases"),
 }
+
+
+def until(condition: Callable[[], Any], failure: Callable[[], object] = lambda: "") -> Any:
+    """Return what a condition says once it holds; ``failure`` says what is there if it hangs."""
+    end = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < end, failure()
+        time.sleep(0.05)
+    return found
 
 
 def pytest_configure() -> None:
@@ -165,7 +176,7 @@ class VirtualCluster:
             env={**self.named, **variables},
             capture_output=True,
             text=True,
-            timeout=1800,
+            timeout=PATIENCE_S,
         )
 
     def start(self, node: str, *words: str, **variables: str) -> "subprocess.Popen[str]":

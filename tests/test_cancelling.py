@@ -67,12 +67,11 @@ def test_an_interrupt_at_the_terminal_cancels_the_job(tmp_path: Path) -> None:
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    asked, end = tmp_path / "asked", time.monotonic() + 300
+    asked = tmp_path / "asked"
     # ReFrame deletes no job of PBS that is younger than three seconds: its fourth question is.
     while not (asked.exists() and len(asked.read_text().splitlines()) > 3):
         assert running.poll() is None
-        assert time.monotonic() < end
         time.sleep(0.1)
     os.killpg(running.pid, signal.SIGINT)
-    running.wait(timeout=120)
+    running.wait()
     assert (tmp_path / "deleted").exists()

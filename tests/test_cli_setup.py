@@ -12,6 +12,7 @@ from clustergate.model import ClustergateError
 from clustergate.stacks import StackRequest, set_up
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, provide_all, provide_each
+from tests.conftest import PATIENCE_S
 
 FULL = ClustergateError("the disk is full; free some space")
 
@@ -56,7 +57,7 @@ def test_who_is_not_done_is_named_when_a_stack_is_done(monkeypatch):
         if request.stack == "mpich":
             say("MPICH: compiling HPL")
         if request.stack == "openmpi":
-            assert heard.wait(timeout=60)
+            assert heard.wait(PATIENCE_S)
         return Manifest(request.stack, request.provider)
 
     monkeypatch.setattr(set_up, "provide", provide)
@@ -71,7 +72,7 @@ def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatc
         stack, provider, _ = request
         if stack == "mpich":
             raise FULL
-        assert heard.wait(timeout=60)
+        assert heard.wait(PATIENCE_S)
         return Manifest(stack, provider)
 
     monkeypatch.setattr(set_up, "provide", provide)
@@ -91,9 +92,9 @@ def test_an_interrupt_ends_the_compilers_and_blames_no_stack(monkeypatch):
     statuses = []
 
     def provide(request, state, **options):
-        begun.wait(timeout=60)
+        begun.wait(PATIENCE_S)
         for _ in range(3):
-            statuses.append(capture(["sleep", "30"]).returncode)
+            statuses.append(capture(["sleep", "infinity"]).returncode)
             if statuses[-1]:
                 raise ClustergateError("compiler.failed", complaint="compiling failed", log="log")
         return Manifest(request.stack, request.provider)
@@ -109,7 +110,8 @@ def test_an_interrupt_ends_the_compilers_and_blames_no_stack(monkeypatch):
 def test_of_an_interrupted_set_up_no_further_step_begins(monkeypatch, tmp_path, capsys):
     """Nor is anything awaited that does not hear, as a shell that waits for its child."""
     monkeypatch.setattr(processes, "GRACE_S", 0.5)
-    main_thread, script = threading.get_ident(), "trap '' TERM; touch begun; sleep 9; touch ended"
+    main_thread = threading.get_ident()
+    script = "trap '' TERM; touch begun; sleep infinity; touch ended"
     begun: list[str] = []
 
     def provide(request, state, **options):

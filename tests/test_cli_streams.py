@@ -165,7 +165,7 @@ def ended(script, reader=None, **environment):
             assert process.stdout is not None
             process.stdout.close()
             process.stdout = None
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
     return process.returncode, out, err.decode()
 
 

@@ -4,8 +4,6 @@ import json
 import os
 import platform
 import re
-import signal
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +28,7 @@ from clustergate.tuning import runs
 from clustergate.tuning.file import HplTuning, read_tuning, tuning_file, write_tunings
 from clustergate.tuning.search import Request
 from clustergate.tuning.space import Configuration
+from tests.conftest import PATIENCE_S
 
 CORES = 2
 NO_SUCH_STACK = "the site config names no stack 'none'; known: mpich, openmpi, intel-mpi"
@@ -550,8 +549,10 @@ def test_the_detected_machine_keeps_its_file_out_of_the_clone(monkeypatch, tmp_p
 
 # Two that do not end when they are asked to, one of them a grandchild.
 # How long tells them from those of tests beside this process.
-LONG = f"61.{os.getpid()}"
-STUBBORN = f"trap '' TERM; sleep {LONG} & sh -c \"trap '' TERM; sleep {LONG}; :\" & wait"
+LONG = f"{PATIENCE_S}.{os.getpid()}"
+STUBBORN = f"trap '' TERM; sleep {LONG} & sh -c \"trap '' TERM; sleep {LONG}; :\" & "
+
+INTERRUPT = f"kill -TERM {os.getpid()};"
 
 
 def sleepers():
@@ -562,9 +563,10 @@ def sleepers():
     ]
 
 
-def stubborn(folder, seconds):
+def stubborn(folder, seconds, signalled=""):
+    """Run it so long at most; it signals this process first if that is what it is given."""
     engine = Engine(folder, "word", own_sessions=True)
-    return engine.run_aside(["sh", "-c", STUBBORN], {}, "output", seconds)
+    return engine.run_aside(["sh", "-c", f"{STUBBORN}{signalled} wait"], {}, "output", seconds)
 
 
 def test_a_program_that_takes_too_long_leaves_no_process(monkeypatch, tmp_path):
@@ -576,18 +578,15 @@ def test_a_program_that_takes_too_long_leaves_no_process(monkeypatch, tmp_path):
 
 def test_an_interruption_leaves_no_process(monkeypatch, tmp_path):
     monkeypatch.setattr(ending, "SESSION_ENDING_SECONDS", 0.3)
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
     with ending.interruptible(), pytest.raises(KeyboardInterrupt):
-        stubborn(tmp_path, 60)
+        stubborn(tmp_path, PATIENCE_S, INTERRUPT)
     assert sleepers() == []
 
 
 def test_a_second_signal_waits_until_nothing_is_left(monkeypatch, tmp_path):
     monkeypatch.setattr(ending, "SESSION_ENDING_SECONDS", 1.0)
-    for seconds in (1.0, 1.3):
-        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)).start()
     with ending.interruptible(), pytest.raises(KeyboardInterrupt):
-        stubborn(tmp_path, 60)
+        stubborn(tmp_path, PATIENCE_S, f"{INTERRUPT} sleep 0.3; {INTERRUPT}")
     assert sleepers() == []
 
 

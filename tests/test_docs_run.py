@@ -272,7 +272,6 @@ def test_a_command_prints_what_the_page_shows(command, printed, tmp_path):
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=120,
     )
     wanted = "".join(
         "(?:.*\\n)*" if line == "…\n" else re.escape(line).replace("…", ".*")

@@ -396,7 +396,7 @@ def test_who_does_not_answer_holds_nobody_up(
     site, init = tmp_path / "alpha.py", tmp_path / "modules" / "init"
     init.mkdir(parents=True)
     site.write_text(ALPHA, encoding="utf-8")
-    (init / "bash").write_text("module() { sleep 60; }\n", encoding="utf-8")
+    (init / "bash").write_text("module() { sleep infinity; }\n", encoding="utf-8")
     monkeypatch.setattr(doctor, "_ASKING_S", 0.3)
     monkeypatch.setenv("MODULESHOME", str(init.parent))
     _, found = asked(capsys, "--site", str(site))

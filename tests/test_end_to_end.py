@@ -8,13 +8,12 @@ import re
 import signal
 import sqlite3
 import subprocess
-import time
 from collections import Counter
 
 import pytest
 
 from clustergate.stacks.manifest import read_manifest
-from tests.conftest import STACKS
+from tests.conftest import STACKS, until
 
 pytestmark = pytest.mark.mpi
 long = functools.partial(pytest.param, marks=pytest.mark.long)
@@ -30,13 +29,12 @@ def available(suite, program):
     return [name for name, found in manifests.items() if not found.program(program).unavailable]
 
 
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
+# A leftover never ends by itself, so that it is seen however long the machine takes.
+AND_STAYS = '"$real" "$@"; exec sleep infinity'
+
+
+def left_nothing(suite):
+    until(lambda: not suite.processes(), suite.processes)
 
 
 def verdict_line(said, stack="mpich"):
@@ -122,10 +120,11 @@ def test_a_selection_that_matches_nothing_is_no_pass(suite):
 
 @pytest.mark.long
 def test_a_hang_ends_at_its_time_limit_and_leaves_no_process(suite):
+    suite.replace_program("mpich", "xhpl", AND_STAYS)
     ended = suite.check("-n", "HplCheck", "-p", "mpich", *LONG_HPL, "-S", "time_limit=3s")
     assert ended.returncode == 2
     assert "timed out" in verdict_line(ended.stdout)
-    assert wait_for(lambda: not suite.processes(), 20), suite.processes()
+    left_nothing(suite)
 
 
 @pytest.mark.long
@@ -141,9 +140,9 @@ def test_a_killed_rank_is_named(suite):
     def ranks():
         return [json.loads(path.read_text()) for path in suite.home.rglob("proof/*/rank-*.json")]
 
-    assert wait_for(lambda: len(ranks()) == 2)
+    until(lambda: len(ranks()) == 2)
     os.kill(ranks()[1]["pid"], signal.SIGKILL)
-    output, _ = running.communicate(timeout=120)
+    output, _ = running.communicate()
     assert running.returncode == 2
     assert verdict_line(output)
     assert "proof.unfinished" in suite.codes()
@@ -153,8 +152,9 @@ def test_a_killed_rank_is_named(suite):
 def test_an_interrupt_is_one_sentence_and_leaves_earlier_results(suite):
     assert suite.check("-n", "HplCheck", "-S", "n=1000").returncode == 2
     before = suite.records()
+    suite.replace_program("mpich", "xhpl", AND_STAYS)
     running = subprocess.Popen(
-        suite.check_command("-n", "HplCheck", *LONG_HPL),
+        suite.check_command("-n", "HplCheck", "-p", "mpich", *LONG_HPL),
         env=suite.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -163,14 +163,14 @@ def test_an_interrupt_is_one_sentence_and_leaves_earlier_results(suite):
         # A test run in the background of a script has inherited that interrupts are ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    assert wait_for(lambda: any("xhpl" in command for command in suite.processes()))
+    until(lambda: any("xhpl" in command for command in suite.processes()))
     os.killpg(running.pid, signal.SIGINT)
-    _, complaint = running.communicate(timeout=60)
+    _, complaint = running.communicate()
     assert running.returncode == 130
     assert complaint.splitlines()[-1].startswith("clustergate: interrupted; ")
     assert "Traceback" not in complaint
     assert [r for r in suite.records() if r in before] == before
-    assert wait_for(lambda: not suite.processes(), 20), suite.processes()
+    left_nothing(suite)
 
 
 def as_in_the_background():
@@ -182,6 +182,7 @@ def as_in_the_background():
 @pytest.mark.parametrize("number", [signal.SIGTERM, *map(long, (signal.SIGHUP, signal.SIGKILL))])
 def test_all_of_a_run_ends_with_it(suite, number):
     """As `timeout` and CI end it: the signal comes to one process, and interrupts are ignored."""
+    suite.replace_program("mpich", "xhpl", AND_STAYS)
     running = subprocess.Popen(
         suite.check_command("-n", "HplCheck", "-p", "mpich", *LONG_HPL),
         env=suite.environment(),
@@ -190,15 +191,15 @@ def test_all_of_a_run_ends_with_it(suite, number):
         text=True,
         preexec_fn=as_in_the_background,
     )
-    assert wait_for(lambda: any("xhpl" in command for command in suite.processes()))
+    until(lambda: any("xhpl" in command for command in suite.processes()))
     running.send_signal(number)
-    _, complaint = running.communicate(timeout=60)
+    _, complaint = running.communicate()
     if number != signal.SIGKILL:
         assert running.returncode == 128 + number
         last = f"clustergate: interrupted by {number.name}; "
         assert complaint.splitlines()[-1].startswith(last)
         assert "check --resume" in complaint
-    assert wait_for(lambda: not suite.processes(), 40), suite.processes()
+    left_nothing(suite)
 
 
 @pytest.mark.long
@@ -222,16 +223,20 @@ def test_a_strict_run_beside_programs_on_all_cores_fails_and_names_them(suite, t
 
 @pytest.mark.long
 def test_two_runs_in_one_home_leave_each_other_alone(suite):
-    suite.replace_program("openmpi", "xhpl", 'sleep 25; exec "$real"')
+    met, runs = suite.home / "met", f"{suite.home}/stage/*/local/node/openmpi"
+    # Each waits for the other's launch.
+    both = f"[ $(ls -d {runs}/*/launch-* | sed 's|/local/node/.*||' | sort -u | wc -l) = 2 ]"
+    meet = f"until [ -e {met} ]; do {both} && touch {met}; sleep 0.1; done"
+    suite.replace_program("openmpi", "xhpl", f'{meet}; exec "$real"')
     first = subprocess.Popen(
         suite.check_command("-n", "HplCheck", "-p", "openmpi", "-S", "n=1000"),
         env=suite.environment(),
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert wait_for(lambda: list(suite.home.glob("stage/*/local/node/openmpi/*/launch-*")))
+    until(lambda: list(suite.home.glob("stage/*/local/node/openmpi/*/launch-*")))
     second = suite.check("-n", "HplCheck", "-p", "mpich|openmpi", "-S", "n=1000")
-    output, _ = first.communicate(timeout=120)
+    output, _ = first.communicate()
     for told, ran in (output, 1), (second.stdout, 2):
         assert f", {ran} of 9 cases ran in " in told
         assert not re.search("HplCheck with openmpi[^:]*: failed", told), told
@@ -240,7 +245,7 @@ def test_two_runs_in_one_home_leave_each_other_alone(suite):
 
 @pytest.mark.long
 def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
-    suite.replace_program("openmpi", "xhpl", 'sleep 600; exec "$real"')
+    suite.replace_program("openmpi", "xhpl", 'sleep infinity; exec "$real"')
     running = subprocess.Popen(
         suite.check_command("-S", "n=1000", selection=["--check", "HplCheck"]),
         env=suite.environment(),
@@ -252,7 +257,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
         begun = suite.home.glob("stage/*/local/node/*/HplCheck/launch-*")
         return {path.parts[-3] for path in begun}
 
-    assert wait_for(lambda: "openmpi" in stacks_begun(), 500)
+    until(lambda: "openmpi" in stacks_begun())
     running.kill()
     running.wait()
     before = {record["stack"]: record for record in suite.records()}
@@ -261,7 +266,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     (build,) = [path for path in (suite.home / "builds").iterdir() if not path.is_symlink()
                 and path.is_dir()]  # fmt: skip
     program = build / "bin" / "xhpl"
-    program.write_text(program.read_text().replace("sleep 600; ", ""))
+    program.write_text(program.read_text().replace("sleep infinity; ", ""))
     (run,) = (suite.home / "results" / "runs").iterdir()
     ended = suite.resume(run.name)
     assert f"resumed: {len(before)} cases " in ended.stdout
@@ -270,7 +275,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     assert {stack: after[stack] for stack in before} == before
     assert ended.returncode == 0, ended.stdout
     assert len(list((suite.home / "results" / "runs").iterdir())) == 1
-    assert wait_for(lambda: not suite.processes(), 20), suite.processes()
+    left_nothing(suite)
 
 
 @pytest.mark.long

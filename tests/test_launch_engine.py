@@ -42,14 +42,14 @@ def test_a_signal_while_a_launch_starts_leaves_no_process(tmp_path, monkeypatch,
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     one = Engine(tmp_path, "word")
-    assert exit_status(lambda: one.launch(shell("exec sleep 1000"), 0).status) == 143
+    assert exit_status(lambda: one.launch(shell("exec sleep infinity"), 0).status) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(started[0], 0)
 
 
 def test_a_launch_takes_no_longer_than_it_may(tmp_path):
     with pytest.raises(LaunchError, match=r"it took longer than 0\.5 s"):
-        Engine(tmp_path, "word").launch(shell("exec sleep 1000", seconds=0.5), 0)
+        Engine(tmp_path, "word").launch(shell("exec sleep infinity", seconds=0.5), 0)
 
 
 def test_what_is_no_mpi_program_is_started_as_it_is(tmp_path, monkeypatch):

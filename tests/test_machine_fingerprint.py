@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 
 import pytest
 
@@ -17,6 +16,7 @@ from clustergate.machine import fingerprint as module
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.node import SCRIPT
 from clustergate.model import BadRequest
+from tests.conftest import until
 
 CPU = "sys/devices/system/cpu"
 HARDWARE_ADDRESS = "02:00:5e:10:00:01"
@@ -554,14 +554,10 @@ def test_compiler_that_fails_is_absent(compiler, tmp_path, script):
 
 def test_compiler_that_hangs_is_ended_with_all_it_started(compiler, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_PROGRAM_TIMEOUT_S", 1.0)
-    compiler(f"sleep 60 & echo $! > {tmp_path}/pid; wait")
+    compiler(f"sleep infinity & echo $! > {tmp_path}/pid; wait")
     assert read_fingerprint(tmp_path)["software"]["compiler"] is None
     child = int((tmp_path / "pid").read_text())
-    for _ in range(100):
-        if not is_running(child):
-            return
-        time.sleep(0.05)
-    pytest.fail("what the compiler started is still there")
+    until(lambda: not is_running(child), lambda: "what the compiler started is still there")
 
 
 def is_running(process):

@@ -10,16 +10,16 @@ def test_only_the_processes_of_the_run_are_ended():
     mark = uuid.uuid4().hex
     stubborn = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-        "print(1, flush=True); time.sleep(60)"
+        "print(1, flush=True); time.sleep(86400)"
     )
     ours = subprocess.Popen(
         [sys.executable, "-c", stubborn],
         env={**os.environ, "A_RUN": mark},
         stdout=subprocess.PIPE,
     )
-    other = subprocess.Popen(["sleep", "60"], env={**os.environ, "A_RUN": "another"})
+    other = subprocess.Popen(["sleep", "infinity"], env={**os.environ, "A_RUN": "another"})
     elsewhere = subprocess.Popen(
-        ["sleep", "60"], env={**os.environ, "A_RUN": mark, "A_HOME": "/elsewhere"}
+        ["sleep", "infinity"], env={**os.environ, "A_RUN": mark, "A_HOME": "/elsewhere"}
     )
     assert ours.stdout is not None
     try:

@@ -29,6 +29,7 @@ from clustergate.paths import checkout
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.shape import Shape
 from tests import test_job_scripts
+from tests.conftest import PATIENCE_S, until
 from tests.described_partitions import described
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
@@ -41,10 +42,14 @@ ACROSS = ("-S", "ranks=2", "-S", "placement=one-per-node", "-S", "launches=1")
 PARTITIONS = ("srun", "mpirun", "ssh")
 
 
-def virtual_cluster(*words, timeout=900, which="s"):
+def virtual_cluster(*words, which="s"):
     """Run the program for the cluster of these tests; its failure fails the test."""
     ended = subprocess.run(
-        [PROGRAM, *words], env=named(which=which), capture_output=True, text=True, timeout=timeout
+        [PROGRAM, *words],
+        env=named(which=which),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert ended.returncode == 0, ended.stderr
     return ended
@@ -101,7 +106,7 @@ class OnCluster:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=1500,
+            timeout=PATIENCE_S,
         )
 
     def command(self, *options):
@@ -127,14 +132,19 @@ class OnCluster:
         command = [*self.command()[:5], "--resume", run_id]
         environment = named(self.suite.environment())
         ended = subprocess.run(
-            command, env=environment, cwd=self.home, capture_output=True, text=True, timeout=1500
+            command,
+            env=environment,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
         )
         return ended.stdout
 
     def run(self, *options, **variables):
         """Run it to its end; return its exit status and what it said of what did run."""
         with self.start(*options, **variables) as running:
-            said, _ = running.communicate(timeout=1500)
+            said, _ = running.communicate(timeout=PATIENCE_S)
         return running.returncode, without_missing(said)
 
     def hpl(self, **choice):
@@ -149,13 +159,11 @@ class OnCluster:
         begun = f'touch {self.home}/begun-"$(hostname)"'
         self.suite.replace_program("mpich", "xhpl", f'{begun}\n{script}\nexec "$real"')
         with self.start(*ACROSS, "-S", "n=500") as running:
-            end = time.monotonic() + 900
             while len(list(self.home.glob("begun-*"))) < 2:
                 assert running.poll() is None
-                assert time.monotonic() < end
                 time.sleep(0.1)
             broken()
-            said, _ = running.communicate(timeout=1500)
+            said, _ = running.communicate(timeout=PATIENCE_S)
         return self.suite.records(), without_missing(said)
 
 
@@ -175,14 +183,6 @@ def test_a_node_within_a_reservation_is_mended(cluster):
         virtual_cluster("fault", "mend", "n2")
     finally:
         virtual_cluster("run", "head", "scontrol", "delete", "ReservationName=of-it")
-
-
-def wait_for(condition, seconds):
-    """Tell whether something came true within that time."""
-    end = time.monotonic() + seconds
-    while not (true := condition()) and time.monotonic() < end:
-        time.sleep(0.2)
-    return bool(true)
 
 
 def without_missing(said):
@@ -352,7 +352,7 @@ def test_where_few_jobs_are_allowed_all_cases_are_steps_of_one(on_cluster):
     (job,) = {one.partition(".")[0] for one in accounted() - before}
     # Slurm tells of the last step a little later.
     steps = rf"{job}\.\d+"
-    assert wait_for(lambda: sum(bool(re.fullmatch(steps, one)) for one in accounted()) >= 3, 30)
+    until(lambda: sum(bool(re.fullmatch(steps, one)) for one in accounted()) >= 3, accounted)
 
 
 def accounted():
@@ -380,13 +380,11 @@ def test_a_controller_that_restarts_in_the_middle_loses_nothing(on_cluster, faul
 
 def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault):
     on_cluster.partition = ""
-    slow = 'case "$SLURM_JOB_ID" in "") sleep 600;; esac\nexec "$real"'
+    slow = 'case "$SLURM_JOB_ID" in "") sleep infinity;; esac\nexec "$real"'
     on_cluster.suite.replace_program("mpich", "xhpl", slow)
     with on_cluster.start(*ACROSS, "-S", "n=500") as running:
-        end = time.monotonic() + 900
         while not list(on_cluster.home.glob("stage/*/virtual-cluster/ssh/mpich/HplCheck/launch-*")):
             assert running.poll() is None
-            assert time.monotonic() < end
             time.sleep(0.1)
         running.kill()
         running.communicate()
@@ -395,7 +393,7 @@ def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault
     (build,) = {p for p in (on_cluster.home / "builds").iterdir() if not p.is_symlink()
                 and (p / "bin" / "xhpl").is_file()}  # fmt: skip
     program = build / "bin" / "xhpl"
-    program.write_text(program.read_text().replace("sleep 600", "true"))
+    program.write_text(program.read_text().replace("sleep infinity", "true"))
     (run,) = (on_cluster.home / "results" / "runs").iterdir()
     said = on_cluster.resume(run.name)
     assert f"resumed: {len(before)} cases " in said
@@ -408,15 +406,15 @@ def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=str)
 def test_the_batch_jobs_of_a_run_end_with_it(on_cluster, number):
-    on_cluster.suite.replace_program("mpich", "xhpl", 'sleep 600; exec "$real"')
+    on_cluster.suite.replace_program("mpich", "xhpl", 'sleep infinity; exec "$real"')
     with on_cluster.start(*ACROSS, "-S", "n=500") as running:
-        assert wait_for(lambda: running.poll() is not None or jobs("RUNNING"), 600)
+        until(lambda: running.poll() is not None or jobs("RUNNING"))
         assert running.poll() is None
         running.send_signal(number)
-        running.communicate(timeout=120)
+        running.communicate()
     # The program that enters the head's namespaces ends by the signal itself.
     assert running.returncode in (-number, 128 + number)
-    assert wait_for(lambda: not jobs(), 60), jobs()
+    until(lambda: not jobs(), jobs)
 
 
 def jobs(*states):

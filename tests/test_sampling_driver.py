@@ -31,6 +31,7 @@ from clustergate.launching.plan import (
 from clustergate.machine import configuration
 from clustergate.machine.node import END
 from clustergate.model import ClustergateError, Row
+from tests.conftest import PATIENCE_S
 
 
 def shell(script: str, name: str = "a", **further) -> Contender:
@@ -230,7 +231,7 @@ def proofs_by_launch(data: Path, disturbed: int) -> str:
 
 
 def test_disturbed_launches_are_kept_marked_and_made_up_for(carry_out, tmp_path, data):
-    budget = Budget(at_least=3, at_most=9, seconds=600.0)
+    budget = Budget(at_least=3, at_most=9, seconds=PATIENCE_S)
     assert carry_out(plan_of(shell(proofs_by_launch(data, 2)), budget=budget)) == 0
     launches = [made.launch for made in read_log(tmp_path).launches]
     assert [str(launch.disturbed or "") for launch in launches] == [
@@ -242,7 +243,7 @@ def test_disturbed_launches_are_kept_marked_and_made_up_for(carry_out, tmp_path,
 
 
 def test_not_more_often_than_the_budget_allows(carry_out, tmp_path, data):
-    budget = Budget(at_least=3, at_most=4, seconds=600.0)
+    budget = Budget(at_least=3, at_most=4, seconds=PATIENCE_S)
     assert carry_out(plan_of(shell(proofs_by_launch(data, 99)), budget=budget)) == 0
     assert len(read_log(tmp_path).launches) == 4
 
@@ -255,7 +256,7 @@ def test_a_launch_with_moved_cores_is_made_up_for(carry_out, tmp_path):
         f"echo >> {counter}; [ $(wc -l < {counter}) -le 2 ] && ns=310.5 || ns=52.5; "
         'echo "{\\"measurement\\":\\"core_distance\\",\\"round_trip_ns\\":{\\"best\\":$ns}}"'
     )
-    budget = Budget(at_least=2, at_most=9, seconds=600.0)
+    budget = Budget(at_least=2, at_most=9, seconds=PATIENCE_S)
     plan = plan_of(shell("true"), budget=budget, core_distance=["bash", "-c", script])
     assert carry_out(plan) == 0
     distances = [made.launch.core_distance_ns for made in read_log(tmp_path).launches]
@@ -287,7 +288,7 @@ def test_far_cores_show_by_what_earlier_jobs_of_the_run_saw(carry_out, tmp_path,
     kept = []
     monkeypatch.setattr(Asides, "keep_distances", lambda self, ns: kept.extend(ns))
     far = 'echo "{\\"measurement\\":\\"core_distance\\",\\"round_trip_ns\\":{\\"best\\":310.5}}"'
-    budget = Budget(at_least=1, at_most=2, seconds=600.0)
+    budget = Budget(at_least=1, at_most=2, seconds=PATIENCE_S)
     plan = plan_of(shell("true"), budget=budget, core_distance=["bash", "-c", far])
     assert carry_out(plan) == 0
     log = read_log(tmp_path)
@@ -318,14 +319,14 @@ def test_wide_intervals_are_narrowed_as_long_as_the_budget_lasts(
     carry_out, tmp_path, monkeypatch, script, made, read
 ):
     monkeypatch.setitem(sys.modules, "numbers_in_lines", SimpleNamespace(read=read))
-    budget = Budget(at_least=3, at_most=6, seconds=600.0, precision=0.004)
+    budget = Budget(at_least=3, at_most=6, seconds=PATIENCE_S, precision=0.004)
     plan = plan_of(shell(script), budget=budget, reader="numbers_in_lines:read")
     assert carry_out(plan) == 0
     assert len(read_log(tmp_path).launches) == made
 
 
 def test_a_figure_that_cannot_be_read_asks_for_no_more_launches(carry_out, tmp_path):
-    budget = Budget(at_least=2, at_most=6, seconds=600.0, precision=0.02)
+    budget = Budget(at_least=2, at_most=6, seconds=PATIENCE_S, precision=0.02)
     plan = plan_of(
         shell("echo"), budget=budget, reader="clustergate.benchmarks.imb.output:parse_imb"
     )
@@ -335,7 +336,7 @@ def test_a_figure_that_cannot_be_read_asks_for_no_more_launches(carry_out, tmp_p
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_driver_ends_its_launch(tmp_path, number):
-    write_plan(tmp_path, plan_of(shell("echo $$ > ../pid; exec sleep 1000")))
+    write_plan(tmp_path, plan_of(shell("echo $$ > ../pid; exec sleep infinity")))
     driver = [sys.executable, "-I", "-m", "clustergate.launching", str(tmp_path / "plan.json")]
     with subprocess.Popen(
         driver,

@@ -24,6 +24,7 @@ from clustergate.proof.ranks import ProofExpectation
 from clustergate.screening.driver import Launcher, carry_out, lead_s, main, rows_of
 from clustergate.screening.folder import read_screening
 from clustergate.screening.plan import EACH, Log, Plan, log_of
+from tests.conftest import PATIENCE_S
 
 HOST = os.uname().nodename
 HPL = HplInput((1000,), (1,), (2,), (64,))
@@ -38,14 +39,14 @@ def plan_of(contenders: list[Contender], **what: Any) -> Plan:
         "ranks_per_node": 2,
         "hostfile_dialect": "hydra",
         "seed": 1,
-        "budget": Budget(seconds=600.0),
+        "budget": Budget(seconds=PATIENCE_S),
     }
     return Plan(**{**settled, "contenders": contenders, **what})
 
 
 def program(name: str, words: list[str], ranks: int = 0, **what: Any) -> Contender:
     expected = ProofExpectation("", ranks, "/lib", "MPICH") if ranks else None
-    settled: dict[str, Any] = {"proves": bool(ranks), "on": EACH, "seconds": 30.0}
+    settled: dict[str, Any] = {"proves": bool(ranks), "on": EACH, "seconds": PATIENCE_S}
     return Contender(name, [], words, "/proof.so", expected=expected, **{**settled, **what})
 
 
@@ -97,7 +98,7 @@ def test_figures_of_another_host_do_not_count(tmp_path: Path) -> None:
             script(f"echo ssh: connect to host {HOST}: refused >&2; echo try again >&2; exit 255"),
             f"it said: ssh: connect to host {HOST}: refused",
         ),
-        (script("sleep 60", seconds=0.5), "it took longer than 0.5 s"),
+        (script("sleep infinity", seconds=0.5), "it took longer than 0.5 s"),
         (script("uname -n; echo nonsense"), "not a line as node_peaks"),
         (script("true"), "it ran on an unknown host"),
         (program("peaks", ["/does/not/exist"]), "cannot be started: No such file"),
@@ -268,7 +269,7 @@ def test_a_resumed_job_accuses_no_node_that_it_was_not_given(
 
 
 def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Path) -> None:
-    orders = [script("exit 1"), script("echo $$ > ../pid; exec sleep 300", seconds=300)]
+    orders = [script("exit 1"), script("echo $$ > ../pid; exec sleep infinity")]
     write_plan(tmp_path, plan_of(orders))
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "clustergate.screening", str(tmp_path / "plan.json")],
@@ -278,7 +279,7 @@ def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Pa
         assert process.poll() is None
         time.sleep(0.05)
     process.terminate()
-    assert process.wait(60) == 128 + signal.SIGTERM
+    assert process.wait() == 128 + signal.SIGTERM
     sleeper = Path("/proc") / (tmp_path / "pid").read_text().strip()
     assert not sleeper.exists()
     log = log_in(tmp_path)

@@ -218,8 +218,10 @@ def two_nodes(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 def test_the_mounts_remember_and_lock_as_two_nodes_may(two_nodes):
     first, second = two_nodes
     assert not (second / "file").exists()
+    begun = time.monotonic()
     (first / "file").write_text("text")
-    assert not (second / "file").exists()
+    # Unless the machine was too busy to look in time.
+    assert not (second / "file").exists() or time.monotonic() - begun > REMEMBERS_S
     time.sleep(REMEMBERS_S + 0.5)
     assert (second / "file").read_text() == "text"
     mount = mount_of(first)

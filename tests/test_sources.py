@@ -17,6 +17,7 @@ from clustergate.stacks.sources import (
     named_folders,
     obtain,
 )
+from tests.conftest import PATIENCE_S
 
 CONTENT = b"an archive"
 SOURCE = Source(
@@ -123,7 +124,7 @@ def test_a_download_that_stalls_holds_no_interrupt(tmp_path):
         # It has been asked, and does not answer.
         asked, _ = silent.accept()
         with asked, nothing_begins():
-            fetching.join(timeout=30)
+            fetching.join(PATIENCE_S)
             assert stopped
 
 
@@ -188,7 +189,7 @@ def test_who_waits_for_what_cannot_be_had_does_not_try_again(tmp_path, monkeypat
 
     def slow(source, target):
         tried.append(source.name)
-        assert waiting.wait(timeout=60)
+        assert waiting.wait(PATIENCE_S)
         raise SourceUnavailable("source.timed-out")
 
     real = sources.local_copy

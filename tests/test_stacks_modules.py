@@ -3,16 +3,20 @@
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clustergate import cli
+from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.stacks import StackRequest, existing, modules, planned, suggestion
 from clustergate.stacks.builder import SetUp
 from clustergate.stacks.spack.libraries import mpi_of_answer, mpi_of_module
+from tests.conftest import PATIENCE_S
 
 INITS = {
     "Lmod": Path("/usr/share/lmod/lmod/init/bash"),
@@ -206,7 +210,7 @@ def test_without_a_module_command_it_says_what_to_do(
 def test_a_spack_that_does_not_answer_is_told_in_a_sentence(tmp_path: Path) -> None:
     script = tmp_path / "share" / "spack" / "setup-env.sh"
     script.parent.mkdir(parents=True)
-    script.write_text("exec sleep 20\n")
+    script.write_text("exec sleep infinity\n")
     with pytest.raises(ClustergateError, match=r"mpich@4` did not end within 0.2 s") as told:
         modules.load(modules.Loading(["mpich@4"], spack=str(tmp_path)), 0.2)
     assert "setup-env" not in str(told.value)
@@ -232,9 +236,15 @@ def test_a_scan_tells_which_module_command_did_not_answer(
     init = tmp_path / "init" / "bash"
     init.parent.mkdir()
     init.write_text(
-        'module() { case "$*" in "-t spider") echo mpich/4.2;; *) exec sleep 20;; esac; }\n'
+        'module() { case "$*" in "-t spider") echo mpich/4.2;; *) exec sleep infinity;; esac; }\n'
     )
+
+    def answers(command: Sequence[str], **options: Any) -> Any:
+        late = "spider mpich/4.2" in " ".join(command)
+        return capture(command, **{**options, "timeout": 0.5 if late else PATIENCE_S})
+
     monkeypatch.setattr(existing, "_TIME_LIMIT_S", 0.5)
+    monkeypatch.setattr(existing, "capture", answers)
     asked = {"PATH": "/usr/bin:/bin", "MODULESHOME": str(tmp_path)}
     (one,), told = existing.scan(asked)
     assert one.load == ["mpich/4.2"]

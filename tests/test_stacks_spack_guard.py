@@ -3,31 +3,23 @@
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.conftest import until
+
 GUARD = [sys.executable, "-I", "-m", "clustergate.stacks.spack.guard"]
 # A command that starts another one and tells its process id, as Spack starts a compiler. What a
 # shell starts in the background ignores interrupts, so that it must be terminated.
-BUILD = "sleep 300 & echo $! > {told}.new; mv {told}.new {told}; wait"
-HEEDING = "echo $$ > {told}.new; mv {told}.new {told}; exec sleep 300"
+BUILD = "sleep infinity & echo $! > {told}.new; mv {told}.new {told}; wait"
+HEEDING = "echo $$ > {told}.new; mv {told}.new {told}; exec sleep infinity"
 # Whoever asks for the build: a process between this test and the guard, which can be killed.
 OWNER = """\
 import subprocess, sys
 subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()
 """
-
-
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(1200):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come to pass within a minute")
 
 
 def is_gone(pid: int) -> bool:

@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 from clustergate.paths import checkout
+from tests.conftest import PATIENCE_S, until
 
 PROGRAM = checkout() / "ci" / "virtual-cluster"
 
 
-def virtual_cluster(name, *words, timeout=600, **variables):
+def virtual_cluster(name, *words, **variables):
     """Run the program for a cluster of that name to its end."""
     return subprocess.run(
         [PROGRAM, *words],
         env={**os.environ, "VIRTUAL_CLUSTER": name, **variables},
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=PATIENCE_S,
     )
 
 
@@ -114,7 +115,7 @@ def test_an_interrupted_start_leaves_nothing_that_down_does_not_find(name, numbe
             assert started.poll() is None
             time.sleep(0.01)
         started.send_signal(number)
-        _, told = started.communicate(timeout=600)
+        _, told = started.communicate()
     if number != signal.SIGKILL:
         assert started.returncode == 130
         assert "nothing is left" in told
@@ -143,7 +144,4 @@ def test_a_crashed_node_is_down_and_can_be_mended(name):
 @pytest.mark.cluster
 def test_it_ends_by_itself(name):
     assert virtual_cluster(name, "up", "--nodes", "1", "--hours", "0.02").returncode == 0
-    end = time.monotonic() + 600
-    while processes_of(name) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert processes_of(name) == []
+    until(lambda: not processes_of(name), lambda: processes_of(name))

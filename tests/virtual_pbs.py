@@ -6,11 +6,10 @@ Debian has no package of it; its sources build with --prefix and PostgreSQL, and
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.conftest import VirtualCluster
+from tests.conftest import VirtualCluster, until
 
 # As its own set-up makes them, with the access that its daemons insist on.
 _FOLDERS = {
@@ -59,11 +58,8 @@ class VirtualPbs:
         said = self._on("head", *words)
         assert said.returncode == 0, (script, said.stdout, said.stderr)
         # It is delivered a moment after the end.
-        for _ in range(600):
-            if out.exists():
-                return out.read_text()
-            time.sleep(0.1)
-        raise AssertionError(f"PBS delivered nothing of {script}")
+        until(out.exists, lambda: f"PBS delivered nothing of {script}")
+        return out.read_text()
 
     def remove(self) -> None:
         """Remove its files; its processes go with the cluster."""
