@@ -181,6 +181,24 @@ def test_the_last_run_is_one_that_has_what_is_compared() -> None:
     assert last_run("local", [hpcc, epyc]) == part
 
 
+def test_the_last_run_is_one_that_nothing_disturbed() -> None:
+    """Of the newest nothing could be compared, which passed, and the good one was not looked at."""
+    good = kept("20261101T000000Z-1")
+    (hpl,) = store.read_cases(good)
+    noisy = kept("20261102T000000Z-1")
+    busy = [dataclasses.replace(x, disturbed=in_words("another job")) for x in hpl.launches]
+    store.write_case(noisy, dataclasses.replace(hpl, launches=busy))
+    assert last_run("local", [hpl]) == good
+    today = kept("20261103T000000Z-1", value=50.0)
+    (told,) = evidence.compare_with(good, today)
+    assert told.verdict is Verdict.REGRESSION
+    # One launch that nothing disturbed is something to compare with.
+    store.write_case(noisy, dataclasses.replace(hpl, launches=[*busy[:-1], hpl.launches[-1]]))
+    assert last_run("local", [hpl]) == today
+    shutil.rmtree(store.run_folder(today))
+    assert last_run("local", [hpl]) == noisy
+
+
 def test_a_finished_screening_is_shown_and_opened_and_not_resumed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -21,6 +21,7 @@ from clustergate.model import CaseRecord, Verdict
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Plan, is_screening
+from clustergate.verdicts.assembly import beyond_limits
 
 _A_DAY = datetime.timedelta(days=1)
 
@@ -29,7 +30,8 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
     """Return the newest run of the maintenance mode on a system, None where there is none.
 
     It is the newest of those that have figures of most of the cases that were ``measured`` now, on
-    the same processors and on one of the nodes at least. Runs of a gate that did not open, and
+    the same processors and on one of the nodes at least, from a launch that nothing disturbed. Runs
+    of a gate that did not open, and
     those that found a regression or did not come to their end, are passed over: what was wrong then
     is not what is usual, and the gate, called twice, shall not open the second time. So are those
     of the day after a gate that stayed closed, until one opened: they are of the same machine.
@@ -47,8 +49,7 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
                     record.name
                     for record in records
                     if not (nodes and then and nodes.isdisjoint(then))
-                    and record.samples
-                    and not record.complaints
+                    and _has_figures(record)
                     and record.partition.startswith(f"{system}:")
                     and record.conditions.get("mode") == MODE
                     and (not names or _is_alike(record.processors, names.get(record.name)))
@@ -62,6 +63,13 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
 
 def _nodes(records: Iterable[CaseRecord]) -> set[str]:
     return {node for record in records for node in record.hosts}
+
+
+def _has_figures(record: CaseRecord) -> bool:
+    disturbed = {launch.order for launch in record.launches if launch.disturbed}
+    if record.complaints or beyond_limits(record):
+        return False
+    return any(sample.order not in disturbed for sample in record.samples)
 
 
 def _is_alike(then: Sequence[str], now: Sequence[str] | None) -> bool:

@@ -147,7 +147,9 @@ def _values_before(run_id: str, past: Iterable[series.Series]) -> ValuesBefore:
     values: dict[tuple[object, str], float] = {}
     for one in past:
         runs = [point.run_id for point in one.points]
-        earlier = one.points[: runs.index(run_id)] if run_id in runs else one.points
+        before = one.points[: runs.index(run_id)] if run_id in runs else one.points
+        # What was measured beside something else is nobody's standard.
+        earlier = [point for point in before if point.launches]
         if earlier:
             values[one.case, one.name] = earlier[-1].estimate.value
     return values

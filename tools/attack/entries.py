@@ -408,6 +408,7 @@ ENTRIES: tuple[Entry, ...] = (
             "gating::what_the_last_screening_does_not_tell_an_earlier_one_does",
             "baselines::a_later_run_is_judged_by_the_baseline_as_a_group",
             "cli_gate::a_run_of_other_processors_is_no_run_to_compare_with",
+            "cli_gate::the_last_run_is_one_that_nothing_disturbed",
         ),
     ),
     Entry(
