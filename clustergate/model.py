@@ -353,12 +353,14 @@ class NodeFacts:
     ``cache_bytes`` is the size of all its caches together, None where nobody knows: then memory
     limits nothing. ``link_mb_s`` is what a node can send into the network, in 10**6 bytes per
     second, None where the site config does not say. ``nearest_ns`` is how long a cache line takes
-    to the nearest core and back, None where that was not measured or may change.
+    to the nearest core and back, None where that was not measured or may change. ``exclusive``
+    tells whether a job has its nodes for itself.
     """
 
     cache_bytes: int | None = None
     link_mb_s: float | None = None
     nearest_ns: float | None = None
+    exclusive: bool = False
 
 
 class Verdict(enum.Enum):

@@ -398,7 +398,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         expected = assembly.references_for(self.kept, self.sampled, self.references().find)
         nodes = {self.kept.partition: partition_of(self).facts}
         limits = assembly.limits_for(self.kept, self.sampled, nodes)
-        return list(assembly.reframe_figures(self.sampled, expected, self.kept.unmeasured, limits))
+        wrong = assembly.wrong_references(self.kept, self.sampled, expected, nodes)
+        unmeasured = self.kept.unmeasured
+        return assembly.reframe_figures(self.sampled, expected, unmeasured, limits, wrong)
 
     def references(self) -> lookup.References:
         """Return the references of this system."""

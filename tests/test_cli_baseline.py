@@ -244,6 +244,19 @@ def test_worse_is_accepted_with_a_reason_alone(taken, capsys, options):
     assert "--accept-worse and --because go together" in capsys.readouterr().err
 
 
+def test_much_better_is_accepted_by_a_person_alone(taken, capsys):
+    """A machine that is twice as good was changed, or it never was so slow."""
+    before = taken.read_text()
+    for number, value in enumerate(STEADY, 8):
+        write_run(number, value / 2)
+    assert run("--runs", "8") == 1
+    assert taken.read_text() == before
+    told = capsys.readouterr().out
+    assert f"--accept-better '{FIGURE}'" in told
+    assert run("--runs", "8", "--accept-better", "PingPong.*") == 0
+    assert reference(taken).value == 0.4985
+
+
 def test_too_few_runs_write_nothing(references, capsys):
     for number in range(3):
         write_run(number, 1.0)

@@ -13,6 +13,7 @@ from clustergate.model import ClustergateError
 from clustergate.schedulers.wishes import (
     Wishes,
     chooses_nodes,
+    is_exclusive,
     nodes_of_slurm,
     partition_of_access,
     words_in,
@@ -22,7 +23,7 @@ from clustergate.session.placing import keep_out, options_for
 from clustergate.session.request import Request, read_request, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.sites.description import Site
+from clustergate.sites.description import Partition, Site
 from clustergate.store import run_folder
 
 SITE = """\
@@ -361,3 +362,26 @@ def test_a_run_without_any_node_is_refused(site: Write, tmp_path: Path) -> None:
     keep_out(["n1", "n2", "n3", "n4", "f1", "f2"])
     with pytest.raises(ClustergateError, match="this run excludes every node"):
         sites.load(tmp_path / "wished.py")
+
+
+@pytest.mark.parametrize(
+    ("access", "exclusive"),
+    [
+        (["--partition=main", "--exclusive"], True),
+        (["-p main --exclusive"], True),
+        # Others of the same user may run there.
+        (["--exclusive=user"], False),
+        (["--exclude=n1"], False),
+        (["-l place=scatter:excl"], True),
+        (["-l select=1:ncpus=4,place=excl"], True),
+        (["-l place=scatter"], False),
+        ([], False),
+    ],
+)
+def test_whether_a_job_has_its_nodes_for_itself(access: list[str], exclusive: bool) -> None:
+    assert is_exclusive(access) is exclusive
+    # What the site config says counts.
+    for stated in (True, False):
+        partition = Partition(name="main", scheduler="slurm", access=access, exclusive=stated)
+        assert partition.facts.exclusive is stated
+    assert Partition(name="main", scheduler="slurm", access=access).facts.exclusive is exclusive

@@ -23,10 +23,12 @@ from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
 from clustergate.launching.disturbance import are_far, nearest_of
-from clustergate.model import Better, Reference, Scatter, order_of_run
+from clustergate.model import Better, NodeFacts, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
+from clustergate.verdicts.assembly import NO_NODES, Nodes
+from clustergate.verdicts.disproof import MEASURED, beyond_gain, most_gained
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
@@ -44,10 +46,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Which figures may become worse by their names, and the sentence that says why."""
+    """Which figures may become worse by their names, and why; and which much better."""
 
     accepts: Callable[[str], bool] = lambda name: False
     because: str = ""
+    accepts_better: Callable[[str], bool] = lambda name: False
 
 
 @dataclass(frozen=True)
@@ -124,10 +127,12 @@ def make_baseline(
     known: References,
     rule: Rule,
     acceptance: Acceptance = _NOTHING,
+    nodes: Nodes = NO_NODES,
 ) -> Baseline:
     """Return new references for the figures of some cases, and a refusal for each without one.
 
-    ``known`` are the references that the system has so far.
+    ``known`` are the references that the system has so far; ``nodes`` tell where jobs have theirs
+    for themselves.
     """
     series = _measured_once(series)
     paths = {(*s.case.parts, s.name) for s in series if not _is_silent(s.points)}
@@ -140,7 +145,9 @@ def make_baseline(
         of = comparisons[mode_of(case.effort)]
         best = _best_so_far(case, known, acceptance)
         candidates = list(_candidates(case, list(of_case), known, rule, of.figures, best, outcome))
-        accepted = _without_worse(case, candidates, known, acceptance, outcome)
+        exclusive = nodes.get(case.partition, NodeFacts()).exclusive
+        moved = _without_moved(case, candidates, known, acceptance, outcome, exclusive=exclusive)
+        accepted = list(moved)
         outcome.measured += _batches(case, accepted)
         used.update((p.run_id, p.started) for c in accepted for p in c.points)
     outcome.runs = tuple(sorted(used, key=lambda run_id: (used[run_id], run_id)))
@@ -342,7 +349,7 @@ def _best_so_far(case: CaseKey, known: References, acceptance: Acceptance) -> di
     """Return the measured references that stay the aim: else each baseline could be a bit worse."""
     here = {path[-1] for path in known.paths() if tuple(path[:-1]) == case.parts}
     before = {name: known.at((*case.parts, name)) for name in here if not acceptance.accepts(name)}
-    return {name: one for name, one in before.items() if one.origin.startswith("measured")}
+    return {name: one for name, one in before.items() if one.origin.startswith(MEASURED)}
 
 
 def _candidate(
@@ -353,11 +360,7 @@ def _candidate(
     reached = value = gate.best_level(launches, higher_is_better=higher)
     remark = ""
     newest = points[-1]
-    if best and (
-        not {*best.processors} <= {*newest.processors}
-        or best.method != newest.method
-        or best.nodes not in (0, len(newest.nodes))
-    ):
+    if best and _is_elsewhere(best, newest):
         best = None
     if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"
@@ -376,6 +379,15 @@ def _candidate(
         apart=figure.benchmark in known_of(figure.case.check).apart,
     )
     return _Candidate(figure, points, value, reached, scatter, 1.5 * step, remark)
+
+
+def _is_elsewhere(before: Reference, newest: Point) -> bool:
+    """Tell whether a reference is of another machine than a run, or was measured otherwise."""
+    return (
+        not {*before.processors} <= {*newest.processors}
+        or before.method != newest.method
+        or before.nodes not in (0, len(newest.nodes))
+    )
 
 
 def _with_tolerances(candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
@@ -456,37 +468,52 @@ def _too_wide(candidate: _Candidate) -> str:
 # --- drift ------------------------------------------------------------------------------------
 
 
-def _without_worse(
+def _without_moved(
     case: CaseKey,
     candidates: Sequence[_Candidate],
     known: References,
     acceptance: Acceptance,
     outcome: Baseline,
-) -> list[_Candidate]:
-    """Return the figures that may have their new value; refuse those that became worse."""
+    *,
+    exclusive: bool,
+) -> Iterator[_Candidate]:
+    """Yield the figures that may have their new value; refuse those that moved too far."""
     paths = set(known.paths())
-    accepted = []
     for c in candidates:
         name = c.series.name
         if (*case.parts, name) not in paths:
-            accepted.append(c)
+            yield c
             continue
         before = known.at((*case.parts, name))
         (moved,) = _worse_by(c.series, [c.reached], before.value)
-        reason = _worse(c, before, moved)
-        if reason and acceptance.accepts(name):
-            c.remark = f"accepted as {reason}: {acceptance.because}"
-            reason = ""
-        if reason:
-            advice = (
-                f"{reason}; find out what changed, or accept it with "
+        worse, better = _worse(c, before, moved), _better(c, before, moved, exclusive=exclusive)
+        refused = ""
+        if worse and acceptance.accepts(name):
+            c.remark = f"accepted as {worse}: {acceptance.because}"
+        elif worse:
+            refused = (
+                f"{worse}; find out what changed, or accept it with "
                 f"--accept-worse '{name}' --because 'why it is right'"
             )
-            outcome.refusals.append(Refusal(case, (name,), advice))
+        elif better and not acceptance.accepts_better(name):
+            refused = f"{better}; if it is to stay, accept it with --accept-better '{name}'"
+        outcome.drifts.append(Drift(case, name, before, c.entry, moved, bool(refused)))
+        if refused:
+            outcome.refusals.append(Refusal(case, (name,), refused))
         else:
-            accepted.append(c)
-        outcome.drifts.append(Drift(case, name, before, c.entry, moved, bool(reason)))
-    return accepted
+            yield c
+
+
+def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) -> str:
+    if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
+        return ""
+    most = most_gained(c.series.metric, c.series.size_bytes, exclusive=exclusive)
+    if -moved <= beyond_gain(most, c.scatter):
+        return ""
+    return (
+        f"{percent(moved)} better than the reference {before.value:g} {before.unit}, more than an "
+        "unchanged machine: the machine was changed, or the reference is wrong"
+    )
 
 
 def _worse(c: _Candidate, before: Reference, moved: float) -> str:
@@ -496,7 +523,7 @@ def _worse(c: _Candidate, before: Reference, moved: float) -> str:
         return f"{percent(moved)} worse than the reference {was}"
     # Made of runs that were regressions, it would tolerate the next ones. One may be a false alarm.
     slower = [by for by in _levels(c.series, c.points, before.value) if by > tolerated]
-    if len(slower) < 2 or not before.origin.startswith("measured"):
+    if len(slower) < 2 or not before.origin.startswith(MEASURED):
         return ""
     return (
         f"{len(slower)} of its {len(c.points)} runs are worse than the reference {was} tolerates, "

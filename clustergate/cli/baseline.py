@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import difflib
 import fnmatch
+import functools
 import json
 import re
 import sys
@@ -41,8 +42,8 @@ Make references from stored runs and write references/SYSTEM.yaml, to be reviewe
 change. For each case the newest runs of the same build on the same nodes count. The reference of a
 figure is the best that they reached; the tolerance on the worse side is how far above it unchanged
 runs are, 5 % at least. A figure keeps its old reference when its runs are too few or differ too
-much, when its best is more than 5 % worse than that, or when two of its runs are worse than that
-tolerates; each is listed with what to do.
+much, when its best is more than 5 % worse than that or better than an unchanged machine gets, or
+when two of its runs are worse than that tolerates; each is listed with what to do.
 
 Exit status 0: every figure of the runs has a new reference; 1: at least one has not; 2: somebody
 else changed the file meanwhile, and nothing was written."""
@@ -74,6 +75,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
     )
     option(parser, "--because REASON", "why worse is right", default="")
+    option(
+        parser,
+        "--accept-better PATTERN",
+        "figures that the machine was changed to be much better at",
+        action="append",
+        default=[],
+    )
     option(parser, "--dry-run", "print the diff, write nothing")
     option(parser, "--all", "print every refusal")
     option(parser, "--json", "print a JSON object")
@@ -111,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
     if lost:
         print(completed(str(reason("baseline.lost", cases=sorted(lost)))), file=sys.stderr)
-    made = make_baseline(figures, known, rule, _acceptance(arguments))
+    made = make_baseline(figures, known, rule, _acceptance(arguments), facts)
     # Of a file that holds nothing yet there is nothing to keep.
     base = before if known.document.data else ""
     after = _blessed(base, made.measured) if made.measured else before
@@ -157,12 +165,18 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
 def _acceptance(arguments: argparse.Namespace) -> Acceptance:
     from clustergate.baselines.proposals import Acceptance
 
-    patterns, because = arguments.accept_worse, arguments.because.strip()
-    if bool(patterns) != bool(because):
+    because = arguments.because.strip()
+    if bool(arguments.accept_worse) != bool(because):
         raise BadRequest("baseline.because")
     return Acceptance(
-        lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns), because
+        functools.partial(_is_named, arguments.accept_worse),
+        because,
+        functools.partial(_is_named, arguments.accept_better),
     )
+
+
+def _is_named(patterns: Sequence[str], name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _text_of(path: Path) -> str:

@@ -80,6 +80,7 @@ class Series:
     """One figure of one case over runs, in the order of their start.
 
     ``left_out`` says of runs that had the case, but no value of this figure that counts, why.
+    ``size_bytes`` is that of its messages, where it has any.
     """
 
     case: CaseKey
@@ -90,6 +91,7 @@ class Series:
     better: Better
     points: tuple[Point, ...]
     left_out: Mapping[str, str]
+    size_bytes: object = None
 
 
 Wanted = Callable[[CaseRecord], bool]
@@ -201,6 +203,7 @@ class _Case:
                 better=figure.better,
                 points=tuple(self.points.get(name, ())),
                 left_out={**self.failed, **self.left_out.get(name, {})},
+                size_bytes=figure.conditions.get("bytes"),
             )
             for name, figure in self.figures.items()
         ]

@@ -107,6 +107,15 @@ def qos_of_access(access: Iterable[str]) -> str:
     return last_in(access, "qos", "q")
 
 
+# Of sbatch, alone or beside other options in one word, and of PBS; exclusive to a user is shared.
+_EXCLUSIVE = re.compile(r"(?:^|\s)--exclusive(?=\s|$)|(?:^|[\s,])place=(?:\w+:)?excl(?:host)?\b")
+
+
+def is_exclusive(access: Iterable[str]) -> bool:
+    """Tell whether options of the scheduler ask for nodes on which no other job runs."""
+    return _EXCLUSIVE.search(" ".join(access)) is not None
+
+
 def last_in(access: Iterable[str], long: str, short: str) -> str:
     """Return what the last of them says, which counts, empty where there is none."""
     return ["", *values_in(access, long, short)][-1]

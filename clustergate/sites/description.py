@@ -25,7 +25,7 @@ from clustergate.files.whole import read_json
 from clustergate.model import ClustergateError, NodeFacts
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_limits import Limits, limits_of
-from clustergate.schedulers.wishes import partition_of_access, qos_of_access
+from clustergate.schedulers.wishes import is_exclusive, partition_of_access, qos_of_access
 from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackRequest, suggestion, wheels
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
@@ -109,6 +109,9 @@ class Partition:
         "array",
         default=(),
         items={"type": "string", "minLength": 1},
+    )
+    exclusive: bool | None = _extra(
+        "whether a job has its nodes for itself (default: by --exclusive in access)", "boolean"
     )
     bind_to_cores: bool = _extra("whether ranks are bound to cores", "boolean", default=True)
     screen_at_once: int | None = _extra(
@@ -200,7 +203,14 @@ class Partition:
     @property
     def facts(self) -> NodeFacts:
         """What limits depend on, as far as it is stated."""
-        return NodeFacts(self.cache_bytes_per_node, self.link_mb_s)
+        return NodeFacts(
+            self.cache_bytes_per_node, self.link_mb_s, exclusive=self.has_nodes_for_itself
+        )
+
+    @property
+    def has_nodes_for_itself(self) -> bool:
+        """Whether nobody else's job runs on a job's nodes: as stated, else as ``access`` says."""
+        return is_exclusive(self.access) if self.exclusive is None else self.exclusive
 
     @property
     def limits(self) -> Limits:

@@ -50,6 +50,7 @@ from clustergate.proof.ranks import library_title
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
+from clustergate.verdicts.disproof import disproved
 from clustergate.verdicts.judging import (
     COMPARED,
     NO_REFERENCE,
@@ -239,10 +240,11 @@ def _judged(
     expected = references_for(record, sampled, reference_of)
     groups = judged_groups(sampled, expected)
     doubt, limits = known_of(record.check).doubt, limits_for(record, sampled, nodes)
+    wrong = wrong_references(record, sampled, expected, nodes)
     judged = [
-        _figure(one, reference, own, doubt(one.sample, one.estimate.value), outdone)
-        for one, reference, own, outdone in zip(
-            sampled, expected, limits, _outdone(sampled, expected), strict=True
+        _figure(one, reference, own, doubt(one.sample, one.estimate.value), outdone, why)
+        for one, reference, own, outdone, why in zip(
+            sampled, expected, limits, _outdone(sampled, expected), wrong, strict=True
         )
     ]
     # Once, though several launches may say it.
@@ -336,6 +338,29 @@ def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Ref
     return dataclasses.replace(reference, doubt=doubt)
 
 
+def wrong_references(
+    record: CaseRecord,
+    sampled: Sequence[Sampled],
+    expected: Sequence[Reference | None],
+    nodes: Nodes = NO_NODES,
+) -> list[Reason | None]:
+    """Return of each figure of a case why its reference is proven wrong, None where it is not."""
+    exclusive = nodes.get(record.partition, NodeFacts()).exclusive
+    doubt = known_of(record.check).doubt
+    return [
+        # What is not to be trusted proves nothing.
+        None if doubt(one.sample, one.estimate.value) else why
+        for one, why in zip(sampled, disproved(sampled, expected, exclusive=exclusive), strict=True)
+    ]
+
+
+def _with_wrong_reference(judgement: Judgement, wrong: Reason | None) -> Judgement:
+    if wrong is None or judgement.verdict in (Verdict.REGRESSION, Verdict.IMPOSSIBLE):
+        return judgement
+    said = judgement.reasons if judgement.verdict is Verdict.INVALID else ()
+    return Judgement(Verdict.INVALID, (*said, wrong))
+
+
 def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
     """Let a reference that is in doubt accuse, with the doubt, and let nothing pass by it."""
     if doubt is None or judgement.verdict not in COMPARED:
@@ -406,20 +431,21 @@ def reframe_figures(
     expected: Sequence[Reference | None],
     unmeasured: Sequence[Row] = (),
     limits: Sequence[Sequence[Limit]] = (),
+    wrong: Sequence[Reason | None] = (),
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
     """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
 
     It fails what the judge calls wrong, and nothing else. Of what is ``unmeasured`` it is told in
-    how many launches, of which there may be none.
+    how many launches, of which there may be none. ``wrong`` are :func:`wrong_references`.
     """
     rows: list[tuple[str, float, str, ReframeReference | None]] = []
-    of_figures = limits or [()] * len(sampled)
-    for one, reference, own in zip(sampled, expected, of_figures, strict=True):
+    of_figures, whys = limits or [()] * len(sampled), wrong or [None] * len(sampled)
+    for one, reference, own, why in zip(sampled, expected, of_figures, whys, strict=True):
         better, unit, value = one.sample.better, one.sample.unit, one.estimate.value
         bounds = None
         if reference is not None:
             bounds = reframe_reference(reference, better, one.estimate.samples, one.excuse)
-        judgement = _judgement(one, reference, own)
+        judgement = _judgement(one, reference, own, wrong=why)
         rows.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
     rows += filter(None, map(reframe_group, judged_groups(sampled, expected)))
     for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
@@ -466,9 +492,10 @@ def _figure(
     limits: Sequence[Limit],
     doubt: Reason | None,
     outdone: float,
+    wrong: Reason | None,
 ) -> Figure:
     sample = sampled.sample
-    judgement = _judgement(sampled, reference, limits, outdone)
+    judgement = _judgement(sampled, reference, limits, outdone, wrong)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
     reasons = [doubt]
@@ -498,6 +525,7 @@ def _judgement(
     reference: Reference | None,
     limits: Sequence[Limit],
     outdone: float = 0.0,
+    wrong: Reason | None = None,
 ) -> Judgement:
     if impossible := _impossible(sampled, limits):
         return impossible
@@ -511,7 +539,8 @@ def _judgement(
         excuse=sampled.excuse,
         outdone=outdone,
     )
-    return _with_doubt(judgement, reference.doubt if reference else None)
+    doubted = _with_doubt(judgement, reference.doubt if reference else None)
+    return _with_wrong_reference(doubted, wrong)
 
 
 def _impossible(sampled: Sampled, limits: Sequence[Limit]) -> Judgement | None:

@@ -439,6 +439,14 @@ ENTRIES: tuple[Entry, ...] = (
             "screening_driver::a_screening_resumed_days_later_is_in_doubt",
         ),
     ),
+    Entry(
+        *(55, "a reference that is too low: a slipped point, bits for bytes, a slow baseline"),
+        tests=(
+            "disproof::a_whole_benchmark_that_slipped_is_told_and_opens_nothing",
+            "disproof::what_beats_a_measured_reference_by_more_than_machines_gain_proves_it_wrong",
+            "cli_baseline::much_better_is_accepted_by_a_person_alone",
+        ),
+    ),
 )
 
 

@@ -3,6 +3,9 @@
 _AGAINST = "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin})"
 _FIND = "find what changed since then, or measure the node alone"
 _OTHER_UNIT = "is it in another unit, Tflop/s for Gflop/s, or from another machine or problem size?"
+_SLIPPED = (
+    "{benchmark} is about {times:.0f} times better than {figures:~its reference|all its references}"
+)
 _GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
 
 WORDS = {
@@ -45,6 +48,26 @@ WORDS = {
         "{value:number} {unit} is {times:number} times better than the reference "
         "{reference:number} {unit} ({origin})",
         *(_OTHER_UNIT, "correct {where}"),
+    ),
+    "reference.outgrown": (
+        _AGAINST + ": an unchanged machine gains {most:.2f} x at most",
+        "the reference is wrong, or the machine was changed",
+        "accept it: `clustergate baseline --accept-better '{figure}'`, after five new runs",
+    ),
+    "reference.bits": (
+        _SLIPPED,
+        "that looks like bits for bytes",
+        "correct {where}",
+    ),
+    "reference.slipped-point": (
+        _SLIPPED,
+        "that looks like a slipped decimal point",
+        "correct {where}",
+    ),
+    "reference.slipped-prefix": (
+        _SLIPPED,
+        "that looks like a slipped prefix, Tflop/s for Gflop/s",
+        "correct {where}",
     ),
     "reference.beyond-limit": (
         "the reference itself exceeds the physical limit of {limit:number} ({why})",
