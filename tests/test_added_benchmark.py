@@ -9,11 +9,15 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from clustergate.model import CaseId, CaseState
 from clustergate.paths import checkout
+from clustergate.session.reframe import left_out
+from clustergate.verdicts.assembly import assemble
 
 EXAMPLE = checkout() / "docs" / "examples" / "token_ring"
 TITLE = "# token_ring: 2 processes, 5 rounds\n"
@@ -22,21 +26,33 @@ Ended = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of an environment that has the suite and the example installed."""
+    """Return the Python of an environment with ReFrame, the suite's wheel and the example."""
     home = tmp_path_factory.mktemp("added")
     venv.create(home / "venv", symlinks=True)
     found = home / "venv" / "bin" / "python"
     there = Path(sysconfig.get_path("purelib", vars={"base": str(home / "venv")}))
-    suites = sysconfig.get_path("purelib")
-    (there / "suite.pth").write_text(f"import site; site.addsitedir({suites!r})\n")
+    suites = Path(sysconfig.get_path("purelib"))
+    # Their dependencies alone are those of the tests: ReFrame loads what is installed beside it
+    # otherwise than the checks of a clone.
+    (there / "dependencies.pth").write_text(f"import site; site.addsitedir({str(suites)!r})\n")
+    for part in ("reframe", f"reframe_hpc-{version('reframe-hpc')}.dist-info"):
+        shutil.copytree(suites / part, there / part)
     script = (Path(sys.executable).parent / "reframe").read_text().splitlines(keepends=True)
     (found.parent / "reframe").write_text("".join([f"#!{found}\n", *script[1:]]))
     (found.parent / "reframe").chmod(0o755)
-    # A build leaves files beside the sources.
-    copy = shutil.copytree(EXAMPLE, home / "token_ring")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps"]
-    pip += ["--no-build-isolation", f"--target={there}", str(copy)]
-    subprocess.run(pip, check=True, capture_output=True)
+    pip += ["--no-build-isolation", f"--target={there}"]
+    for number, source in enumerate((checkout(), EXAMPLE)):
+        # A build leaves files beside the sources.
+        copy = home / f"source-{number}"
+        without = shutil.ignore_patterns(".git", ".venv", ".clustergate", "build", "*.egg-info")
+        shutil.copytree(source, copy, ignore=without)
+        if (source / ".git").is_dir():
+            # The version is its tag's.
+            (copy / ".git").write_text(f"gitdir: {source / '.git'}\n")
+        elif (source / ".git").is_file():
+            shutil.copy(source / ".git", copy)
+        subprocess.run([*pip, str(copy)], check=True, capture_output=True)
     return found
 
 
@@ -104,6 +120,51 @@ def test_a_test_that_disagrees_with_its_descriptor_is_told_what_to_do(
     ended = call("dry-run", "--site", "local", PYTHONPATH=path)
     assert ended.returncode != 0
     assert re.search(told, ended.stdout + ended.stderr), ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("(OverLayouts, MpiBenchmark)", "(MpiBenchmark)", "let it inherit OverLayouts"),
+        ("import reframe as rfm", "import nothing", r"check.py:5: this check does not load"),
+    ],
+)
+def test_a_run_goes_on_without_the_checks_that_do_not_load(
+    python: Path, tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    """Not one check was run, HPL neither, where a package of a site's had a mistake."""
+    package = shutil.copytree(EXAMPLE / "token_ring", tmp_path / "first" / "token_ring")
+    text = (package / "check.py").read_text()
+    (package / "check.py").write_text(text.replace(old, new))
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "CLUSTERGATE_RUN_ID": "run"}
+    environment |= {"CLUSTERGATE_HOME": str(tmp_path), "RFM_SYSTEM": "local"}
+    command = [str(python.parent / "reframe"), "-C", str(checkout() / "site_configs" / "local.py")]
+    ended = subprocess.run(
+        [*command, "--nocolor", "-t", "^benchmark$", "--list"],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "- HplCheck" in ended.stdout
+    assert "- TokenRingCheck" not in ended.stdout
+    why = left_out((ended.stdout + ended.stderr).splitlines())
+    assert why
+    assert re.search(told, str(why["TokenRingCheck"]))
+    key = CaseId("TokenRingCheck", "local:node", "mpich", ())
+    (case,) = assemble([key], [], [], not_loaded=why)
+    assert (case.state, case.reasons) == (CaseState.MISSING, (why["TokenRingCheck"],))
+
+
+def test_beside_reframe_its_class_and_the_suites_are_the_same_ones(
+    call: Callable[..., Ended], python: Path
+) -> None:
+    """Loaded by force, installed files were two modules each, and no check at all was run."""
+    ended = call("dry-run", "--site", "local")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    origin = "import reframe_checks, reframe; print(reframe_checks.__file__, reframe.__file__)"
+    where = subprocess.run(
+        [python, "-c", origin], cwd=python.parent, capture_output=True, text=True, check=True
+    )
+    assert where.stdout.count(f"{python.parents[1]}/lib/") == 2
 
 
 def test_a_mode_for_operators_runs_it(call: Callable[..., Ended], python: Path) -> None:

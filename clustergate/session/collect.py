@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import CaseRecord
 from clustergate.session import resuming
 from clustergate.session.prepare import Prepared
-from clustergate.session.reframe import read_log, read_outcomes, stopped_early
+from clustergate.session.reframe import left_out, read_log, read_outcomes, stopped_early
 from clustergate.verdicts.assembly import Outcome
+from clustergate.wording.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Collected:
 
     ``fingerprint`` is the state that most of its nodes have, with the software that it runs with,
     ``changes`` say what changed on them since the last good run, or since this one began,
-    ``notes`` what ReFrame left out.
+    ``notes`` what ReFrame left out, ``not_loaded`` why checks of added packages did not load.
     """
 
     outcomes: Sequence[Outcome]
@@ -38,6 +39,7 @@ class Collected:
     fingerprint: dict[str, Any]
     changes: Sequence[str]
     notes: Sequence[str]
+    not_loaded: Mapping[str, Reason]
     duration_s: float
 
 
@@ -51,6 +53,7 @@ def collect(prepared: Prepared, status: int) -> Collected:
     outcomes = resuming.merge_outcomes(prepared.earlier, read_outcomes(call.report, status))
     records = store.read_cases(run_id)
     folder = call.report.parent
+    printed = read_log(call.log)
     begun = read_states(folder).get(HERE)
     here, there = prepared.fingerprint["fingerprint"], typical_state(folder)
     software = {**here["software"], **there.get("software", {}), **configuration_of(records)}
@@ -65,7 +68,8 @@ def collect(prepared: Prepared, status: int) -> Collected:
             *changed_meanwhile(run_id, {HERE: begun} if begun else {}),
             *changed_since_the_last_good_run(run_id),
         ],
-        stopped_early(read_log(call.log)),
+        stopped_early(printed),
+        left_out(printed),
         time.monotonic() - prepared.begun,
     )
 

@@ -32,6 +32,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         {one.fullname: one.facts for one in prepared.site.partitions},
         request.mode.name,
         prepared.not_set_up,
+        collected.not_loaded,
     )
     counts = f"{PROCESS_COUNTS} names {request.process_counts}" if request.process_counts else ""
     missing, unjudged = coverage.uncovered(

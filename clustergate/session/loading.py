@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
 import sys
 import traceback
@@ -17,13 +18,15 @@ from reframe.core.logging import getlogger
 from reframe.core.pipeline import RegressionTest
 from reframe.core.warnings import ReframeDeprecationWarning
 
+from clustergate import store
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.model import ClustergateError
-from clustergate.session.reframe import STOPPED
+from clustergate.session.reframe import STOPPED, left_out_as
 from clustergate.wording.notation import printable
 from clustergate.wording.reasons import reason
 
 # How ReFrame 4.10 warns of a file, or of one of its tests, without which it goes on.
-_SKIPPED = re.compile(r"skipping (incompatible )?test\b.*", re.DOTALL)
+_SKIPPED = re.compile(r"skipping (?:incompatible )?test (file )?'([^']*)'.*", re.DOTALL)
 # And of what -S sets and a test has not.
 _NOT_SET = re.compile(r"the following variables were not set: (.*)")
 _LOADING = "load_all"
@@ -34,7 +37,8 @@ def refuse_lost_tests() -> None:
     """Turn ReFrame's warning of a test that it leaves out into an error, by file and line.
 
     It only warns, runs what is left, possibly nothing, and says PASSED. Its own ``--warn-as-error``
-    would also refuse a setting (``-S n=1000``) that some of the tests do not have.
+    would also refuse a setting (``-S n=1000``) that some of the tests do not have. A run of the
+    suite goes on without the tests of an added package, whose cases it then misses.
     """
     logger = getlogger().logger
     # There is none outside of ReFrame. The same filter is added once.
@@ -63,7 +67,11 @@ def _warn(message: str, _from_version: str = "") -> None:
 def _refuse(record: logging.LogRecord) -> bool:
     message, error = record.getMessage(), sys.exc_info()[1]
     if record.levelno == logging.WARNING and (skipped := _SKIPPED.search(message)):
-        raise ReframeError(_sentence(error, printable(skipped[0].splitlines()[0])))
+        sentence = _sentence(error, printable(skipped[0].splitlines()[0]))
+        added = _added_checks(*skipped.groups()) if os.environ.get(store.RUN_ID) else []
+        if not added:
+            raise ReframeError(sentence)
+        record.msg, record.args = left_out_as(added, sentence), ()
     if record.levelno == logging.WARNING and (unset := _NOT_SET.search(message)):
         names = {name.rpartition(".")[2] for name in re.findall(r"'([^']+)'", unset[1])}
         every = _settings_of(RegressionTest)
@@ -74,6 +82,17 @@ def _refuse(record: logging.LogRecord) -> bool:
         # What ReFrame does not go on without; it tells the error, and not where.
         record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, message)}", ()
     return True
+
+
+def _added_checks(is_file: str | None, name: str) -> list[str]:
+    """Return the checks of an added package that a file has, or that a class is one of."""
+    for one in every_benchmark().values():
+        names = [*(check.name for check in one.checks), *([one.ab.name] if one.ab else [])]
+        if one.tests and is_file and Path(name).absolute() == Path(one.tests):
+            return names
+        if one.tests and not is_file and name in names:
+            return [name]
+    return []
 
 
 def of_reframe() -> set[str]:

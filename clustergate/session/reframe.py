@@ -32,7 +32,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites.modes import parameters_of
 from clustergate.stacks.manifest import SET_UP
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Reason, reason
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
 """The variable that tells the checks which process counts to measure."""
@@ -134,6 +134,7 @@ _STEP = re.compile(
 _PHASE = re.compile(r"==> test failed during '(\w+)'")
 _SESSION = "[ReFrame Setup]"
 STOPPED = "run session stopped"
+_LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True)
@@ -205,8 +206,7 @@ def stopped_early(lines: Sequence[str]) -> list[str]:
 
     Of a run that was resumed only the last session counts.
     """
-    begun = [k for k, line in enumerate(lines) if line == _SESSION]
-    lines = lines[begun[-1] if begun else 0 :]
+    lines = _of_last_session(lines)
     at = next((k for k, line in enumerate(lines) if STOPPED in line), None)
     if at is None:
         return []
@@ -214,6 +214,27 @@ def stopped_early(lines: Sequence[str]) -> list[str]:
     last = [line for line in rest if not line.startswith("Log file")][-1:]
     why = lines[at].removeprefix("ERROR: ").rstrip(":")
     return [f"ReFrame stopped early, {': '.join([why, *last])}"]
+
+
+def _of_last_session(lines: Sequence[str]) -> Sequence[str]:
+    begun = [k for k, line in enumerate(lines) if line == _SESSION]
+    return lines[begun[-1] if begun else 0 :]
+
+
+def left_out_as(checks: Iterable[str], why: str) -> str:
+    """Return the line by which a run is told that checks of an added package do not load."""
+    return f"{_LEFT_OUT} {','.join(checks)}: {why}"
+
+
+def left_out(lines: Sequence[str]) -> dict[str, Reason]:
+    """Return why checks of added packages did not load, by their names.
+
+    Of a run that was resumed only the last session counts.
+    """
+    last = _of_last_session(lines)
+    found = (re.search(rf"\b{_LEFT_OUT} ([\w,]+): (.*)", line) for line in last)
+    said = [(match[1].split(","), match[2]) for match in found if match]
+    return {check: reason("case.not-loaded", why=why) for checks, why in said for check in checks}
 
 
 def listed_checks(text: str) -> int | None:

@@ -207,14 +207,15 @@ def _with_slots(system: dict[str, Any]) -> None:
 
 
 def _prepare_reframe() -> None:
-    """Register the suite's launchers with ReFrame, where it is ReFrame that reads the site config.
+    """Register launchers and the loader with ReFrame, where it is ReFrame that reads the config.
 
     Also remove the log that it keeps in the temporary folder until it knows a better place.
     """
     # Imported, they register themselves.
     from reframe.core import logging
 
-    import clustergate.launching.launchers  # noqa: F401
+    import clustergate.launching.launchers
+    import clustergate.sites.loader  # noqa: F401
 
     with contextlib.suppress(AttributeError):
         # Outside of ReFrame there is none.

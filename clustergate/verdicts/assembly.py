@@ -124,10 +124,11 @@ def assemble(
     nodes: Nodes = NO_NODES,
     mode: str = "",
     not_set_up: Mapping[str, Reason] = MappingProxyType({}),
+    not_loaded: Mapping[str, Reason] = MappingProxyType({}),
 ) -> tuple[Case, ...]:
     """Return every case of a run, with those that are missing.
 
-    ``not_set_up`` says of stacks why there is nothing of them to be run.
+    ``not_set_up`` says of stacks why there is nothing of them to be run, ``not_loaded`` of checks.
 
     A case counts as run only when it left a record without complaints and ReFrame passed it, and
     when it ran with the effort of the ``mode`` that was asked for, where one is named.
@@ -137,7 +138,8 @@ def assemble(
         _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode) for outcome in outcomes
     ]
     seen = {outcome.identity for outcome in outcomes}
-    cases += [_missing(key, not_set_up.get(key.stack)) for key in expected if key not in seen]
+    missing = [key for key in expected if key not in seen]
+    cases += [_missing(k, not_set_up.get(k.stack) or not_loaded.get(k.check)) for k in missing]
     return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
 
 

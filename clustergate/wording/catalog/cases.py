@@ -69,6 +69,7 @@ WORDS = {
         "see that the check files load, that the stack is in the site config, and that no option "
         "deselects it",
     ),
+    "case.not-loaded": "{why}",
     "case.other-mode": (
         "it ran with the effort of the mode {ran}, and {asked} was asked for",
         "name the mode by --mode alone, not by -- -S mode=…",
