@@ -94,6 +94,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             switches=known_switches(
                 partition_of(self).scheduler,
                 site_file("hostfiles", f"{self.current_system.name}.ibnetdiscover"),
+                partition_of(self).fabric,
             ),
         )
         self.where = folder.screening_folder(store.current_run_id())

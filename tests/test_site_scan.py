@@ -1,5 +1,6 @@
 """A site config from what scontrol and lscpu really printed."""
 
+import json
 import re
 import socket
 from pathlib import Path
@@ -10,13 +11,9 @@ from clustergate import cli
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.schedulers.wishes import partition_of_access
 from clustergate.sites import configs as sites
-from clustergate.sites.writer import (
-    hostname_patterns,
-    nodes_of,
-    partitions_of,
-    processor_of,
-    site_config,
-)
+from clustergate.sites.kinds import NodeKind, node_kinds
+from clustergate.sites.scontrol import has_reserved_cores, nodes_of, partitions_of
+from clustergate.sites.writer import hostname_patterns, processor_of, site_config
 
 SLURM = Path(__file__).parent / "data" / "slurm"
 NODES, PARTITIONS, LSCPU = (
@@ -40,8 +37,12 @@ def command(name: str = "example") -> list[str]:
     ]
 
 
+def kinds(partitions: str = PARTITIONS, nodes: str = NODES) -> list[NodeKind]:
+    return node_kinds(nodes_of(nodes), partitions_of(partitions))[0]
+
+
 def test_nodes_and_partitions_are_as_slurm_says() -> None:
-    found = partitions_of(PARTITIONS, nodes_of(NODES))
+    found = kinds()
     assert [p.name for p in found] == ["compute", "small"]
     assert [n.name for n in found[0].nodes] == ["n001", "n002", "n003", "n004"]
     # Two hardware threads of a core are one core.
@@ -56,24 +57,297 @@ def test_the_processor_is_as_lscpu_says() -> None:
     assert found.cores == 2
     assert found.cache_bytes == 64 * 2**10 + 2 * 2**20 + 32 * 2**20
     assert found.flops_per_cycle == 16
-    assert found.ghz is None
+    # The base clock, by the time stamp counter.
+    assert found.ghz == 2.6
 
 
-def test_nodes_of_several_kinds_are_split_and_told() -> None:
+def described(
+    name: str, sockets: int = 2, cores: int = 20, memory: int = 190000, more: str = ""
+) -> str:
+    """Return a node as `scontrol show node` has it."""
+    threads = 2 if "ThreadsPerCore=2" in more else 1
+    return (
+        f"NodeName={name} Arch=x86_64 CoresPerSocket={cores}\n"
+        f"   CPUAlloc=0 CPUTot={sockets * cores * threads} CPULoad=0.01\n"
+        f"   RealMemory={memory} AllocMem=0 FreeMem=180000 Sockets={sockets} Boards=1\n"
+        f"   {more}\n   State=IDLE TmpDisk=0 Weight=1\n\n"
+    )
+
+
+def queue(name: str, nodes: str, more: str = "") -> str:
+    """Return a partition as `scontrol show partition` has it."""
+    return (
+        f"PartitionName={name}\n   {more or 'AllowGroups=ALL'}\n   Nodes={nodes}\n   State=UP\n\n"
+    )
+
+
+def unwrapped(text: str) -> str:
+    """Return a text with each comment on one line."""
+    return re.sub(r"\n +# ", " # ", text).replace(" # ", " ")
+
+
+def test_nodes_of_several_kinds_in_one_partition_are_a_partition_each() -> None:
     mixed = PARTITIONS.replace("Nodes=n[001-004]", "Nodes=n[001-004],g1")
-    first, _ = partitions_of(mixed, nodes_of(NODES))
-    assert first.others == ("g1",)
-    text = site_config("example", [first], processor_of(LSCPU), "login1")
-    assert "# Left out, as their cores or memory differ: g1" in text
+    first, second = kinds(mixed)
+    assert [one.name for one in first.nodes] == ["n001", "n002", "n003", "n004"]
+    assert first.choosing == "--constraint=milan"
+    assert (second.queue.name, second.choosing) == ("small", "")
+    assert {one.name for one in second.nodes} == {"g1", "g2"}
+    assert [one.name for one in second.others] == ["compute"]
+    # Slurm has no feature that tells them apart.
+    assert kinds(mixed, NODES.replace("milan", "(null)"))[0].choosing == "--exclude=g1"
 
 
-def test_fewer_nodes_for_a_job_than_there_are_are_remarked() -> None:
-    remark = "# A job gets 2 nodes at most (MaxNodes)"
-    processor = processor_of(LSCPU)
-    for most, is_told in (("2", True), ("4", False), ("UNLIMITED", False)):
+RESERVED = "CoreSpecCount=8 CPUSpecList=0-1,16-17 MemSpecLimit=32000 ThreadsPerCore=2"
+
+
+@pytest.mark.parametrize(
+    ("more", "cores"),
+    [
+        (RESERVED, 56),
+        ("CPUSpecList=0-1,16-17 ThreadsPerCore=2", 62),
+        ("CPUSpecList=0-1,16-17 ThreadsPerCore=1", 60),
+        ("CPUEfctv=112 ThreadsPerCore=2", 56),
+        ("ThreadsPerCore=2", 64),
+    ],
+)
+def test_cores_and_memory_that_slurm_keeps_for_the_system_are_not_counted(
+    more: str, cores: int
+) -> None:
+    node = nodes_of(described("g0001", 1, 64, 512000, more))["g0001"]
+    assert (node.cores, node.hardware_cores) == (cores, 64)
+    assert node.memory_bytes == (480000 if "MemSpecLimit" in more else 512000) << 20
+
+
+def test_where_each_core_is_one_cpu_of_slurms_a_cpu_kept_for_the_system_is_a_core() -> None:
+    text = described("n1", 1, 64, 1000, "CPUEfctv=60 CPUSpecList=0-3").replace(
+        "State", "ThreadsPerCore=2 State"
+    )
+    assert nodes_of(text)["n1"].cores == 60
+
+
+def test_a_node_in_several_partitions_of_slurm_is_in_one_by_the_one_that_reaches_most() -> None:
+    text = "".join(
+        described(name, memory=memory, more=f"ActiveFeatures={feature},ib")
+        for name, memory, feature in (
+            ("c01", 190000, "type_m"),
+            ("c02", 191000, "type_m"),
+            ("c03", 382000, "type_l"),
+        )
+    )
+    queues = (
+        queue("all", "c[01-03]", "AllowGroups=wheel Hidden=YES")
+        + queue("small", "c[01-03]", "Default=YES MaxNodes=1")
+        + queue("large", "c[01-03]", "MaxNodes=2")
+        + queue("half", "c01")
+    )
+    found, left_out = node_kinds(nodes_of(text), partitions_of(queues))
+    assert not left_out
+    told = {tuple(n.name for n in one.nodes): (one.queue.name, one.choosing) for one in found}
+    assert told == {
+        ("c01", "c02"): ("large", "--constraint=type_m"),
+        ("c03",): ("small", "--constraint=type_l"),
+    }
+    by_name = {one.name: one for one in found}
+    assert by_name.keys() == {"large", "small"}
+    # Little differences of memory make no kind; the least holds.
+    assert by_name["large"].memory_bytes == 190000 << 20
+    written = unwrapped(site_config("a", found, processor_of(LSCPU), "login1"))
+    assert "all (AllowGroups=wheel, hidden), small (MaxNodes=1), half" in written
+
+
+def test_a_partition_that_is_down_or_of_other_groups_is_the_last_to_be_taken() -> None:
+    nodes = nodes_of(described("c1") + described("c2"))
+    closed = queue("all", "c[1-2]", "AllowGroups=wheel") + queue("some", "c1")
+    first, second = node_kinds(nodes, partitions_of(closed), ["users"])[0]
+    assert (first.queue.name, second.queue.name) == ("all", "some")
+    assert [one.name for one in second.nodes] == ["c1"]
+    (alone,) = node_kinds(nodes, partitions_of(closed), ["users", "wheel"])[0]
+    assert alone.queue.name == "all"
+    down = queue("all", "c[1-2]").replace("State=UP", "State=DOWN") + queue("some", "c1")
+    assert len(node_kinds(nodes, partitions_of(down))[0]) == 2
+
+
+def test_every_node_is_in_one_partition_or_told_why_not(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes, partitions = tmp_path / "nodes", tmp_path / "partitions"
+    bare = "NodeName=c4 Arch=x86_64\n   RealMemory=1000\n\n"
+    nodes.write_text("".join(map(described, ("c1", "c2", "c3"))) + bare)
+    partitions.write_text(queue("all", "c[1-2],c4,c9"))
+    files = ["--nodes", str(nodes), "--partitions", str(partitions)]
+    assert cli.main([*command(), *files, "--stack", "mpich"]) == 0
+    said = capsys.readouterr().out
+    text = unwrapped((folder / "site_configs" / "example.py").read_text(encoding="utf-8"))
+    for names, why in (
+        ("c3", "in no partition of Slurm"),
+        ("c4", "Slurm does not say how many cores"),
+        ("c9", "not in the output of `scontrol show node`"),
+    ):
+        assert f"no partition has {names}: {why}" in said
+        assert f"In no partition, because {why}: {names}" in text
+    assert [p.nodes for p in sites.load(folder / "site_configs" / "example.py").partitions] == [2]
+
+
+def test_many_partitions_of_many_kinds_have_each_node_once(folder: Path, tmp_path: Path) -> None:
+    nodes, partitions = tmp_path / "nodes", tmp_path / "partitions"
+    text = "".join(
+        described(f"c{k:04d}", 1 + k % 2, 20, 100000 * (1 + k % 3), f"ActiveFeatures=m{k % 3}")
+        for k in range(60)
+    )
+    nodes.write_text(text)
+    names = ("short", "long", "1day", "all")
+    partitions.write_text(
+        "".join(queue(name, f"c[0000-{59 - k:04d}]") for k, name in enumerate(names))
+    )
+    files = ["--nodes", str(nodes), "--partitions", str(partitions)]
+    assert cli.main([*command(), *files, "--stack", "mpich"]) == 0
+    found = kinds(partitions.read_text(), text)
+    assert sorted(n.name for one in found for n in one.nodes) == [f"c{k:04d}" for k in range(60)]
+    loaded = sites.load(folder / "site_configs" / "example.py").partitions
+    assert len(loaded) == len({one.name for one in loaded}) == 6
+    for one in found:
+        others = {*one.queue.nodes} - {node.name for node in one.nodes}
+        assert all(
+            not {*one.choosing.removeprefix("--constraint=").split("&")}
+            <= nodes_of(text)[name].features
+            for name in others
+            if one.choosing.startswith("--constraint=")
+        )
+
+
+def test_cores_without_sockets_are_as_many_as_cpus_of_slurm() -> None:
+    old = "NodeName=n1 Arch=x86_64\n   CPUTot=16 ThreadsPerCore=2 RealMemory=1000\n"
+    assert nodes_of(old)["n1"].cores == 8
+    with pytest.raises(BadRequest, match="tells the cores of no node: it has neither Sockets"):
+        nodes_of("NodeName=n1 Arch=x86_64\n   RealMemory=1000\n")
+
+
+def test_a_single_node_is_one_node() -> None:
+    text = site_config(
+        "a", kinds(queue("all", "n1"), described("n1")), processor_of(LSCPU), "login1"
+    )
+    assert '"descr": "a, 1 node"' in text
+    assert "1 nodes" not in text
+
+
+JSON_NODE = {
+    "name": "g0001",
+    "sockets": 1,
+    "cores": 64,
+    "threads": 2,
+    "cpus": 128,
+    "effective_cpus": 112,
+    "specialized_cores": 8,
+    "specialized_cpus": "0-1,16-17",
+    "specialized_memory": 32000,
+    "real_memory": 512000,
+    "features": ["hdr"],
+    "active_features": ["hdr"],
+}
+JSON_PARTITION = {
+    "name": "gpu",
+    "nodes": {"configured": "g[0001-0002]", "total": 2},
+    "maximums": {"nodes": {"set": True, "infinite": False, "number": 1}},
+    "groups": {"allowed": "wheel"},
+    "accounts": {"allowed": "ALL"},
+    "partition": {"state": ["UP"]},
+}
+
+
+def test_slurms_json_says_the_same_as_its_text() -> None:
+    nodes = nodes_of(json.dumps({"nodes": [JSON_NODE, {**JSON_NODE, "name": "g0002"}]}))
+    more = f"{RESERVED} CPUEfctv=112 ActiveFeatures=hdr"
+    assert nodes["g0001"] == nodes_of(described("g0001", 1, 64, 512000, more))["g0001"]
+    partitions = partitions_of(json.dumps({"partitions": [JSON_PARTITION]}))
+    text = queue("gpu", "g[0001-0002]", "AllowGroups=wheel AllowAccounts=ALL MaxNodes=1")
+    assert partitions == partitions_of(text)
+
+
+def test_json_of_a_slurm_that_does_not_tell_reserved_cores_is_not_read() -> None:
+    old = {key: value for key, value in JSON_NODE.items() if "specialized" not in key}
+    assert not has_reserved_cores(json.dumps({"nodes": [old]}))
+    with pytest.raises(BadRequest, match="without --json"):
+        nodes_of(json.dumps({"nodes": [old]}))
+    with pytest.raises(BadRequest, match="cut off or damaged"):
+        nodes_of(json.dumps({"nodes": [JSON_NODE]})[:-5])
+
+
+def test_scan_reads_json_where_scontrol_has_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "nodes.json").write_text(json.dumps({"nodes": [JSON_NODE]}))
+    (programs / "nodes").write_text(described("g0001", 1, 64, 512000))
+    (programs / "partitions").write_text(queue("gpu", "g0001"))
+    (programs / "lscpu").write_text(f"#!/bin/sh\ncat <<'END'\n{LSCPU}\nEND\n")
+    (programs / "scontrol").write_text(
+        f'#!/bin/sh\ncd {programs}\ncase "$*" in\n*--json) cat nodes.json ;;\n'
+        "*node) cat nodes ;;\n*) cat partitions ;;\nesac\n"
+    )
+    for name in ("scontrol", "lscpu"):
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    path = folder / "site_configs" / "example.py"
+    assert cli.main(["site", "scan", "example", "--stack", "mpich"]) == 0
+    assert sites.load(path).partitions[0].cores_per_node == 56
+    # Slurm before 22.05 has none.
+    path.unlink()
+    (programs / "nodes.json").write_text("scontrol: unrecognized option '--json'\n")
+    assert cli.main(["site", "scan", "example", "--stack", "mpich"]) == 0
+    assert sites.load(path).partitions[0].cores_per_node == 64
+
+
+def test_a_partition_states_as_many_nodes_as_a_job_gets() -> None:
+    for most, stated in (("2", 2), ("4", 4), ("UNLIMITED", 4)):
         limited = PARTITIONS.replace("MaxNodes=UNLIMITED", f"MaxNodes={most}")
-        text = site_config("a", partitions_of(limited, nodes_of(NODES))[:1], processor, "login1")
-        assert (remark in text) is is_told
+        text = site_config("a", kinds(limited)[:1], processor_of(LSCPU), "login1")
+        assert f'"nodes": {stated},' in text
+        assert ("# 2 of the 4: a job gets no more (MaxNodes)." in text) is (stated == 2)
+
+
+def test_features_that_some_nodes_lack_are_told() -> None:
+    nodes = "".join(
+        described(f"n{k}", more=f"ActiveFeatures=ib,{feature}")
+        for k, feature in enumerate(("skylake", "skylake", "icelake"))
+    )
+    text = unwrapped(
+        site_config("a", kinds(queue("all", "n[0-2]"), nodes), processor_of(LSCPU), "login1")
+    )
+    assert "icelake (n2), skylake (n[0-1])." in text
+    assert "ib (" not in text
+
+
+RHEL_8 = """\
+Architecture:        x86_64
+CPU(s):              40
+Thread(s) per core:  1
+Core(s) per socket:  20
+Socket(s):           2
+Vendor ID:           GenuineIntel
+CPU family:          6
+Model name:          Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz
+CPU MHz:             3712.000
+CPU max MHz:         3900.0000
+BogoMIPS:            4200.00
+L1d cache:           32K
+L2 cache:            1024K
+L3 cache:            28160K
+Flags:               fpu avx avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl
+"""
+
+
+def test_lscpu_of_rhel_8_tells_one_instance_of_a_cache_and_the_turbo_of_one_core() -> None:
+    found = processor_of(RHEL_8)
+    assert found.cache_bytes == (40 * (32 + 1024) + 2 * 28160) * 2**10
+    assert found.ghz == 2.1
+    amd = RHEL_8.replace("GenuineIntel", "AuthenticAMD").replace(" @ 2.10GHz", "")
+    # How many cores share an L3, it does not tell.
+    assert processor_of(amd).cache_bytes is None
+    assert processor_of(amd).ghz == 2.1
+    arm = RHEL_8.replace("x86_64", "aarch64").replace(" @ 2.10GHz", "")
+    assert processor_of(arm).ghz == 3.9
 
 
 def test_a_machine_that_only_reads_the_files_is_none_of_the_system(folder: Path) -> None:
@@ -181,7 +455,7 @@ def test_what_would_be_no_site_config_is_not_written(
     ("nodes", "partitions", "said"),
     [
         ("", PARTITIONS, "printed no node"),
-        (NODES.replace("RealMemory=", "Memory="), PARTITIONS, "'g1' is not usable"),
+        (NODES.replace("RealMemory=", "RealMemory=x"), PARTITIONS, "'g1' is not usable"),
         (NODES.replace("NodeName=g1", "NodeName=$(x)"), PARTITIONS, "is not usable"),
         (NODES, "", "printed no partition"),
         (NODES, PARTITIONS.replace("=small", "=sm;all"), "is not a valid name"),
@@ -190,7 +464,7 @@ def test_what_would_be_no_site_config_is_not_written(
 )
 def test_what_does_not_tell_enough_is_refused(nodes: str, partitions: str, said: str) -> None:
     with pytest.raises(BadRequest, match=said.replace("$", r"\$").replace("(", r"\(")):
-        partitions_of(partitions, nodes_of(nodes))
+        kinds(partitions, nodes)
 
 
 def test_no_lscpu_is_refused() -> None:

@@ -93,12 +93,65 @@ def test_blocks_are_switches_too() -> None:
     assert switches_of_slurm(text) == {"n1": "b1", "n2": "b1"}
 
 
-def test_a_fabric_with_managed_and_unmanaged_switches_and_two_rails() -> None:
-    assert switches_of_ibnetdiscover(FABRIC) == {
-        "n001": "leaf1",
-        "n002": "leaf1",
-        "n003": "S-248a070300000020",
+def test_a_topology_conf_says_what_scontrol_says() -> None:
+    conf = """\
+# n[001-099] on Switches=none
+SwitchName=leaf1 Nodes=n[001-003] # the first rack
+switchname=leaf2 LinkSpeed=100 \\
+  nodes=n[004-005],login1
+SwitchName=top Switches=leaf[1-2]
+"""
+    assert switches_of_slurm(conf) == switches_of_slurm(SLURM)
+    assert switches_of_slurm("BlockName=b1 Nodes=n[1-2]\nBlockSizes=2\n") == {
+        "n1": "b1",
+        "n2": "b1",
     }
+
+
+UNMANAGED = "S-248a070300000020"
+
+
+@pytest.mark.parametrize(
+    ("devices", "n001"),
+    [([], None), (["HCA-1"], "leaf1"), (["HCA-2"], UNMANAGED), (["HCA-1", "HCA-2"], None)],
+)
+def test_a_node_with_two_rails_is_on_the_switch_of_the_adapter_that_is_used(
+    devices: list[str], n001: str | None
+) -> None:
+    found = switches_of_ibnetdiscover(FABRIC, devices)
+    assert found.pop("n001", None) == n001
+    assert found == {"n002": "leaf1", "n003": UNMANAGED}
+
+
+# In the form of dump_ports_report() of ibnetdiscover; names and GUIDs are those above.
+LEAF, BARE = "'MF0;leaf1:MQM8700/U1'", "'Quantum Mellanox Technologies'"
+PORTS = f"""\
+CA    11  1 0x98039b0300aa0001 4x HDR - SW     1  1 0x248a070300000010 ( 'n001 HCA-1' - 'leaf1' )
+SW     1  1 0x248a070300000010 4x HDR - CA    11  1 0x98039b0300aa0001 ( {LEAF} - 'n001 HCA-1' )
+SW     1  2 0x248a070300000010 4x HDR - CA    12  1 0x98039b0300aa0002 ( {LEAF} - 'n002.x mlx5_0' )
+SW     1 40 0x248a070300000010 4x HDR - SW     2 40 0x248a070300000020 ( {LEAF} - {BARE} )
+SW     1 41 0x248a070300000010 4x SDR                                    {LEAF}
+SW     2  3 0x248a070300000020 4x HDR - CA    13  1 0x98039b0300aa0003 ( {BARE} - 'n003 HCA-1' )
+SW     2  4 0x248a070300000020 4x HDR - CA    14  1 0x98039b0300aa0011 ( {BARE} - 'n001 HCA-2' )
+"""
+
+
+@pytest.mark.parametrize("devices", [[], ["HCA-1"], ["HCA-2"]])
+def test_the_list_of_ports_says_what_the_topology_says(devices: list[str]) -> None:
+    found = switches_of_ibnetdiscover(FABRIC, devices)
+    assert switches_of_ibnetdiscover(PORTS, devices) == found
+
+
+def test_a_file_of_one_rail_says_nothing_of_the_other_than_that_slurms_may_be_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switches, "said_by_slurm", lambda words: SLURM)
+    fabric = tmp_path / "alpha.ibnetdiscover"
+    fabric.write_text(PORTS)
+    assert "n001" not in known_switches("slurm", fabric)
+    assert known_switches("slurm", fabric, ["HCA-2"])["n001"] == UNMANAGED
+    fabric.write_text("SwitchName=s9 Nodes=n001\n")
+    assert known_switches("slurm", fabric) == {**switches_of_slurm(SLURM), "n001": "s9"}
 
 
 def test_boards_of_a_director_are_switches_of_their_own() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import grp
 import json
 import os
 import socket
@@ -13,20 +15,26 @@ from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable
+from clustergate.launching.hostfiles import fold
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
+from clustergate.schedulers import said_by_slurm
+from clustergate.sites import scontrol
 from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
+from clustergate.sites.kinds import node_kinds
 from clustergate.stacks import existing, wheels
 from clustergate.wording.commands import completed
+from clustergate.wording.reasons import reason
 
 DESCRIPTION = "Write a new site config, or print the schema of all."
 _SCAN = """\
 Write site_configs/NAME.py from the output of `scontrol show node`, `scontrol show partition` and
-`lscpu` on this machine, or from files with that output, and with the MPI libraries of its modules
-and of the Spack in SPACK_ROOT or on PATH. An existing file is never overwritten. What could not be
-determined is marked by a comment."""
+`lscpu` on this machine, or from files with that output (of scontrol also as --json), and with the
+MPI libraries of its modules and of the Spack in SPACK_ROOT or on PATH. Each kind of node becomes a
+partition. An existing file is never overwritten. What could not be determined is marked by a
+comment."""
 
 _TIME_LIMIT_S = 60
 
@@ -63,7 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     nodes, partitions, lscpu = (
         _read(getattr(arguments, option), command) for option, command in COMMANDS.items()
     )
-    known = site_writer.nodes_of(nodes)
+    kinds, left_out = node_kinds(
+        scontrol.nodes_of(nodes),
+        scontrol.partitions_of(partitions),
+        None if arguments.partitions else _own_groups(),
+    )
     for name in arguments.stack:
         if name not in wheels.STACKS:
             raise ClustergateError("stack.no-wheels", stack=name, known=[*wheels.STACKS])
@@ -76,16 +88,19 @@ def run(arguments: argparse.Namespace) -> int:
         stacks += existing.stack_lines(libraries) or ['stack("mpich"),']
     text = site_writer.site_config(
         arguments.name,
-        site_writer.partitions_of(partitions, known),
+        kinds,
         site_writer.processor_of(lscpu),
         "" if arguments.nodes else socket.gethostname(),
         stacks,
+        left_out,
     )
     path = site_folder() / "site_configs" / f"{arguments.name}.py"
     _write_new(path, text)
     print(f"wrote {path} with these stacks:")
     for line in stacks:
         print(f"  {line.removesuffix(',')}")
+    for why, names in left_out.items():
+        print(reason("site-scan.left-out", names=fold(names), why=why))
     again = f"`clustergate dry-run --site {arguments.name}`"
     print(completed(f"next: review it, fill in what it asks for, then try {again}"))
     return 0
@@ -97,12 +112,28 @@ def print_schema(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _own_groups() -> list[str] | None:
+    """Return the groups of the user; None for root, to whom no partition of Slurm is closed."""
+    if not os.geteuid():
+        return None
+    names = []
+    for number in {os.getegid(), *os.getgroups()}:
+        with contextlib.suppress(KeyError):
+            names.append(grp.getgrgid(number).gr_name)
+    return names
+
+
 def _read(file: Path | None, command: list[str]) -> str:
     if file is not None:
         try:
             return file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise ClustergateError("file.unreadable", path=file, why=error) from None
+    if command == COMMANDS["nodes"]:
+        # Of partitions the text says more: which is the default one, and which are hidden.
+        as_json = said_by_slurm([*command, "--json"])
+        if scontrol.has_reserved_cores(as_json):
+            return as_json
     try:
         ended = capture(command, env={**os.environ, "LC_ALL": "C"}, timeout=_TIME_LIMIT_S)
     except FileNotFoundError:

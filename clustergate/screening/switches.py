@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clustergate.launching.hostfiles import HostfileError, expand
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SLURM, said_by_slurm
 
-# A leaf of topology/tree, or a block of topology/block (scontrol(1), show topology).
-_LEAF = re.compile(r"^SwitchName=(\S+)\s.*\bLevel=0\b.*\bNodes=(\S+)", re.MULTILINE)
-_BLOCK = re.compile(r"^BlockName=(\S+)\s.*\bNodes=(\S+)", re.MULTILINE)
+# Slurm, scontrol(1) and topology.conf(5):
+#     SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[001-003]
+#     SwitchName=leaf1 Nodes=n[001-003]
+#     BlockName=b1 Nodes=n[001-018]
+# A switch of switches has Switches=, and in what scontrol prints also Nodes=.
+_SLURM = re.compile(
+    r"^[ \t]*(?:Switch|Block)Name=(\S+)(?=[^#\n]*?\sNodes=([^\s#]+))(?![^#\n]*\sSwitches=)",
+    re.MULTILINE | re.IGNORECASE,
+)
 # ibnetdiscover(8): a switch, then a line for each of its ports with what it leads to.
+#     Switch  41 "S-248a070300000010"  # "MF0;leaf1:MQM8700/U1" enhanced port 0 lid 1 lmc 0
+#     [1]     "H-98039b0300aa0001"[1](98039b0300aa0001)  # "n001 mlx5_0" lid 11 4xHDR
 _SWITCH = re.compile(r'^Switch\s+\d+\s+"(S-[0-9a-f]+)"\s*#\s*"([^"]*)"')
 # A port of a director has the number on the outside as well: [7][ext 3].
-_PORT = re.compile(r'^\[\d+\](?:\[[^\]]*\])?\s+"H-[0-9a-f]+"\[\d+\].*#\s*"([^\s"]+)')
+_PORT = re.compile(r'^\[\d+\](?:\[[^\]]*\])?\s+"H-[0-9a-f]+"\[\d+\].*#\s*"([^"]+)')
+# ibnetdiscover -p: a line for each port, from either end.
+#     SW 1 1 0x248a070300000010 4x HDR - CA 11 1 0x98039b0300aa0001 ( 'leaf1' - 'n001 mlx5_0' )
+_END = r"\s+\d+\s+\d+\s+0x([0-9a-f]{16})"
+_PORT_LINE = re.compile(rf"^SW{_END}\s+\S+\s+\S+\s+-\s+CA{_END}\s+\(\s*'(.*)'\s+-\s+'(.*)'\s*\)")
 # Of a managed switch: its name, its model, and which of its chips it is: core1:CS7500/L10/U1.
 _MANAGED = re.compile(r"MF0;([^:;]+):[^/]*(/.*)?")
 
 
 def switches_of_slurm(text: str) -> dict[str, str]:
-    """Return the switch of each node in what ``scontrol show topology`` prints."""
+    """Return the switch of each node in what ``scontrol show topology`` or a topology.conf says."""
     switch_of: dict[str, str] = {}
-    for switch, nodes in [*_LEAF.findall(text), *_BLOCK.findall(text)]:
+    for switch, nodes in _SLURM.findall(re.sub(r"\\\n", " ", text)):
         try:
             switch_of |= dict.fromkeys(expand(nodes), switch)
         except HostfileError:
@@ -32,42 +45,72 @@ def switches_of_slurm(text: str) -> dict[str, str]:
     return switch_of
 
 
-def switches_of_ibnetdiscover(text: str) -> dict[str, str]:
-    """Return the switch of each node in what ``ibnetdiscover`` prints.
+def switches_of_ibnetdiscover(text: str, devices: Iterable[str] = ()) -> dict[str, str]:
+    """Return the switch of each node in what ``ibnetdiscover``, with or without ``-p``, prints.
 
-    A node is known by the first word of its adapter's description, ``n001 HCA-1``; with several
-    adapters it is on the switch of the one that is listed first. A managed switch has a name in its
-    description, ``MF0;name:model/U1``, another one is known by its GUID. The boards of a director,
-    ``MF0;name:model/L10/U1``, are switches of their own.
+    A node is known by the first word of its adapter's description, ``n001 mlx5_0``. Where its
+    adapters are on several switches, it is on that of the ``devices`` that carry messages; on none
+    where these are on several too, or are not in the descriptions. A managed switch has a name in
+    its description, ``MF0;name:model/U1``, another one is known by its GUID. The boards of a
+    director, ``MF0;name:model/L10/U1``, are switches of their own.
     """
-    switch_of: dict[str, str] = {}
-    switch = ""
-    for line in text.splitlines():
-        if head := _SWITCH.match(line):
-            named = _MANAGED.fullmatch(head[2])
-            chip = named[2] or "" if named else ""
-            switch = named[1] + chip * (chip != "/U1") if named else head[1]
-        elif not line.startswith("["):
-            switch = ""
-        elif switch and (port := _PORT.match(line)):
-            switch_of.setdefault(port[1].partition(".")[0], switch)
+    rails: dict[str, dict[str, set[str]]] = {}
+    for switch, adapter in _adapters(text):
+        device = adapter.partition(" ")[2].strip()
+        rails.setdefault(_node(adapter), {}).setdefault(device, set()).add(switch)
+    switch_of = {}
+    for node, by_device in rails.items():
+        used = [by_device[name] for name in devices if name in by_device]
+        every = set().union(*by_device.values())
+        on = every if len(every) == 1 else set().union(*used)
+        if len(on) == 1:
+            switch_of[node] = on.pop()
     return switch_of
 
 
-def known_switches(scheduler: str, fabric: Path) -> dict[str, str]:
-    """Return the switch of each node as far as Slurm says it, and a file of ibnetdiscover's text.
+def _adapters(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the switch and the description of each adapter at one."""
+    switch = ""
+    for line in text.splitlines():
+        if head := _SWITCH.match(line):
+            switch = _switch_name(head[2], head[1])
+        elif of_port := _PORT_LINE.match(line):
+            yield _switch_name(of_port[3], f"S-{of_port[1]}"), of_port[4]
+        elif not line.startswith("["):
+            switch = ""
+        elif switch and (port := _PORT.match(line)):
+            yield switch, port[1]
 
-    The file says it better: an administrator put it there. Raises :class:`ClustergateError` for a
-    file that names no node.
+
+def _switch_name(description: str, guid: str) -> str:
+    named = _MANAGED.fullmatch(description)
+    chip = named[2] or "" if named else ""
+    return named[1] + chip * (chip != "/U1") if named else guid
+
+
+def known_switches(scheduler: str, fabric: Path, devices: Iterable[str] = ()) -> dict[str, str]:
+    """Return the switch of each node as far as Slurm says it, and a file that describes the fabric.
+
+    The file is the output of ibnetdiscover, or a topology.conf, and says it better: an
+    administrator put it there. ``devices`` are those that carry messages. Raises
+    :class:`ClustergateError` for a file that names no node at a switch.
     """
     said = said_by_slurm(["scontrol", "show", "topology"]) if scheduler in SLURM else ""
     switch_of = switches_of_slurm(said)
     if fabric.exists():
         try:
-            wired = switches_of_ibnetdiscover(fabric.read_text(errors="replace"))
+            text = fabric.read_text(errors="replace")
         except OSError as error:
             raise ClustergateError("file.unreadable", path=fabric, why=error) from None
-        if not wired:
+        of_file = switches_of_slurm(text)
+        wired = {_node(adapter) for _, adapter in _adapters(text)}
+        if not of_file and not wired:
             raise ClustergateError("screening.no-fabric", path=fabric)
-        switch_of |= wired
+        # Of a node with several rails the file says more than Slurm, and perhaps no one switch.
+        switch_of = {node: one for node, one in switch_of.items() if node not in wired}
+        switch_of |= of_file | switches_of_ibnetdiscover(text, devices)
     return switch_of
+
+
+def _node(adapter: str) -> str:
+    return adapter.partition(" ")[0].partition(".")[0]

@@ -1,50 +1,28 @@
-"""A site config from what ``scontrol`` and ``lscpu`` print. Pure: texts go in, a text comes out."""
+"""The text of a site config, from kinds of nodes and what ``lscpu`` prints. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from clustergate.launching.hostfiles import HostfileError, expand, fold
+from clustergate.launching.hostfiles import fold
 from clustergate.machine.nominal import flops_per_cycle
 from clustergate.model import BadRequest
+from clustergate.sites.kinds import NodeKind
+from clustergate.wording.notation import counted
 
-_MIB = 1 << 20
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
-# Slurm takes more names than ReFrame; the characters are those that no shell and no list splits.
-_OF_SLURM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,60}", re.ASCII)
 # Site configs of the suite's own.
 _RESERVED = ("local", "template")
-# Slurm's default, in MiB, where its configuration does not say it.
-_NOT_SAID = 1
-_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_CACHE = re.compile(r"([\d.]+) (B|KiB|MiB|GiB)")
-
-
-@dataclass(frozen=True)
-class SlurmNode:
-    """One node as Slurm knows it; ``memory_bytes`` is what jobs may use, 0 where nobody says it."""
-
-    name: str
-    cores: int
-    memory_bytes: int
-
-
-@dataclass(frozen=True)
-class SlurmPartition:
-    """One partition, with its nodes of the kind that most of them are.
-
-    ``others`` are nodes of other kinds, which the suite leaves out; ``most`` is how many a job gets
-    at most, None where Slurm does not limit it.
-    """
-
-    name: str
-    nodes: tuple[SlurmNode, ...]
-    others: tuple[str, ...] = ()
-    most: int | None = None
+_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "K": 1 << 10, "M": 1 << 20}
+_CACHES = re.compile(r"([\d.]+) (B|KiB|MiB|GiB)\b")
+_ONE_CACHE = re.compile(r"(\d+)([KM])")
+# Features that a comment names.
+_MOST_FEATURES = 8
 
 
 @dataclass(frozen=True)
@@ -56,73 +34,6 @@ class Processor:
     cache_bytes: int | None
     ghz: float | None
     flops_per_cycle: int | None
-
-
-def records(text: str, first: str) -> Iterator[dict[str, str]]:
-    """Yield what ``scontrol show`` printed, a mapping for each thing that begins with ``first=``.
-
-    Values may hold spaces; a value ends where the next ``Key=`` begins.
-    """
-    for block in re.split(rf"(?m)^(?={re.escape(first)}=)", text):
-        fields = list(_FIELD.finditer(block))
-        if not fields or fields[0][1] != first:
-            continue
-        ends = [*(match.start() for match in fields[1:]), len(block)]
-        yield {
-            match[1]: block[match.end() : end].strip()
-            for match, end in zip(fields, ends, strict=True)
-        }
-
-
-def nodes_of(text: str) -> dict[str, SlurmNode]:
-    """Return the nodes that ``scontrol show node`` printed, by name.
-
-    Raises :class:`BadRequest` when there is none, or one lacks its size.
-    """
-    nodes = {}
-    for record in records(text, "NodeName"):
-        name = record["NodeName"]
-        try:
-            (checked,) = expand(name)
-            cores = int(record["Sockets"]) * int(record["CoresPerSocket"])
-            memory = int(record["RealMemory"])
-            nodes[checked] = SlurmNode(checked, cores, memory * _MIB if memory > _NOT_SAID else 0)
-        except (KeyError, ValueError, HostfileError) as error:
-            raise BadRequest("slurm.node", name=name[:60], why=error) from None
-    if not nodes:
-        raise BadRequest("slurm.no-node")
-    return nodes
-
-
-def partitions_of(text: str, nodes: Mapping[str, SlurmNode]) -> list[SlurmPartition]:
-    """Return the partitions that ``scontrol show partition`` printed, those with nodes.
-
-    Raises :class:`BadRequest` for a name that cannot stand in a site config.
-    """
-    partitions = []
-    for record in records(text, "PartitionName"):
-        name = record["PartitionName"]
-        if not _OF_SLURM.fullmatch(name):
-            raise BadRequest("slurm.partition-name", name=name[:60])
-        listed = record.get("Nodes", "(null)")
-        try:
-            names = [] if listed in ("", "(null)") else expand(listed)
-        except HostfileError as error:
-            raise BadRequest("slurm.partition-nodes", name=name, why=error) from None
-        known = [nodes[node] for node in names if node in nodes]
-        if not known:
-            continue
-        kinds: dict[tuple[int, int], list[SlurmNode]] = {}
-        for node in known:
-            kinds.setdefault((node.cores, node.memory_bytes), []).append(node)
-        most = max(kinds.values(), key=len)
-        others = tuple(node.name for node in known if node not in most)
-        limit = record.get("MaxNodes", "")
-        at_most = int(limit) if limit.isdecimal() else None
-        partitions.append(SlurmPartition(name, tuple(most), others, at_most))
-    if not partitions:
-        raise BadRequest("slurm.no-partition")
-    return partitions
 
 
 def processor_of(text: str) -> Processor:
@@ -140,26 +51,53 @@ def processor_of(text: str) -> Processor:
     if values.get(unit, "-") == "-":
         each, unit = "Core(s) per cluster", "Cluster(s)"
     try:
-        cores = int(values[each]) * int(values[unit])
+        sockets = int(values[unit])
+        cores = int(values[each]) * sockets
     except (KeyError, ValueError):
         raise BadRequest("lscpu.no-cores") from None
-    caches = [
-        float(match[1]) * _SIZES[match[2]]
-        for key in ("L1d cache", "L2 cache", "L3 cache")
-        if (match := _CACHE.match(values.get(key, "")))
-    ]
     amd = values.get("Vendor ID") == "AuthenticAMD"
     family = values.get("CPU family", "")
-    clock = values.get("CPU max MHz", "")
     return Processor(
         model=values.get("Model name", "unknown"),
         cores=cores,
-        cache_bytes=int(sum(caches)) if caches else None,
-        ghz=float(clock) / 1000 if re.fullmatch(r"\d+(\.\d+)?", clock) else None,
+        cache_bytes=_cache_bytes(values, cores, sockets),
+        ghz=_base_ghz(values),
         flops_per_cycle=flops_per_cycle(
             "", values.get("Flags", "").split(), int(family) if amd and family.isdigit() else None
         ),
     )
+
+
+def _cache_bytes(values: Mapping[str, str], cores: int, sockets: int) -> int | None:
+    """Return the data caches of a node; None where lscpu does not tell them all.
+
+    util-linux 2.34 and later prints all instances of a level together, ``64 KiB (2 instances)``.
+    Before, ``32K``, it printed one: L1d and L2 are a core's, and Intel has an L3 for each socket,
+    AMD one for some of its cores.
+    """
+    levels = ("L1d cache", "L2 cache", "L3 cache")
+    if found := [match for key in levels if (match := _CACHES.match(values.get(key, "")))]:
+        return int(sum(float(match[1]) * _SIZES[match[2]] for match in found))
+    each = [_ONE_CACHE.fullmatch(values.get(key, "")) for key in levels]
+    if each[0] is None or (each[2] and values.get("Vendor ID") != "GenuineIntel"):
+        return None
+    instances = zip(each, (cores, cores, sockets), strict=True)
+    return sum(int(one[1]) * _SIZES[one[2]] * count for one, count in instances if one)
+
+
+def _base_ghz(values: Mapping[str, str]) -> float | None:
+    """Return the clock that all cores can keep up; None where lscpu does not tell it.
+
+    "CPU max MHz" is one core's turbo where there is one. The time stamp counter of x86 ticks at the
+    base clock, and BogoMIPS is twice its MHz; in a virtual machine it is what the host says.
+    """
+    if stated := re.search(r"@ (\d+\.\d+)GHz", values.get("Model name", "")):
+        return float(stated[1])
+    x86 = values.get("Architecture") == "x86_64"
+    key, per_ghz = ("BogoMIPS", 2000) if x86 else ("CPU max MHz", 1000)
+    said = values.get(key, "")
+    mega = float(said) if re.fullmatch(r"\d+(\.\d+)?", said) else 0.0
+    return round(mega / per_ghz, 2) or None
 
 
 def hostname_patterns(names: Sequence[str]) -> list[str]:
@@ -173,12 +111,15 @@ def hostname_patterns(names: Sequence[str]) -> list[str]:
 
 def site_config(
     system: str,
-    partitions: Sequence[SlurmPartition],
+    kinds: Sequence[NodeKind],
     processor: Processor,
     login: str,
     stacks: Sequence[str] = ('stack("mpich"),',),
+    left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
     """Return the text of a site config with these lines of stacks; what is unknown is a comment.
+
+    ``left_out`` are nodes that are in no partition, by the reason.
 
     ``processor`` is that of the machine where lscpu ran, ``login`` its name, empty where that is no
     machine of the system. Its caches and clock
@@ -189,7 +130,8 @@ def site_config(
         raise BadRequest("site.system-name", name=system[:60])
     if system in _RESERVED:
         raise BadRequest("site.reserved-name", name=system)
-    names = [node.name for partition in partitions for node in partition.nodes]
+    names = [node.name for kind in kinds for node in kind.nodes]
+    count = counted(len(names), "node")
     every = hostname_patterns([login, *names] if login else names)
     patterns = ", ".join(f'r"{pattern}"' for pattern in every)
     lines = [
@@ -201,43 +143,51 @@ def site_config(
         "    systems=[",
         "        {",
         f'            "name": "{system}",',
-        f'            "descr": {_quoted(f"{system}, {len(set(names))} nodes")},',
+        f'            "descr": {_quoted(f"{system}, {count}")},',
         *([] if login else ["            # Add the login nodes: this was not written on one."]),
         f'            "hostnames": [{patterns}],',
         '            "partitions": [',
     ]
-    for partition in partitions:
-        lines += (f"                {line}" for line in _partition(partition, processor))
+    for why, nodes in left_out.items():
+        lines += _comment(f"In no partition, because {why}: {fold(nodes)}", 16)
+    for kind in kinds:
+        lines += (f"                {line}" for line in _partition(kind, processor))
     lines += ["            ],", "        }", "    ],", "    stacks=["]
     lines += [f"        {line}" for line in stacks]
     lines += ["    ],", ")"]
     return "\n".join(lines) + "\n"
 
 
-def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]:
-    node = partition.nodes[0]
-    alike = processor.cores == node.cores
-    if partition.others:
-        yield f"# Left out, as their cores or memory differ: {fold(partition.others)}"
+def _partition(kind: NodeKind, processor: Processor) -> Iterator[str]:
+    node, queue = kind.nodes[0], kind.queue
+    names = fold(one.name for one in kind.nodes)
+    yield from _comment(f"{counted(len(kind.nodes), 'node')}: {names}")
+    if kind.others:
+        also = [q.name + (f" ({', '.join(q.terms)})" if q.terms else "") for q in kind.others]
+        yield from _comment(f"Slurm has nodes of these in other partitions too: {', '.join(also)}")
+    if kind.features_of_some:
+        yield from _comment(_features(kind.features_of_some))
     yield "{"
-    # ReFrame's names begin with a letter, and have no other signs than these.
-    name = re.sub(r"[^A-Za-z0-9_-]", "-", partition.name)
-    yield f'    "name": {_quoted(name if name[0].isalpha() else f"p-{name}")},'
+    yield f'    "name": {_quoted(kind.name)},'
     yield '    "scheduler": "slurm",'
     yield '    "launcher": "clustergate",'
-    yield f'    "access": ["--partition={partition.name}", "--exclusive"],'
+    words = [f"--partition={queue.name}", kind.choosing, "--exclusive"]
+    yield f'    "access": [{", ".join(_quoted(word) for word in words if word)}],'
     yield '    "max_jobs": 1,'
     yield '    "extras": {'
-    if partition.most and partition.most < len(partition.nodes):
-        yield f"        # A job gets {partition.most} nodes at most (MaxNodes): no case on more"
-        yield "        # is available, so the gate does not open. Have it raised, or state fewer."
-    yield f'        "nodes": {len(partition.nodes)},'
-    yield f'        "cores_per_node": {node.cores},'
-    if node.memory_bytes:
-        yield f'        "memory_bytes_per_node": {node.memory_bytes},'
+    count = min(len(kind.nodes), queue.most or len(kind.nodes))
+    if count < len(kind.nodes):
+        yield f"        # {count} of the {len(kind.nodes)}: a job gets no more (MaxNodes)."
+    yield f'        "nodes": {count},'
+    if reserved := node.hardware_cores - kind.cores:
+        yield f"        # Of {node.hardware_cores}, {reserved} are reserved for the system."
+    yield f'        "cores_per_node": {kind.cores},'
+    if kind.memory_bytes:
+        yield f'        "memory_bytes_per_node": {kind.memory_bytes},'
     else:
         yield "        # Slurm was not told the memory (RealMemory); see `free --bytes` on a node."
         yield '        # "memory_bytes_per_node": …,'
+    alike = processor.cores == node.hardware_cores
     if alike and processor.cache_bytes:
         yield f'        "cache_bytes_per_node": {processor.cache_bytes},'
     else:
@@ -246,7 +196,7 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
     yield "        # What a node can send, in 10**6 bytes/s: 25000 for 200 Gbit/s."
     yield '        # "link_mb_s": …,'
     if alike and processor.ghz and processor.flops_per_cycle:
-        yield f"        # {_remark(processor.model)}: GHz times flops per cycle."
+        yield f"        # {_remark(processor.model)}: base clock in GHz times flops per cycle."
         rate = f"{processor.ghz:g} * {processor.flops_per_cycle}"
     else:
         yield "        # A guess that only sizes problems: enter GHz times flops per cycle of the"
@@ -255,6 +205,29 @@ def _partition(partition: SlurmPartition, processor: Processor) -> Iterator[str]
     yield f'        "nominal_gflops_per_core": {rate},'
     yield "    },"
     yield "},"
+
+
+def _features(of_some: Mapping[str, Sequence[str]]) -> str:
+    named = [f"{name} ({fold(nodes)})" for name, nodes in of_some.items()]
+    more = len(named) - _MOST_FEATURES
+    told = ", ".join(named[:_MOST_FEATURES]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"Some have features that others lack: {told}. If one of these means another processor or "
+        "network, make it a partition of its own, with --constraint."
+    )
+
+
+def _comment(text: str, indent: int = 0) -> list[str]:
+    """Return lines of a comment; a long list of nodes stays in one piece."""
+    start = " " * indent + "# "
+    return textwrap.wrap(
+        text,
+        100 - 16,
+        initial_indent=start,
+        subsequent_indent=start,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _quoted(text: str) -> str:

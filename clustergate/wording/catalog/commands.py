@@ -223,6 +223,10 @@ WORDS = {
     "site-scan.no-command": ("{command} not found", _ON_LOGIN_NODE),
     "site-scan.no-answer": ("{command} did not answer in {seconds} s", _ON_LOGIN_NODE),
     "site-scan.failed": ("{command} failed", "{why}", _ON_LOGIN_NODE),
+    "site-scan.left-out": (
+        "no partition has {names}: {why}",
+        "nothing runs there; add what Slurm lacks, or a partition by hand",
+    ),
     "site-scan.exists": ("{path} exists already", "remove it first, or choose another name"),
     "tune.short-budget": (
         "--budget {budget} is {seconds:.0f} s per stack, and each needs at least {shortest:.0f} s",

@@ -158,6 +158,19 @@ WORDS = {
     "slurm.not-used": ("Slurm does not use {nodes}: {causes}", "{remedy}"),
     "slurm.node": "scontrol show node: {name!r} is not usable ({why})",
     "slurm.no-node": "scontrol show node printed no node",
+    "slurm.no-cores": (
+        "scontrol show node tells the cores of no node",
+        "it has neither Sockets and CoresPerSocket nor CPUTot",
+        "is this its whole output?",
+    ),
+    "slurm.json": (
+        "the output of scontrol --json is cut off or damaged: {why}",
+        "write it again",
+    ),
+    "slurm.old-json": (
+        "the JSON of this Slurm does not say which cores no job gets",
+        "give the text of `scontrol show node`, without --json",
+    ),
     "slurm.variables": (
         "{names:and} would replace what jobs ask Slurm for",
         "left out of this run",

@@ -1,0 +1,285 @@
+"""The nodes and partitions that ``scontrol show`` prints, as text or as JSON. Pure.
+
+NodeName=g0001 Arch=x86_64 CoresPerSocket=64
+   CPUAlloc=0 CPUEfctv=112 CPUTot=128 CPULoad=0.00
+   AvailableFeatures=hdr
+   RealMemory=512000 AllocMem=0 FreeMem=490000 Sockets=1 Boards=1
+   CoreSpecCount=8 CPUSpecList=0-1,16-17 MemSpecLimit=32000
+   State=IDLE ThreadsPerCore=2 TmpDisk=0 Weight=1
+
+PartitionName=batch
+   AllowGroups=ALL AllowAccounts=ALL Default=YES Hidden=NO MaxNodes=64
+   Nodes=g[0001-0512]
+   State=UP TotalCPUs=65536 TotalNodes=512
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clustergate.launching.hostfiles import HostfileError, expand
+from clustergate.model import BadRequest
+
+_MIB = 1 << 20
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")
+# Slurm takes more names than ReFrame; the characters are those that no shell and no list splits.
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,60}", re.ASCII)
+# Slurm's default, in MiB, where its configuration does not say it.
+_NOT_SAID = 1
+# Those of Slurm's JSON (data_parser, NODE and PARTITION_INFO) by what the text calls them.
+_NODE_KEYS = {
+    "name": "NodeName",
+    "sockets": "Sockets",
+    "cores": "CoresPerSocket",
+    "threads": "ThreadsPerCore",
+    "cpus": "CPUTot",
+    "effective_cpus": "CPUEfctv",
+    "specialized_cores": "CoreSpecCount",
+    "specialized_cpus": "CPUSpecList",
+    "specialized_memory": "MemSpecLimit",
+    "real_memory": "RealMemory",
+    "features": "AvailableFeatures",
+    "active_features": "ActiveFeatures",
+}
+_PARTITION_KEYS = {
+    "name": "PartitionName",
+    "nodes/configured": "Nodes",
+    "maximums/nodes": "MaxNodes",
+    "groups/allowed": "AllowGroups",
+    "accounts/allowed": "AllowAccounts",
+    "partition/state": "State",
+}
+# Slurm before 22.05 printed JSON without them: cores that no job gets would be missed.
+_NEEDED_IN_JSON = ("specialized_cores", "specialized_cpus", "specialized_memory")
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """One node as Slurm knows it.
+
+    ``cores`` and ``memory_bytes`` are what jobs may use of it, 0 where Slurm was not told;
+    ``hardware_cores`` are all that it has.
+    """
+
+    name: str
+    cores: int
+    memory_bytes: int
+    hardware_cores: int = 0
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class SlurmPartition:
+    """One partition of Slurm, and the names of its nodes.
+
+    ``most`` is how many a job gets at most, None where Slurm does not limit it; ``groups`` and
+    ``accounts`` are those that may use it, empty for everybody.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    most: int | None = None
+    groups: frozenset[str] = frozenset()
+    accounts: frozenset[str] = frozenset()
+    is_up: bool = True
+    is_default: bool = False
+    is_hidden: bool = False
+    root_only: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody may use it."""
+        return not (self.groups or self.accounts or self.is_hidden or self.root_only)
+
+    @property
+    def terms(self) -> list[str]:
+        """What limits the jobs in it, in Slurm's own words."""
+        return [
+            *([] if self.is_up else ["not up"]),
+            *([f"MaxNodes={self.most}"] if self.most else []),
+            *([f"AllowGroups={','.join(sorted(self.groups))}"] if self.groups else []),
+            *(["AllowAccounts"] if self.accounts else []),
+            *(["RootOnly"] if self.root_only else []),
+            *(["hidden"] if self.is_hidden else []),
+        ]
+
+
+def records(text: str, first: str) -> Iterator[dict[str, str]]:
+    """Yield what ``scontrol show`` printed, a mapping for each thing that begins with ``first=``.
+
+    Values may hold spaces; a value ends where the next ``Key=`` begins.
+    """
+    for block in re.split(rf"(?m)^(?={re.escape(first)}=)", text):
+        fields = list(_FIELD.finditer(block))
+        if not fields or fields[0][1] != first:
+            continue
+        ends = [*(match.start() for match in fields[1:]), len(block)]
+        yield {
+            match[1]: block[match.end() : end].strip()
+            for match, end in zip(fields, ends, strict=True)
+        }
+
+
+def has_reserved_cores(text: str) -> bool:
+    """Tell whether it is JSON that says which cores and memory of nodes no job gets."""
+    nodes = _json(text).get("nodes")
+    return (
+        isinstance(nodes, list)
+        and bool(nodes)
+        and all(isinstance(node, dict) and {*_NEEDED_IN_JSON} <= {*node} for node in nodes)
+    )
+
+
+def _json(text: str) -> dict[str, Any]:
+    if not text.lstrip().startswith("{"):
+        return {}
+    try:
+        said = json.loads(text)
+    except ValueError as error:
+        raise BadRequest("slurm.json", why=error) from None
+    return said if isinstance(said, dict) else {}
+
+
+def _node_records(text: str) -> Iterator[dict[str, str]]:
+    said = _json(text)
+    if not said:
+        yield from records(text, "NodeName")
+        return
+    if said.get("nodes") and not has_reserved_cores(text):
+        raise BadRequest("slurm.old-json")
+    for node in said.get("nodes", []):
+        yield {ours: _word(node[key]) for key, ours in _NODE_KEYS.items() if key in node}
+
+
+def _partition_records(text: str) -> Iterator[dict[str, str]]:
+    said = _json(text)
+    if not said:
+        yield from records(text, "PartitionName")
+        return
+    for partition in said.get("partitions", []):
+        found = {}
+        for key, ours in _PARTITION_KEYS.items():
+            outer, _, inner = key.partition("/")
+            value = partition.get(outer)
+            if inner:
+                value = value.get(inner) if isinstance(value, dict) else None
+            if value is not None:
+                found[ours] = _word(value)
+        yield found
+
+
+def _word(value: object) -> str:
+    """Return a value of JSON as the text has it: ``{"set": true, "number": 4}`` is 4."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    if isinstance(value, dict):
+        return str(value.get("number")) if value.get("set") and not value.get("infinite") else ""
+    return str(value)
+
+
+def nodes_of(text: str) -> dict[str, SlurmNode]:
+    """Return the nodes that ``scontrol show node`` printed, by name.
+
+    Raises :class:`BadRequest` when there is none, when none tells its cores, and for a name or a
+    number that is none.
+    """
+    nodes = {}
+    for record in _node_records(text):
+        name = record.get("NodeName", "")
+        try:
+            (checked,) = expand(name)
+            nodes[checked] = _node(checked, record)
+        except (ValueError, HostfileError) as error:
+            raise BadRequest("slurm.node", name=name[:60], why=error) from None
+    if not nodes:
+        raise BadRequest("slurm.no-node")
+    if not any(node.cores for node in nodes.values()):
+        raise BadRequest("slurm.no-cores")
+    return nodes
+
+
+def _node(name: str, record: Mapping[str, str]) -> SlurmNode:
+    def number(key: str) -> int:
+        return int(_said(record, key) or 0)
+
+    threads, cpus = number("ThreadsPerCore") or 1, number("CPUTot")
+    total = number("Sockets") * number("CoresPerSocket") or cpus // threads
+    # A site may let each core be one CPU although it has two threads.
+    per_core = cpus / total if total and cpus > total else 1
+    counted = len(_cpus(_said(record, "CPUSpecList"))) if record.get("CPUSpecList") else 0
+    reserved = max(number("CoreSpecCount"), round(counted / per_core))
+    free = [total - reserved]
+    if cpus and (effective := number("CPUEfctv")):
+        free.append(int(effective / per_core))
+    memory = number("RealMemory")
+    usable = memory - number("MemSpecLimit") if memory > _NOT_SAID else 0
+    features = _said(record, "ActiveFeatures") or _said(record, "AvailableFeatures")
+    return SlurmNode(
+        name,
+        max(min(free), 0),
+        max(usable, 0) * _MIB,
+        total,
+        frozenset(one for one in features.split(",") if _WORD.fullmatch(one)),
+    )
+
+
+def _said(record: Mapping[str, str], key: str) -> str:
+    value = record.get(key, "")
+    return "" if value in ("(null)", "N/A", "None") else value
+
+
+def _cpus(text: str) -> set[int]:
+    """Return the numbers in a list such as ``0-1,16``."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        if int(last or first) - int(first) > 1 << 16:
+            raise ValueError(f"CPUSpecList={text[:60]}")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def partitions_of(text: str) -> list[SlurmPartition]:
+    """Return the partitions that ``scontrol show partition`` printed, those with nodes.
+
+    Raises :class:`BadRequest` for a name that cannot stand in a site config, and where there is
+    none with nodes.
+    """
+    partitions = []
+    for record in _partition_records(text):
+        name = record.get("PartitionName", "")
+        if not _WORD.fullmatch(name):
+            raise BadRequest("slurm.partition-name", name=name[:60])
+        listed = _said(record, "Nodes")
+        try:
+            names = expand(listed) if listed else []
+        except HostfileError as error:
+            raise BadRequest("slurm.partition-nodes", name=name, why=error) from None
+        if not names:
+            continue
+        limit = record.get("MaxNodes", "")
+        partitions.append(
+            SlurmPartition(
+                name,
+                tuple(names),
+                int(limit) if limit.isdecimal() else None,
+                _names(record, "AllowGroups"),
+                _names(record, "AllowAccounts"),
+                record.get("State", "UP") == "UP",
+                record.get("Default") == "YES",
+                record.get("Hidden") == "YES",
+                record.get("RootOnly") == "YES",
+            )
+        )
+    if not partitions:
+        raise BadRequest("slurm.no-partition")
+    return partitions
+
+
+def _names(record: Mapping[str, str], key: str) -> frozenset[str]:
+    said = _said(record, key)
+    return frozenset() if said in ("", "ALL") else frozenset(said.split(","))
