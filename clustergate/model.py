@@ -661,7 +661,6 @@ class Run:
     before: Mapping[tuple[object, str], float] = field(default_factory=dict)
 
 
-# The time in a run's name is for people. The number orders runs, since clocks are set.
 _NUMBERED = re.compile(r"\d{8}T\d{6}Z-r(\d+)")
 
 
@@ -671,6 +670,6 @@ def number_of_run(run_id: str) -> int:
     return int(match[1]) if match else 0
 
 
-def order_of_run(run_id: str, started: datetime.datetime) -> tuple[int, datetime.datetime, str]:
-    """Return what sorts runs by their beginning, whatever the clock was set to meanwhile."""
-    return number_of_run(run_id), started, run_id
+def order_of_run(run_id: str, started: datetime.datetime) -> tuple[datetime.datetime, int, str]:
+    """Return what sorts runs by their beginning, where their dates are to be believed."""
+    return started, number_of_run(run_id), run_id

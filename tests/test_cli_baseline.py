@@ -359,6 +359,43 @@ def test_history_says_since_when(references, capsys):
     assert "% slower (99 % interval: " in told
 
 
+def write_numbered(number, started, value):
+    """Store a run as the suite names it since it numbers them."""
+    run_id = write_run(0, value)
+    name = f"{started:%Y%m%dT%H%M%SZ}-r{number}"
+    store.run_folder(run_id).rename(store.run_folder(name))
+    return name
+
+
+def test_a_run_that_is_dated_next_year_does_not_blind_history(references, capsys):
+    """All runs after it were one session with it, so that nothing was ever seen to change."""
+    days = [START + datetime.timedelta(days=number) for number in range(24)]
+    for number, (day, value) in enumerate(zip(days, STEADY * 3, strict=True), 1):
+        write_numbered(number, day, value * (1.0 if number < 13 else 1.27))
+    capsys.readouterr()
+    wrong = store.run_folder(f"{days[5]:%Y%m%dT%H%M%SZ}-r6")
+    wrong = wrong.rename(wrong.with_name("20270301T080000Z-r6"))
+    assert main(["history", "--figure", "PingPong*"]) == 0
+    told = capsys.readouterr()
+    assert "since the run of 13 November 2026" in told.out
+    assert f"{wrong.name} is dated " in told.err
+
+
+def test_five_runs_of_eight_minutes_are_no_baseline_of_years(references, capsys):
+    """One of them was made before the node's clock was set."""
+    names = [
+        write_numbered(number, START + datetime.timedelta(minutes=2 * number), value)
+        for number, value in enumerate(STEADY[:5], 1)
+    ]
+    wrong = store.run_folder(names[0])
+    wrong.rename(wrong.with_name("20150101T080000Z-r1"))
+    assert run() == 1
+    told = capsys.readouterr()
+    assert not (references / "local.yaml").exists()
+    assert "20150101T080000Z-r1 is dated before the suite was made" in told.err
+    assert "4 runs of build b1 on n1, and a baseline needs 5" in told.out
+
+
 def test_history_of_one_system_leaves_out_what_was_measured_once(references, capsys):
     for number in range(6):
         write_run(number, STEADY[number])

@@ -1,3 +1,4 @@
+import dataclasses
 import datetime
 import os
 import sqlite3
@@ -5,12 +6,16 @@ import sqlite3
 import pytest
 
 from clustergate import store
+from clustergate.history.dating import Dated, doubts
 from clustergate.history.stored_runs import (
+    doubted_runs,
+    in_order,
+    left_out,
     point_in_time,
     started_of,
     stored_runs,
 )
-from clustergate.model import BadRequest, CaseRecord
+from clustergate.model import BadRequest, CaseRecord, Launch
 from clustergate.session.reframe import run_of_session
 
 UTC = datetime.timezone.utc
@@ -52,6 +57,92 @@ def test_a_run_that_was_named_by_somebody_starts_with_its_oldest_file(tmp_path):
     (run,) = stored_runs(state=tmp_path)
     assert (run.run_id, run.started) == ("nightly", started)
     assert started_of(path.parent.parent) == started
+
+
+def made(tmp_path, *names):
+    for name in names:
+        store.write_case(name, RECORD, tmp_path)
+    return [folder.name for _, folder in in_order(state=tmp_path)], doubted_runs(tmp_path)
+
+
+OWN = tuple(f"202611{day:02}T080000Z-r{day}" for day in range(1, 9))
+
+
+def test_a_run_whose_clock_ran_ahead_is_told_and_is_not_the_newest(tmp_path):
+    wrong = "20270301T080000Z-r9"
+    order, doubted = made(tmp_path, *OWN, wrong, "20261110T080000Z-r10")
+    assert order == [*OWN, wrong, "20261110T080000Z-r10"]
+    assert doubted.keys() == {wrong}
+
+
+def test_when_all_are_of_the_past_their_numbers_tell_which_clock_ran_ahead(tmp_path):
+    wrong = "20261125T080000Z-r9"
+    order, doubted = made(tmp_path, *OWN, wrong, "20261110T080000Z-r10", "20261111T080000Z-r11")
+    assert order[-3:] == [wrong, "20261110T080000Z-r10", "20261111T080000Z-r11"]
+    assert doubted[wrong].code == "run.too-late"
+
+
+def test_a_run_that_was_copied_from_another_home_is_not_the_newest(tmp_path):
+    copied = "20250601T080000Z-r40"
+    order, doubted = made(tmp_path, *OWN, copied)
+    assert order == [copied, *OWN]
+    assert copied in doubted
+    # Without the number of that home it counts by its date.
+    where = store.run_folder(copied, tmp_path)
+    where = where.rename(where.with_name("20250601T080000Z-1"))
+    then = datetime.datetime(2025, 6, 1, 9, tzinfo=UTC).timestamp()
+    for entry in (*where.glob("cases/*"), where / "cases", where):
+        os.utime(entry, (then, then))
+    assert made(tmp_path) == (["20250601T080000Z-1", *OWN], {})
+
+
+def test_many_runs_of_another_home_do_not_outvote_those_made_here():
+    """A copy may keep the times of files; when the file system had them it does not tell."""
+    days = [
+        datetime.datetime(2026, 3, 1, tzinfo=UTC) + datetime.timedelta(days=k) for k in range(90)
+    ]
+    copied = [
+        Dated(f"{day:%Y%m%dT%H%M%SZ}-r{500 + k}", day, day, day, NOW) for k, day in enumerate(days)
+    ]
+    own = [
+        Dated(f"{day:%Y%m%dT%H%M%SZ}-r{k}", day, day, day, day)
+        for k, day in enumerate((day + datetime.timedelta(days=200) for day in days[:9]), 1)
+    ]
+    assert doubts([*own, *copied], NOW).keys() == {one.run_id for one in copied}
+
+
+def test_clocks_of_nodes_that_are_a_minute_apart_are_no_contradiction(tmp_path):
+    names = ("20261101T080100Z-r1", "20261101T080000Z-r2", "20261101T080200Z-r3")
+    assert made(tmp_path, *names) == ([*names], {})
+
+
+def test_what_is_dated_before_there_was_a_suite_is_told(tmp_path):
+    early = "20150101T000000Z-r1"
+    order, doubted = made(tmp_path, early, *OWN[1:])
+    assert order == [early, *OWN[1:]]
+    assert doubted.keys() == {early}
+
+
+def test_files_tell_of_a_clock_that_was_years_behind():
+    """As where a node has no battery and the file server keeps the time."""
+    wrong = NOW - datetime.timedelta(days=800)
+    now = [NOW - datetime.timedelta(minutes=k) for k in range(4, 0, -1)]
+    runs = [Dated(f"run{k}", when, when, when, when) for k, when in enumerate(now)]
+    runs.append(Dated("behind", wrong, now[0], now[0], now[0]))
+    assert doubts(runs, NOW).keys() == {"behind"}
+    # Where no run has its times, as after a copy of all of them, they tell nothing.
+    copied = [Dated(f"run{k}", wrong, NOW, NOW, NOW) for k in range(4)]
+    assert doubts(copied, NOW) == {}
+
+
+def test_launches_at_another_time_than_their_run_are_told(tmp_path):
+    launch = Launch(0, datetime.datetime(2019, 11, 2, tzinfo=UTC).timestamp(), 10.0)
+    store.write_case(OWN[0], dataclasses.replace(RECORD, launches=[launch]), tmp_path)
+    (run,) = stored_runs(state=tmp_path)
+    assert run.doubt is not None
+    assert run.doubt.code == "run.launched-elsewhen"
+    (said,) = left_out([run.doubt, None])
+    assert f"{OWN[0]} is dated 2026-11-01, and its launches 2019-11-02" in said
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
 from clustergate.verdicts.assembly import NO_NODES, Nodes
-from clustergate.verdicts.disproof import MEASURED, beyond_gain, most_gained
+from clustergate.verdicts.disproof import MEASURED, beyond_gain
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
@@ -507,8 +507,8 @@ def _without_moved(
 def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) -> str:
     if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
         return ""
-    most = most_gained(c.series.metric, c.series.size_bytes, exclusive=exclusive)
-    if -moved <= beyond_gain(most, c.scatter):
+    size = c.series.size_bytes
+    if -moved <= beyond_gain(c.series.metric, size, c.scatter, exclusive=exclusive):
         return ""
     return (
         f"{percent(moved)} better than the reference {before.value:g} {before.unit}, more than an "

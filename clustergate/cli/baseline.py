@@ -24,6 +24,7 @@ from clustergate.cli.selection import add_site, taken
 from clustergate.history import series
 from clustergate.history.listing import keep_for_baseline, writing_baseline
 from clustergate.history.node_states import changed_between
+from clustergate.history.stored_runs import left_out
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.references import lookup as references
 from clustergate.report import console
@@ -114,7 +115,10 @@ def run(arguments: argparse.Namespace) -> int:
         return not conditions.get("settings")
 
     facts = {partition.fullname: partition.facts for partition in site.partitions}
-    figures = series.collect(selection.named_runs(arguments), facts, wanted)
+    runs = [*selection.named_runs(arguments)]
+    for line in left_out(run.doubt for run in runs):
+        print(line, file=sys.stderr)
+    figures = series.collect(runs, facts, wanted)
     if not figures:
         raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
     if lost:

@@ -27,7 +27,7 @@ from clustergate.gate.before import last_run
 from clustergate.gate.contract import MODE, contract_of
 from clustergate.gate.software import seconds_to_decide
 from clustergate.history.listing import GATE, JUNIT, SUMMARY
-from clustergate.history.stored_runs import seconds_last_time
+from clustergate.history.stored_runs import doubted_runs, left_out, seconds_last_time
 from clustergate.launching.hostfiles import fold
 from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.references.lookup import references_of
@@ -256,7 +256,8 @@ def _gate_alone(
     )
     # Who reads the answer is to know what it does not speak of.
     idle = [str(why) for why in in_the_way if why.code == "doctor.fewer-cores"]
-    notes = [str(chosen), *contract.notes, *excluded, *idle, *given, *unpinned]
+    doubted = left_out(doubted_runs().values())
+    notes = [str(chosen), *contract.notes, *excluded, *idle, *given, *unpinned, *doubted]
     page = store.run_folder(run_id) / PAGE
     judged = Run(
         *(run_id, system, MODE, started.isoformat(timespec="seconds")),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import sys
 
 from clustergate import store
 from clustergate.cli import selection
 from clustergate.cli.passing_on import option
 from clustergate.history import series
+from clustergate.history.stored_runs import left_out
 from clustergate.model import BadRequest
 from clustergate.report import console
 from clustergate.sites import configs
@@ -35,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.history import trends as history
     from clustergate.report import trends
 
-    runs, wanted = selection.named_runs(arguments), selection.named_cases(arguments)
+    runs, wanted = [*selection.named_runs(arguments)], selection.named_cases(arguments)
+    for line in left_out(run.doubt for run in runs):
+        print(line, file=sys.stderr)
     pattern = arguments.figure
     system = configs.load(configs.find(arguments.site)).name if arguments.site else "*"
     figures = [

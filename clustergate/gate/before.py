@@ -14,7 +14,7 @@ from clustergate.gate.contract import MODE
 from clustergate.gate.decision import CLOSED, OPEN
 from clustergate.history.listing import ENDED, GATE
 from clustergate.history.node_states import HERE, read_states
-from clustergate.history.stored_runs import ASKED, in_order, started_of
+from clustergate.history.stored_runs import ASKED, doubted_runs, in_order, started_of
 from clustergate.launching.plan import PLAN, PlanError, read_plan
 from clustergate.machine.fingerprint import processor_of
 from clustergate.model import CaseRecord, Verdict
@@ -125,9 +125,11 @@ def _share_a_node(then: Mapping[str, str], now: Mapping[str, str]) -> bool:
 
 
 def _runs(system: str) -> Iterator[str]:
-    runs = in_order()
+    runs, doubted = in_order(), doubted_runs()
     closed = _closed(runs, system)
     for started, path in reversed(runs):
+        if path.name in doubted:
+            continue
         if not (any(since < started < until for since, until in closed) or _shut(path)):
             yield path.name
 

@@ -160,6 +160,9 @@ class _Case:
             # A repetition within a run is no run of its own.
             return
         self.seen[run.run_id] = None
+        if run.doubt is not None:
+            self.failed[run.run_id] = str(run.doubt)
+            return
         launched = tuple(launch.started for launch in record.launches if launch.started)
         # Launches of two runs never begin at the same moments.
         if launched and (other := self.launched.setdefault(launched, run.run_id)) != run.run_id:

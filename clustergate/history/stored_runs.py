@@ -7,29 +7,36 @@ import datetime
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
 from clustergate.files.whole import read_json
-from clustergate.model import BadRequest, CaseRecord, order_of_run
+from clustergate.history import dating
+from clustergate.history.dating import Dated, doubts, launched_elsewhen
+from clustergate.model import BadRequest, CaseRecord
 from clustergate.wording.commands import settings_given
+from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Reason
 
 ASKED = "asked.json"
 """What a run of a mode was asked for."""
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
+_LONG_S = 300 * 86400.0
+_TOLD = 6
 _AGO = re.compile(r"(\d+)([hd])")
 
 
 @dataclass(frozen=True)
 class PastRun:
-    """A stored run: ``started`` has a zone."""
+    """A stored run: ``started`` has a zone; ``doubt`` is why that is not to be believed."""
 
     run_id: str
     started: datetime.datetime
     records: Sequence[CaseRecord]
+    doubt: Reason | None = None
 
 
 def stored_runs(
@@ -41,21 +48,62 @@ def stored_runs(
 
     Raises :class:`store.StoreError` when a record is damaged.
     """
-    runs = [run for run in in_order("cases", state) if since is None or run[0] >= since]
-    for started, folder in runs if newest is None else runs[-newest:]:
-        yield PastRun(folder.name, started, store.read_cases(folder.name, state))
+    known, doubted = _dated(state)
+    runs = [
+        run
+        for run in known
+        if (store.run_folder(run.run_id, state) / "cases").exists()
+        and (since is None or run.started >= since)
+    ]
+    for run in runs if newest is None else runs[-newest:]:
+        records = store.read_cases(run.run_id, state)
+        doubt = doubted.get(run.run_id) or launched_elsewhen(run.run_id, run.started, records)
+        yield PastRun(run.run_id, run.started, records, doubt)
 
 
 def in_order(holding: str = "", state: Path | None = None) -> list[tuple[datetime.datetime, Path]]:
     """Return when each run that holds a file of this name started, with its folder; oldest first.
 
-    Whatever the clock was set to meanwhile: see :func:`~clustergate.model.order_of_run`.
+    Whatever a clock was set to meanwhile: see :func:`clustergate.history.dating.in_order`.
     """
-    folders = [
-        f for f in store.runs_folder(state).glob("*") if f.is_dir() and (f / holding).exists()
-    ]
-    runs = [(started_of(folder), folder) for folder in folders]
-    return sorted(runs, key=lambda run: order_of_run(run[1].name, run[0]))
+    known, _ = _dated(state)
+    folders = [(run.started, store.run_folder(run.run_id, state)) for run in known]
+    return [(started, folder) for started, folder in folders if (folder / holding).exists()]
+
+
+def doubted_runs(state: Path | None = None) -> dict[str, Reason]:
+    """Return why the dates of some runs are not to be believed, by their ids."""
+    return _dated(state)[1]
+
+
+def left_out(why: Iterable[Reason | None]) -> list[str]:
+    """Return which runs are dated wrongly and why, in sentences."""
+    sentences = [str(one) for one in why if one]
+    more = len(sentences) - _TOLD
+    return sentences[:_TOLD] + ([f"and {counted(more, 'run')} more like these"] if more > 0 else [])
+
+
+def _dated(state: Path | None) -> tuple[Sequence[Dated], dict[str, Reason]]:
+    """Return the runs of a home, the oldest first, and which of them are dated wrongly."""
+    runs = [_witnesses(f) for f in store.runs_folder(state).glob("*") if f.is_dir()]
+    found = doubts(runs, datetime.datetime.now(_UTC))
+    return dating.in_order(runs, found), found
+
+
+def _witnesses(folder: Path) -> Dated:
+    began = started_of(folder)
+    states = []
+    for path in (folder, folder / "cases"):
+        with contextlib.suppress(OSError):
+            states.append(path.stat())
+    last = max((state.st_mtime for state in states), default=0.0)
+    changed = max((state.st_ctime for state in states), default=0.0)
+    first = last
+    if abs(last - began.timestamp()) > _LONG_S:
+        # Whoever mends a run later leaves its other files as they were.
+        first = _oldest_s(folder)
+    times = (datetime.datetime.fromtimestamp(one, _UTC) for one in (first, last, changed))
+    return Dated(folder.name, began, *times)
 
 
 def started_of(folder: Path) -> datetime.datetime:
@@ -65,8 +113,11 @@ def started_of(folder: Path) -> datetime.datetime:
     """
     if started := _named(folder.name):
         return started
-    oldest = min(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
-    return datetime.datetime.fromtimestamp(oldest, _UTC)
+    return datetime.datetime.fromtimestamp(_oldest_s(folder), _UTC)
+
+
+def _oldest_s(folder: Path) -> float:
+    return min(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
 
 
 def _named(run_id: str) -> datetime.datetime | None:

@@ -15,7 +15,7 @@ from clustergate import store
 from clustergate.benchmarks.registry import every_headline
 from clustergate.history import series
 from clustergate.history.node_states import changed_between
-from clustergate.history.stored_runs import stored_runs
+from clustergate.history.stored_runs import left_out, stored_runs
 from clustergate.history.trends import Event, Trend, events, node_names, sentence, trends
 from clustergate.model import Run
 from clustergate.report import console
@@ -127,8 +127,10 @@ def history_of(run: Run) -> tuple[History, ValuesBefore]:
     """
     here = {(case.check, case.stack) for case in run.cases}
     try:
+        past = [*stored_runs(newest=_RUNS_IN_A_REPORT)]
+        doubted = left_out(one.doubt for one in past)
         past_series = series.collect(
-            stored_runs(newest=_RUNS_IN_A_REPORT),
+            past,
             wanted=lambda record: (
                 record.partition.partition(":")[0] == run.system
                 and (record.check, record.stack) in here
@@ -138,9 +140,10 @@ def history_of(run: Run) -> tuple[History, ValuesBefore]:
         return History(changes=(f"earlier runs are not shown: {error}",)), {}
     shown = [trend for trend in trends(past_series) if len(trend.moments) > 1]
     if not shown:
-        return History(), {}
+        return History(changes=doubted), {}
     before = _values_before(run.run_id, past_series)
-    return History(worth_showing(shown), event_sentences(events(shown))), before
+    changes = [*event_sentences(events(shown)), *doubted]
+    return History(worth_showing(shown), changes), before
 
 
 def _values_before(run_id: str, past: Iterable[series.Series]) -> ValuesBefore:

@@ -28,6 +28,8 @@ _LATENCY_BELOW_BYTES = 64 << 10
 # As surely as a screening accuses a node.
 _SURELY = 4.0
 _OF_NORMAL = 1.4826
+# What the days of shared machines scatter by, where a baseline has too few of them to tell.
+_BETWEEN_DAYS = 0.10
 # By how many times a reference is off that was written in bits, with a point or a prefix slipped.
 _SLIPS: Mapping[float, str] = {
     8.0: "reference.bits",
@@ -52,14 +54,20 @@ def most_gained(metric: str, size_bytes: object, *, exclusive: bool) -> float:
     return _LATENCY if small or metric.endswith("_us") else _COMPUTE_OR_BANDWIDTH
 
 
-def beyond_gain(most: float, scatter: Scatter | None, own: float = 0.0) -> float:
+def beyond_gain(
+    metric: str, size_bytes: object, scatter: Scatter | None, own: float = 0.0, *, exclusive: bool
+) -> float:
     """Return from which gain on a reference is wrong that was made from runs, as a logarithm.
 
-    ``most`` is :func:`most_gained`, ``scatter`` that of the baseline, ``own`` the standard
-    deviation of the run beside it.
+    It is more than :func:`most_gained`, and than what the runs scatter by: ``scatter`` is that of
+    the baseline, ``own`` the standard deviation of the run beside it.
     """
-    of_runs = scatter.spread * math.sqrt(1 + 1 / scatter.runs) if scatter else 0.0
-    return max(math.log(most), _SURELY * math.hypot(of_runs, own))
+    of_runs = between = 0.0
+    if scatter is not None:
+        of_runs = scatter.spread * math.sqrt(1 + 1 / scatter.runs)
+        between = 0.0 if exclusive or not gate.is_provisional(scatter) else _BETWEEN_DAYS
+    most = math.log(most_gained(metric, size_bytes, exclusive=exclusive))
+    return max(most, _SURELY * math.hypot(of_runs, between, own))
 
 
 def disproved(
@@ -86,8 +94,8 @@ def _beaten(one: Sampled, reference: Reference | None, *, exclusive: bool) -> Re
         level = gate.best_level(values, higher_is_better=higher)
         gained = min(gained, -gate.worse_by(level, reference.value, higher_is_better=higher))
     size = one.sample.conditions.get("bytes")
-    gain = most_gained(one.sample.metric, size, exclusive=exclusive)
-    most = beyond_gain(gain, reference.scatter, _scatter_of(values))
+    own = _scatter_of(values)
+    most = beyond_gain(one.sample.metric, size, reference.scatter, own, exclusive=exclusive)
     if reference.scatter is None:
         bound = reference.lower if one.sample.better is Better.HIGHER else reference.upper
         most = max(most, abs(math.log1p(bound or 0.0)))

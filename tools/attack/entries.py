@@ -447,6 +447,16 @@ ENTRIES: tuple[Entry, ...] = (
             "cli_baseline::much_better_is_accepted_by_a_person_alone",
         ),
     ),
+    Entry(
+        *(56, "a clock that was wrong once, or runs of another home, in the order of runs"),
+        tests=(
+            "cli_baseline::a_run_that_is_dated_next_year_does_not_blind_history",
+            "cli_baseline::five_runs_of_eight_minutes_are_no_baseline_of_years",
+            "stored_runs::a_run_that_was_copied_from_another_home_is_not_the_newest",
+            "stored_runs::files_tell_of_a_clock_that_was_years_behind",
+            "stored_runs::launches_at_another_time_than_their_run_are_told",
+        ),
+    ),
 )
 
 

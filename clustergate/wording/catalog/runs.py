@@ -1,8 +1,39 @@
 """Runs: stored, resumed, screened, and what ReFrame leaves of them."""
 
 _NEW_RUN = "start a new run"
+_LEFT_OUT = "it is left out; where you know its date, name its folder by that"
+_NO_NUMBER = (
+    "it is left out; where its date is right, rename its folder so that it ends in -1 instead of "
+    "its number"
+)
 
 WORDS = {
+    "run.dated-ahead": ("{run} is dated after today", "a clock was wrong", _LEFT_OUT),
+    "run.dated-early": (
+        "{run} is dated before the suite was made",
+        "a clock was wrong",
+        _LEFT_OUT,
+    ),
+    "run.written-elsewhen": (
+        "{run} is dated {named}, and its files {written}",
+        "a clock was wrong, or a copy lost the times of its files",
+        _LEFT_OUT,
+    ),
+    "run.launched-elsewhen": (
+        "{run} is dated {named}, and its launches {launched}",
+        "the clock of one of its nodes was wrong",
+        _LEFT_OUT,
+    ),
+    "run.too-late": (
+        "{run} is dated after {other}, whose number is higher",
+        "a clock was wrong, or one was copied from another home",
+        _NO_NUMBER,
+    ),
+    "run.too-early": (
+        "{run} is dated before {other}, whose number is lower",
+        "a clock was wrong, or one was copied from another home",
+        _NO_NUMBER,
+    ),
     "run.none-selected": (
         "no stored run has a figure of this selection",
         "the runs are in {folder}",

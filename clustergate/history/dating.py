@@ -1,0 +1,154 @@
+"""When runs were made, by more than one witness, and which of them disagree. Pure.
+
+A run is dated by its name, as the clock of its node said. Its number in the home says which came
+first, its files when they were written, its launches when they began. A clock that was wrong once,
+or a run that was copied from another home, makes one of them contradict the others: such a run is
+told, and left out of whatever is compared with a past.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.model import CaseRecord, number_of_run, order_of_run
+from clustergate.wording.reasons import Reason, reason
+
+# Several nodes share a home, and their clocks are not the same to the second.
+_APART = datetime.timedelta(hours=1)
+_A_DAY = datetime.timedelta(days=1)
+# A run may be resumed, and its files copied without their times.
+_A_MONTH, _A_YEAR = datetime.timedelta(days=31), datetime.timedelta(days=365)
+_UTC = datetime.timezone.utc
+# Nobody had the suite before: clocks without a battery begin in 1970, 2000, 2015, 2020.
+_FIRST = datetime.datetime(2024, 1, 1, tzinfo=_UTC)
+# A clock that was never set counts from 1970.
+_SET_S = 1e9
+# What was written when it was made is more of a witness than what was brought.
+_MADE_HERE = 1000
+
+
+@dataclass(frozen=True)
+class Dated:
+    """A stored run with its witnesses, each with a zone.
+
+    ``started`` is the date in its name. Its files were ``first_written`` and ``last_written`` as
+    they say, which a copy may keep, and ``changed`` as the file system says, which none does.
+    """
+
+    run_id: str
+    started: datetime.datetime
+    first_written: datetime.datetime
+    last_written: datetime.datetime
+    changed: datetime.datetime
+
+
+def doubts(runs: Sequence[Dated], now: datetime.datetime) -> dict[str, Reason]:
+    """Return of the runs whose witnesses disagree why, by their ids."""
+    found: dict[str, Reason] = {}
+    apart = [abs(run.first_written - run.started) for run in runs]
+    # After a copy of all runs no file has its time any more.
+    files_tell = 2 * sum(one < _A_MONTH for one in apart) > len(runs) > 1
+    for run, by in zip(runs, apart, strict=True):
+        named = f"{run.started:%Y-%m-%d}"
+        if run.started > now + _A_DAY:
+            found[run.run_id] = reason("run.dated-ahead", run=run.run_id)
+        elif run.started < _FIRST:
+            found[run.run_id] = reason("run.dated-early", run=run.run_id)
+        elif run.last_written < run.started - _A_DAY or (files_tell and by > _A_YEAR):
+            when = f"{run.first_written:%Y-%m-%d}"
+            found[run.run_id] = reason(
+                "run.written-elsewhen", run=run.run_id, named=named, written=when
+            )
+    return found | _out_of_order([run for run in runs if run.run_id not in found])
+
+
+def _out_of_order(runs: Sequence[Dated]) -> dict[str, Reason]:
+    """Return the fewest runs without which dates rise with numbers, as those that disagree."""
+    numbered = sorted(
+        (run for run in runs if number_of_run(run.run_id)),
+        key=lambda run: (number_of_run(run.run_id), run.started),
+    )
+    kept = _rising(numbered)
+    found = {}
+    for run in numbered:
+        if run in kept:
+            continue
+        number = number_of_run(run.run_id)
+        later = [one for one in kept if number_of_run(one.run_id) >= number]
+        earlier = [one for one in kept if number_of_run(one.run_id) < number]
+        if later and run.started > later[0].started + _APART:
+            found[run.run_id] = reason("run.too-late", run=run.run_id, other=later[0].run_id)
+        elif earlier and run.started < earlier[-1].started - _APART:
+            found[run.run_id] = reason("run.too-early", run=run.run_id, other=earlier[-1].run_id)
+    return found
+
+
+def _rising(runs: Sequence[Dated]) -> list[Dated]:
+    """Return those of some runs that weigh most together and whose dates rise with their numbers.
+
+    Of equals the newest are taken (heaviest increasing subsequence).
+    """
+    dates = sorted({run.started for run in runs})
+    # The heaviest chain that ends at one of the first so many dates, and the run where it ends.
+    best: list[tuple[int, int]] = [(0, -1)] * (len(dates) + 1)
+    before: list[int] = []
+    for place, run in enumerate(runs):
+        rank = bisect.bisect_left(dates, run.started) + 1
+        weight, previous = (0, -1)
+        upto = rank
+        while upto:
+            weight, previous = max((weight, previous), best[upto])
+            upto -= upto & -upto
+        before.append(previous)
+        made_here = abs(run.changed - run.started) < _A_MONTH
+        chain = (weight + (_MADE_HERE if made_here else 1), place)
+        while rank <= len(dates):
+            best[rank] = max(best[rank], chain)
+            rank += rank & -rank
+    _, place = max(best)
+    kept = []
+    while place >= 0:
+        kept.append(runs[place])
+        place = before[place]
+    return kept[::-1]
+
+
+def in_order(runs: Sequence[Dated], doubted: Mapping[str, Reason]) -> list[Dated]:
+    """Return runs in the order in which they were made.
+
+    Of one whose witnesses disagree the earlier place counts: it is nobody's newest.
+    """
+    # Nothing was made after what has a higher number.
+    latest: dict[str, datetime.datetime] = {}
+    before = datetime.datetime.max.replace(tzinfo=_UTC)
+    for run in sorted(runs, key=lambda run: number_of_run(run.run_id), reverse=True):
+        latest[run.run_id] = min(run.started, before)
+        if run.run_id not in doubted:
+            before = latest[run.run_id]
+    return sorted(
+        runs,
+        key=lambda run: order_of_run(
+            run.run_id, latest[run.run_id] if number_of_run(run.run_id) else run.started
+        ),
+    )
+
+
+def launched_elsewhen(
+    run_id: str, started: datetime.datetime, records: Sequence[CaseRecord]
+) -> Reason | None:
+    """Return that the launches of a run began at another time than it did, None where they agree.
+
+    A run that was resumed has launches of later days.
+    """
+    began = [launch.started for one in records for launch in one.launches]
+    began = [moment for moment in began if moment > _SET_S]
+    if not began:
+        return None
+    first = datetime.datetime.fromtimestamp(min(began), _UTC)
+    if started - _A_DAY <= first <= started + _A_MONTH:
+        return None
+    named, launched = f"{started:%Y-%m-%d}", f"{first:%Y-%m-%d}"
+    return reason("run.launched-elsewhen", run=run_id, named=named, launched=launched)
