@@ -3,6 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from clustergate.cli import main
 from clustergate.model import (
     Better,
     Case,
@@ -281,3 +282,15 @@ def test_characters_that_xml_forbids_are_shown_by_others():
 def test_the_same_run_gives_the_same_text():
     cases = [case(stack=stack, figures=(figure(),)) for stack in ("b", "a", "c")]
     assert render_junit(run(*cases)) == render_junit(run(*cases))
+
+
+def test_a_check_that_could_set_up_no_stack_fails_in_it_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    selection = ["--site=local", "--stack=mpich", "--wait=0s"]
+    assert main(["check", *selection, "--copy-to", str(tmp_path / "copy")]) == 2
+    (file,) = tmp_path.glob("copy/*/junit.xml")
+    suites = ElementTree.parse(file).getroot()
+    assert (suites.get("tests"), suites.get("errors")) == ("1", "1")
+    (error,) = suites.iter("error")
+    assert "mpich could not be downloaded" in error.get("message", "")

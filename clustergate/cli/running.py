@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import sys
 
 from clustergate import store
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.history import stored_runs
+from clustergate.history.listing import JUNIT
+from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.report import console, terminal
 from clustergate.report.summary import status_of
 from clustergate.session.readiness import say_in_the_way
@@ -35,7 +38,11 @@ def run_and_tell(
         if not resumes:
             software = is_against_golden(request)
             say_in_the_way(say, request.site, request.stacks, software=software)
-        run = run_session(request, run_id, started, say, resumes=resumes)
+        try:
+            run = run_session(request, run_id, started, say, resumes=resumes)
+        except ClustergateError as error:
+            tell_ci(request, run_id, started, error)
+            raise
     status = status_of(run)
     if brief and not status:
         print(terminal.render_briefly(run), end="")
@@ -43,3 +50,20 @@ def run_and_tell(
         wraps = sys.stdout.isatty()
         print(terminal.render(run, width=console.width(), wraps=wraps), end="")
     return status
+
+
+def tell_ci(
+    request: Request, run_id: str, started: datetime.datetime, error: ClustergateError
+) -> None:
+    """Say what ended a run that has begun where CI systems look for what failed."""
+    from clustergate.report.junit import render_junit
+
+    if not store.run_folder(run_id).is_dir():
+        return
+    why = (Evidence("run", Verdict.INVALID, (error.reason,)),)
+    began = started.isoformat(timespec="seconds")
+    ended = (datetime.datetime.now().astimezone() - started).total_seconds()
+    run = Run(run_id, request.site.stem, request.mode.name, began, ended, (), evidence=why)
+    # A disk that is full keeps it, too, and the command says why it ended.
+    with contextlib.suppress(store.StoreError):
+        store.write_text(store.run_folder(run_id) / JUNIT, render_junit(run))
