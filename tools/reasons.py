@@ -114,6 +114,7 @@ GENERAL: Mapping[str, str] = {
     "change.detectable": "nothing: to see smaller changes, take more launches",
     "reference.none": "after five runs over an hour, `clustergate baseline` makes references",
     "limit.not-reached": "do not trust this figure: look at what the message names",
+    "pipeline.*": "correct the pipeline's file, or write the site config",
     "coverage.set-by-hand": "nothing, as it was asked for: without `-S` the references hold",
     "coverage.*": (
         "have the case run as the references expect, or make new ones with `clustergate baseline`"

@@ -1,4 +1,4 @@
-"""``clustergate site``: write a site config from what is here; print its schema."""
+"""``clustergate site``: write a site config from what is here; hold a pipeline against them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 from clustergate import store
@@ -20,7 +21,7 @@ from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.schedulers import said_by_slurm
-from clustergate.sites import scontrol
+from clustergate.sites import pipelines, scontrol
 from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
 from clustergate.sites.kinds import node_kinds
@@ -28,13 +29,19 @@ from clustergate.stacks import existing, wheels
 from clustergate.wording.commands import completed
 from clustergate.wording.reasons import reason
 
-DESCRIPTION = "Write a new site config, or print the schema of all."
+DESCRIPTION = (
+    "Write a new site config, print the schema of all, or compare a GitLab pipeline with them."
+)
 _SCAN = """\
 Write site_configs/NAME.py from the output of `scontrol show node`, `scontrol show partition` and
 `lscpu` on this machine, or from files with that output (of scontrol also as --json), and with the
 MPI libraries of its modules and of the Spack in SPACK_ROOT or on PATH. Each kind of node becomes a
 partition. An existing file is never overwritten. What could not be determined is marked by a
 comment."""
+
+_PIPELINE = """\
+Compare the systems and stacks that a GitLab pipeline lists in .clustergate-systems with the site
+configs. Exit status 0: there are all of them; 2: at least one is not."""
 
 _TIME_LIMIT_S = 60
 
@@ -57,6 +64,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         description="Print the JSON schema of site configs, in ReFrame's format.",
     )
     schema.set_defaults(run=print_schema)
+    pipeline = actions.add_parser(
+        "pipeline", help="compare a GitLab pipeline with the site configs", description=_PIPELINE
+    )
+    option(pipeline, "file", "the pipeline's .gitlab-ci.yml", type=Path)
+    pipeline.set_defaults(run=check_pipeline)
 
 
 COMMANDS = {
@@ -121,6 +133,21 @@ def _own_groups() -> list[str] | None:
         with contextlib.suppress(KeyError):
             names.append(grp.getgrgid(number).gr_name)
     return names
+
+
+def check_pipeline(arguments: argparse.Namespace) -> int:
+    """Say which systems and stacks of a pipeline no site config has, and which it leaves out."""
+    listed = pipelines.listed_in(arguments.file)
+    faults = pipelines.faults(listed)
+    for fault in faults:
+        print(f"clustergate: {fault}", file=sys.stderr)
+    if faults:
+        return 2
+    if not listed:
+        print(f"{arguments.file} lists no system in {pipelines.JOBS}")
+    for system, stack in pipelines.without_job(listed):
+        print(f"no job of {arguments.file} is for {system} with {stack}, which its site config has")
+    return 0
 
 
 def _read(file: Path | None, command: list[str]) -> str:

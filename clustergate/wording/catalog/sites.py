@@ -150,6 +150,20 @@ WORDS = {
         "the site config names no stack {name!r}",
         "known: {known:list}{meant}",
     ),
+    "pipeline.no-yaml": ("{path} is no YAML", "{why}", ""),
+    "pipeline.no-matrix": (
+        "{job} has no list of systems and stacks",
+        "write one below `parallel: matrix:`, as in ci/gitlab/example/.gitlab-ci.yml",
+    ),
+    "pipeline.incomplete": (
+        "an entry must name both {names:and}",
+        "add what it lacks, as in ci/gitlab/example/.gitlab-ci.yml",
+    ),
+    "pipeline.system": "{why}",
+    "pipeline.unknown-stack": (
+        "the site config of {system} names no stack {name!r}",
+        "known: {known:list}{meant}",
+    ),
     "slurm.no-answer": (
         "Slurm could not be asked for its nodes: {why}",
         "run this on a login node of the Slurm system; there `scontrol ping` shows whether its "

@@ -1,0 +1,117 @@
+"""What a GitLab pipeline measures: the systems and stacks in its ``.clustergate-systems``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import yaml
+
+from clustergate.sites import configs
+from clustergate.sites.description import SiteError
+from clustergate.stacks import suggestion
+
+JOBS = ".clustergate-systems"
+_SYSTEM, _STACK = "CLUSTERGATE_SYSTEM", "CLUSTERGATE_STACK"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A system and a stack that jobs are for, and the file and line that say so."""
+
+    system: str
+    stack: str
+    at: str
+
+
+def listed_in(path: Path) -> list[Listed]:
+    """Return what a pipeline's file lists, or the last of its local includes that lists any.
+
+    Names that are variables are left out. Raises :class:`SiteError` for a file that cannot be read
+    and for a list that is none.
+    """
+    return _listed_in(path, path.parent, set())
+
+
+def _listed_in(path: Path, top: Path, seen: set[Path]) -> list[Listed]:
+    seen.add(path)
+    root = _composed(path)
+    of_include = _value(root, "include")
+    includes = of_include.value if isinstance(of_include, yaml.SequenceNode) else [of_include]
+    found: list[Listed] = []
+    for include in includes:
+        local = _value(include, "local") if isinstance(include, yaml.MappingNode) else include
+        for name in _texts(local):
+            file = top / name.value.lstrip("/")
+            if file.is_file() and file not in seen:
+                found = _listed_in(file, top, seen) or found
+    own = _value(root, JOBS)
+    return found if own is None else list(_entries(own, path))
+
+
+def _composed(path: Path) -> yaml.Node | None:
+    try:
+        # Not constructed: GitLab's own tags mean nothing here.
+        return yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
+    except (OSError, ValueError) as error:
+        raise SiteError("file.unreadable", path=path, why=error) from None
+    except yaml.YAMLError as error:
+        raise SiteError("pipeline.no-yaml", path=path, why=" ".join(str(error).split())) from None
+
+
+def _entries(job: yaml.Node, path: Path) -> Iterator[Listed]:
+    matrix = _value(_value(job, "parallel"), "matrix")
+    at = f"{path}:{job.start_mark.line + 1}"
+    if not isinstance(matrix, yaml.SequenceNode):
+        raise SiteError("pipeline.no-matrix", at=at, job=JOBS)
+    for entry in matrix.value:
+        systems, stacks = _texts(_value(entry, _SYSTEM)), _texts(_value(entry, _STACK))
+        if not (systems and stacks):
+            at = f"{path}:{entry.start_mark.line + 1}"
+            raise SiteError("pipeline.incomplete", at=at, names=[_SYSTEM, _STACK])
+        for system, stack in product(systems, stacks):
+            if "$" not in system.value + stack.value:
+                at = f"{path}:{stack.start_mark.line + 1}"
+                yield Listed(system.value, stack.value, at)
+
+
+def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    return next((value for name, value in node.value if name.value == key), None)
+
+
+def _texts(node: yaml.Node | None) -> list[yaml.ScalarNode]:
+    several = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    return [one for one in several if isinstance(one, yaml.ScalarNode)]
+
+
+def faults(listed: Sequence[Listed]) -> list[SiteError]:
+    """Return what of a pipeline's list no site config has, an error each."""
+    found = []
+    for system in dict.fromkeys(one.system for one in listed):
+        of_system = [one for one in listed if one.system == system]
+        try:
+            known = [stack.name for stack in configs.load(configs.find(system)).stacks]
+        except SiteError as error:
+            found.append(SiteError("pipeline.system", at=of_system[0].at, why=error))
+            continue
+        for one in of_system:
+            if one.stack not in known:
+                of = {"system": system, "name": one.stack, "known": known}
+                meant = suggestion(one.stack, known)
+                found.append(SiteError("pipeline.unknown-stack", at=one.at, **of, meant=meant))
+    return found
+
+
+def without_job(listed: Sequence[Listed]) -> list[tuple[str, str]]:
+    """Return the systems of a pipeline, each with a stack of its site config that no job is for."""
+    pairs = {(one.system, one.stack) for one in listed}
+    return [
+        (system, stack.name)
+        for system in dict.fromkeys(one.system for one in listed)
+        for stack in configs.load(configs.find(system)).stacks
+        if (system, stack.name) not in pairs
+    ]
