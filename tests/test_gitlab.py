@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from clustergate import store
 from clustergate.benchmarks.registry import every_check
@@ -22,61 +21,21 @@ from clustergate.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.paths import checkout
 from clustergate.references.lookup import load_references
 from clustergate.sites import configs as sites
-
-GITLAB = checkout() / "ci" / "gitlab"
-EXAMPLE = GITLAB / "example" / ".gitlab-ci.yml"
-PIPELINES = [*sorted(GITLAB.glob("*.yml")), EXAMPLE]
-JOB = GITLAB / "job"
-KEYWORDS = ("include", "stages", "variables")
-
-
-class Loader(yaml.SafeLoader):
-    """YAML with GitLab's own tag."""
-
-
-def sequence(loader: Loader, node: yaml.SequenceNode) -> list[Any]:
-    return loader.construct_sequence(node)
-
-
-Loader.add_constructor("!reference", sequence)
-
-
-def load(path: Path) -> dict[str, Any]:
-    found = yaml.load(path.read_text(encoding="utf-8"), Loader)
-    assert isinstance(found, dict)
-    return found
-
-
-def included(path: Path) -> list[Path]:
-    """Return the files that a pipeline includes, as they lie in the clone."""
-    found = []
-    for include in load(path).get("include", []):
-        names = include.get("local") or include["file"]
-        found += [checkout() / name for name in ([names] if isinstance(names, str) else names)]
-    return found
-
-
-def merged(path: Path) -> dict[str, Any]:
-    """Return a pipeline with what it includes, its own keys before those of its includes."""
-    found: dict[str, Any] = {}
-    for file in included(path):
-        found |= merged(file)
-    own = load(path)
-    variables = {**found.get("variables", {}), **own.get("variables", {})}
-    return {**found, **own, "variables": variables}
-
-
-def jobs(pipeline: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {name: job for name, job in pipeline.items() if name not in KEYWORDS}
-
-
-def extended(pipeline: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a job with the keys of those that it extends; raises KeyError for one that is none."""
-    bases = pipeline[name].get("extends", [])
-    found: dict[str, Any] = {}
-    for base in [bases] if isinstance(bases, str) else bases:
-        found |= extended(pipeline, base)
-    return {**found, **pipeline[name]}
+from tests.pipelines import (
+    EXAMPLE,
+    GITLAB,
+    JOB,
+    PIPELINES,
+    commit,
+    extended,
+    fetch_suite,
+    git,
+    included,
+    jobs,
+    make_project,
+    merged,
+    run_script,
+)
 
 
 def systems_and_stacks(pipeline: dict[str, Any]) -> set[tuple[str, str]]:
@@ -189,70 +148,9 @@ def test_matrices_name_systems_and_stacks_that_there_are():
 # --- what the jobs run ------------------------------------------------------------------------
 
 
-def git(folder: Path, *arguments: object) -> str:
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    command = ["git", "-C", str(folder), *identity, *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a site's own project with a server, whose suite is beside it.
-
-    Its `clustergate` is the real one, but for the commands that would measure: those say how they
-    were called.
-    """
-    if shutil.which("git") is None:
-        pytest.skip("there is no git")
-    suite = tmp_path / "suite"
-    (suite / "ci").mkdir(parents=True)
-    (suite / ".venv" / "bin").mkdir(parents=True)
-    shutil.copytree(GITLAB, suite / "ci" / "gitlab")
-    real = Path(sys.executable).parent
-    for name in ("ruff", "check-jsonschema"):
-        (suite / ".venv" / "bin" / name).symlink_to(real / name)
-    command = suite / ".venv" / "bin" / "clustergate"
-    command.write_text(
-        '#!/bin/bash\ncase $1 in\ncheck | gate | setup | ab) echo "called: $*" ;;\n'
-        f'*) exec {shlex.quote(str(real / "clustergate"))} "$@" ;;\nesac\n'
-    )
-    command.chmod(0o755)
-    folder = tmp_path / "project"
-    shutil.copytree(EXAMPLE.parent, folder)
-    (folder / "site_configs" / "local.py").write_bytes(
-        (checkout() / "site_configs" / "local.py").read_bytes()
-    )
-    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "server.git")
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    git(folder, "remote", "add", "origin", tmp_path / "server.git")
-    commit(folder, "begin")
-    git(folder, "push", "--quiet", "origin", "main")
-    return folder
-
-
-def commit(folder: Path, message: str) -> str:
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", f"--message={message}")
-    return git(folder, "rev-parse", "HEAD")
-
-
-def run_script(
-    project: Path, name: str, *arguments: str, **variables: str
-) -> "subprocess.CompletedProcess[str]":
-    own = {k: v for k, v in os.environ.items() if not k.startswith(("CI_", "CLUSTERGATE_", "GIT"))}
-    given = {
-        "CI_PROJECT_DIR": str(project),
-        "CLUSTERGATE_HOME": str(project.parent / "home"),
-        "CLUSTERGATE_SYSTEM": "local",
-        "CLUSTERGATE_STACK": "mpich",
-    }
-    return subprocess.run(
-        [project.parent / "suite" / "ci" / "gitlab" / name, *arguments],
-        env={**own, **given, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return make_project(tmp_path)
 
 
 def test_smoke_runs_every_check_where_there_is_no_merge_request(project):
@@ -570,27 +468,6 @@ def who_gets(token: str, log: Path, command: str, environment: dict[str, str]) -
         )
         found += [url] if f"password={token}" in ended.stdout else []
     return found
-
-
-def fetch_suite(tmp_path: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Run what a job runs before its script, with a project of its own, up to make."""
-    (script, made) = load(GITLAB / "base.yml")[".clustergate"]["before_script"]
-    assert made.startswith("make ")
-    own = {k: v for k, v in os.environ.items() if not k.startswith(("CI_", "CLUSTERGATE_", "GIT"))}
-    given = {
-        "CI_PROJECT_DIR": str(tmp_path),
-        "CI_SERVER_URL": "https://gitlab.example",
-        "CI_JOB_TOKEN": "job-token",
-        "CLUSTERGATE_REF": "main",
-    }
-    return subprocess.run(
-        ["sh", "-eu", "-c", script],
-        cwd=tmp_path,
-        env={**own, **given, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("ref", ["main", "v1", "commit"])

@@ -16,7 +16,9 @@ from tools.attack.tally import Tally, attacked, table
 
 TESTS = checkout() / "tests"
 # Programs of the stacks replaced by scripts, kills, full disks, clocks.
-REAL = (TESTS / "test_silent_passes.py", TESTS / "test_attack_real.py")
+REAL = tuple(
+    TESTS / f"test_{name}.py" for name in ("silent_passes", "attack_real", "attack_pipelines")
+)
 
 
 LONGEST = 400

@@ -314,6 +314,9 @@ ENTRIES: tuple[Entry, ...] = (
             "cli_streams::a_fault_of_the_suite_is_no_verdict",
             "cli_streams::a_verdict_is_printed_whatever_the_terminal_can_show",
             "attack_real::14_a_full_disk_is_no_pass",
+            "attack_pipelines::a_job_ends_as_its_gate_did_where_the_disk_is_full",
+            "attack_pipelines::a_job_without_room_for_its_artifacts_is_no_verdict",
+            "attack_pipelines::a_baseline_without_room_is_no_warning",
         ),
     ),
     Entry(
@@ -456,6 +459,36 @@ ENTRIES: tuple[Entry, ...] = (
             "stored_runs::files_tell_of_a_clock_that_was_years_behind",
             "stored_runs::launches_at_another_time_than_their_run_are_told",
         ),
+    ),
+    Entry(
+        *(57, "an earlier gate's answer, in the name of a job that measured nothing"),
+        tests=(
+            "attack_pipelines::a_job_that_starts_nine_days_later_measures",
+            "attack_pipelines::a_gate_that_was_killed_leaves_no_answer_of_an_earlier_one",
+            "attack_pipelines::a_retry_after_a_repair_measures",
+            "attack_pipelines::whoever_clicks_on_a_job_gets_a_measurement",
+            "attack_pipelines::a_gate_that_was_asked_otherwise_is_no_answer",
+            "attack_pipelines::a_gate_of_another_version_is_no_answer",
+            "attack_pipelines::what_a_gate_was_refused_for_is_told_by_each_job",
+            "attack_pipelines::could_not_judge_is_an_answer_and_no_answer_is_none",
+            "attack_pipelines::the_answer_of_a_gate_says_when_it_was_measured",
+        ),
+    ),
+    Entry(
+        *(58, "a pipeline that measures nothing, or otherwise than it was asked"),
+        tests=(
+            "attack_pipelines::a_misspelt_run_fails_and_names_what_there_is",
+            "attack_pipelines::a_baseline_of_another_branch_fails_and_says_so",
+            "attack_pipelines::a_misspelt_stack_fails_in_each_job",
+            "attack_pipelines::a_misspelt_system_fails_in_each_job",
+            "attack_pipelines::options_on_a_second_line_count",
+            "attack_pipelines::options_of_a_baseline_on_a_second_line_count",
+            "attack_pipelines::a_merge_request_is_measured_where_a_full_disk_hides_what_it_changes",
+        ),
+    ),
+    Entry(
+        *(59, "a job of the same project beside a gate"),
+        tests=("attack_pipelines::nothing_of_a_project_runs_beside_a_gate_on_the_same_system",),
     ),
 )
 
