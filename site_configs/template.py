@@ -32,6 +32,10 @@ site_configuration = configuration(
                         "nodes": 4,
                         # Physical cores, not hardware threads.
                         "cores_per_node": 64,
+                        # Beside these, what no job gets, such as Slurm's CoreSpecCount:
+                        # "reserved_cores_per_node": 8,
+                        # Why a gate need not judge these nodes:
+                        # "waived": "measured by its vendor's suite",
                         "memory_bytes_per_node": 256 * 2**30,
                         # All its data caches together; what a node can send, in 10**6 bytes/s.
                         "cache_bytes_per_node": 2 * (32 * 2**20 + 32 * 2**20),

@@ -52,7 +52,6 @@ from clustergate.references.lookup import References
 from clustergate.report import verdicts
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.screening import terminal_lines
-from clustergate.schedulers.slurm_nodes import not_used
 from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
@@ -354,7 +353,7 @@ def judged(key: CaseId, verdict: Verdict = Verdict.PASS) -> Case:
     )
     return Case(
         *(key.check, key.stack, CaseState.RAN),
-        conditions={"mode": "maintenance", "ranks": 2, "settings": ""},
+        conditions={"mode": "maintenance", "ranks": 2, "placement": "packed", "settings": ""},
         figures=figures,
         partition=key.partition,
         parameters=key.parameters,
@@ -551,41 +550,6 @@ def test_it_does_not_open_on_some_of_the_cores(
     told = "ranks set by -S, instead of all cores and nodes; run the gate without that setting"
     assert told in capsys.readouterr().out
     assert run_gate(monkeypatch, 100.0, "--", "-S", "HplCheck.launches=9") == 0
-
-
-def test_it_does_not_open_where_slurm_has_nodes_that_the_site_config_does_not_count(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It opened a cluster of which Slurm had given it some nodes, and nobody saw the others."""
-    facts = {"stated": "3 nodes of 2 cores", "has": "4 nodes of 2 cores"}
-    larger = reason("doctor.other-nodes", **facts)
-    monkeypatch.setattr(gate, "say_in_the_way", lambda *rest, **how: [larger])
-    assert run_gate(monkeypatch, 100.0) == 2
-    assert f"  inconclusive: nodes: {larger}" in capsys.readouterr().out
-
-
-def test_an_open_gate_says_of_which_cores_it_does_not_speak(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: Path
-) -> None:
-    kept_for_the_system = reason("doctor.fewer-cores", used=60, cores=64)
-    monkeypatch.setattr(gate, "say_in_the_way", lambda *rest, **how: [kept_for_the_system])
-    assert run_gate(monkeypatch, 100.0) == 0
-    told = "the site config uses 60 of the 64 cores that Slurm has of each node"
-    assert told in capsys.readouterr().out
-    (page,) = state.glob("results/runs/*/gate.html")
-    assert told in page.read_text()
-
-
-def test_nodes_that_slurm_does_not_use_are_the_first_cause_of_what_could_not_be_judged(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    drained = not_used("n2", "drained, broken fan")
-    monkeypatch.setattr(gate, "say_in_the_way", lambda *rest, **how: [drained])
-    assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[lines.index("") + 2] == f"  inconclusive: nodes: {drained}"
-    # Where all was judged, it was nobody's business.
-    assert run_gate(monkeypatch, 100.0) == 0
 
 
 def test_what_comes_next_is_what_can_change_the_answer(

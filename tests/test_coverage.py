@@ -361,4 +361,6 @@ def test_cores_that_a_site_config_leaves_idle_are_told() -> None:
     partitions = [described("alpha:node", Shape(4, 2)), described("alpha:fat", Shape(2, 2))]
     assert not list(idle_cores([record], {"n1": 4, "n2": 4, "n3": 64}, partitions))
     (told,) = idle_cores([record], {"n1": 8, "n2": 4}, partitions)
-    assert "n1 has 8 cores, and the site config states 4 for each node of alpha:node" in told
+    assert "n1 has 8 cores, and the site config states 4 for each node of alpha:node" in str(told)
+    half = dataclasses.replace(partitions[0], reserved_cores_per_node=4)
+    assert not list(idle_cores([record], {"n1": 8, "n2": 8}, [half]))

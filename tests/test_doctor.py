@@ -485,8 +485,8 @@ def test_a_run_tells_first_what_stands_in_its_way(
 ) -> None:
     write_manifest(home, Manifest("mpich", "wheels", unavailable="its wheel is for aarch64"))
     local, told = ROOT / "site_configs" / "local.py", list[str]()
-    (why, *_) = say_in_the_way(told.append, local)
-    assert f": {why}" in told[0]
+    (found, *_) = say_in_the_way(told.append, local)
+    assert f": {found.says}" in told[0]
     assert "warn: stack mpich: mpich: not available here: its wheel is for aarch64" in told
     assert [one for one in told if "golden" in one or "no references" in one] == []
     other = list[str]()

@@ -31,16 +31,18 @@ from clustergate.history.stored_runs import doubted_runs, left_out, seconds_last
 from clustergate.launching.hostfiles import fold
 from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.references.lookup import references_of
+from clustergate.schedulers.slurm_nodes import NO_ANSWER
 from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
+from clustergate.session.judge import cores_by_node, idle_cores
 from clustergate.session.placing import keep_out
-from clustergate.session.readiness import say_in_the_way
+from clustergate.session.readiness import nodes_in_the_way, say_in_the_way
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.verdicts import coverage
 from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Reason, reason
 from clustergate.wording.texts import clock, duration
 
 DESCRIPTION = """\
@@ -167,9 +169,17 @@ def _gate_alone(
                 break
         for note in given:
             say(note)
-        for why in coverage.reasons(contract.judged_by(())):
+        known = references_of(system)
+        of_nodes = [
+            one.says for one in in_the_way if one.is_of_nodes and isinstance(one.says, Reason)
+        ]
+        for why in (
+            *coverage.reasons(contract.judged_by(())),
+            *coverage.lacking(known, modes.mode_named(MODE), described.partitions, ()),
+            *(one for one in of_nodes if one.code != NO_ANSWER),
+        ):
             say(f"the gate will not open, whatever the results: {why}")
-        referenced = bool(references_of(system).paths())
+        referenced = bool(known.paths())
         unreferenced = reason("references.none", system=system)
         if not referenced:
             say(str(unreferenced))
@@ -180,11 +190,6 @@ def _gate_alone(
         evidence, without, nodes = screen_partitions(
             site, run_id, described, contract, arguments.before, say, wishes
         )
-        evidence += [
-            Evidence("nodes", Verdict.INCONCLUSIVE, (why,))
-            for why in in_the_way
-            if why.code == "doctor.other-nodes"
-        ]
         if not contract.allotted.checks:
             if any(one.reasons[0].code == "stack.not-provided" for one in evidence):
                 # More time would not help.
@@ -206,10 +211,14 @@ def _gate_alone(
         results, ran = run_benchmarks(request, run_id, started, say)
         used_s, left_s = time.monotonic() - begun, None
         if arguments.budget:
-            left_s = parse_duration(arguments.budget) - used_s
+            budget_s = parse_duration(arguments.budget)
+            left_s = budget_s - used_s
         of_software, unpinned = against_golden(
             site, run_id, described, contract.stacks, left_s, wishes, say
         )
+        # What a node is when all has been measured counts, too.
+        left_s = None if left_s is None else budget_s - (time.monotonic() - begun)
+        of_nodes_now = nodes_in_the_way(described, left_s, say)
     software_s = seconds_to_decide(of_software)
     if software_s:
         # One budget for all that is open, whatever leaves it open.
@@ -232,10 +241,12 @@ def _gate_alone(
     measured = store.read_cases(run_id)
     before = arguments.before or (last_run(system, measured) if measured else None)
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id, asked=asked)]
-    if gating.decide(evidence).status != gating.OPEN:
-        # What they are is the commonest cause of what was not measured.
-        unused = [why for why in in_the_way if why.code == "slurm.not-used"]
-        evidence[:0] = [Evidence("nodes", Verdict.INCONCLUSIVE, (why,)) for why in unused]
+    mode = modes.mode_named(MODE)
+    lost = coverage.lacking(known, mode, described.partitions, cases)
+    evidence += [Evidence("references", Verdict.INCONCLUSIVE, (why,)) for why in lost]
+    of_nodes_now += idle_cores(measured, cores_by_node(run_id), described.partitions)
+    # What they are is the commonest cause of what was not measured.
+    evidence[:0] = gating.of_nodes(of_nodes, of_nodes_now)
     decision = gating.decide(evidence)
     store.write_json(
         store.run_folder(run_id) / GATE,
@@ -255,9 +266,8 @@ def _gate_alone(
         },
     )
     # Who reads the answer is to know what it does not speak of.
-    idle = [str(why) for why in in_the_way if why.code == "doctor.fewer-cores"]
     doubted = left_out(doubted_runs().values())
-    notes = [str(chosen), *contract.notes, *excluded, *idle, *given, *unpinned, *doubted]
+    notes = [str(chosen), *contract.notes, *excluded, *given, *unpinned, *doubted]
     page = store.run_folder(run_id) / PAGE
     judged = Run(
         *(run_id, system, MODE, started.isoformat(timespec="seconds")),

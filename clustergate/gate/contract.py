@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import known_of
@@ -16,6 +16,7 @@ from clustergate.model import BadRequest, Case, CaseId, ClustergateError
 from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.verdicts import coverage
+from clustergate.wording.notation import counted
 from clustergate.wording.quantities import parse_duration
 
 MODE = "maintenance"
@@ -68,6 +69,24 @@ class Contract:
         return dataclasses.replace(self, left_out=left_out, needed_s=needed_s, golden_s=seconds)
 
 
+def _notes_on_partitions(site: Site) -> Iterator[str]:
+    """Yield what the site config leaves out of the partitions, in words for the answer."""
+    for one in site.partitions:
+        if one.waived:
+            yield f"waived by the site config: partition {one.name}: {one.waived}"
+        elif not one.stacks and one.scheduler == "local":
+            yield f"not judged: partition {one.name}, to which no stack belongs"
+        elif one.reserved_cores_per_node:
+            cores = counted(one.reserved_cores_per_node, "core")
+            yield f"not judged: {cores} of each node of {one.name}, which no job gets"
+        if one.process_counts:
+            counts = ", ".join(map(str, one.process_counts))
+            yield f"partition {one.name} is judged with {counts} processes alone (`process_counts`)"
+        if one.placements:
+            how = ", ".join(one.placements)
+            yield f"partition {one.name} is judged with ranks {how} alone (`placements`)"
+
+
 def _covers(needed_s: float, golden_s: float) -> str:
     budget = f"{needed_s / 60:.0f}m"
     also = ", golden builds included" if golden_s else ""
@@ -103,9 +122,10 @@ def contract_of(
     mode = modes.mode_named(MODE)
     checks = mode.checks
     waived = {(check, s.name): why for s in site.stacks for check, why in s.waivers.items()}
+    judged = [one for one in site.partitions if not one.waived]
     required = [
         key
-        for key in modes.expected_cases(checks, site.partitions, mode)
+        for key in modes.expected_cases(checks, judged, mode)
         if (key.check, key.stack) not in waived
     ]
     stacks = [
@@ -135,5 +155,6 @@ def contract_of(
         for (check, stack), reason in waived.items()
         if check in checks
     ]
+    notes += _notes_on_partitions(site)
     granted_s = min(budget_s, needed_s)
     return Contract(required, stacks, left_out, allotted, granted_s, needed_s, golden_s, notes)

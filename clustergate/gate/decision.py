@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import Better, Case, Evidence, Verdict
+from clustergate.schedulers.slurm_nodes import NO_ANSWER
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.statistics.gate import FAR_WORSE
@@ -262,6 +263,18 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
         *coverage.reasons(items),
     ]
     return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in reasons]
+
+
+def of_nodes(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence]:
+    """Return what spoke against the nodes before anything was measured, and what does after it.
+
+    A node that one of them names was not judged, or not for sure. That Slurm did not answer
+    ``before`` is settled where it did later.
+    """
+    known = [why for why in before if why.code != NO_ANSWER]
+    return [
+        Evidence("nodes", Verdict.INCONCLUSIVE, (why,)) for why in dict.fromkeys((*after, *known))
+    ]
 
 
 @dataclass(frozen=True)

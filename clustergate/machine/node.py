@@ -97,6 +97,15 @@ class Node:
             return self.usable_cpus
         return min(self.usable_cpus, self.cores_allowed)
 
+    @property
+    def _all_cores(self) -> int:
+        return self.cores_online or len(self.cpus_online)
+
+    @property
+    def lacks_cores(self) -> bool:
+        """Whether something keeps this process from some of the node's cores."""
+        return self.usable_cores is not None and self.usable_cores < self._all_cores
+
     def restriction(self) -> str:
         """Return in words what keeps this process from much of the node, empty if nothing does.
 
@@ -104,10 +113,9 @@ class Node:
         limit on the memory, or others who have half of it.
         """
         restrictions = []
-        usable, bound = self.usable_cores, self.cpu_bound
-        online = self.cores_online or len(self.cpus_online)
-        if usable is not None and bound is not None and usable < online:
-            restrictions.append(f"{usable} of the node's {online} cores ({bound.source})")
+        if self.lacks_cores and self.cpu_bound:
+            cores = f"{self.usable_cores} of the node's {self._all_cores} cores"
+            restrictions.append(f"{cores} ({self.cpu_bound.source})")
         total, memory = self.memory_total_bytes, self.memory_bound()
         if total and memory and memory.available_bytes < _MUCH_MEMORY * total:
             gib = (

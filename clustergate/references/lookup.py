@@ -21,10 +21,12 @@ from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import (
     BadRequest,
+    Case,
     CaseId,
     CaseRecord,
     ClustergateError,
     Conditions,
+    Figure,
     Reference,
     Sample,
 )
@@ -262,6 +264,42 @@ class References:
                     places.setdefault(effort, f"{self.source}:{line}")
         return places
 
+    def foreseen(self, mode: str) -> list[Keys]:
+        """Return check, partition and stack of all that the file expects of a mode."""
+        return list(dict.fromkeys(path[:3] for path in self.paths() if takes(path[4], mode)))
+
+    def unmeasured(self, cases: Iterable[Case]) -> Iterator[tuple[Keys, list[str]]]:
+        """Yield the keys of an effort and those of its figures that no case yielded which made it.
+
+        Raises :class:`ClustergateError` as :meth:`find` does.
+        """
+        of_entries: dict[Keys, list[Case]] = {}
+        for case in cases:
+            where = (case.check, case.partition, case.stack)
+            if entries := self._entries(*where, case.conditions):
+                of_entries.setdefault(entries[0], []).append(case)
+        for path, ran in of_entries.items():
+            conditions = [case.conditions for case in ran]
+            if lost := self._lost(path, conditions, [f for case in ran for f in case.figures]):
+                yield path, lost
+
+    def _lost(
+        self, path: Keys, ran: Iterable[Conditions], measured: Sequence[Sample | Figure]
+    ) -> list[str]:
+        """Return the figures of an effort that were not ``measured`` by what ``ran`` for it.
+
+        Under a pattern of efforts, which may hold the figures of several modes, it must be that no
+        figure of this benchmark and metric was measured at all.
+        """
+        names = set(map(name_of, measured))
+        kinds = {(one.benchmark, one.metric) for one in measured}
+        is_pattern = all(effort_key(conditions) != path[-1] for conditions in ran)
+        return [
+            name
+            for name in self._at(path)
+            if name not in names and not (is_pattern and figure_metric(name) in kinds)
+        ]
+
     def without(self, cases: Iterable[CaseId], mode: str) -> list[CaseId]:
         """Return the cases of whose check the file has nothing in a mode.
 
@@ -307,9 +345,7 @@ class References:
         A check that did not run says nothing, nor does a case that left no figures, nor an effort
         that the run did not make; :meth:`unmet_layouts` speaks of layouts. What remains is a
         partition or a stack that no case of its check has, where the ``whole`` site config ran, and
-        a figure that a case of the very effort did not yield; under a pattern of efforts, which may
-        hold the figures of several modes, it must be that no figure of this benchmark and metric
-        was measured at all.
+        a figure that a case of the very effort did not yield.
         """
         by_check: dict[str, list[CaseRecord]] = {}
         for record in records:
@@ -377,15 +413,7 @@ class References:
                     of_entries.setdefault(entries[0], []).append(record)
         for path, ran in of_entries.items():
             samples = [sample for record in ran for sample in reported(record.samples)]
-            measured = {name_of(sample) for sample in samples}
-            kinds = {(sample.benchmark, sample.metric) for sample in samples}
-            is_pattern = all(effort_key(record.conditions) != path[-1] for record in ran)
-            lost = [
-                name
-                for name in self._at(path)
-                if name not in measured and not (is_pattern and figure_metric(name) in kinds)
-            ]
-            if lost:
+            if lost := self._lost(path, [record.conditions for record in ran], samples):
                 others = f", nor {len(lost) - 1} other references here" if len(lost) > 1 else ""
                 yield (*path, lost[0]), f"the case has no such figure{others}"
 

@@ -22,6 +22,8 @@ _RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reserv
 _OUT = (
     "repair {0} and run `scontrol update nodename={0} state=resume`, or exclude {0} in the hostfile"
 )
+NO_ANSWER = "slurm.no-answer"
+"""The code of the reason that nothing is known of nodes, as Slurm did not answer."""
 DEFAULT = ""
 """Stands for the partition that a job goes to that names none."""
 
@@ -126,13 +128,19 @@ _FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
 def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
     """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%f|%T|%E``).
 
-    Jobs in a reservation, ``reserved``, are given its nodes.
+    Jobs in a reservation, ``reserved``, are given its nodes. Raises :class:`ClustergateError` for
+    a line that is none: of nodes that it may be about nothing is known.
     """
     partitions: dict[str, InPartition] = {}
+    has_reason = False
     for line in text.splitlines():
         name, *rest = line.strip().split("|", 7)
         if len(rest) != 7 or not all(number.isdecimal() for number in rest[:3]):
-            continue
+            # A reason that somebody gave may have several lines.
+            if has_reason or not line.strip():
+                continue
+            raise ClustergateError(NO_ANSWER, why=f"sinfo printed {line.strip()[:80]!r}")
+        has_reason = rest[6] != "none"
         nodes, sockets, cores = map(int, rest[:3])
         names, features, state, why = rest[3:]
         alike = Alike(nodes, sockets * cores, names, features, _causes(state, why, reserved))
@@ -147,10 +155,10 @@ def _sinfo(*options: str, seconds: float = SECONDS) -> str:
     try:
         ended = capture(["sinfo", "--noheader", *options], env=asking(), timeout=seconds)
     except FileNotFoundError:
-        raise ClustergateError("slurm.no-answer", why="there is no sinfo on PATH") from None
+        raise ClustergateError(NO_ANSWER, why="there is no sinfo on PATH") from None
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClustergateError("slurm.no-answer", why=error) from None
+        raise ClustergateError(NO_ANSWER, why=error) from None
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or ["sinfo failed"])[-1]
-        raise ClustergateError("slurm.no-answer", why=last)
+        raise ClustergateError(NO_ANSWER, why=last)
     return ended.stdout

@@ -144,10 +144,13 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None}
     in_both |= {_case_of(key) for key in keys if METHOD in key}
-    lacks = dict.fromkeys(case for case, one in pairs if one.samples_b and case not in in_both)
-    if lacks:
-        why = reason("gate.before-lacks", cases=list(lacks))
-        evidence.append(Evidence(part, _unknown(asked), (why,)))
+    for code, absent in (
+        ("gate.before-lacks", [case for case, one in pairs if one.samples_b]),
+        ("gate.lacks-of-before", [case for case, one in pairs if one.samples_a]),
+    ):
+        if lacks := dict.fromkeys(case for case in absent if case not in in_both):
+            why = reason(code, cases=list(lacks))
+            evidence.append(Evidence(part, _unknown(asked), (why,)))
     return evidence
 
 

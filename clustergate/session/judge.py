@@ -16,7 +16,7 @@ from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.resuming import measured_long_before
 from clustergate.sites.description import Partition
 from clustergate.verdicts import assembly, coverage
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Reason, reason
 
 _WORTH_SAYING_S = 1.0
 
@@ -55,7 +55,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *notes_of_stacks(records),
         *costs_beside(records),
         *(
-            idle_cores(records, _cores_by_node(prepared.run_id), prepared.partitions)
+            map(str, idle_cores(records, cores_by_node(prepared.run_id), prepared.partitions))
             if not prepared.restriction
             else ()
         ),
@@ -114,7 +114,7 @@ def costs_beside(records: Sequence[CaseRecord]) -> list[str]:
 
 def idle_cores(
     records: Sequence[CaseRecord], cores_of: Mapping[str, int], partitions: Sequence[Partition]
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     """Yield which partitions have nodes of more cores than the site config says, and uses.
 
     ``cores_of`` are the physical cores of nodes by their short names.
@@ -126,21 +126,21 @@ def idle_cores(
             if record.partition == partition.fullname
         ]
         hosts = {str(host).partition(".")[0] for proof in proofs for host in proof.get("hosts", ())}
-        larger = sorted(
-            host for host in hosts if cores_of.get(host, 0) > (partition.cores_per_node or 0)
-        )
+        whole = partition.physical_cores_per_node
+        larger = sorted(host for host in hosts if cores_of.get(host, 0) > whole)
         if larger:
-            idle = reason(
+            yield reason(
                 "site.idle-cores",
                 node=larger[0],
                 has=cores_of[larger[0]],
-                stated=partition.cores_per_node,
+                stated=whole,
                 partition=partition.fullname,
+                others=cores_of[larger[0]] - (partition.cores_per_node or 0),
             )
-            yield str(idle)
 
 
-def _cores_by_node(run_id: str) -> dict[str, int]:
+def cores_by_node(run_id: str) -> dict[str, int]:
+    """Return the physical cores of the nodes of a run, by their short names."""
     states = read_states(store.run_folder(run_id)).items()
     cores: dict[str, Any] = {
         name.partition(".")[0]: state.get("hardware", {}).get("cores") for name, state in states

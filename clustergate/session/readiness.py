@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import resource
 import shutil
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,10 +20,11 @@ from clustergate.benchmarks.registry import builds_on_request
 from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
 from clustergate.launching.hostfiles import Hostfile, expand, fold
+from clustergate.machine.node import read_node
 from clustergate.model import CaseId, ClustergateError, Say
 from clustergate.paths import HOME, state_dir
 from clustergate.references.lookup import References, references_of
-from clustergate.schedulers import SLURM
+from clustergate.schedulers import SECONDS, SLURM
 from clustergate.schedulers.slurm_nodes import (
     DEFAULT,
     InPartition,
@@ -44,6 +47,7 @@ from clustergate.wording.reasons import Reason, plain, reason
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 _STACK = "stack "
+_OF_NODES = ("partition", "nodes", "hostfile", "cores")
 # What the three stacks of wheels take with their downloads, rounded up, and a run.
 _ROOM_MB = 1000
 _RUN_MB = 20
@@ -51,6 +55,8 @@ _RUN_MB = 20
 _STACK_KIB = 8192
 # For Slurm and all modules together, which are asked at once.
 _ASKING_S = 3.0
+# How often a gate asks Slurm that did not answer, and how long it waits before it does so again.
+_ATTEMPTS, _PAUSE_S = 3, 2.0
 _FABRICS = Path("/sys/class/infiniband")
 
 
@@ -61,6 +67,11 @@ class Finding:
     what: str
     status: str
     says: str | Reason
+
+    @property
+    def is_of_nodes(self) -> bool:
+        """Tell whether it speaks of which nodes and cores there are, and are measured."""
+        return self.what.partition(" ")[0] in _OF_NODES
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON; ``reason`` is None where it is ok."""
@@ -167,6 +178,13 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
     what, shape = f"partition {partition.name}", partition.shape
     excluded = f", {shape.excluded} more excluded" if shape.excluded else ""
     size = f"{_size(shape.nodes, shape.cores_per_node)}, by {partition.scheduler}{excluded}"
+    # Of one whose nodes are all left out of this run nothing else is left.
+    none_left = shape.nodes == 1 and shape.excluded
+    if partition.environs == () and not (
+        partition.waived or partition.scheduler == "local" or none_left
+    ):
+        nodes = _size(shape.nodes, shape.cores_per_node)
+        return Finding(what, WARN, reason("doctor.no-stack", name=partition.name, nodes=nodes))
     if in_slurm is None or partition.environs == ():
         return Finding(what, OK, size)
     name = partition_of_access(partition.access)
@@ -178,21 +196,17 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
     has = (allowed or in_slurm[name]).by_cores
     # Those that are excluded are so by `access`.
     stated = shape.nodes + (shape.excluded if allowed is None else 0)
-    alike = has[shape.cores_per_node]
-    if (
-        len(has) == 1
-        and shape.nodes <= sum(has.values()) <= stated
-        and min(has) > shape.cores_per_node
-    ):
-        # The others may be the system's.
-        of_each = {"used": shape.cores_per_node, "cores": min(has)}
+    whole = partition.physical_cores_per_node
+    alike = has[whole]
+    if len(has) == 1 and shape.nodes <= sum(has.values()) <= stated and min(has) > whole:
+        of_each = {"used": whole, "cores": min(has), "others": min(has) - shape.cores_per_node}
         return Finding(what, WARN, reason("doctor.fewer-cores", **of_each))
     # Of more than it counts a job may get others, of another kind among them, and some are measured
     # by nobody.
     if alike < shape.nodes or (sum(has.values()) > stated and allowed is not None):
         each = " and ".join(_size(count, cores) for cores, count in sorted(has.items()))
         fewer = has != in_slurm[name].by_cores
-        of = {"stated": _size(stated, shape.cores_per_node), "has": each or "no node"}
+        of = {"stated": _size(stated, whole), "has": each or "no node"}
         of["has"] += " for what `access` asks" if fewer else ""
         return Finding(what, WARN if has else FAIL, reason("doctor.other-nodes", **of))
     return Finding(what, OK, size)
@@ -211,6 +225,36 @@ def of_unused(
     }
     what = f"partition {partition.name}"
     return [Finding(what, WARN, not_used(nodes, causes)) for nodes, causes in left.items()]
+
+
+def of_unreached(
+    partitions: Sequence[Partition], in_slurm: NodesOfSlurm, out: Collection[str] = ()
+) -> list[Finding]:
+    """Return which nodes of Slurm no partition reaches, but for those left ``out``.
+
+    Where Slurm alone can tell which nodes `access` allows, those beyond what is stated are told.
+    """
+    reached, findings = {*out}, []
+    for partition in partitions:
+        has = in_slurm.get(partition_of_access(partition.access), InPartition())
+        allowed = allowed_in(has, partition.access)
+        names = _names_in(allowed or has)
+        reached |= names
+        stated = partition.shape.nodes + partition.shape.excluded
+        if allowed is None and len(names - {*out}) > stated:
+            counts = {"nodes": len(names), "stated": stated}
+            untold = reason("doctor.untold-nodes", partition=partition.name, **counts)
+            findings.append(Finding("nodes", WARN, untold))
+    for name, has in in_slurm.items():
+        if rest := _names_in(has) - reached:
+            reached |= rest
+            unreached = reason("doctor.unreached-nodes", nodes=fold(sorted(rest)), name=name)
+            findings.append(Finding("nodes", WARN, unreached))
+    return findings
+
+
+def _names_in(has: InPartition) -> set[str]:
+    return {name for line in has.lines for name in expand(line.names)}
 
 
 def of_hostfile(
@@ -270,7 +314,7 @@ def look(named: str | None = None, mode: Mode | None = None) -> list[Finding]:
 
 def say_in_the_way(
     say: Say, site: Path, stacks: Collection[str] = (), *, software: bool = False
-) -> list[Reason]:
+) -> list[Finding]:
     """Say what a run on a site will meet, before anything is set up or measured; return it.
 
     It is with these of the site's stacks, or with all of them; ``software`` is for one that holds
@@ -285,7 +329,37 @@ def say_in_the_way(
             whose.setdefault((one.status, one.says), []).append(one.what)
     for (status, why), what in whose.items():
         say(f"{status}: {', '.join(what)}: {why}")
-    return [why for _, why in whose]
+    return [Finding(what[0], status, why) for (status, why), what in whose.items()]
+
+
+def nodes_in_the_way(site: Site, seconds: float | None, say: Say) -> list[Reason]:
+    """Return what speaks against the nodes of a site as they are now.
+
+    Slurm is asked until it answers, a few times at most and within so many ``seconds``.
+    """
+    in_slurm: Future[NodesOfSlurm] | None = None
+    if _is_of_slurm(site):
+        in_slurm, until = Future(), math.inf if seconds is None else time.monotonic() + seconds
+        for attempt in range(_ATTEMPTS):
+            left_s = until - time.monotonic()
+            try:
+                in_slurm.set_result(nodes_of_partitions(max(min(left_s, SECONDS), _ASKING_S)))
+                break
+            except ClustergateError as error:
+                if attempt + 1 == _ATTEMPTS or left_s < _ASKING_S:
+                    in_slurm.set_exception(error)
+                    break
+                say(f"{error.reason.without_remedy}; asking again")
+                time.sleep(_PAUSE_S)
+    return [
+        one.says
+        for one in _of_nodes(site, in_slurm)
+        if one.is_of_nodes and isinstance(one.says, Reason)
+    ]
+
+
+def _is_of_slurm(site: Site) -> bool:
+    return any(partition.scheduler in SLURM for partition in site.partitions)
 
 
 def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
@@ -332,26 +406,15 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
         yield Finding("site", FAIL, error.reason)
         return
     yield Finding("site", OK, str(chosen).removeprefix("site "))
-    is_slurm = any(partition.scheduler in SLURM for partition in site.partitions)
     on_request = {name for one in builds_on_request().values() for name in one.programs}
     # A run that begins loads its modules itself.
     look = partial(_look_at, state, on_request, chosen.path if mode else None)
     with ThreadPoolExecutor() as pool:
-        in_slurm = pool.submit(nodes_of_partitions, _ASKING_S) if is_slurm else None
+        asked = _is_of_slurm(site)
+        in_slurm = pool.submit(nodes_of_partitions, _ASKING_S) if asked else None
         looks = [partial(look, stack) for stack in site.stacks]
         of_stacks = pool.map(_tried, [_STACK + stack.name for stack in site.stacks], looks)
-    hostfile = sites.hostfile_of(site.name)
-    out = {*(hostfile.excluded if hostfile else ()), *sites.left_out()}
-    for one in site.partitions:
-        asked = in_slurm if one.scheduler in SLURM else None
-        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, asked, out))
-    if hostfile:
-        cores = [one.shape.cores_per_node for one in site.partitions]
-        # That Slurm does not answer was said of its partitions.
-        known = in_slurm.result() if in_slurm and not in_slurm.exception() else None
-        yield from _tried("hostfile", partial(of_hostfile, hostfile, cores, known))
-    if restriction := sites.restriction_of(site):
-        yield Finding("cores", WARN, reason("doctor.restricted", restriction=restriction))
+    yield from _of_nodes(site, in_slurm)
     yield from itertools.chain.from_iterable(of_stacks)
     judged_by = cache(partial(references_of, site.name))
     planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
@@ -361,6 +424,26 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     if mode:
         run = Request(mode, chosen.path)
         yield from _tried("plan", lambda: [Finding("plan", OK, foresee(run, site, judged_by())[2])])
+
+
+def _of_nodes(site: Site, in_slurm: Future[NodesOfSlurm] | None) -> Iterator[Finding]:
+    hostfile = sites.hostfile_of(site.name)
+    out = {*(hostfile.excluded if hostfile else ()), *sites.left_out()}
+    of_slurm = [one for one in site.partitions if one.scheduler in SLURM]
+    for one in site.partitions:
+        asked = in_slurm if one in of_slurm else None
+        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, asked, out))
+    # That Slurm does not answer was said of its partitions.
+    known = in_slurm.result() if in_slurm and not in_slurm.exception() else None
+    if known:
+        yield from _tried("nodes", partial(of_unreached, of_slurm, known, out))
+    if hostfile:
+        cores = [one.shape.cores_per_node for one in site.partitions]
+        yield from _tried("hostfile", partial(of_hostfile, hostfile, cores, known))
+    node = read_node() if sites.partitions_here(site) else None
+    if node and (restriction := node.restriction()):
+        what = "cores" if node.lacks_cores else "memory"
+        yield Finding(what, WARN, reason("doctor.restricted", restriction=restriction))
 
 
 def _look_at_nodes(

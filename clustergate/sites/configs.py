@@ -625,13 +625,14 @@ def launch_settings(site: Site, stack: str) -> dict[str, str]:
 def partitions_with_own_nodes(site: Site) -> list[Partition]:
     """Return the partitions that have nodes which no partition before them has, as far as told.
 
-    Those of a hostfile share its nodes; else what a scheduler is asked for tells them apart.
+    Those of a hostfile share its nodes; else what a scheduler is asked for tells them apart. What
+    the site waives is left out.
     """
     shared = hostfile_of(site.name) is not None
     by_access: dict[tuple[str, ...], Partition] = {}
     for partition in site.partitions:
         own = () if shared or partition.scheduler == "local" else partition.access
-        if partition.stacks:
+        if partition.stacks and not partition.waived:
             by_access.setdefault(tuple(own), partition)
     return list(by_access.values())
 

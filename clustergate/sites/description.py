@@ -113,6 +113,17 @@ class Partition:
     exclusive: bool | None = _extra(
         "whether a job has its nodes for itself (default: by --exclusive in access)", "boolean"
     )
+    reserved_cores_per_node: int = _extra(
+        "the physical cores of a node that no job gets, such as Slurm's CoreSpecCount, beside "
+        "cores_per_node",
+        "integer",
+        default=0,
+        minimum=0,
+        maximum=65536,
+    )
+    waived: str = _extra(
+        "why a gate need not see the partition judged", "string", default="", pattern=r"\S"
+    )
     bind_to_cores: bool = _extra("whether ranks are bound to cores", "boolean", default=True)
     screen_at_once: int | None = _extra(
         "how many pairs of nodes are screened at once", "integer", minimum=1
@@ -187,6 +198,11 @@ class Partition:
     @property
     def stacks(self) -> Sequence[str]:
         return self.environs or ()
+
+    @property
+    def physical_cores_per_node(self) -> int:
+        """The cores of a node, those that no job gets included."""
+        return (self.cores_per_node or 1) + self.reserved_cores_per_node
 
     @property
     def shape(self) -> Shape:

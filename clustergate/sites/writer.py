@@ -179,9 +179,10 @@ def _partition(kind: NodeKind, processor: Processor) -> Iterator[str]:
     if count < len(kind.nodes):
         yield f"        # {count} of the {len(kind.nodes)}: a job gets no more (MaxNodes)."
     yield f'        "nodes": {count},'
-    if reserved := node.hardware_cores - kind.cores:
-        yield f"        # Of {node.hardware_cores}, {reserved} are reserved for the system."
     yield f'        "cores_per_node": {kind.cores},'
+    if reserved := node.hardware_cores - kind.cores:
+        yield f"        # Of {node.hardware_cores}, for the system."
+        yield f'        "reserved_cores_per_node": {reserved},'
     if kind.memory_bytes:
         yield f'        "memory_bytes_per_node": {kind.memory_bytes},'
     else:

@@ -172,6 +172,40 @@ def dead_references(
     return lost, notes
 
 
+def lacking(
+    known: References, mode: Mode, partitions: Sequence[Partition], cases: Sequence[Case]
+) -> list[Reason]:
+    """Return what the references expect of a mode and nothing of the site, or no case, yields.
+
+    That is a partition or a stack that the site config does not have, and a figure that a case did
+    not yield which ran as they expect it. What the site config waives is not missed.
+    """
+    reasons = []
+    for check, partition, stack in known.foreseen(mode.name):
+        waived = any(one.waived and matches(partition, one.fullname) for one in partitions)
+        has = any(
+            known.chosen(check, one.fullname, name) == (check, partition, stack)
+            for one in partitions
+            for name in one.stacks
+        )
+        if check in mode.checks and not (has or waived):
+            where = known.line_of(check, partition, stack)
+            what = f"{check} with {stack} on {partition}"
+            reasons.append(reason("coverage.lacks-case", where=where, what=what))
+    ran = [case for case in cases if case.state is CaseState.RAN]
+    for path, lost in known.unmeasured(ran):
+        facts: dict[str, Fact] = {"where": known.line_of(*path), "what": "/".join(path[:4])}
+        facts["figures"] = [
+            *lost[:_NAMED],
+            *([f"{len(lost) - _NAMED} more"] * (len(lost) > _NAMED)),
+        ]
+        reasons.append(reason("coverage.lacks-figures", **facts))
+    return reasons
+
+
+_NAMED = 4
+
+
 def settings_by_hand(options: Sequence[str]) -> set[str]:
     """Return the names of the settings that options for ReFrame give, without their checks."""
     return {one.partition("=")[0].rpartition(".")[2] for one in settings_given(options)}

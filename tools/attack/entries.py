@@ -393,9 +393,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         *(48, "nodes that the scheduler has and the site config does not count"),
-        tests=(
-            "cli_gate::it_does_not_open_where_slurm_has_nodes_that_the_site_config_does_not_count",
-        ),
+        tests=("attack_gate::what_nobody_measures_opens_no_gate_or_is_told",),
     ),
     Entry(
         *(49, "an exit status that is another command's"),
@@ -489,6 +487,20 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(59, "a job of the same project beside a gate"),
         tests=("attack_pipelines::nothing_of_a_project_runs_beside_a_gate_on_the_same_system",),
+    ),
+    Entry(
+        *(60, "a scheduler that answers late, otherwise or not at all"),
+        tests=(
+            "attack_gate::slurm_that_does_not_say_that_all_nodes_are_used_opens_no_gate",
+            "attack_gate::slurm_is_asked_again_within_the_budget_alone",
+        ),
+    ),
+    Entry(
+        *(61, "what references or the last gate have, and this run lacks"),
+        tests=(
+            "attack_gate::what_the_references_foresee_and_the_run_lacks_opens_no_gate",
+            "attack_gate::a_stack_that_is_gone_since_the_last_gate_is_named",
+        ),
     ),
 )
 

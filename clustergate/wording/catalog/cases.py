@@ -22,6 +22,14 @@ WORDS = {
         "{excluded:excluded one|excluded ones}"
     ),
     "coverage.no-figure": "{where} expects {foreseen}, but the run yielded no such figure",
+    "coverage.lacks-case": (
+        "{where} expects {what}, which the site config does not have",
+        "bring back what is gone, or remove these references",
+    ),
+    "coverage.lacks-figures": (
+        "{where} expects {figures:names}, which {what} did not yield",
+        "see why the benchmark left them out, or remove these references",
+    ),
     "coverage.set-by-hand": _EFFORT + ", as -S asked for",
     "coverage.other-effort": _EFFORT,
     "coverage.untuned": (

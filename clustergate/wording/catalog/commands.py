@@ -117,9 +117,28 @@ WORDS = {
         "known: {known:list}{meant}",
     ),
     "doctor.fewer-cores": (
-        "the site config uses {used} of the {cores} cores that Slurm has of each node",
+        "the site config states {used} of the {cores} cores that Slurm has of each node",
         "the others are not measured",
-        "correct `cores_per_node` in the site config, unless they are kept for the system",
+        "correct `cores_per_node`; what no job gets, such as the system's own cores, is "
+        "`reserved_cores_per_node`: {others}",
+    ),
+    "doctor.no-stack": (
+        "no stack belongs to the partition {name}: {nodes}",
+        "nobody measures them",
+        "name stacks in its environs, or let its extras say why a gate need not judge it: "
+        '"waived": "the reason"',
+    ),
+    "doctor.unreached-nodes": (
+        "no partition of the site config reaches {nodes} of Slurm's partition {name}",
+        "nobody measures them",
+        'describe them in a partition (`clustergate site scan` writes it), with "waived": "the '
+        'reason" in its extras if a gate need not judge it; or exclude them in the hostfile',
+    ),
+    "doctor.untold-nodes": (
+        "`access` of the partition {partition} does not tell which of Slurm's {nodes} nodes it is "
+        "for, and the site config states {stated}",
+        "nodes that it does not count are not measured",
+        "name them by --nodelist, --exclude, or a --constraint of features joined by & or |",
     ),
     "doctor.other-nodes": (
         "the site config says {stated}, and Slurm has {has}",

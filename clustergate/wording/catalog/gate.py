@@ -87,6 +87,11 @@ WORDS = {
         "",
         "`clustergate check --mode maintenance` makes a run that has everything",
     ),
+    "gate.lacks-of-before": (
+        "it has {cases:names}, of which this run has nothing",
+        "a stack, a partition or a check is gone since",
+        "bring it back, or see that nobody misses it",
+    ),
     "gate.as-last": (
         "none of {figures} figures is worse by more than unchanged machines are from one hour "
         "to another"

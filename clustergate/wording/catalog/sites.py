@@ -83,7 +83,7 @@ WORDS = {
     "site.idle-cores": (
         "{node} has {has:core|cores}, and the site config states {stated} for each node of "
         "{partition}: the others were idle",
-        "correct cores_per_node, unless jobs get no more",
+        "correct `cores_per_node`; what no job gets is `reserved_cores_per_node`: {others}",
     ),
     "site.access-twice": (
         "`access` of partition {partition} has {option} with two values",

@@ -1,0 +1,270 @@
+"""Attacks on the gate as a command: what Slurm, site config and references say, or do not say.
+
+What is attacked is real: the site folder, the references, ``sinfo`` on PATH. Only the two steps
+that measure are replaced, by results that would open any gate.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate import cli, store
+from clustergate.history.node_states import keep_states
+from clustergate.model import CaseRecord, Run
+from clustergate.session import evidence
+from clustergate.sites import configs as sites
+from clustergate.sites.modes import expected_cases, mode_named
+from tests.test_cli_gate import judged, keep_screening, record, screened
+
+MAINTENANCE = mode_named("maintenance")
+SITE = """\
+from clustergate.sites import configuration, stack
+
+def partition(name, stacks, scheduler="slurm", **more):
+    extras = {"nodes": 4, "cores_per_node": 2, "memory_bytes_per_node": 2**30}
+    extras |= {"nominal_gflops_per_core": 10.0, **more}
+    return {"name": name, "scheduler": scheduler, "launcher": "clustergate", "environs": stacks,
+            "access": [f"--partition={name}"] if scheduler == "slurm" else [], "extras": extras}
+
+site_configuration = configuration(
+    [{"name": "alpha", "hostnames": ["a"], "partitions": [%s]}],
+    [stack("mpich"), stack("openmpi")],
+)
+"""
+CPU = 'partition("cpu", ["mpich"])'
+IDLE = "echo 'cpu*|4|1|2|n[1-4]|(null)|idle|none'"
+DRAINED = """\
+echo 'cpu*|1|1|2|n1|(null)|idle|none'
+echo 'cpu*|3|1|2|n[2-4]|(null)|drained|broken fan'"""
+REFUSED = "echo 'slurm_load_partitions: Unable to contact slurm controller' >&2; exit 1"
+# What it did the first time it does not do again.
+ONCE = 'if [ -e "$0.asked" ]; then {later}\nelse touch "$0.asked"; {first}\nfi'
+
+Gate = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a site of its own, below it a home and a folder on PATH."""
+    for name in ("site_configs", "references", "bin"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    return tmp_path
+
+
+@pytest.fixture
+def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Gate:
+    """Return what runs a gate on what was measured, and returns its status and its sentences."""
+
+    def run(
+        *options: str,
+        partitions: str = CPU,
+        sinfo: str | None = IDLE,
+        cores: int = 2,
+        system: str = "alpha",
+    ) -> tuple[int, str]:
+        (folder / "site_configs" / "alpha.py").write_text(SITE % partitions)
+        for name, script in (("sinfo", sinfo), ("scontrol", "exit 1")):
+            program = folder / "bin" / name
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+            if script is None:
+                program.unlink()
+
+        def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
+            site = sites.load(wanted.site)
+            keys = expected_cases(wanted.checks, site.partitions_with(site.stacks), MAINTENANCE)
+            cases = tuple(map(judged, keys))
+            for key in {(one.check, one.stack, one.partition) for one in keys}:
+                store.write_case(run_id, of_case(*key))
+            said = store.run_folder(run_id) / "said"
+            said.mkdir()
+            (said / "n1").write_text(f"hardware.cores\t{cores}\n")
+            keep_states(said, store.run_folder(run_id))
+            return Run(run_id, site.name, "maintenance", "", 1.0, cases)
+
+        def nodes(site: Path, run_id: str, *rest: object) -> Any:
+            keep_screening(run_id, system=system)
+            return screened()
+
+        monkeypatch.setattr(evidence, "screen", nodes)
+        monkeypatch.setattr(evidence, "run_session", benchmarks)
+        status = cli.main(["gate", "--site", system, *options])
+        said = capsys.readouterr().out
+        newest = max((folder / "home").glob("results/runs/*/gate.json"))
+        decided = json.loads(newest.read_text())
+        assert decided["status"] == status
+        assert (decided["word"] == "OPEN") is (status == 0)
+        return status, said
+
+    return run
+
+
+def of_case(check: str, stack: str, partition: str) -> CaseRecord:
+    made = dataclasses.replace(record(), check=check, stack=stack, partition=partition)
+    name = store.case_name(check, partition.partition(":")[2], stack)
+    return dataclasses.replace(made, name=name, details={"proof": {"hosts": ["n1"]}})
+
+
+# --- Slurm that answers late, otherwise, or not at all ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sinfo", "status", "told"),
+    [
+        pytest.param(IDLE, 0, "OPEN", id="answers"),
+        pytest.param(DRAINED, 2, "Slurm does not use n[2-4]: drained, broken fan", id="drained"),
+        pytest.param(f"sleep 4; {DRAINED}", 2, "n[2-4]: drained", id="late"),
+        pytest.param(f"sleep 4; {IDLE}", 0, "OPEN", id="late-and-well"),
+        pytest.param(REFUSED, 2, "Unable to contact slurm controller", id="refuses"),
+        pytest.param(None, 2, "there is no sinfo on PATH", id="is-not-there"),
+        pytest.param("true", 2, "Slurm has no partition 'cpu'", id="says-nothing"),
+        pytest.param("echo '<html>502 Bad Gateway</html>'", 2, "502 Bad Gateway", id="garbage"),
+        pytest.param(f"{IDLE}; echo 'cpu*|4|1'", 2, "cpu*|4|1", id="cut-off"),
+        pytest.param(
+            ONCE.format(first=REFUSED, later=IDLE), 0, "OPEN", id="refuses-at-first-and-is-well"
+        ),
+        pytest.param(
+            ONCE.format(first=REFUSED, later=DRAINED), 2, "n[2-4]: drained", id="refuses-at-first"
+        ),
+        pytest.param(
+            ONCE.format(first=IDLE, later=DRAINED), 2, "n[2-4]: drained", id="drained-meanwhile"
+        ),
+        pytest.param(
+            ONCE.format(first=DRAINED, later=IDLE), 2, "n[2-4]: drained", id="drained-at-first"
+        ),
+        pytest.param(
+            ONCE.format(first=IDLE, later=REFUSED), 2, "Unable to contact", id="refuses-in-the-end"
+        ),
+        pytest.param(
+            "echo 'cpu*|4|1|2|n[1-4]|(null)|idle*|none'", 2, "does not respond", id="silent-nodes"
+        ),
+    ],
+)
+def test_slurm_that_does_not_say_that_all_nodes_are_used_opens_no_gate(
+    gate: Gate, sinfo: str | None, status: int, told: str
+) -> None:
+    found, said = gate(sinfo=sinfo)
+    assert found == status, said
+    assert told in said
+
+
+def test_slurm_is_asked_again_within_the_budget_alone(gate: Gate, folder: Path) -> None:
+    status, said = gate("--budget", "1s", sinfo=f"date >> $0.log; {REFUSED}")
+    assert status == 2
+    assert "Unable to contact slurm controller" in said
+    # Before and after.
+    assert len((folder / "bin" / "sinfo.log").read_text().splitlines()) == 2
+
+
+# --- what nobody measures -----------------------------------------------------------------------
+
+FAT = 'partition("fat", [], nodes=100{more})'
+BOTH = f"{IDLE}; echo 'fat|100|1|2|f[001-100]|(null)|idle|none'"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "sinfo", "cores", "status", "told"),
+    [
+        pytest.param(
+            f"{CPU}, {FAT.format(more='')}",
+            *(BOTH, 2, 2, "no stack belongs to the partition fat: 100 nodes of 2 cores"),
+            id="a-partition-without-a-stack",
+        ),
+        pytest.param(
+            f"{CPU}, {FAT.format(more=', waived=chr(66) * 3')}",
+            *(BOTH, 2, 0, "waived by the site config: partition fat: BBB"),
+            id="a-partition-that-is-waived",
+        ),
+        pytest.param(
+            *(CPU, BOTH, 2, 2),
+            "no partition of the site config reaches f[001-100] of Slurm's partition fat",
+            id="a-partition-of-slurm-that-is-not-described",
+        ),
+        pytest.param(
+            'partition("cpu", ["mpich"], cores_per_node=1)',
+            *(IDLE, 2, 2, "the site config states 1 of the 2 cores"),
+            id="fewer-cores-than-slurm-has",
+        ),
+        pytest.param(
+            'partition("cpu", ["mpich"], cores_per_node=1, reserved_cores_per_node=1)',
+            *(IDLE, 2, 0, "not judged: 1 core of each node of cpu, which no job gets"),
+            id="cores-that-no-job-gets",
+        ),
+        pytest.param(
+            *(CPU, IDLE, 4, 2, "n1 has 4 cores, and the site config states 2"),
+            id="fewer-cores-than-a-node-has",
+        ),
+        pytest.param(
+            'partition("cpu", ["mpich"], nodes=2)',
+            *(IDLE, 2, 2, "the site config says 2 nodes of 2 cores, and Slurm has 4 nodes"),
+            id="fewer-nodes-than-slurm-has",
+        ),
+        pytest.param(
+            CPU.replace('["mpich"]', '["mpich"], process_counts=[1]'),
+            *(IDLE, 2, 0, "partition cpu is judged with 1 processes alone"),
+            id="process-counts-of-the-site",
+        ),
+    ],
+)
+def test_what_nobody_measures_opens_no_gate_or_is_told(
+    gate: Gate, partitions: str, sinfo: str, cores: int, status: int, told: str
+) -> None:
+    found, said = gate(partitions=partitions, sinfo=sinfo, cores=cores)
+    assert found == status, said
+    assert told in said
+
+
+# --- what the references foresee and the run lacks ----------------------------------------------
+
+FIGURE = "HPL.performance_gflops"
+
+
+def references(partition: str = "alpha:cpu", stack: str = "mpich", *more: str) -> str:
+    """Return references of HPL as the gate runs it there, with further figures."""
+    names = (FIGURE, *more)
+    figures = "\n".join(f"          {one}: [1.0, -0.5, null, Gflop/s]" for one in names)
+    return (
+        "$provenance:\n  HplCheck: {origin: published, source: a test}\n"
+        "HplCheck:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
+        f"  {partition}:\n    {stack}:\n      2-ranks-packed:\n        maintenance:\n{figures}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "status", "told"),
+    [
+        pytest.param([], 0, "OPEN", id="all-of-it"),
+        pytest.param(
+            ["alpha:cpu", "mvapich2"], 2, "HplCheck with mvapich2 on alpha:cpu", id="a-stack"
+        ),
+        pytest.param(["alpha:gpu"], 2, "HplCheck with mpich on alpha:gpu", id="a-partition"),
+        pytest.param(
+            ["alpha:cpu", "mpich", "DGEMM.performance_gflops"],
+            2,
+            "DGEMM.performance_gflops",
+            id="a-figure",
+        ),
+    ],
+)
+def test_what_the_references_foresee_and_the_run_lacks_opens_no_gate(
+    gate: Gate, folder: Path, of: Sequence[str], status: int, told: str
+) -> None:
+    (folder / "references" / "alpha.yaml").write_text(references(*of))
+    found, said = gate()
+    assert found == status, said
+    assert told in said
+
+
+def test_a_stack_that_is_gone_since_the_last_gate_is_named(gate: Gate) -> None:
+    assert gate(partitions='partition("cpu", ["mpich", "openmpi"])')[0] == 0
+    status, said = gate()
+    assert "HplCheck with openmpi (alpha:cpu)" in said
+    assert "of which this run has nothing" in said
+    assert status == 0
