@@ -65,7 +65,7 @@ def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     def run(
         *options: str,
         partitions: str = CPU,
-        sinfo: str | None = IDLE,
+        sinfo: str = IDLE,
         cores: int = 2,
         system: str = "alpha",
     ) -> tuple[int, str]:
@@ -74,8 +74,6 @@ def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
             program = folder / "bin" / name
             program.write_text(f"#!/bin/sh\n{script}\n")
             program.chmod(0o755)
-            if script is None:
-                program.unlink()
 
         def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
             site = sites.load(wanted.site)
@@ -123,7 +121,6 @@ def of_case(check: str, stack: str, partition: str) -> CaseRecord:
         pytest.param(f"sleep 4; {DRAINED}", 2, "n[2-4]: drained", id="late"),
         pytest.param(f"sleep 4; {IDLE}", 0, "OPEN", id="late-and-well"),
         pytest.param(REFUSED, 2, "Unable to contact slurm controller", id="refuses"),
-        pytest.param(None, 2, "there is no sinfo on PATH", id="is-not-there"),
         pytest.param("true", 2, "Slurm has no partition 'cpu'", id="says-nothing"),
         pytest.param("echo '<html>502 Bad Gateway</html>'", 2, "502 Bad Gateway", id="garbage"),
         pytest.param(f"{IDLE}; echo 'cpu*|4|1'", 2, "cpu*|4|1", id="cut-off"),
@@ -148,7 +145,7 @@ def of_case(check: str, stack: str, partition: str) -> CaseRecord:
     ],
 )
 def test_slurm_that_does_not_say_that_all_nodes_are_used_opens_no_gate(
-    gate: Gate, sinfo: str | None, status: int, told: str
+    gate: Gate, sinfo: str, status: int, told: str
 ) -> None:
     found, said = gate(sinfo=sinfo)
     assert found == status, said
