@@ -306,6 +306,24 @@ class GroupScatter:
 
 
 @dataclass(frozen=True)
+class Anchor:
+    """What the runs of the first accepted baseline of a figure were, in its unit.
+
+    ``usual`` is their mean, ``bound`` from where on it would not tolerate a run. ``spread`` is the
+    standard deviation of a run, as a logarithm, over so many ``days`` ``since`` then (ISO 8601).
+    ``drift`` is by how much the newest runs are worse, as a logarithm: 0 unless a baseline was
+    refused for it.
+    """
+
+    usual: float
+    bound: float
+    spread: float
+    days: int
+    since: str
+    drift: float = 0.0
+
+
+@dataclass(frozen=True)
 class Reference:
     """What to expect of a metric, and where that expectation came from.
 
@@ -315,7 +333,7 @@ class Reference:
     ``scatter`` and ``group`` are known of references that were made from runs, ``processors`` are
     those of the runs' nodes, of which each case had so many ``nodes``, ``order`` is that of the
     matrix that they solved, and ``method`` is theirs, empty or 0 where unknown. With a ``doubt`` it
-    can accuse, and nothing passes by it.
+    can accuse, and nothing passes by it. Its ``anchor`` is None where it is its own.
     """
 
     value: float
@@ -331,6 +349,7 @@ class Reference:
     method: str = ""
     doubt: Reason | None = None
     where: str = ""
+    anchor: Anchor | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ import difflib
 import inspect
 import json
 import re
+import shutil
 
 import pytest
 from filelock import Timeout
@@ -19,6 +20,8 @@ from clustergate.references import lookup
 from clustergate.references.lookup import load_references
 from clustergate.sites.modes import has_layout
 from clustergate.sites.shape import Shape
+from clustergate.verdicts.assembly import Outcome, assemble, verdicts
+from clustergate.verdicts.judging import exit_status
 from tests.described_partitions import described
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
@@ -29,7 +32,7 @@ FIGURE = "PingPong.2p.8B.latency_us"
 KEYS = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
 
 
-def write_run(number, value, hours=2.0, more=(), **changes):
+def write_run(number, value, hours=2.0, more=(), start=START, **changes):
     """Store a run whose only case says that one figure has this value."""
     conditions = {"processes": 2, "groups": 1, "bytes": 8}
     latency = ("PingPong", "latency_us", "us", Better.LOWER, conditions)
@@ -43,7 +46,7 @@ def write_run(number, value, hours=2.0, more=(), **changes):
         "samples": (*samples, *more),
         "details": {"build_key": "b1", "proof": {"hosts": ["n1"]}},
     }
-    started = START + datetime.timedelta(hours=number * hours)
+    started = start + datetime.timedelta(hours=number * hours)
     run_id = f"{started:%Y%m%dT%H%M%SZ}-{number}"
     store.write_case(run_id, CaseRecord(**{**fields, **changes}))
     return run_id
@@ -255,6 +258,101 @@ def test_much_better_is_accepted_by_a_person_alone(taken, capsys):
     assert f"--accept-better '{FIGURE}'" in told
     assert run("--runs", "8", "--accept-better", "PingPong.*") == 0
     assert reference(taken).value == 0.4985
+
+
+def judged(path, value):
+    """Return the exit statuses of check and gate for a run of this value, and what they say."""
+    run_id = write_run(9999, value)
+    (record,) = store.read_cases(run_id)
+    shutil.rmtree(store.run_folder(run_id))
+    outcome = Outcome(record.name, record.check, record.stack, "pass", partition="local:node")
+    (case,) = assemble([], [outcome], [record], load_references(path, every_check()).find)
+    found = verdicts([case])
+    codes = {why.code for figure in case.figures for why in figure.judgement.reasons}
+    return exit_status(found), exit_status(found, "gate"), codes
+
+
+SUMMER = START - datetime.timedelta(weeks=12)
+
+
+def week(number, value):
+    """Store a run on each working day of a week, and take the baseline of its Friday."""
+    for day in range(5):
+        write_run(7 * number + day, value * STEADY[day], 24, start=SUMMER)
+    return run()
+
+
+def test_a_machine_that_creeps_does_not_take_its_references_along(references, capsys):
+    """With 3 % a week the tolerance became wider and wider, and each baseline was accepted."""
+    path = references / "local.yaml"
+    statuses, bounds = [], []
+    for number in range(8):
+        statuses.append(week(number, 1.03**number))
+        bounds.append(reference(path).upper)
+        if statuses[-1]:
+            break
+        capsys.readouterr()
+    found = len(statuses) - 1
+    # 9 % at most.
+    assert statuses == [0] * found + [1]
+    assert found <= 3
+    told = capsys.readouterr().out
+    assert "worse than those of the first accepted baseline, since 2026-08-09" in told
+    assert f"--accept-worse '{FIGURE}' --because" in told
+    assert "drift_percent" in path.read_text()
+    # It is told each time.
+    assert week(found + 1, 1.03**found) == 1
+    assert reference(path).upper == bounds[-1]
+    assert judged(path, 1.03**found) == (1, 1, {"figure.crept"})
+    # Who mended it hears no more of it.
+    assert judged(path, 1.0)[:2] == (0, 0)
+    week(found + 2, 1.0)
+    assert run("--runs", "5") == 0
+    assert "drift_percent" not in path.read_text()
+    assert judged(path, 1.0)[:2] == (0, 0)
+
+
+def test_a_slower_state_that_was_accepted_with_a_reason_is_the_new_anchor(references, capsys):
+    path = references / "local.yaml"
+    assert week(0, 1.0) == 0
+    assert "$anchors" not in path.read_text()
+    assert week(1, 1.08) == 1
+    assert week(2, 1.08) == 1
+    assert run("--accept-worse", "PingPong*", "--because", "new firmware", "--runs", "10") == 0
+    text = path.read_text()
+    assert "$anchors" not in text
+    assert "new firmware" in text
+    assert judged(path, 1.08)[:2] == (0, 0)
+    capsys.readouterr()
+    assert run("--runs", "10") == 0
+
+
+def test_what_was_accepted_as_better_is_the_new_anchor(references):
+    path = references / "local.yaml"
+    assert week(0, 1.0) == 0
+    assert week(1, 0.9) == 0
+    # A little better by itself moves nothing.
+    assert reference(path).anchor.usual == pytest.approx(1.0, rel=0.01)
+    assert run("--accept-better", "PingPong*", "--runs", "5") == 0
+    assert reference(path).anchor is None
+    assert week(2, 0.98) == 1
+    assert "since: 2026-08-16" in path.read_text()
+
+
+def test_a_machine_that_only_scatters_keeps_its_anchor_and_is_not_accused(references):
+    path = references / "local.yaml"
+    for number in range(6):
+        assert week(number, 1.0 + (-1) ** number * 0.01) == 0
+    assert "drift_percent" not in path.read_text()
+    assert judged(path, 1.01)[:2] == (0, 0)
+
+
+def test_an_anchor_of_no_reference_is_refused(taken, capsys):
+    anchor = "{usual: 1.0, bound: 1.1, spread_percent: 1.0, days: 5, since: 2026-11-01}"
+    where = "/".join(KEYS)
+    taken.write_text(taken.read_text() + f"$anchors:\n  {where}:\n    PingPong.lost: {anchor}\n")
+    assert run() == 1
+    assert "it covers no reference" in capsys.readouterr().err
 
 
 def test_too_few_runs_write_nothing(references, capsys):

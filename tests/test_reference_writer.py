@@ -1,3 +1,4 @@
+import dataclasses
 import datetime
 import difflib
 from pathlib import Path
@@ -7,7 +8,7 @@ import yaml
 
 from clustergate.baselines.writer import Measured, updated
 from clustergate.history.series import CaseKey
-from clustergate.model import Better, ConditionValue, Sample
+from clustergate.model import Anchor, Better, ConditionValue, Sample
 from clustergate.references.lookup import parse_references
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
@@ -269,3 +270,28 @@ def test_a_file_that_indents_otherwise_keeps_its_way():
     after = updated(text, [measured(names=[time(16)])])
     assert not [line for line in changed(text, after) if line.startswith("- ")]
     assert parsed(after)
+
+
+def test_a_day_of_several_figures_is_no_alias():
+    """What reads the file refuses those, and so nothing was written."""
+    names = [time(size) for size in (1, 2, 4, 8, 16)]
+    days = [datetime.date(2026, 11, 21), datetime.date(2026, 11, 22)]
+    many = measured(names=names[:3], dates=days)
+    few = measured(names=names[3:], dates=days, remark="otherwise")
+    text = updated("", [many, few])
+    assert "&" not in text
+    assert parse_references(text, Path("alpha.yaml"), CHECKS).paths()
+
+
+def test_anchors_come_and_go_and_leave_the_rest_as_it_is():
+    before = updated(TEXT, [measured()])
+    anchor = Anchor(usual=0.76123456, bound=0.9, spread=0.0123, days=5, since="2026-11-01")
+    (name,) = measured().entries
+    text = updated(before, [], {IMB: {name: anchor}})
+    stated = "{usual: 0.761235, bound: 0.9, spread_percent: 1.23, days: 5, since: 2026-11-01}"
+    assert f"    {name}: {stated}\n" in text
+    assert parse_references(text, Path("alpha.yaml"), CHECKS).at((*IMB.parts, name)).anchor
+    assert updated(text, [], {IMB: {name: None}}) == before
+    drifting = updated(text, [], {IMB: {name: dataclasses.replace(anchor, drift=0.07)}})
+    assert "drift_percent: 7.3}" in drifting
+    assert updated(drifting, [], {IMB: {name: anchor}}) == text

@@ -23,12 +23,13 @@ from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
 from clustergate.launching.disturbance import are_far, nearest_of
-from clustergate.model import Better, NodeFacts, Reference, Scatter, order_of_run
+from clustergate.model import Anchor, Better, NodeFacts, Reference, Scatter, order_of_run
 from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
 from clustergate.verdicts.assembly import NO_NODES, Nodes
-from clustergate.verdicts.disproof import MEASURED, beyond_gain
+from clustergate.verdicts.disproof import MEASURED, between_days, beyond_gain
+from clustergate.verdicts.drift import drifted_by
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
@@ -86,7 +87,8 @@ class Baseline:
     """What became of the figures: new references, refusals, and how far the old ones were off.
 
     ``runs`` are the ids of those that were used, in the order of their start. ``silent`` counts
-    figures that are always zero, of which nothing can be said.
+    figures that are always zero, of which nothing can be said. ``anchors`` are those that are to
+    stand in the file, None for a figure whose reference is its own.
     """
 
     measured: list[Measured] = field(default_factory=list)
@@ -94,6 +96,7 @@ class Baseline:
     drifts: list[Drift] = field(default_factory=list)
     runs: tuple[str, ...] = ()
     silent: int = 0
+    anchors: dict[CaseKey, dict[str, Anchor | None]] = field(default_factory=dict)
 
 
 @dataclass
@@ -481,13 +484,20 @@ def _without_moved(
     paths = set(known.paths())
     for c in candidates:
         name = c.series.name
+        anchors = outcome.anchors.setdefault(case, {})
         if (*case.parts, name) not in paths:
             yield c
             continue
         before = known.at((*case.parts, name))
         (moved,) = _worse_by(c.series, [c.reached], before.value)
-        worse, better = _worse(c, before, moved), _better(c, before, moved, exclusive=exclusive)
+        anchor = _anchor_of(c, before, known, case)
+        drift = _drift(c, anchor, exclusive=exclusive) if anchor else 0.0
+        crept = _crept(c, anchor, drift) if anchor and drift else ""
+        worse = ", and ".join(filter(None, [_worse(c, before, moved, anchor), crept]))
+        better = _better(c, before, moved, exclusive=exclusive)
         refused = ""
+        if acceptance.accepts(name) or acceptance.accepts_better(name):
+            anchor = None
         if worse and acceptance.accepts(name):
             c.remark = f"accepted as {worse}: {acceptance.because}"
         elif worse:
@@ -497,11 +507,56 @@ def _without_moved(
             )
         elif better and not acceptance.accepts_better(name):
             refused = f"{better}; if it is to stay, accept it with --accept-better '{name}'"
+        if anchor and (before.anchor or drift or not (refused or _is_own(c, anchor))):
+            anchors[name] = dataclasses.replace(anchor, drift=drift if refused else 0.0)
+        elif before.anchor:
+            anchors[name] = None
         outcome.drifts.append(Drift(case, name, before, c.entry, moved, bool(refused)))
         if refused:
             outcome.refusals.append(Refusal(case, (name,), refused))
         else:
             yield c
+
+
+def _anchor_of(c: _Candidate, before: Reference, known: References, case: CaseKey) -> Anchor | None:
+    """Return what the first accepted baseline was, None where there was none of this machine."""
+    if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
+        return None
+    if before.anchor:
+        return before.anchor
+    own = known.own_anchor((*case.parts, c.series.name), c.series.better)
+    if own.spread:
+        return own
+    # Without statistics its value is all that is known of it: the best of its runs.
+    usual = _worsened(c.series, own.usual, c.scatter.usual)
+    return dataclasses.replace(own, usual=usual, spread=c.scatter.spread)
+
+
+def _worsened(figure: Series, value: float, by: float) -> float:
+    return value * math.exp(-by if figure.better is Better.HIGHER else by)
+
+
+def _is_own(c: _Candidate, anchor: Anchor) -> bool:
+    """Tell whether a new reference says of itself what its anchor says."""
+    percents = _percent(c.scatter.usual) / 100, _percent(c.scatter.spread) / 100
+    value, lower, upper, _ = c.entry
+    usual = _worsened(c.series, value, percents[0])
+    bound = value * (1 + (lower or upper or 0.0))
+    own = (usual, bound, percents[1])
+    return all(map(math.isclose, own, (anchor.usual, anchor.bound, anchor.spread)))
+
+
+def _drift(c: _Candidate, anchor: Anchor, *, exclusive: bool) -> float:
+    by_day = _by_day(c.points, _levels(c.series, c.points, anchor.usual))
+    between = between_days(c.series.metric, c.series.size_bytes, exclusive=exclusive)
+    return drifted_by(anchor, by_day, c.scatter.compared, between)
+
+
+def _crept(c: _Candidate, anchor: Anchor, drift: float) -> str:
+    return (
+        f"its newest runs are {percent(drift)} worse than those of the first accepted baseline, "
+        f"since {anchor.since} ({anchor.usual:.4g} {c.series.unit})"
+    )
 
 
 def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) -> str:
@@ -516,12 +571,15 @@ def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) 
     )
 
 
-def _worse(c: _Candidate, before: Reference, moved: float) -> str:
+def _worse(c: _Candidate, before: Reference, moved: float, anchor: Anchor | None) -> str:
     tolerated, was = _tolerated(before, c.series.better), f"{before.value:g} {before.unit}"
     # Two bests differ by little, whatever the runs above them scatter by.
     if moved > min(tolerated, gate.TOLERATED):
         return f"{percent(moved)} worse than the reference {was}"
     # Made of runs that were regressions, it would tolerate the next ones. One may be a false alarm.
+    if anchor:
+        (of_anchor,) = _worse_by(c.series, [anchor.bound], before.value)
+        tolerated = min(tolerated, max(of_anchor, gate.TOLERATED))
     slower = [by for by in _levels(c.series, c.points, before.value) if by > tolerated]
     if len(slower) < 2 or not before.origin.startswith(MEASURED):
         return ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import datetime
 import io
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,15 @@ from ruamel.yaml.tokens import CommentToken
 from ruamel.yaml.util import load_yaml_guess_indent
 
 from clustergate.history.series import CaseKey
-from clustergate.references.rules import INDEX, PROVENANCE, STATISTICS, closest, reference_paths
+from clustergate.model import Anchor
+from clustergate.references.rules import (
+    ANCHORS,
+    INDEX,
+    PROVENANCE,
+    STATISTICS,
+    closest,
+    reference_paths,
+)
 
 HEADER = "# What this system should reach; references/README.md explains it.\n"
 LEVELS = ("$partition", "$environ", "reference_layout", "reference_effort")
@@ -31,6 +40,9 @@ _UNWRAPPED = 1 << 16
 # Where ruamel.yaml keeps what follows a value: in a mapping, in a sequence.
 _AFTER_VALUE, _AFTER_ITEM = 2, 0
 
+Anchors = Mapping[CaseKey, Mapping[str, Anchor | None]]
+"""The anchors of figures by their cases; None for a figure whose reference is its own."""
+NO_ANCHORS: Anchors = {}
 Entry = tuple[float, float | None, float | None, str]
 """A reference as it stands in the file: value, lower and upper bound as fractions, unit."""
 
@@ -63,7 +75,7 @@ class Measured:
     blessed: str = ""
 
 
-def updated(text: str, measured: Sequence[Measured]) -> str:
+def updated(text: str, measured: Sequence[Measured], anchors: Anchors = NO_ANCHORS) -> str:
     """Return the text of a valid reference file with new references in it.
 
     An empty text becomes a new file. A figure that has no new reference keeps the one it had, and
@@ -91,6 +103,7 @@ def updated(text: str, measured: Sequence[Measured]) -> str:
     for path in spoke - _speaking(root):
         _remove(root[PROVENANCE], path)
         _remove(root[STATISTICS], path)
+    _set_anchors(root, anchors)
     stream = io.StringIO()
     document.dump(root, stream)
     return stream.getvalue() if text else HEADER + stream.getvalue()
@@ -137,6 +150,43 @@ def _tell_origins(
         for name in batch.entries:
             _put(provenance, case.path(name), _origin(batch))
             _put(statistics, case.path(name), _narrowed(_statistics(batch), name))
+
+
+def _set_anchors(root: CommentedMap, anchors: Anchors) -> None:
+    """Put anchors into the file, and take away those of figures that are their own."""
+    for case, by_name in anchors.items():
+        known = root.get(ANCHORS, CommentedMap())
+        entry = known.get(case.path(), CommentedMap())
+        for name, anchor in by_name.items():
+            if anchor is None:
+                _remove(entry, name)
+            elif name not in entry:
+                _append(entry, name, _anchor(anchor))
+            elif entry[name] != (new := _anchor(anchor)):
+                entry[name] = new
+        if entry and case.path() not in known:
+            _append(known, case.path(), entry)
+        elif not entry:
+            _remove(known, case.path())
+        if known and ANCHORS not in root:
+            below = STATISTICS if STATISTICS in root else PROVENANCE
+            _insert(root, list(root).index(below) + 1, ANCHORS, known)
+        elif not known:
+            _remove(root, ANCHORS)
+
+
+def _anchor(anchor: Anchor) -> CommentedMap:
+    entry = CommentedMap(
+        usual=float(f"{anchor.usual:.6g}"),
+        bound=float(f"{anchor.bound:.6g}"),
+        spread_percent=round(100 * anchor.spread, 2),
+        days=anchor.days,
+        since=datetime.date.fromisoformat(anchor.since),
+    )
+    if anchor.drift:
+        entry["drift_percent"] = round(100 * math.expm1(anchor.drift), 1)
+    entry.fa.set_flow_style()
+    return entry
 
 
 def _speaking(root: CommentedMap) -> set[str]:
@@ -222,6 +272,10 @@ def _forget(statistics: CommentedMap, path: str, names: set[str]) -> None:
 
 class _Representer(RoundTripRepresenter):
     """Writes what PyYAML, by which ReFrame reads, takes for the same value."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write a value as often as it stands there: a day of several figures is no alias."""
+        return True
 
 
 def _represent_float(representer: Any, value: float) -> Any:

@@ -36,7 +36,6 @@ from clustergate.wording.reasons import reason
 
 if TYPE_CHECKING:
     from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Refusal, Rule
-    from clustergate.baselines.writer import Measured
 
 DESCRIPTION = """\
 Make references from stored runs and write references/SYSTEM.yaml, to be reviewed like any other
@@ -126,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     made = make_baseline(figures, known, rule, _acceptance(arguments), facts)
     # Of a file that holds nothing yet there is nothing to keep.
     base = before if known.document.data else ""
-    after = _blessed(base, made.measured) if made.measured else before
+    after = _blessed(base, made) if made.measured or known.document.data else before
     if after != before:
         references.parse_references(after, known.source, every_check())
     if not arguments.dry_run and after != before:
@@ -189,7 +188,7 @@ def _text_of(path: Path) -> str:
     return ""
 
 
-def _blessed(before: str, measured: Sequence[Measured]) -> str:
+def _blessed(before: str, made: Baseline) -> str:
     """Return a reference file with new references that say who made them today.
 
     Where nothing else is new it stays as it is.
@@ -197,10 +196,11 @@ def _blessed(before: str, measured: Sequence[Measured]) -> str:
     from clustergate.baselines.writer import updated
 
     unblessed = _BLESSED.sub("", before)
-    if updated(unblessed, measured) == unblessed:
+    if updated(unblessed, made.measured, made.anchors) == unblessed:
         return before
     by = f"{store.user_name()}, {datetime.date.today()}"
-    return updated(before, [dataclasses.replace(batch, blessed=by) for batch in measured])
+    blessed = [dataclasses.replace(batch, blessed=by) for batch in made.measured]
+    return updated(before, blessed, made.anchors)
 
 
 def _difference(before: str, after: str, known: references.References) -> str:
@@ -265,7 +265,10 @@ def _summary(
         yield f"{counted(made.silent, 'figure')} always zero, without a reference"
     yield from _changes(made.runs)
     written = sum(len(batch.entries) for batch in made.measured)
-    if unchanged:
+    if not unchanged and not written:
+        would = "would say" if arguments.dry_run else "says"
+        yield f"{known.source} {would} what drifted, and keeps its references; review the change"
+    elif unchanged:
         yield f"{known.source} {'is unchanged' if known.source.exists() else 'was not written'}"
     else:
         would = "would get" if arguments.dry_run else "has"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,9 @@ from clustergate.benchmarks.registry import every_check, known_of
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
 from clustergate.model import (
+    Anchor,
     BadRequest,
+    Better,
     Case,
     CaseId,
     CaseRecord,
@@ -32,11 +35,13 @@ from clustergate.model import (
 )
 from clustergate.paths import site_file
 from clustergate.references.rules import (
+    ANCHORS,
     INDEX,
     PROVENANCE,
     STATISTICS,
     Scatters,
     Statistics,
+    anchor_of,
     closest,
     compared,
     complaints,
@@ -191,6 +196,33 @@ class References:
             nodes=len(provenance.get("nodes", ())) if is_of_a_case(speaking) else 0,
             order=provenance.get("n", 0),
             method=provenance.get("method", ""),
+            anchor=self._anchor(path),
+        )
+
+    def _anchor(self, path: Sequence[str]) -> Anchor | None:
+        anchors = (self.document.data or {}).get(ANCHORS, {}).get("/".join(path[:-1]), {})
+        return anchor_of(anchors[path[-1]]) if path[-1] in anchors else None
+
+    def own_anchor(self, path: Sequence[str], better: Better) -> Anchor:
+        """Return what a measured reference is as the first one of its figure.
+
+        Raises KeyError where there is no reference, or none that was measured.
+        """
+        value, lower, upper, _ = self._at(path)
+        speaking = closest(self._provenance(), path) or ""
+        days = {str(day) for day in self._provenance()[speaking]["dates"]}
+        scatter = (self.document.data or {}).get(STATISTICS, {}).get(speaking, {})
+        usual, spread = (
+            scatter.get(of, {}).get(path[-1], 0.0) / 100
+            for of in ("usual_percent", "spread_percent")
+        )
+        higher = better is Better.HIGHER
+        return Anchor(
+            usual=value * math.exp(-usual if higher else usual),
+            bound=value * (1 + ((lower if higher else upper) or 0.0)),
+            spread=spread,
+            days=len(days),
+            since=min(days),
         )
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.files.whole import read_json
 from clustergate.model import (
     METRICS,
+    Anchor,
     Better,
     GroupScatter,
     Reference,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 PROVENANCE = "$provenance"
 STATISTICS = "$statistics"
+ANCHORS = "$anchors"
 INDEX = "$index"
 # A check, and the levels that its index names.
 _CASE_LEVELS = 5
@@ -282,6 +284,24 @@ def _own(
         if complaint := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
             yield [STATISTICS, prefix], complaint.at(f"{STATISTICS}: {prefix}")
 
+    for prefix, figures in document.data.get(ANCHORS, {}).items():
+        for name in figures:
+            if (*prefix.split("/"), name) not in entries:
+                uncovering = reason("references.covers-none", at=f"{ANCHORS}: {prefix}: {name}")
+                yield [ANCHORS, prefix, name], uncovering
+
+
+def anchor_of(entry: Mapping[str, Any]) -> Anchor:
+    """Return an entry of ``$anchors`` of a valid file."""
+    return Anchor(
+        usual=float(entry["usual"]),
+        bound=float(entry["bound"]),
+        spread=entry["spread_percent"] / 100,
+        days=entry["days"],
+        since=str(entry["since"]),
+        drift=math.log1p(entry.get("drift_percent", 0.0) / 100),
+    )
+
 
 def _statistics_complaint(
     prefix: str,
@@ -318,7 +338,8 @@ def _statistics_complaint(
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key not in (PROVENANCE, STATISTICS)}
+    beside = (PROVENANCE, STATISTICS, ANCHORS)
+    return {key: value for key, value in data.items() if key not in beside}
 
 
 def reference_paths(data: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -51,6 +51,7 @@ from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.verdicts.disproof import disproved
+from clustergate.verdicts.drift import against_anchor
 from clustergate.verdicts.judging import (
     COMPARED,
     NO_REFERENCE,
@@ -541,6 +542,7 @@ def _judgement(
         excuse=sampled.excuse,
         outdone=outdone,
     )
+    judgement = against_anchor(judgement, sampled, reference)
     doubted = _with_doubt(judgement, reference.doubt if reference else None)
     return _with_wrong_reference(doubted, wrong)
 

@@ -28,8 +28,9 @@ _LATENCY_BELOW_BYTES = 64 << 10
 # As surely as a screening accuses a node.
 _SURELY = 4.0
 _OF_NORMAL = 1.4826
-# What the days of shared machines scatter by, where a baseline has too few of them to tell.
-_BETWEEN_DAYS = 0.10
+# What the days of a machine scatter by, where a baseline has too few of them to tell: where nodes
+# are exclusive, that share of what it gains at most, on a logarithm.
+_BETWEEN_DAYS, _OF_MOST_GAINED = 0.10, 0.1
 # By how many times a reference is off that was written in bits, with a point or a prefix slipped.
 _SLIPS: Mapping[float, str] = {
     8.0: "reference.bits",
@@ -54,6 +55,16 @@ def most_gained(metric: str, size_bytes: object, *, exclusive: bool) -> float:
     return _LATENCY if small or metric.endswith("_us") else _COMPUTE_OR_BANDWIDTH
 
 
+def between_days(metric: str, size_bytes: object, *, exclusive: bool) -> float:
+    """Return the standard deviation between days of an unchanged machine, as a logarithm.
+
+    It is 1 % for computing and bandwidth, 2 % for latency and 3 % for collectives on nodes that a
+    job has for itself, and 10 % elsewhere.
+    """
+    most = math.log(most_gained(metric, size_bytes, exclusive=exclusive))
+    return _OF_MOST_GAINED * most if exclusive else _BETWEEN_DAYS
+
+
 def beyond_gain(
     metric: str, size_bytes: object, scatter: Scatter | None, own: float = 0.0, *, exclusive: bool
 ) -> float:
@@ -65,7 +76,8 @@ def beyond_gain(
     of_runs = between = 0.0
     if scatter is not None:
         of_runs = scatter.spread * math.sqrt(1 + 1 / scatter.runs)
-        between = 0.0 if exclusive or not gate.is_provisional(scatter) else _BETWEEN_DAYS
+        if gate.is_provisional(scatter):
+            between = between_days(metric, size_bytes, exclusive=exclusive)
     most = math.log(most_gained(metric, size_bytes, exclusive=exclusive))
     return max(most, _SURELY * math.hypot(of_runs, between, own))
 

@@ -502,6 +502,15 @@ ENTRIES: tuple[Entry, ...] = (
             "attack_gate::a_stack_that_is_gone_since_the_last_gate_is_named",
         ),
     ),
+    Entry(
+        *(62, "a machine that creeps, and takes its baselines along"),
+        tests=(
+            "cli_baseline::a_machine_that_creeps_does_not_take_its_references_along",
+            "cli_baseline::a_slower_state_that_was_accepted_with_a_reason_is_the_new_anchor",
+            "cli_baseline::what_was_accepted_as_better_is_the_new_anchor",
+            "cli_baseline::a_machine_that_only_scatters_keeps_its_anchor_and_is_not_accused",
+        ),
+    ),
 )
 
 

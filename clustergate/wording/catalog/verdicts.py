@@ -104,6 +104,13 @@ WORDS = {
     "figure.as-expected": _AGAINST,
     "figure.regression": (_AGAINST + ", beyond the tolerated {bound:number}", "", _FIND),
     "figure.improvement": (_AGAINST, "", "if it stays, take a new baseline"),
+    "figure.crept": (
+        "{value:number} {unit}, {worse_by:percent} worse than the first accepted baseline of "
+        "{since} ({usual:number})",
+        "the machine became slower little by little",
+        "find out why, or accept it: `clustergate baseline --accept-worse '{figure}' --because "
+        "REASON`",
+    ),
     "figure.inconclusive": (
         _AGAINST + ", with {bound:number} inside its {confidence:percent} interval",
         "take more launches",

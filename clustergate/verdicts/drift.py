@@ -1,0 +1,87 @@
+"""Whether a machine crept away from the state in which its first baseline was accepted. Pure.
+
+Weekly baselines of a machine that loses 3 % a week would each accept a little more. So the first
+one that was accepted stands as an anchor, until a person accepts an improvement, or a slower state
+with a reason. Not the best ever seen: that alarms on machines that did not change.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from clustergate.figures import name_of
+from clustergate.launching.estimation import Sampled
+from clustergate.model import Anchor, Better, Judgement, Reference, Verdict
+from clustergate.one_thread import scipy
+from clustergate.statistics import gate
+from clustergate.verdicts.judging import COMPARED
+from clustergate.wording.reasons import reason
+
+# So many degrees of freedom a family of figures has that borrow from each other.
+_FREEDOM = 10
+# The variance of a median against that of a mean.
+_OF_A_MEDIAN = math.pi / 2
+
+
+def drifted_by(
+    anchor: Anchor,
+    by_day: Sequence[Sequence[float]],
+    compared: int,
+    between_days: float,
+) -> float:
+    """Return by how much runs are worse than their anchor, 0 where that may be chance.
+
+    ``by_day`` are the logarithms by which the runs of each day are worse than those of the anchor
+    were, the newest last; ``between_days`` is what days of such machines scatter by, for an anchor
+    of too few. The newest five runs or more count, with all of their days. They are
+    beyond chance from 5 % on, and from where one of so many figures that are ``compared`` would be
+    once in some hundred baselines of an unchanged machine (Student's t, as in
+    :func:`clustergate.statistics.gate.margin`).
+    """
+    newest: list[Sequence[float]] = []
+    for day in reversed(by_day):
+        newest.append(day)
+        if sum(map(len, newest)) >= gate.SMALLEST_BASELINE:
+            break
+    # One bad day is no drift.
+    drift = statistics.median(map(statistics.median, newest))
+    spread = max(anchor.spread, gate.SMALLEST_SPREAD)
+    if anchor.days < gate.FEWEST_DAYS:
+        spread = math.hypot(spread, between_days)
+    chance = gate.FALSE_ALARM_RATE / max(compared, 1)
+    surely = -float(scipy.special.stdtrit(max(anchor.days - 1, _FREEDOM), chance))
+    beyond = surely * spread * math.sqrt(1 / anchor.days + _OF_A_MEDIAN / len(newest))
+    return drift if drift > max(gate.TOLERATED, beyond) else 0.0
+
+
+def against_anchor(judgement: Judgement, one: Sampled, reference: Reference | None) -> Judgement:
+    """Return a regression in the place of what crept below what the first baseline tolerated.
+
+    So is what is worse than the first baseline was while a later one was found to have drifted.
+    Runs of fewer launches than those of the baseline, or disturbed ones, are left as they are.
+    """
+    if reference is None or reference.anchor is None or reference.doubt or one.excuse:
+        return judgement
+    few = reference.scatter is not None and one.estimate.samples < reference.scatter.launches
+    value, anchor = one.estimate.value, reference.anchor
+    if few or judgement.verdict not in COMPARED or value <= 0:
+        return judgement
+    higher = one.sample.better is Better.HIGHER
+    worse_by = gate.worse_by(value, anchor.usual, higher_is_better=higher)
+    beyond = gate.worse_by(value, anchor.bound, higher_is_better=higher) > 0
+    if judgement.verdict is Verdict.REGRESSION or not (
+        beyond or (anchor.drift and worse_by > gate.TOLERATED)
+    ):
+        return judgement
+    crept = reason(
+        "figure.crept",
+        value=value,
+        unit=one.sample.unit,
+        worse_by=math.expm1(worse_by),
+        usual=anchor.usual,
+        since=anchor.since,
+        figure=name_of(one.sample),
+    )
+    return Judgement(Verdict.REGRESSION, (crept,))
