@@ -11,6 +11,7 @@ from typing import Any
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import taken
 from clustergate.history.listing import listed_runs
+from clustergate.history.stored_runs import doubted_runs, left_out
 from clustergate.report import console
 
 Rows = Sequence[Mapping[str, Any]]
@@ -41,6 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     cells = [[*map(_cell, row.items())] for row in rows]
     numbers = [k for k, value in enumerate(rows[0].values()) if type(value) in (int, float)]
     console.print_table(console.table([*map(_title, rows[0])], cells, numbers))
+    if arguments.what == "runs":
+        for line in left_out(doubted_runs().values()):
+            print(line, file=sys.stderr)
     print(more, end="")
     return 0
 

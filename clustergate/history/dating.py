@@ -72,17 +72,17 @@ def _out_of_order(runs: Sequence[Dated]) -> dict[str, Reason]:
         key=lambda run: (number_of_run(run.run_id), run.started),
     )
     kept = _rising(numbered)
-    found = {}
+    numbers = [number_of_run(run.run_id) for run in kept]
+    rising, found = {run.run_id for run in kept}, {}
     for run in numbered:
-        if run in kept:
+        if run.run_id in rising:
             continue
-        number = number_of_run(run.run_id)
-        later = [one for one in kept if number_of_run(one.run_id) >= number]
-        earlier = [one for one in kept if number_of_run(one.run_id) < number]
-        if later and run.started > later[0].started + _APART:
-            found[run.run_id] = reason("run.too-late", run=run.run_id, other=later[0].run_id)
-        elif earlier and run.started < earlier[-1].started - _APART:
-            found[run.run_id] = reason("run.too-early", run=run.run_id, other=earlier[-1].run_id)
+        place = bisect.bisect_left(numbers, number_of_run(run.run_id))
+        if place < len(kept) and run.started > kept[place].started + _APART:
+            found[run.run_id] = reason("run.too-late", run=run.run_id, other=kept[place].run_id)
+        elif place and run.started < kept[place - 1].started - _APART:
+            other = kept[place - 1].run_id
+            found[run.run_id] = reason("run.too-early", run=run.run_id, other=other)
     return found
 
 
