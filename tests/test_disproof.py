@@ -84,7 +84,7 @@ def _unit(name):
     return {"s": "MB/s", "gflops": "Gflop/s", "us": "us"}[name.rpartition("_")[2]]
 
 
-def measured(name, value, spread_percent=0.5, runs=6, **changes):
+def measured(name, value, percent=0.5, runs=6, **changes):
     """The reference that a baseline of some runs wrote."""
     check = "HplCheck" if name.startswith("HPL") else "ImbMpi1Check"
     bounds = (None, 0.2) if name.endswith("us") else (-0.2, None)
@@ -97,10 +97,10 @@ def measured(name, value, spread_percent=0.5, runs=6, **changes):
         "rule": "best of some runs",
         "build": "b1",
         "nodes": ["n1"],
-        "usual_percent": {name: spread_percent},
-        "spread_percent": {name: spread_percent},
-    }
-    return parse_references(updated("", [Measured(**{**fields, **changes})]), PATH, CHECKS)
+        "usual_percent": {name: percent},
+        "spread_percent": {name: percent},
+    } | changes
+    return parse_references(updated("", [Measured(**fields)]), PATH, CHECKS)
 
 
 def judged(one, references, nodes=SHARED):
@@ -155,6 +155,24 @@ def test_one_size_of_many_that_gained_is_no_slip():
     known = by_hand(**{f"PingPong.2p.{size}B.bandwidth_mb_s": 100.0 for size in SIZES})
     one = record(ping(8, 800.0), ping(1024, 101.0), ping(1 << 20, 99.0))
     assert judged(one, known)[:2] == (0, 0)
+
+
+def test_one_size_that_gained_beside_measured_ones_that_did_not_is_no_slip():
+    names = [f"PingPong.2p.{size}B.bandwidth_mb_s" for size in SIZES]
+    entry = (100.0, -0.2, None, "MB/s")
+    percents = dict.fromkeys(names, 0.5)
+    known = measured(
+        names[0],
+        100.0,
+        0.5,
+        entries=dict.fromkeys(names, entry),
+        usual_percent=percents,
+        spread_percent=percents,
+    )
+    launches = [ping(s, v, k) for k in range(3) for s, v in zip(SIZES, (800, 99, 98), strict=True)]
+    *_, codes = judged(record(*launches, launches=3), known)
+    assert "reference.outgrown" in codes
+    assert "reference.bits" not in codes
 
 
 def test_by_hand_only_ten_times_is_proof():
@@ -232,4 +250,10 @@ def test_on_another_processor_it_is_no_wonder():
 def test_what_is_ten_times_slower_stays_a_regression():
     """A link that fell back to a tenth is no slip of a reference."""
     known = by_hand(**{"HPL.performance_gflops": 400.0})
-    assert judged(record(hpl(40.0)), known)[:2] == (1, 1)
+    check, gate, codes = judged(record(hpl(40.0)), known)
+    assert (check, gate) == (1, 1)
+    # It may be one, of what was written by hand.
+    assert "reference.slipped-point" in codes
+    check, gate, codes = judged(record(hpl(40.0)), measured("HPL.performance_gflops", 400.0))
+    assert (check, gate) == (1, 1)
+    assert "reference.slipped-point" not in codes

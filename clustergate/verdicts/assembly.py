@@ -50,7 +50,7 @@ from clustergate.proof.ranks import library_title
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
-from clustergate.verdicts.disproof import disproved
+from clustergate.verdicts.disproof import WORSE, disproved
 from clustergate.verdicts.drift import against_anchor
 from clustergate.verdicts.judging import (
     COMPARED,
@@ -358,8 +358,11 @@ def wrong_references(
 
 
 def _with_wrong_reference(judgement: Judgement, wrong: Reason | None) -> Judgement:
-    if wrong is None or judgement.verdict in (Verdict.REGRESSION, Verdict.IMPOSSIBLE):
+    if wrong is None or judgement.verdict is Verdict.IMPOSSIBLE:
         return judgement
+    if judgement.verdict is Verdict.REGRESSION or wrong.facts.get("how") == WORSE:
+        slipped = judgement.verdict is Verdict.REGRESSION and "how" in wrong.facts
+        return Judgement(judgement.verdict, (*judgement.reasons, *([wrong] if slipped else [])))
     said = judgement.reasons if judgement.verdict is Verdict.INVALID else ()
     return Judgement(Verdict.INVALID, (*said, wrong))
 

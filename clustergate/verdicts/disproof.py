@@ -21,6 +21,8 @@ from clustergate.wording.reasons import Reason, reason
 
 MEASURED = "measured"
 """How the origin of a reference begins that runs of the machine made."""
+WORSE = "worse"
+"""How a figure is whose reference may have slipped, or the machine: it stays a regression."""
 # By how many times an unchanged machine gains at most: on exclusive nodes by class, and elsewhere.
 _COMPUTE_OR_BANDWIDTH, _LATENCY, _COLLECTIVE, _ELSEWHERE = 1.10, 1.25, 1.35, 1.5
 # Below that a bandwidth tells how long a message takes to start.
@@ -97,7 +99,7 @@ def _beaten(one: Sampled, reference: Reference | None, *, exclusive: bool) -> Re
     if reference is None or not _comparable(one, reference):
         return None
     # On another processor, or measured otherwise, it is no wonder.
-    if reference.doubt or not reference.origin.startswith(MEASURED):
+    if reference.doubt or not _is_measured(reference):
         return None
     values = [value for value in one.launches.values() if value > 0]
     gained = -worse_than(reference, one.estimate, one.sample.better)
@@ -144,18 +146,27 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
             whole[place] = -worse_than(reference, one.estimate, one.sample.better)
     found: dict[int, Reason] = {}
     for (benchmark, _), whole in wholes.items():
-        median, least = statistics.median(whole.values()), min(whole.values())
+        median = statistics.median(whole.values())
+        if median < 0 and any(_is_measured(expected[place]) for place in whole):
+            # The machine reached it: what is a tenth of it is slow.
+            continue
+        least = min(math.copysign(1, median) * gained for gained in whole.values())
         for times, code in _SLIPS.items():
-            if abs(median - math.log(times)) <= _AS_FAR and 2 * least > math.log(times):
+            if abs(abs(median) - math.log(times)) <= _AS_FAR and 2 * least > math.log(times):
                 for place in whole:
                     found[place] = reason(
                         code,
                         benchmark=benchmark,
                         figures=len(whole),
                         times=times,
+                        how="better" if median > 0 else WORSE,
                         where=getattr(expected[place], "where", "") or "it",
                     )
     return found
+
+
+def _is_measured(reference: Reference | None) -> bool:
+    return reference is not None and reference.origin.startswith(MEASURED)
 
 
 def _comparable(one: Sampled, reference: Reference) -> bool:

@@ -60,20 +60,20 @@ def against_anchor(judgement: Judgement, one: Sampled, reference: Reference | No
     """Return a regression in the place of what crept below what the first baseline tolerated.
 
     So is what is worse than the first baseline was while a later one was found to have drifted.
-    Runs of fewer launches than those of the baseline, or disturbed ones, are left as they are.
+    Where too few launches were undisturbed nothing is told.
     """
     if reference is None or reference.anchor is None or reference.doubt or one.excuse:
         return judgement
-    few = reference.scatter is not None and one.estimate.samples < reference.scatter.launches
-    value, anchor = one.estimate.value, reference.anchor
-    if few or judgement.verdict not in COMPARED or value <= 0:
+    value, anchor, scatter = one.estimate.value, reference.anchor, reference.scatter
+    if judgement.verdict not in COMPARED or judgement.verdict is Verdict.REGRESSION or value <= 0:
         return judgement
     higher = one.sample.better is Better.HIGHER
     worse_by = gate.worse_by(value, anchor.usual, higher_is_better=higher)
     beyond = gate.worse_by(value, anchor.bound, higher_is_better=higher) > 0
-    if judgement.verdict is Verdict.REGRESSION or not (
-        beyond or (anchor.drift and worse_by > gate.TOLERATED)
-    ):
+    if scatter is not None and one.estimate.samples < scatter.launches:
+        # The best of fewer launches is worse by chance.
+        beyond &= worse_by > gate.shift_of(one.estimate.samples, apart=scatter.apart)
+    if not (beyond or (anchor.drift and worse_by > gate.TOLERATED)):
         return judgement
     crept = reason(
         "figure.crept",

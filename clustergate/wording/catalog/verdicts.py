@@ -4,7 +4,7 @@ _AGAINST = "{value:number} {unit}, {ratio:compared} the reference {reference:num
 _FIND = "find what changed since then, or measure the node alone"
 _OTHER_UNIT = "is it in another unit, Tflop/s for Gflop/s, or from another machine or problem size?"
 _SLIPPED = (
-    "{benchmark} is about {times:.0f} times better than {figures:~its reference|all its references}"
+    "{benchmark} is about {times:.0f} times {how} than {figures:~its reference|all its references}"
 )
 _GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
 
