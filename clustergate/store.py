@@ -6,17 +6,21 @@ the proof and the command line of each case are here, linked by the case's uniqu
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import dataclasses
 import datetime
+import functools
 import getpass
 import json
 import math
 import os
 import re
 import shutil
+import types
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 from clustergate.files.shared import locked
 from clustergate.files.whole import is_full, read_json, write_whole
@@ -195,7 +199,10 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
 
 
 def _checked(record: CaseRecord) -> CaseRecord:
-    """Return a record in which figures are numbers; raises ValueError for one edited otherwise."""
+    """Return a record of the types that it was written with, in which figures are numbers.
+
+    Raises ValueError for one edited otherwise.
+    """
     names = (record.name, record.check, record.stack, record.partition)
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"a name is {names}")
@@ -203,6 +210,17 @@ def _checked(record: CaseRecord) -> CaseRecord:
     for one in (record.conditions, *rows, *(sample.conditions for sample in record.samples)):
         if not isinstance(one, dict):
             raise ValueError(f"conditions are {one!r}")
+    for name in _COUNTS.intersection(record.conditions):
+        _require(name, record.conditions[name], int)
+    for sample in record.samples:
+        texts = (sample.benchmark, sample.metric, sample.unit)
+        of_types = {*map(type, texts)} == {str} and type(sample.order) is int
+        if not of_types:
+            raise ValueError(f"a sample is {sample!r:.200}")
+        if not _CONDITIONS.issuperset(map(type, sample.conditions.values())):
+            raise ValueError(f"the conditions of a sample are {sample.conditions!r:.200}")
+        for name in _COUNTS_OF_SAMPLES.intersection(sample.conditions):
+            _require(f"{name} of a sample", sample.conditions[name], int)
     known = {name: (metric.unit, metric.better) for name, metric in METRICS.items()}
     samples = set()
     for sample in record.samples:
@@ -222,7 +240,65 @@ def _checked(record: CaseRecord) -> CaseRecord:
             raise ValueError(f"a figure of {row.benchmark} is none: {numbers}")
         if not re.fullmatch(r"\d+(,\d+)*", str(row.conditions.get("core_ids"))):
             raise ValueError(f"the cores of {row.benchmark} are {row.conditions.get('core_ids')!r}")
+    for name, kind in _kinds(CaseRecord).items():
+        # Of samples there may be a million.
+        if name != "samples":
+            _require(name, getattr(record, name), kind)
+    for name, kind in _DETAILS.items():
+        if name in record.details:
+            _require(name, record.details[name], kind)
+    if hosts := _mapping(record.details.get("proof")).get("hosts"):
+        _require("hosts", hosts, Sequence[str])
+    # What has a code that nobody knows, or lacks a fact, has no sentence.
+    for why in (*record.complaints, *(one.disturbed for one in record.launches)):
+        str(why)
     return record
+
+
+# What a record's details hold, of that which is read again.
+_DETAILS: Mapping[str, Any] = {
+    **dict.fromkeys(("launch_s", "peaks_s", "waited_s"), float),
+    **dict.fromkeys(("node_states", "mapped", "blocks"), Mapping[str, object]),
+    **dict.fromkeys(("kept_out", "site_files"), Sequence[Mapping[str, object]]),
+    "processors": Sequence[str],
+    "proof": Mapping[str, object],
+    "core_distance_ns": float | None,
+    "method": str,
+}
+_COUNTS = {"ranks", "ranks_per_node", "nodes", "cores_per_rank"}
+# Conditions that are computed with.
+_COUNTS_OF_SAMPLES = {"bytes", "n", "processes", "vector_size", "elements", "peer"}
+_CONDITIONS = {str, int, float, bool}
+_kinds = functools.cache(get_type_hints)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _require(name: str, value: object, kind: Any) -> None:
+    if not _is_of(value, kind):
+        raise ValueError(f"{name} is {value!r:.200}")
+
+
+def _is_of(value: object, kind: Any) -> bool:
+    """Tell whether a value that JSON held is of a type, as the fields of a record are written."""
+    origin, of = get_origin(kind) or kind, get_args(kind)
+    if origin in (types.UnionType, Union):
+        return any(_is_of(value, one) for one in of)
+    if origin is object:
+        return True
+    if origin is float:
+        return _is_number(value)
+    if origin is int:
+        return type(value) is int
+    if origin is collections.abc.Mapping:
+        return isinstance(value, dict) and all(_is_of(one, of[1]) for one in value.values())
+    if origin is collections.abc.Sequence:
+        return isinstance(value, list | tuple) and all(_is_of(one, of[0]) for one in value)
+    if isinstance(origin, type) and dataclasses.is_dataclass(origin) and isinstance(value, origin):
+        return all(_is_of(getattr(value, name), one) for name, one in _kinds(origin).items())
+    return isinstance(value, origin)
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -265,3 +265,12 @@ def test_a_stack_that_is_gone_since_the_last_gate_is_named(gate: Gate) -> None:
     assert "HplCheck with openmpi (alpha:cpu)" in said
     assert "of which this run has nothing" in said
     assert status == 0
+
+
+def test_a_gate_answers_beside_a_run_that_was_edited(gate: Gate) -> None:
+    assert gate()[0] == 0
+    (case, *_) = sorted(store.runs_folder().glob("*/cases/HplCheck*.json"))
+    content = json.loads(case.read_text())
+    for name, wrong in {"launches": [{"order": "x"}], "details": 5, "notes": {"x": 1}}.items():
+        case.write_text(json.dumps({**content, name: wrong}))
+        assert gate()[0] == 0

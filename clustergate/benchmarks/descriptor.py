@@ -37,10 +37,14 @@ class Parser(Protocol):
 
 @dataclass(frozen=True)
 class Format:
-    """A program's text: the pattern that a line of its title matches, and how to read it."""
+    """A program's text: the pattern that a line of its title matches, and how to read it.
+
+    ``holds`` are the formats whose titles stand in it as well.
+    """
 
     title: re.Pattern[str]
     parse: Parser
+    holds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,15 +32,31 @@ def read(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iter
     """Yield the rows of a text of any format, recognised by its title, as its parser gives them.
 
     ``suite`` is a key of :func:`formats` and spares the recognition. Raises
-    :class:`OutputError` for a text that is empty, of no known format, or as its parser does: rows
-    that came before do not count then.
+    :class:`OutputError` for a text that is empty, of no known format, of two programs, or as its
+    parser does: rows that came before do not count then.
     """
     remaining = iter(lines)
     if suite is None:
         first: list[str] = []
         suite = _recognise(remaining, first, source)
-        remaining = itertools.chain(first, remaining)
+        remaining = _of_one_program(itertools.chain(first, remaining), suite, source)
     yield from formats()[suite].parse(remaining, source=source)
+    # A parser reads to the end of its own program's output.
+    for _ in remaining:
+        pass
+
+
+def _of_one_program(lines: Iterable[str], suite: str, source: str) -> Iterator[str]:
+    """Yield lines; raise :class:`OutputError` for the title of a program that is not ``suite``."""
+    known = every_benchmark()
+    own = {suite, *known[suite].format.holds}
+    others = [(one.title, one.format.title) for name, one in known.items() if name not in own]
+    for number, line in enumerate(lines, 1):
+        for other, title in others:
+            if title.match(line):
+                facts = {"first": known[suite].title, "other": other}
+                raise OutputError("output.two-programs", line=number, source=source, **facts)
+        yield line
 
 
 def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:

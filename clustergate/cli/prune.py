@@ -8,10 +8,11 @@ import json
 import sys
 from collections.abc import Sequence
 
+from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import moment
 from clustergate.history import listing
-from clustergate.history.listing import Kept
+from clustergate.history.listing import Kept, StoredRun
 from clustergate.model import BadRequest
 from clustergate.paths import site_folder, state_dir
 from clustergate.wording.commands import completed
@@ -21,7 +22,8 @@ from clustergate.wording.reasons import reason
 DESCRIPTION = """\
 Show which runs can be removed, what stays and why, and how much space each part takes; --yes
 removes them. Golden builds, runs from the days of a baseline, the last gate that opened and the
-newest runs of each system and mode stay, however old. Stacks and caches are not touched."""
+newest runs of each system and mode stay, however old. Stacks, caches and folders that are no runs
+are not touched."""
 _NEWEST, _MB = 10, 1e6
 # What is shared with other folders is told from so many bytes on.
 _SHARED = 1e5
@@ -49,8 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Remove what may go, or tell it; 2 where something could not be removed."""
     if arguments.keep < 0:
         raise BadRequest("option.negative", option="--keep", value=arguments.keep)
+    found = listing.listed_runs()
+    # Somebody keeps something of his own there.
+    runs = [one for one in found if listing.is_of_the_suite(store.run_folder(one.run))]
+    others = [one for one in found if one not in runs]
     kept = listing.what_stays(
-        listing.listed_runs(),
+        runs,
         moment(arguments.older_than),
         arguments.keep,
         _days_of_baselines(),
@@ -62,9 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
         failed = 2 if gone != kept else 0
         kept = gone
     if arguments.json:
-        print(json.dumps(_plain(kept, removed=arguments.yes), indent=1))
+        print(json.dumps(_plain(kept, others, removed=arguments.yes), indent=1))
     else:
-        _tell(kept, removed=arguments.yes)
+        _tell(kept, others, removed=arguments.yes)
     return failed
 
 
@@ -91,7 +97,7 @@ def _days_of_baselines() -> dict[str, set[datetime.date]]:
     return {system: references_of(system).days_measured() for system in sorted(systems)}
 
 
-def _tell(kept: Sequence[Kept], *, removed: bool) -> None:
+def _tell(kept: Sequence[Kept], others: Sequence[StoredRun], *, removed: bool) -> None:
     going = [one.run for one in kept if one.why is None]
     by_reason: dict[str, list[int]] = {}
     for one in kept:
@@ -101,6 +107,9 @@ def _tell(kept: Sequence[Kept], *, removed: bool) -> None:
         print(f"{'removed' if removed else 'may go'}: {run.run}, {run.size_bytes / _MB:.1f} MB")
     for why, sizes in by_reason.items():
         print(f"kept: {counted(len(sizes), 'run')}, {sum(sizes) / _MB:.1f} MB: {why}")
+    for other in others:
+        folder = store.run_folder(other.run)
+        print(f"not touched: {folder}, {other.size_bytes / _MB:.1f} MB: it is no run")
     for name, (size, freed) in listing.places():
         line = f"not touched: {state_dir() / name}, {size / _MB:.1f} MB"
         if size - freed >= _SHARED:
@@ -115,9 +124,12 @@ def _tell(kept: Sequence[Kept], *, removed: bool) -> None:
         print("no run may go yet")
 
 
-def _plain(kept: Sequence[Kept], *, removed: bool) -> dict[str, object]:
+def _plain(
+    kept: Sequence[Kept], others: Sequence[StoredRun], *, removed: bool
+) -> dict[str, object]:
+    beside = {f"results/runs/{one.run}": one.size_bytes for one in others}
     return {
         "removed": removed,
         "runs": [{**one.run.plain(), "stays": one.why and str(one.why)} for one in kept],
-        "not_touched_bytes": {name: size for name, (size, _) in listing.places()},
+        "not_touched_bytes": {name: size for name, (size, _) in listing.places()} | beside,
     }

@@ -16,7 +16,8 @@ from filelock import Timeout
 from clustergate import store
 from clustergate.files.shared import locked
 from clustergate.files.whole import read_json
-from clustergate.history.stored_runs import ASKED, in_order
+from clustergate.history.stored_runs import ASKED, in_order, is_named_as_run
+from clustergate.launching.plan import PLAN
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.wording import commands
@@ -96,6 +97,14 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
         verdict,
         sum(sizes_bytes(one)[0] for one in folders_of(folder.name, state)),
     )
+
+
+def is_of_the_suite(folder: Path) -> bool:
+    """Tell whether a folder is that of a run, by its name, or by what only a run leaves."""
+    if folder.is_symlink():
+        return False
+    left = (*_KINDS, MADE, VERDICTS, AB, PRINTED, "cases/*.json", f"screening/{PLAN}")
+    return is_named_as_run(folder.name) or any(any(folder.glob(name)) for name in left)
 
 
 def verdict_of(folder: Path) -> str:

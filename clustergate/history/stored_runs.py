@@ -120,6 +120,11 @@ def _oldest_s(folder: Path) -> float:
     return min(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
 
 
+def is_named_as_run(name: str) -> bool:
+    """Tell whether a name is one that the suite gives a run."""
+    return _named(name) is not None
+
+
 def _named(run_id: str) -> datetime.datetime | None:
     match = _STARTED.fullmatch(run_id)
     try:

@@ -18,7 +18,7 @@ TESTS = checkout() / "tests"
 # Programs of the stacks replaced by scripts, kills, full disks, clocks; pipelines; a gate's Slurm.
 REAL = tuple(
     TESTS / f"test_{name}.py"
-    for name in ("silent_passes", "attack_real", "attack_pipelines", "attack_gate")
+    for name in ("silent_passes", "attack_real", "attack_pipelines", "attack_gate", "attack_home")
 )
 
 

@@ -511,6 +511,18 @@ ENTRIES: tuple[Entry, ...] = (
             "cli_baseline::a_machine_that_only_scatters_keeps_its_anchor_and_is_not_accused",
         ),
     ),
+    Entry(
+        *(63, "a stored case of wrong types, or a folder that is no run"),
+        tests=(
+            "attack_home::a_case_of_wrong_types_is_one_sentence_or_does_no_harm",
+            "attack_home::prune_leaves_what_is_no_run",
+            "attack_gate::a_gate_answers_beside_a_run_that_was_edited",
+        ),
+    ),
+    Entry(
+        *(64, "the outputs of two programs in one file"),
+        tests=("attack_home::of_two_programs_in_one_file_none_is_dropped",),
+    ),
 )
 
 

@@ -142,7 +142,7 @@ _OF_TRIAD = Share("of the node's triad", "triad")
 BENCHMARK = Benchmark(
     "hpcc",
     "HPCC",
-    Format(TITLE, parse_hpcc),
+    Format(TITLE, parse_hpcc, holds=("hpl",)),
     checks=(
         Check(
             "HpccCheck",

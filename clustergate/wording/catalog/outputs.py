@@ -72,6 +72,10 @@ WORDS = {
         "",
     ),
     "output.unknown": "this is not output of {titles}, or its first lines are missing",
+    "output.two-programs": (
+        "the output of {other} begins here, behind that of {first}",
+        "split the file: one program each",
+    ),
     "output.nothing-printed": ("nothing was printed", "look at the job's standard error"),
     "output.no-parser": "no installed benchmark printed this",
     "output.no-table": ("this is not a CSV table", "{why}", ""),
