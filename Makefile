@@ -29,11 +29,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BUILD = $(VENV)/bin/python -m build --no-isolation --outdir dist
 
+NPM = .clustergate/npm
+
 PIN = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
   --no-emit-index-url --no-emit-find-links --custom-compile-command 'make constraints'
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all test-fast test-cluster attack bench record bench-verdicts \
+.PHONY: help check test test-all gitlab-ci-local test-fast test-cluster attack bench record bench-verdicts \
   bench-screening lint docs dry-run release setup constraints clean
 
 help:
@@ -63,8 +65,16 @@ check: $(VENV)/ready
 test: $(VENV)/ready-dev
 	$(call BOTH_PARTS,mpi and not long)
 
-test-all: $(VENV)/ready-dev
+test-all: $(VENV)/ready-dev gitlab-ci-local
 	$(call BOTH_PARTS,mpi)
+
+# By which tests run whole pipelines; where it cannot be had they are skipped, and say so.
+gitlab-ci-local:
+	@[ -x $(NPM)/node_modules/.bin/gitlab-ci-local ] || { \
+	  command -v npm >/dev/null && echo "bringing gitlab-ci-local into $(NPM) (once)" && \
+	  timeout 300 npm install --prefix $(NPM) --no-save --no-audit --no-fund --fetch-retries=0 \
+	  gitlab-ci-local@4.75.1 node@22 >/dev/null 2>&1; } || \
+	  echo "no gitlab-ci-local: npm is not here, or reaches no registry; whole pipelines are not tested"
 
 test-fast: $(VENV)/ready-dev
 	@$(VENV)/bin/python -m tools.nearest_tests $(SINCE) $(SIDE_BY_SIDE)

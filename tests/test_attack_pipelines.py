@@ -280,6 +280,13 @@ def test_a_baseline_without_room_is_no_warning(project, tmp_path, full_disk):
     assert branches(project) == ["main"]
 
 
+def test_a_suite_without_room_is_no_verdict(project, tmp_path, full_disk):
+    given = {"CLUSTERGATE_PROJECT": (tmp_path / "server.git").as_uri()}
+    ended = fetch_suite(tmp_path, CI_PROJECT_DIR=str(full_disk), **given)
+    assert ended.returncode == 2
+    assert "clustergate: git could not make" in ended.stderr
+
+
 # --- what selects nothing ---------------------------------------------------------------------
 
 

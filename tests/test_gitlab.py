@@ -17,6 +17,7 @@ import pytest
 
 from clustergate import store
 from clustergate.benchmarks.registry import every_check
+from clustergate.cli import main
 from clustergate.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.paths import checkout
 from clustergate.references.lookup import load_references
@@ -565,17 +566,56 @@ def test_a_job_takes_names_and_no_options_or_paths(project, name, value):
     assert "called" not in ended.stdout
 
 
-def test_lint_runs_under_gitlab_ci_local(tmp_path):
-    if shutil.which("gitlab-ci-local") is None:
-        pytest.skip("there is no gitlab-ci-local (npm install gitlab-ci-local)")
-    shutil.copytree(GITLAB, tmp_path / "ci" / "gitlab")
-    (tmp_path / ".gitlab-ci.yml").write_text("include: [{local: ci/gitlab/clustergate.yml}]\n")
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    commit(tmp_path, "begin")
-    # The project's folder is this clone, in which Python's packages are installed.
-    command = ["gitlab-ci-local", "--shell-executor-no-image", "--force-shell-executor"]
-    command += ["--cwd", str(tmp_path), "--variable", f"CI_PROJECT_DIR={checkout()}"]
-    ended = subprocess.run(
-        [*command, "clustergate lint"], capture_output=True, text=True, check=False
+# --- what a pipeline lists ------------------------------------------------------------------
+
+
+def of_pipeline(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    """Compare a pipeline with the example's site configs; return the status and what is said."""
+    file = tmp_path / ".gitlab-ci.yml"
+    file.write_text(text)
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(EXAMPLE.parent))
+    status = main(["site", "pipeline", str(file)])
+    told = capsys.readouterr()
+    return status, (told.out + told.err).replace(f"{file}", "FILE")
+
+
+MATRIX = ".clustergate-systems:\n  parallel:\n    matrix:\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [\n", "FILE is no YAML: "),
+        (".clustergate-systems: {parallel: 3}\n", "FILE:1: .clustergate-systems has no list"),
+        (f"{MATRIX}    - CLUSTERGATE_SYSTEM: alpha\n", "FILE:4: an entry must name both "),
+        (
+            f"{MATRIX}    - CLUSTERGATE_SYSTEM: [beta, alpha]\n      CLUSTERGATE_STACK: mpich\n",
+            "FILE:5: the site config of beta names no stack 'mpich'; known: spack-mvapich2, ",
+        ),
+        (
+            f"{MATRIX}    - CLUSTERGATE_SYSTEM: bta\n      CLUSTERGATE_STACK: x\n",
+            "FILE:5: unknown site config 'bta'; did you mean 'beta'?",
+        ),
+    ],
+)
+def test_a_pipeline_that_is_wrong_is_told_with_its_line(tmp_path, monkeypatch, capsys, text, said):
+    status, told = of_pipeline(tmp_path, text, monkeypatch, capsys)
+    assert status == 2
+    assert told.startswith(f"clustergate: {said}")
+
+
+def test_a_pipeline_may_list_what_only_gitlab_knows(tmp_path, monkeypatch, capsys):
+    text = (
+        "x: !reference [.a, script]\ninclude: [one.yml, {template: T.yml}, {project: p, file: f}]\n"
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    text += f"{MATRIX}    - &it\n      CLUSTERGATE_SYSTEM: $WHICH\n      CLUSTERGATE_STACK: mpich\n"
+    text += "    - {CLUSTERGATE_SYSTEM: alpha, CLUSTERGATE_STACK: [mpich, openmpi]}\n    - *it\n"
+    status, told = of_pipeline(tmp_path, text, monkeypatch, capsys)
+    assert (status, told) == (
+        0,
+        "no job of FILE is for alpha with intel-mpi, which its site config has\n",
+    )
+    empty, told = of_pipeline(tmp_path, "stages: [lint]\n", monkeypatch, capsys)
+    assert (empty, told) == (0, "FILE lists no system in .clustergate-systems\n")
