@@ -25,6 +25,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.junit import render_junit
+from clustergate.verdicts import assembly
 from clustergate.verdicts.assembly import (
     Outcome,
     assemble,
@@ -764,3 +765,11 @@ def test_one_measurement_is_compared_once_and_speaks_for_its_time():
     ]
     (case,) = assemble(EXPECTED, [outcome()], [kept])
     assert {f.judgement.verdict for f in case.figures} == {Verdict.NO_REFERENCE}
+
+
+def test_a_variable_of_a_blas_that_no_rank_mapped_is_not_told():
+    removed = {"NVPL_BLAS_DEBUG_CPU_TYPE": "1"}
+    of_openblas = {"proof": {"blas": {"library": "/opt/lib/libscipy_openblas64_.so"}}}
+    for details, told in ((of_openblas, 0), ({"proof": {"blas": None}}, 0), ({}, 1)):
+        one = record(removed_environment=removed, details=details)
+        assert len(assembly.removed_variables([one])) == told, details

@@ -222,3 +222,24 @@ def test_the_shell_lines_remove_what_the_function_removes(tmp_path):
         for shells_own in ("PWD", "SHLVL", "_"):
             left.pop(shells_own, None)
         assert left == cleaned.environment
+
+
+@pytest.mark.parametrize(
+    ("blas", "told"),
+    [
+        (["/opt/lib/libscipy_openblas64_.so"], []),
+        # No BLAS at all, one that may be any, and nobody knows.
+        ([], []),
+        (["/usr/lib/libblas.so.3"], ["NVPL_BLAS_DEBUG_CPU_TYPE"]),
+        (["/usr/lib/libflexiblas.so.3", "/opt/libopenblas.so"], ["NVPL_BLAS_DEBUG_CPU_TYPE"]),
+        (["/opt/libnvpl_blas_lp64_seq.so.0"], ["NVPL_BLAS_DEBUG_CPU_TYPE"]),
+        (None, ["NVPL_BLAS_DEBUG_CPU_TYPE"]),
+    ],
+)
+def test_a_variable_of_a_blas_that_no_rank_has_is_not_told(blas, told):
+    """A machine's profile set it, and every summary told it."""
+    sentences = describe_removed({"NVPL_BLAS_DEBUG_CPU_TYPE": "1", "OMP_NUM_THREADS": "3"}, blas)
+    assert [sentence.partition(" ")[0].partition("=")[0] for sentence in sentences] == [
+        *told,
+        "OMP_NUM_THREADS",
+    ]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from clustergate import store
+from clustergate.model import BadRequest
 from clustergate.paths import checkout
 from clustergate.session import execute as execution
 from clustergate.session.execute import execute
@@ -99,6 +100,16 @@ def test_no_variable_sends_jobs_to_other_nodes_than_the_site_config(monkeypatch)
     options = ["--job-option=qos=high"]
     call = call_for("x", checkout() / "ci" / "virtual_cluster.py", options)
     assert [name for name in call.environment if name.startswith("SBATCH_")] == ["SBATCH_ACCOUNT"]
+
+
+@pytest.mark.parametrize("options", [["--system", "virtual-cluster:ss"], ["--system=virtual:ssh"]])
+def test_a_mistyped_partition_is_told_with_the_one_that_was_meant(options):
+    """ReFrame said that it found no configuration entry, once the stacks were there."""
+    site = checkout() / "ci" / "virtual_cluster.py"
+    with pytest.raises(BadRequest, match=r"has no partition .* did you mean 'virtual-cluster:ssh'"):
+        call_for("x", site, options)
+    call_for("x", site, ["--system=virtual-cluster:ssh"])
+    call_for("x", site, ["--system", "virtual-cluster"])
 
 
 def test_a_job_in_the_queue_is_not_told_to_run(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from clustergate.history.series import CaseKey
 from clustergate.history.trends import Moment, Shift, Trend
 from clustergate.model import Better, Case, CaseState, Run
 from clustergate.paths import checkout
+from clustergate.report import console
 from clustergate.report.html import render_html
 from clustergate.report.trends import History, history_of
 
@@ -18,7 +19,7 @@ RUN = Run("20261121T065003Z-1", "alpha", "smoke", "2026-11-21T06:50:03+00:00", 9
 
 def moment(number, level):
     started = START + datetime.timedelta(days=number)
-    return Moment(f"run{number}", started, level, None, "b1", ("n1",))
+    return Moment(f"run{number}", started, level, None, "b1", ("n1",), (0.21, 812.0))
 
 
 def trend(stack="mpich", levels=(0.0, 0.01, 0.08, 0.07), shifted_at=2):
@@ -60,7 +61,10 @@ def test_a_trend_is_a_line_with_its_numbers_below_its_case():
     assert [(item.text or "").strip() for item in root.iter("li")] == ["it became slower"]
     row = next(root.iter("tbody"))[0]
     assert row[0].text == "PingPong latency_us"
-    assert [cell.text for cell in row[2:]] == ["2", "4", "4.1 %", "7.3 % slower", "-"]
+    assert [cell.text for cell in row[2:]] == [
+        *("2", "4", "4.1 %", "7.3 % slower"),
+        "0.2100 … 812.0 us",
+    ]
     assert row[1][0].get("aria-label") == "PingPong latency_us over 4 runs, higher is faster"
 
 
@@ -98,3 +102,20 @@ def test_a_run_of_one_check_shows_no_history_of_others(tmp_path, monkeypatch):
     history, before = history_of(dataclasses.replace(RUN, system="local", cases=cases))
     assert {(one.case.check, one.case.stack) for one in history.trends} == {("HplCheck", "mpich")}
     assert {str(case).partition(" (")[0] for case, _ in before} == {"HplCheck with mpich"}
+
+
+def test_a_name_that_is_too_long_breaks_between_its_parts_and_a_number_does_not():
+    """A figure was found under half of its name: `…GBytes.1threa` and `ds`."""
+    name, value = "MaxPingPongBandwidth_GBytes.1threads", "0.3381 GB/s"
+    for width in range(20, 60):
+        out = console.new_console(width)
+        with out.capture() as captured:
+            out.print(console.table(("figure", "value"), [(name, value)], [1]))
+        first = [line.split()[0] for line in captured.get().splitlines()[2:] if line[0] != " "]
+        assert "".join(first) == name
+        if width >= 40:
+            assert {part.strip("._") for part in first} <= {
+                *("MaxPingPongBandwidth", "GBytes", "1threads"),
+                *("MaxPingPongBandwidth_GBytes", "GBytes.1threads", name),
+            }
+            assert "0.3381" in captured.get().split()

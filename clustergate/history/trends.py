@@ -37,7 +37,8 @@ _NAMED_IN_A_SENTENCE = 3
 class Moment:
     """A run as it stands in a trend: ``level`` is against the median, positive where worse.
 
-    ``value`` is None where the trend is of several figures.
+    ``value`` is None where the trend is of several figures, the ``ends`` are their least and their
+    largest value.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class Moment:
     value: float | None
     build: str
     nodes: tuple[str, ...]
+    ends: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def _trend(group: Sequence[Series], nodes: tuple[str, ...], comparisons: int) ->
 
 def _moments(group: Sequence[Series]) -> tuple[Moment, ...]:
     levels: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     points: dict[str, Point] = {}
     for one in group:
         if not one.points:
@@ -169,6 +172,7 @@ def _moments(group: Sequence[Series]) -> tuple[Moment, ...]:
         higher = one.better is Better.HIGHER
         for point in one.points:
             points[point.run_id] = point
+            values.setdefault(point.run_id, []).append(point.estimate.value)
             level = gate.worse_by(point.estimate.value, centre, higher_is_better=higher)
             levels.setdefault(point.run_id, []).append(level)
     return tuple(
@@ -179,6 +183,7 @@ def _moments(group: Sequence[Series]) -> tuple[Moment, ...]:
             value=point.estimate.value if len(group) == 1 else None,
             build=point.build,
             nodes=point.nodes,
+            ends=(min(values[point.run_id]), max(values[point.run_id])),
         )
         for point in sorted(
             points.values(), key=lambda point: order_of_run(point.run_id, point.started)

@@ -11,7 +11,7 @@ artifacts: only values of variables that are known to hold none are kept, all ot
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -123,6 +123,16 @@ EFFECTS: Mapping[str, str] = {
     "SLURM_*": "speak to srun of an allocation that is not there, or as its options",
 }
 
+# Variables that one BLAS alone reads, with what the name of its file holds.
+_READ_BY: Mapping[str, str] = {
+    "OPENBLAS_*": "openblas",
+    "GOTO_*": "openblas",
+    "MKL_*": "mkl",
+    "BLIS_*": "blis",
+    "AOCL_*": "blis",
+    "ARMPL_*": "armpl",
+    "NVPL_*": "nvpl",
+}
 # They only permit what a site's administrator runs anyway.
 HARMLESS = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 # Names and shell patterns of the variables whose values are told: numbers, devices, and words of a
@@ -199,17 +209,26 @@ def is_secret(name: str, value: str) -> bool:
     return bool(_SECRET_NAME.search(name) or re.search(looks, value))
 
 
-def describe_removed(removed: Mapping[str, str]) -> list[str]:
+def describe_removed(removed: Mapping[str, str], blas: Collection[str] | None = None) -> list[str]:
     """Return a sentence for each removed variable: its value if it may be told, and what it does.
 
     One without a value did nothing, and LOADEDMODULES speaks for the module system's own account.
+    Nor did one of a BLAS that is none of the files ``blas``, which ranks mapped; None: not known.
+    A machine may set it in every shell, and every summary would tell it.
     """
     return [
         f"{_assignment(name, value)} was set in the shell and was removed: it would "
         f"{_effect(name) or 'change what is measured'}"
         for name, value in sorted(removed.items())
-        if value and not name.startswith("_")
+        if value and not name.startswith("_") and (blas is None or not _is_of_another(name, blas))
     ]
+
+
+def _is_of_another(name: str, blas: Collection[str]) -> bool:
+    """Tell whether a variable is of another BLAS than these, of which none may hide what it is."""
+    own = next((word for pattern, word in _READ_BY.items() if fnmatchcase(name, pattern)), "")
+    found = [{word for word in _READ_BY.values() if word in Path(file).name} for file in blas]
+    return bool(own) and all(words and own not in words for words in found)
 
 
 def _assignment(name: str, value: str) -> str:

@@ -20,12 +20,12 @@ from clustergate.ab.results import (
     ahead_so_far,
     gain_of,
 )
-from clustergate.machine.environment import describe_removed
 from clustergate.model import Better, CaseRecord
 from clustergate.report import console, page, plots
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.statistics.comparison import Comparison, Relation
+from clustergate.verdicts.assembly import removed_variables
 from clustergate.wording.notation import counted, interval
 
 _SIGNS = {
@@ -292,9 +292,8 @@ def contenders_of(records: Sequence[CaseRecord]) -> list[str]:
 
 def notes_of(records: Sequence[CaseRecord]) -> list[str]:
     """Return what is to be known of a comparison: what was left out, and how it was launched."""
-    removed = {k: v for record in records for k, v in record.removed_environment.items()}
     noted = [note for record in records for note in record.notes]
-    return [*absences(records), *dict.fromkeys([*describe_removed(removed), *noted])]
+    return [*absences(records), *dict.fromkeys([*removed_variables(records), *noted])]
 
 
 def commands_of(records: Sequence[CaseRecord]) -> dict[str, str]:

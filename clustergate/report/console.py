@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from typing import IO
+from typing import IO, Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.containers import Lines
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -59,6 +61,28 @@ def print_lines(lines: Iterable[str]) -> None:
     write_lines(new_console(width()), lines, wraps=sys.stdout.isatty())
 
 
+# Where a name may be broken that is too long for its column; a number may not.
+_BREAKS = re.compile(r"(?<=[_/,:])|(?<=\D\.)|(?<=\.)(?=\D)")
+
+
+class _Cell(Text):
+    """A cell in which a word that is too long for its column breaks between its parts."""
+
+    def wrap(self, console: Console, width: int, **options: Any) -> Lines:
+        words = re.split(r"(\s+)", self.plain)
+        text = "".join(_broken(word, width) if len(word) > width else word for word in words)
+        return Text(text).wrap(console, width, **options)
+
+
+def _broken(word: str, width: int) -> str:
+    lines = [""]
+    for part in _BREAKS.split(word):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Collection[int] = ()
 ) -> Table:
@@ -67,7 +91,7 @@ def table(
     for k, column in enumerate(columns):
         made.add_column(column, justify="right" if k in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else _Cell(cell) for cell in row))
     return made
 
 

@@ -383,7 +383,8 @@ def libraries(cases: Sequence[Case]) -> dict[str, str]:
 class Measured:
     """What stands below the verdict: the node, the stacks by name and library, the headlines.
 
-    ``against`` says what the figures are compared with, ``notes`` what is to be known of them.
+    ``against`` says what the figures are compared with, ``notes`` what is to be known of them,
+    ``alone`` why they stand beside no earlier run's.
     """
 
     machine: str
@@ -391,6 +392,7 @@ class Measured:
     rows: Sequence[HeadlineRow]
     against: Sequence[str]
     notes: Sequence[str]
+    alone: str = ""
 
 
 def measured(run: Run) -> Measured:
@@ -411,7 +413,19 @@ def measured(run: Run) -> Measured:
         rows,
         against,
         [note for note, applies in notes.items() if applies],
+        _why_alone(run) if rows and RUN_BEFORE not in against else "",
     )
+
+
+def _why_alone(run: Run) -> str:
+    """Return why figures are not compared with an earlier run's: one may have them, disturbed."""
+    if any(
+        figure.doubt and _value_before(run, case, figure) is not None
+        for case in run.cases
+        for figure in case.figures
+    ):
+        return f"Doubtful figures ({DOUBTFUL}) are not compared with those of an earlier run"
+    return "No earlier run has undisturbed figures to compare these with"
 
 
 def _plain(name: str) -> str:

@@ -97,17 +97,23 @@ def cells(trend: Trend) -> tuple[str, ...]:
     """Return the numbers of a trend: figures, runs, spread, last run and its value.
 
     The spread is the standard deviation over the runs; the last run is told against their median.
-    A dash stands for what there is not.
+    Of several figures the value is the least and the largest. A dash stands for what there is not.
     """
     levels = [moment.level for moment in trend.moments]
-    value = trend.moments[-1].value
     return (
         str(len(trend.figures)),
         str(len(levels)),
         f"{100 * statistics.stdev(levels):.1f} %" if len(levels) > 1 else "-",
         _against_median(100 * math.expm1(levels[-1])),
-        "-" if value is None else f"{number(value)} {trend.unit}".strip(),
+        _value(trend),
     )
+
+
+def _value(trend: Trend) -> str:
+    last = trend.moments[-1]
+    values = last.ends if last.value is None else (last.value,)
+    shown = dict.fromkeys(map(number, values or ()))
+    return f"{' … '.join(shown)} {trend.unit}".strip() if shown else "-"
 
 
 def _against_median(slower_percent: float) -> str:

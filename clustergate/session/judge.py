@@ -7,7 +7,6 @@ from typing import Any
 
 from clustergate import store
 from clustergate.history.node_states import read_states
-from clustergate.machine.environment import describe_removed
 from clustergate.model import RESUMED, CaseRecord, Evidence, Run, Verdict
 from clustergate.schedulers.slurm_nodes import notes_on_failure
 from clustergate.session.collect import Collected
@@ -45,13 +44,12 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         coverage.settings_by_hand(request.options),
     )
     cases = (*cases, *missing)
-    removed = {k: v for record in records for k, v in record.removed_environment.items()}
     notes = [
         *prepared.notes,
         *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
         *collected.notes,
         *assembly.unexpected(prepared.expected, collected.outcomes),
-        *describe_removed(removed),
+        *assembly.removed_variables(records),
         *notes_of_stacks(records),
         *costs_beside(records),
         *(

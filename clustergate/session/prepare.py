@@ -29,6 +29,7 @@ from clustergate.session.reframe import (
     how_it_ended,
     last_error,
     read_log,
+    require_partitions,
     with_stacks,
 )
 from clustergate.session.request import Request, launched_otherwise, write_request
@@ -89,6 +90,7 @@ def prepare(
     """
     begun = time.monotonic()
     site = sites.load(request.site)
+    require_partitions(request.options, site)
     stacks = site.stacks_named(request.stacks)
     wanted = [stack.request for stack in stacks]
     known = references_of(site.name)

@@ -24,14 +24,17 @@ from clustergate import store
 from clustergate.benchmarks.registry import check_paths
 from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import started_of
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import HOME, state_dir
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.wishes import overriding, words_in
 from clustergate.sites import configs as sites
+from clustergate.sites.description import Site
 from clustergate.sites.modes import parameters_of
 from clustergate.stacks.manifest import SET_UP
 from clustergate.verdicts.assembly import Outcome
+from clustergate.wording.commands import systems_given
+from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
@@ -71,9 +74,11 @@ def call_for(
     """Return the call that runs checks for a run on a site.
 
     ``process_counts`` replace those of the environment; ``report`` is a file in the run's folder;
-    ``set_up`` are stacks that are on disk as the site config asks for them.
+    ``set_up`` are stacks that are on disk as the site config asks for them. Raises what
+    :func:`require_partitions` does.
     """
     loaded = sites.load(site)
+    require_partitions(options, loaded)
     environment = {**os.environ, **sites.reframe_variables(site, loaded)}
     for name in overriding(os.environ, words_in(options)):
         del environment[name]
@@ -84,6 +89,15 @@ def call_for(
     path = store.run_folder(run_id) / report
     in_slurm = [one.fullname for one in loaded.partitions if one.scheduler in SLURM]
     return Call(run_id, command(options, report=path), environment, path, in_slurm)
+
+
+def require_partitions(options: Sequence[str], site: Site) -> None:
+    """Raise :class:`BadRequest` for a partition behind ``--system`` that a site has not."""
+    known = [site.name, *(partition.fullname for partition in site.partitions)]
+    for name in systems_given(options):
+        if name not in known:
+            facts = {"site": site.name, "known": known, "meant": did_you_mean(nearest(name, known))}
+            raise BadRequest("site.no-partition", name=name, **facts)
 
 
 def command(

@@ -25,6 +25,7 @@ from clustergate.figures import (
 )
 from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.estimation import Sampled, sampled_figures
+from clustergate.machine.environment import describe_removed
 from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
 from clustergate.model import (
     Better,
@@ -579,6 +580,15 @@ def modes_seen(cases: Sequence[Case]) -> list[str]:
         f" bytes: {figure.remark}; see that ranks are bound to cores and memory, that the protocol "
         "does not change at this size, and that the node's other settings stay"
     ]
+
+
+def removed_variables(records: Sequence[CaseRecord]) -> list[str]:
+    """Return in sentences which variables of the shell could have changed a figure of a run."""
+    removed = {k: v for record in records for k, v in record.removed_environment.items()}
+    proofs: list[Any] = [record.details.get("proof") for record in records if record.samples]
+    mapped = [(proof.get("blas") or {}).get("library") for proof in proofs if proof]
+    known = len(mapped) == len(proofs) > 0
+    return describe_removed(removed, list(filter(None, mapped)) if known else None)
 
 
 def disturbances(records: Sequence[CaseRecord]) -> list[str]:

@@ -53,6 +53,11 @@ def settings_given(options: Sequence[str]) -> list[str]:
     return re.findall(r"(?:^|\0)(?:-S\0?|--setvar[=\0])([^=\0]+=[^\0]*)", "\0".join(options))
 
 
+def systems_given(options: Sequence[str]) -> list[str]:
+    """Return the systems, or partitions of them, that options for ReFrame name (``--system``)."""
+    return re.findall(r"(?:^|\0)--system[=\0]([^\0]*)", "\0".join(options))
+
+
 def _completed(name: str, words: str, sentence: str) -> str:
     # A run that is resumed has the options that it began with.
     options = [] if name in ("check", "screen") and "--resume" in words else called[1:]

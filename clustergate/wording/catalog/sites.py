@@ -49,6 +49,10 @@ WORDS = {
     "site.missing": "no site config {path}",
     "site.broken": "{why}",
     "site.failed": "{error}: {why}",
+    "site.no-partition": (
+        "{site} has no partition {name!r}",
+        "known: {known:list}{meant}",
+    ),
     "site.mistyped-argument": ("{error}: {why}", "did you mean {meant!r}?"),
     "site.unassigned": "no site_configuration is assigned",
     "site.not-completed": (
