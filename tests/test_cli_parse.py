@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -8,7 +9,8 @@ import resource
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,12 @@ import polars as pl
 import pytest
 
 from clustergate import cli, model
+from clustergate.benchmarks import formats
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.parse import read_lines
-from clustergate.model import OutputError
+from clustergate.model import OutputError, Row, rows_of
 
 DATA = Path(__file__).resolve().parent / "data"
 HPL = str(DATA / "hpl" / "hpl-2.3-mpich-grids.txt")
@@ -340,3 +343,37 @@ def test_every_value_has_a_metric() -> None:
                 assert all(every_metric()[name].name == name for name in row.values)
     with pytest.raises(KeyError):
         every_metric()["speed"]
+
+
+def test_no_time_and_a_rate_that_no_machine_has_are_refused(run: Any, tmp_path: Path) -> None:
+    (bad := tmp_path / "hpl.txt").write_text(
+        (DATA / "hpl" / "hpl-2.3-mpich-grids.txt")
+        .read_text()
+        .replace("0.01             5.2409e+01", "0.00             9.9990e+89")
+    )
+    status, out, told = run(str(bad))
+    assert (status, out) == (1, "")
+    assert f"{bad}:47: HPL.performance_gflops of 9.999e+89 Gflop/s is beyond what any" in told
+
+
+@pytest.mark.parametrize("name", sorted(formats.formats()))
+def test_what_no_machine_reaches_is_refused_of_every_format(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A rate that is 1e40 times as much; of a program that tells times alone, no time."""
+    factor = {"mpi_trials": 0.0}.get(name, 1e40)
+    own, rows = formats.formats()[name], list[Row]()
+    for path in DATA.rglob("*.*"):
+        with contextlib.suppress(OutputError, IsADirectoryError):
+            text = io.StringIO(path.read_text(errors="replace"))
+            rows = rows or [*rows_of(formats.read(text, source="x", suite=name))]
+    assert rows
+    changed = [replace(r, values={k: v * factor for k, v in r.values.items()}) for r in rows]
+
+    def told(lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:
+        yield from changed
+
+    fake = replace(own, parse=told)
+    monkeypatch.setattr(formats, "formats", lambda: {name: fake})
+    with pytest.raises(OutputError, match="beyond what any machine reaches"):
+        [*formats.read([], source="x", suite=name)]

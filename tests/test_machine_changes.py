@@ -208,3 +208,21 @@ def test_values_for_a_reader():
     assert shown("limits.cpu_time_s", 60) == "60 s"
     assert label("limits.cpu_time_s") == "cpu time"
     assert label("network.interface.eth0.100.speed_mbit_s") == "interface eth0.100 speed"
+
+
+def test_a_program_that_is_gone_is_named_and_a_new_wheel_is_no_list_of_checksums():
+    """The removal of a benchmark was told as "15 files 1a2b -> 14 files 3c4d"."""
+
+    def told(before: list[str], after: list[str]) -> str:
+        name = "benchmark_programs_of_mpich"
+        found = differences({"software": {name: before}}, {"software": {name: after}})
+        return str(described(found))
+
+    both = ["hpcc 1a", "token_ring 2b", "xhpl 3c"]
+    assert told(both, both) == ""
+    of = "benchmark programs of mpich"
+    assert told(both, [both[0], both[2]]) == f"{of} without token_ring"
+    assert told(both[1:], both) == f"{of} with hpcc"
+    assert told(both, [both[0], "xhpl 4d"]) == (
+        f"{of} without token_ring and with other builds of xhpl"
+    )

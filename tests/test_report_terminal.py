@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clustergate import store
+from clustergate.benchmarks.descriptor import Headline
 from clustergate.benchmarks.registry import benchmark_of
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
@@ -23,7 +24,7 @@ from clustergate.model import (
 )
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
-from clustergate.report.summary import CAUSES_SHOWN, first_screen, status_of
+from clustergate.report.summary import CAUSES_SHOWN, first_screen, picked, status_of
 from clustergate.report.terminal import render, render_briefly
 from clustergate.session.run import with_reports
 from clustergate.verdicts.assembly import verdicts
@@ -473,3 +474,36 @@ def test_a_stored_summary_has_no_table_wider_than_80_columns(tmp_path):
     tables = [line for line in text.splitlines() if line.startswith(("figure ", "─", "PingPong"))]
     assert len(tables) >= 3
     assert max(map(len, tables)) <= 80
+
+
+def test_the_headline_of_times_is_the_least_and_of_rates_the_largest() -> None:
+    """A table of latencies was told by that of its largest message."""
+    line = Headline("own", "us", "ImbMpi1Check", "PingPong", "latency_us")
+    case = run([figure(8), figure(64), figure(512)], []).cases[0]
+    values = [1.0, 2.0, 300.0]
+    figures = tuple(
+        dataclasses.replace(one, estimate=Estimate(value, value, value, 0.1, 5))
+        for one, value in zip(case.figures, values, strict=True)
+    )
+    for better, expected in ((Better.LOWER, 1.0), (Better.HIGHER, 300.0)):
+        of = tuple(dataclasses.replace(one, better=better) for one in figures)
+        found = picked(line, "mpich", [dataclasses.replace(case, figures=of)])
+        assert found is not None
+        assert found[2] == expected
+
+
+@pytest.mark.parametrize("doubtful", [True, False])
+def test_why_nothing_stands_beside_the_figures_is_true(doubtful: bool) -> None:
+    """That no earlier run had these figures stood beside one that had them, disturbed."""
+    layout = {"ranks": 2, "ranks_per_node": 2, "nodes": 1, "placement": "packed", "mode": "smoke"}
+    doubt = in_words("disturbed") if doubtful else None
+    _, case, _ = headline_case("mpich", doubt=doubt, conditions=layout)
+    before = {(key_of(case), figure_name(one)): 1.0 for one in case.figures if doubtful}
+    told = render_html(dataclasses.replace(run([], []), cases=(case,), before=before))
+    sentence = (
+        "Doubtful figures (*) are not compared with those of an earlier run."
+        if doubtful
+        else "No earlier run has undisturbed figures to compare these with."
+    )
+    assert sentence in told
+    assert "No earlier run has these figures" not in told

@@ -109,6 +109,7 @@ class Share:
 class Headline:
     """A line of the summary's table: which figures it shows, and which of several it picks.
 
+    Without a ``pick`` that is the best of them, whether more or less is better.
     ``scale`` turns the figure's unit into ``unit``; ``above_whole`` says how it can exceed 100 %.
     """
 
@@ -118,7 +119,7 @@ class Headline:
     benchmark: str
     metric: str
     conditions: Conditions = field(default_factory=dict)
-    pick: Callable[[Iterable[float]], float] = max
+    pick: Callable[[Iterable[float]], float] | None = None
     scale: float = 1.0
     share: Share | None = None
     above_whole: str = ""

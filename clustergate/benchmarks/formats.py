@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from clustergate.benchmarks.descriptor import Format
-from clustergate.benchmarks.registry import every_benchmark
-from clustergate.model import OutputError, Part, Row, rows_of
+import numpy as np
+
+from clustergate.benchmarks.descriptor import Benchmark, Format
+from clustergate.benchmarks.limits import Measurement
+from clustergate.benchmarks.registry import every_benchmark, every_metric
+from clustergate.figures import name_of, reported, samples_of
+from clustergate.model import NodeFacts, OutputError, Part, Row, rows_of
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
 LINES_TO_RECOGNISE = 100_000
+# More than any: of a text nobody knows how many cores a process had, or which accelerator, nor
+# always how many processes there were.
+_CORES_OF_A_PROCESS, _PROCESSES = 4096, 10_000_000
 
 
 def formats() -> Mapping[str, Format]:
@@ -32,15 +42,18 @@ def read(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iter
     """Yield the rows of a text of any format, recognised by its title, as its parser gives them.
 
     ``suite`` is a key of :func:`formats` and spares the recognition. Raises
-    :class:`OutputError` for a text that is empty, of no known format, of two programs, or as its
-    parser does: rows that came before do not count then.
+    :class:`OutputError` for a text that is empty, of no known format, of two programs, or with a
+    figure that no machine reaches, or as its parser does: rows that came before do not count then.
     """
     remaining = iter(lines)
     if suite is None:
         first: list[str] = []
         suite = _recognise(remaining, first, source)
         remaining = _of_one_program(itertools.chain(first, remaining), suite, source)
-    yield from formats()[suite].parse(remaining, source=source)
+    for part in formats()[suite].parse(remaining, source=source):
+        for row in _extremes(part):
+            _require_reachable(row, every_benchmark()[suite], source)
+        yield part
     # A parser reads to the end of its own program's output.
     for _ in remaining:
         pass
@@ -57,6 +70,68 @@ def _of_one_program(lines: Iterable[str], suite: str, source: str) -> Iterator[s
                 facts = {"first": known[suite].title, "other": other}
                 raise OutputError("output.two-programs", line=number, source=source, **facts)
         yield line
+
+
+def _extremes(part: Part) -> Iterator[Row]:
+    """Yield the rows that are beyond a limit if any of a table is.
+
+    A rate has one limit for all of its rows, a time one that grows with the bytes.
+    """
+    if isinstance(part, Row):
+        yield part
+        return
+    numbers = part.columns()
+    sizes = np.maximum(np.asarray(numbers.get("bytes", [1])), 1)
+    wanted: set[int] = set()
+    for values in part.figures:
+        wanted |= {int(values.argmin()), int(values.argmax()), int((values / sizes).argmin())}
+    for k in sorted(wanted):
+        conditions = {**part.conditions, **{name: int(numbers[name][k]) for name in part.names}}
+        values = {name: float(numbers[name][k]) for name in part.metrics}
+        yield Row(part.suite, part.benchmark, conditions, values, line=part.line + k)
+
+
+def _require_reachable(row: Row, benchmark: Benchmark, source: str) -> None:
+    """Raise :class:`OutputError` for a figure that no machine reaches, whatever it is.
+
+    The limits are those of a run's figures where nothing of its node is known.
+    """
+    conditions = {
+        "nodes": 1,
+        "ranks_per_node": _processes_of(row),
+        "cores_per_rank": _CORES_OF_A_PROCESS,
+    }
+    check = _check_of(row.suite, benchmark)
+    known = {name: value for name, value in row.values.items() if name in every_metric()}
+    for sample in reported(samples_of([replace(row, values=known)], every_metric())):
+        for limit in benchmark.limits(Measurement(check, conditions, sample, (), NodeFacts())):
+            # What the calls of a program without a check wait for is not known.
+            least = limit.at_least if check else None
+            above = limit.at_most is not None and sample.value > limit.at_most
+            if above or (least is not None and sample.value < least):
+                raise OutputError(
+                    "output.unreachable",
+                    line=row.line or None,
+                    source=source,
+                    figure=name_of(sample),
+                    value=sample.value,
+                    unit=sample.unit,
+                    why=limit.reason,
+                )
+
+
+def _processes_of(row: Row) -> int:
+    grid = [int(row.conditions.get(side, 0)) for side in ("p", "q")]
+    return int(row.conditions.get("processes", 0)) or math.prod(grid) or _PROCESSES
+
+
+def _check_of(suite: str, benchmark: Benchmark) -> str:
+    """Return the name of the check that runs a program, empty where none does."""
+    program = re.sub(r"\W", "", suite).lower()
+    names = [check.name for check in benchmark.checks]
+    if len(names) == 1:
+        return names[0]
+    return next((name for name in names if name.lower().startswith(program)), "")
 
 
 def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:

@@ -144,14 +144,12 @@ def software_of(manifest: Manifest) -> dict[str, list[str] | str]:
     # What mpirun starts in turn, of Hydra and of PRRTE.
     further = [path for kind in ("*hydra*", "prte*") for path in launcher.parent.glob(kind)]
     programs = [Path(one.path) for one in manifest.programs.values() if one.path]
-    built = hashes(programs).values()
     of_modules = manifest.environment if manifest.provider == "modules" else {}
     roles: dict[str, list[str] | str] = {
         "launcher": _told([launcher, *further] if launcher.is_absolute() else []),
         "library": _told([Path(manifest.mpi_library)]),
         "BLAS": _told([Path(manifest.blas.library)] if manifest.blas else []),
-        # A new wheel changes them all.
-        "programs": f"{len(built)} files {digest(' '.join(built))}" if built else "",
+        "benchmark_programs": _told(programs),
         "variables": [f"{name}={_KEY.sub('', of_modules[name])}" for name in sorted(of_modules)],
     }
     return {f"{role}_of_{manifest.stack}": files for role, files in roles.items() if files}

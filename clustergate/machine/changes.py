@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clustergate.machine.fingerprint import Value
+from clustergate.wording.notation import listed
 
+_PROGRAMS = "software.benchmark_programs_of_"
 LIKELIEST_FIRST = (
     # Another processor, or less of it: nothing else needs explaining.
     "hardware.architecture",
@@ -31,6 +33,7 @@ LIKELIEST_FIRST = (
     "software.library_of_",
     "software.BLAS_of_",
     "software.programs_of_",
+    _PROGRAMS,
     "software.variables_of_",
     # How fast the cores may run.
     "kernel.governor",
@@ -129,6 +132,8 @@ def describe_one(difference: Difference) -> str:
     name = label(difference.name)
     if not isinstance(old, list) or not isinstance(new, list):
         return f"{name} {shown(difference.name, old)} -> {shown(difference.name, new)}"
+    if difference.name.startswith(_PROGRAMS):
+        return f"{name} {_programs(old, new)}"
     parts = [
         f"{preposition} {shown(difference.name, items)}"
         for preposition, items in (
@@ -138,6 +143,19 @@ def describe_one(difference: Difference) -> str:
         if items
     ]
     return f"{name} {' and '.join(parts) or 'in another order'}"
+
+
+def _programs(old: Iterable[str], new: Iterable[str]) -> str:
+    """Return which programs went, came and were built anew: a new wheel changes them all."""
+    before, after = (dict(item.rsplit(" ", 1) for item in items) for items in (old, new))
+    anew = [name for name in before.keys() & after.keys() if before[name] != after[name]]
+    names = {
+        "without": before.keys() - after.keys(),
+        "with": after.keys() - before.keys(),
+        "with other builds of": anew,
+    }
+    parts = [f"{how} {listed(sorted(which))}" for how, which in names.items() if which]
+    return " and ".join(parts) or "in another order"
 
 
 def label(name: str) -> str:

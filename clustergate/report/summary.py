@@ -558,7 +558,8 @@ def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | No
         return None
     values = [value for _, _, value in candidates]
     # What is no number is not even equal to itself.
-    best = candidates[values.index(headline.pick(values))]
+    lower = candidates[0][1].better is Better.LOWER
+    best = candidates[values.index((headline.pick or (min if lower else max))(values))]
     # Of several that are equal, a doubt about one is about all.
     return next((one for one in candidates if one[1].doubt and one[2] == best[2]), best)
 

@@ -42,7 +42,7 @@ BENCHMARK = kernel_benchmark(
     ),
     limits=limits,
     headlines=tuple(
-        Headline(title, "us", "MpiTrialsCheck", test, "time_us", {"bytes": size})
+        Headline(title, "us", "MpiTrialsCheck", test, "time_us", {"bytes": size}, max)
         for title, test, size in (
             ("flushed bcast 8 B", "bcast", 8),
             ("flushed bcast 1 MB", "bcast", 1_000_000),

@@ -7,6 +7,10 @@ _LOST = "lines are lost or damaged"
 
 WORDS = {
     "output.wrong": "{problem}",
+    "output.unreachable": (
+        "{figure} of {value:number} {unit} is beyond what any machine reaches: {why}",
+        "the output is damaged, or a clock was wrong; run it again",
+    ),
     "output.empty": "the text is empty",
     "output.cut-off": ("the text ends before {missing}", "it was cut off", ""),
     "output.lacks": ("{missing} is missing", "the output is cut off, or lines of it are lost", ""),
