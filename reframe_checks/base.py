@@ -48,7 +48,7 @@ from clustergate.wording.notation import printable
 from clustergate.wording.reasons import Reason, reason, sentence_of
 from reframe_checks.build import StackBuild
 from reframe_checks.sweeps import require_base
-from reframe_checks.system import MAINTAINERS, partition_of, stack_of, used_shape
+from reframe_checks.system import MAINTAINERS, begin_clean, partition_of, stack_of, used_shape
 
 # Of ReFrame's own: they change what is launched, and the conditions of a case do not tell them.
 _BY_THE_SITE = ("env_vars", "modules", "prerun_cmds", "local")
@@ -206,9 +206,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         planning.write_plan(Path(self.stagedir), self.plan)
         driver = [sys.executable, "-I", "-m", "clustergate.launching", planning.PLAN]
         preparation = [
+            *sites.preparation(),
             *self.current_partition.prepare_cmds,
             *emit_loadenv_commands(self.current_partition.local_env, self.current_environ),
         ]
+        begin_clean(self.job)
         self.executable, *self.executable_opts = launcher.job_command(driver, preparation)
         self.keep_files = [planning.PLAN, planning.LOG, "launch-*", *self.keep_files]
         self.command = self.by_hand(contenders[0])

@@ -14,7 +14,7 @@ from reframe.core.meta import make_test
 
 from clustergate.paths import state_dir
 from clustergate.stacks.manifest import SET_UP, read_manifest
-from reframe_checks.system import stack_of
+from reframe_checks.system import begin_clean, stack_of
 
 
 class StackBuild(rfm.CompileOnlyRegressionTest):
@@ -44,6 +44,10 @@ class StackBuild(rfm.CompileOnlyRegressionTest):
             *self.wanted,
         ]
         self.build_system.commands = [shlex.join(command)]
+
+    @run_before("compile")
+    def begin_clean(self) -> None:
+        begin_clean(self.build_job)
 
     @sanity_function
     def manifest_is_readable(self) -> bool:

@@ -22,7 +22,7 @@ from clustergate.sites import modes
 from clustergate.stacks.manifest import read_manifest
 from clustergate.wording.notation import printable
 from reframe_checks.build import StackBuild
-from reframe_checks.system import MAINTAINERS, partition_of, stack_of
+from reframe_checks.system import MAINTAINERS, begin_clean, partition_of, stack_of
 
 
 @rfm.simple_test
@@ -71,6 +71,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def plan(self) -> None:
         """Write down what the job does; its script runs the driver, which reads that."""
+        begin_clean(self.job)
         if self.is_dry_run():
             return
         environ = self.current_environ

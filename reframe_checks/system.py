@@ -9,10 +9,26 @@ from reframe.core.exceptions import ReframeFatalError
 from reframe.core.runtime import runtime
 
 from clustergate.sites import modes
+from clustergate.sites.configs import preparation
 from clustergate.sites.description import MPI_STACK, Partition, Stack
 from clustergate.sites.shape import Shape
 
 MAINTAINERS = ["the clustergate authors"]
+
+
+def begin_clean(job: Any) -> None:
+    """Let a job of the suite's begin with a clean environment, before the partition's commands.
+
+    The site config would put it into the jobs of all tests.
+    """
+    prepare = job.prepare
+
+    def prepare_clean(
+        commands: Any, environs: Any = None, of_site: Any = None, *rest: Any, **more: Any
+    ) -> None:
+        prepare(commands, environs, [*preparation(), *(of_site or ())], *rest, **more)
+
+    job.prepare = prepare_clean
 
 
 def partition_of(test: Any) -> Partition:

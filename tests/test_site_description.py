@@ -403,8 +403,8 @@ def test_users_without_a_name_and_a_group_share_what_reframe_stores(monkeypatch,
     results.mkdir()
     for folder, file in ((0o2775, "664"), (0o755, "644"), (0o700, "600")):
         results.chmod(folder)
-        (stored,) = runpy.run_path(str(path))["site_configuration"]["storage"]
-        assert stored["sqlite_db_file_mode"] == file
+        variables = sites.reframe_variables(path, sites.load(path))
+        assert variables["RFM_SQLITE_DB_FILE_MODE"] == file
     assert sites.reframe_variables(path, sites.load(path))["LOGNAME"] == "uid 7771"
 
 

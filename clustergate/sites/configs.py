@@ -41,6 +41,7 @@ from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.sites.access import allowing, excluded_by, excluding, given_twice
 from clustergate.sites.description import (
+    MPI_STACK,
     Partition,
     Site,
     Source,
@@ -111,9 +112,11 @@ def configuration(
     systems: Sequence[Site | Mapping[str, Any]],
     stacks: Sequence[Stack | Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Complete a site config with what every site has: modes, storage, logging, job hygiene.
+    """Complete a site config with what every site has: modes, folders, logging.
 
-    ``stacks`` are further ones beside those of a :class:`Site`.
+    ``stacks`` are further ones beside those of a :class:`Site`. Jobs of other tests than the
+    suite's are what they were, and so is where ReFrame stores results: see
+    :func:`reframe_variables`.
 
     Raises :class:`SiteError` with file and line of what the site config must not say.
     """
@@ -122,7 +125,6 @@ def configuration(
     described = _described(systems, stacks, source)
     # What the checks would only stumble over when ReFrame loads them.
     Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
-    clean = cleaning_script(REMOVED_ENVIRONMENT)
     state = state_dir()
     results = state / "results"
     results.mkdir(parents=True, exist_ok=True)
@@ -133,7 +135,9 @@ def configuration(
         partitions = []
         for said in system["partitions"]:
             keys = {"environs": named, **said}
-            keys["prepare_cmds"] = [STOP_AT_ERRORS, clean, *said.get("prepare_cmds", [])]
+            if keys["scheduler"] == "local" and _has_stacks(keys, described["environments"]):
+                # ReFrame's eight at once would share the cores of this node.
+                keys.setdefault("max_jobs", 1)
             partition = _on_nodes(Partition.of(keys), nodes, source)
             partitions.append(merge_other_tests(partition.as_reframe()))
         if named and left_out() and not any(one["environs"] for one in partitions):
@@ -155,7 +159,6 @@ def configuration(
         "modes": reframe_modes(),
         "general": [
             {
-                "report_file": str(results / "reports" / "run-{sessionid}.json"),
                 "check_search_path": check_paths(),
                 "check_search_recursive": True,
                 # Per second; by itself it asks ever more rarely, in the end every ten seconds.
@@ -165,16 +168,18 @@ def configuration(
                 "save_log_files": False,
             }
         ],
-        "storage": [
-            {
-                "enable": True,
-                "sqlite_db_file": str(results / "results.db"),
-                # Of a group's home the group writes it, too.
-                "sqlite_db_file_mode": f"{results.stat().st_mode & 0o666:o}",
-            }
-        ],
         "logging": [_logging(state)],
     }
+
+
+def _has_stacks(partition: Mapping[str, Any], environments: Sequence[Mapping[str, Any]]) -> bool:
+    stacks = {one["name"] for one in environments if MPI_STACK in one.get("features", ())}
+    return not stacks.isdisjoint(partition["environs"])
+
+
+def preparation() -> list[str]:
+    """Return the lines of shell with which each job of the suite's own begins."""
+    return [STOP_AT_ERRORS, cleaning_script(REMOVED_ENVIRONMENT)]
 
 
 def _described(
@@ -590,11 +595,21 @@ def find(name: str | None = None, hostname: str | None = None) -> Path:
 def reframe_variables(path: Path, site: Site) -> dict[str, str]:
     """Return what makes ReFrame use a site config: else it takes a system of its own, and no check.
 
-    A machine may be named that its hostnames do not match.
+    A machine may be named that its hostnames do not match. ReFrame stores its results beside the
+    suite's: a site config alone leaves them where they are.
     """
-    # ReFrame ends where nothing names the user, as in a container.
-    named = {"LOGNAME": store.user_name()}
-    return {"RFM_CONFIG_FILES": str(path), "RFM_SYSTEM": site.name, **named}
+    results = state_dir() / "results"
+    return {
+        "RFM_CONFIG_FILES": str(path),
+        "RFM_SYSTEM": site.name,
+        # ReFrame ends where nothing names the user, as in a container.
+        "LOGNAME": store.user_name(),
+        "RFM_ENABLE_RESULTS_STORAGE": "1",
+        "RFM_SQLITE_DB_FILE": str(results / "results.db"),
+        # Of a group's home the group writes it, too.
+        "RFM_SQLITE_DB_FILE_MODE": f"{results.stat().st_mode & 0o666:o}",
+        "RFM_REPORT_FILE": str(results / "reports" / "run-{sessionid}.json"),
+    }
 
 
 def preload_of(site: Site, stack: str) -> str:
@@ -611,13 +626,11 @@ _LAUNCHED_BY = ("launcher", "bind_to_cores", "pmi", "env_vars", "modules", "prep
 
 def launch_settings(site: Site, stack: str) -> dict[str, str]:
     """Return as text, by name, what the site config sets of a stack's launches."""
-    own = (STOP_AT_ERRORS, cleaning_script(REMOVED_ENVIRONMENT))
     places = [(one.name, vars(one)) for one in site.stacks if one.name == stack]
     places += [(one.name, vars(one)) for one in site.partitions if stack in one.stacks]
     settings: dict[str, str] = {}
     for place, said in places:
         known = {**said, **said["reframe"]}
-        known["prepare_cmds"] = [x for x in known.get("prepare_cmds", ()) if x not in own]
         settings |= {f"{k} of {place}": repr(known[k]) for k in _LAUNCHED_BY if known.get(k)}
     return settings
 

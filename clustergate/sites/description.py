@@ -717,7 +717,8 @@ def _require_once(
 
 def _require_wheels(stacks: Sequence[Mapping[str, Any]], source: Source) -> None:
     """Refuse a stack of wheels that there are none of: ReFrame would only find it late."""
-    for name in (one["name"] for one in stacks if one["extras"].get("provider") == "wheels"):
+    of_wheels = (x for x in stacks if MPI_STACK in x.get("features", ()))
+    for name in (x["name"] for x in of_wheels if x["extras"]["provider"] == "wheels"):
         if name not in (known := list(wheels.STACKS)):
             facts = {"stack": name, "known": known, "meant": suggestion(name, known)}
             raise SiteError("site.no-wheels", at=source.at("name", name), **facts)
