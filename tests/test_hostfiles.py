@@ -96,7 +96,13 @@ def test_names_keep_the_order_of_the_file():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("n1", "slots= must be a number from 1 to 999999, not ''"),
+        ("n1", "nothing says how many ranks fit on n1; write `n1 slots=CORES`"),
+        ("n1:0", "slots= must be a number from 1 to 999999, not '0'"),
+        ("n1:4 slots=4", "slots= is given twice"),
+        ("n1:x", "'n1:x' is not a node name"),
+        ("n1 slots=4 max_slots=x", "slots= must be a number"),
+        ("n1 max_slots=8", "slots= must be a number from 1 to 999999, not ''"),
+        ("first", "first is already listed in line 1"),
         ("n1 slots=0", "slots= must be a number"),
         ("n1 slots=4.5", "slots= must be a number"),
         ("n1 slots=٤", "slots= must be a number"),
@@ -258,3 +264,22 @@ def test_a_missing_file_and_bytes_that_are_no_text_are_said(tmp_path):
     (tmp_path / "binary").write_bytes(b"n1 slots=1\n\xff\xfe")
     with pytest.raises(HostfileError, match="is not a text file: byte 11"):
         hostfiles.read_hostfile(tmp_path / "binary")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n1:4\nn2:4\n",
+        "n1 slots=4 max_slots=8\nn2 slots=4 max-slots=8\n",
+        "n1\n" * 4 + "n2\n" * 4,
+        "n1\nn2\n" * 4,
+    ],
+)
+def test_hostfiles_of_launchers_and_nodefiles_of_pbs_are_read(text):
+    found = parse_hostfile(text, "hosts")
+    assert [(node.name, node.slots) for node in found.nodes] == [("n1", 4), ("n2", 4)]
+
+
+def test_names_alone_are_refused_with_the_line_to_write():
+    with pytest.raises(HostfileError, match=r"hosts:1: .* on c01; write `c01 slots=CORES`"):
+        parse_hostfile("c01\nc02\nc03\n", "hosts")

@@ -377,7 +377,7 @@ def test_the_summary_says_everything_once() -> None:
 
 def test_the_rest_of_an_earlier_run_is_an_error() -> None:
     lines = lines_of("mpich")
-    error = error_of([*lines, *lines_of("impi")])
+    error = error_of([*lines, *lines_of("impi")], HpccExpectation())
     assert error.line == len(lines) + 2
     assert "left over from an earlier run" in error.message
     assert "left over from an earlier run" in error_of([*lines[:100], *lines]).message

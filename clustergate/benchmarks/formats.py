@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import every_benchmark, every_metric
 from clustergate.figures import name_of, reported, samples_of
 from clustergate.model import NodeFacts, OutputError, Part, Row, rows_of
+from clustergate.wording.reasons import Reason, reason
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
 LINES_TO_RECOGNISE = 100_000
@@ -38,18 +39,29 @@ def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Ite
     return rows_of(read(lines, source=source, suite=suite))
 
 
-def read(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iterator[Part]:
+def read(
+    lines: Iterable[str],
+    *,
+    source: str,
+    suite: str | None = None,
+    say: Callable[[Reason], None] = lambda reason: None,
+) -> Iterator[Part]:
     """Yield the rows of a text of any format, recognised by its title, as its parser gives them.
 
-    ``suite`` is a key of :func:`formats` and spares the recognition. Raises
-    :class:`OutputError` for a text that is empty, of no known format, of two programs, or with a
-    figure that no machine reaches, or as its parser does: rows that came before do not count then.
+    ``suite`` is a key of :func:`formats` and spares the recognition. A prefix that launchers and
+    tools put before each line is removed, which ``say`` is told. Raises :class:`OutputError` for a
+    text that is empty, of no known format, of two programs, or with a figure that no machine
+    reaches, or as its parser does: rows that came before do not count then.
     """
     remaining = iter(lines)
     if suite is None:
         first: list[str] = []
-        suite = _recognise(remaining, first, source)
-        remaining = _of_one_program(itertools.chain(first, remaining), suite, source)
+        suite, prefix, origin = _recognise(remaining, first, source)
+        remaining = itertools.chain(first, remaining)
+        if prefix:
+            say(reason("output.prefix-removed", at=source, prefix=prefix, origin=origin))
+            remaining = _without(prefix, origin, remaining)
+        remaining = _of_one_program(remaining, suite, source)
     for part in formats()[suite].parse(remaining, source=source):
         for row in _extremes(part):
             _require_reachable(row, every_benchmark()[suite], source)
@@ -134,14 +146,54 @@ def _check_of(suite: str, benchmark: Benchmark) -> str:
     return next((name for name in names if name.lower().startswith(program)), "")
 
 
-def _recognise(lines: Iterator[str], read: list[str], source: str) -> str:
-    """Return the format of the first title, and add the lines up to it to ``read``."""
+# What stands before each line, by who puts it there.
+_PREFIXES = {
+    "srun --label": re.compile(r" *\d+: ?"),
+    "mpirun --tag-output": re.compile(r"\[[^\[\]\s]*\d+,\d+\]<std(?:out|err)>: ?"),
+    "mpiexec -l": re.compile(r"\[\d+\] ?"),
+    "time stamps": re.compile(
+        r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]? ? ?"
+    ),
+    "indentation": re.compile(r"[ \t]+"),
+}
+
+
+def _without(prefix: str, origin: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines without a prefix of that kind, from the first that has it on.
+
+    Once a line lacks it, it is not removed any more: what follows is another output.
+    """
+    begun = left = False
+    for line in lines:
+        match = None
+        if origin != "indentation":
+            match = _PREFIXES[origin].match(line)
+        elif line.startswith(prefix):
+            match = re.match(re.escape(prefix), line)
+        if left or not line.strip() or (match is None and not begun):
+            yield line
+            continue
+        left, begun = match is None, True
+        yield line[match.end() :] if match else line
+
+
+def _recognise(lines: Iterator[str], read: list[str], source: str) -> tuple[str, str, str]:
+    """Return the format of the first title, the prefix before it and who puts it there.
+
+    The lines up to it are added to ``read``.
+    """
     known_formats = formats()
     for line in itertools.islice(lines, LINES_TO_RECOGNISE):
         read.append(line)
         for name, known in known_formats.items():
             if known.title.match(line):
-                return name
+                return name, "", ""
+        for origin, pattern in _PREFIXES.items():
+            if prefix := pattern.match(line):
+                rest = line[prefix.end() :]
+                for name, known in known_formats.items():
+                    if known.title.match(rest):
+                        return name, prefix[0], origin
     if not any(line.strip() for line in read):
         raise OutputError("output.empty", source=source)
     raise OutputError("output.unknown", line=1, source=source, titles=titles())

@@ -11,6 +11,7 @@ import itertools
 import json
 import operator
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,12 +20,15 @@ from typing import IO
 from clustergate.benchmarks.formats import formats, read
 from clustergate.cli.passing_on import option
 from clustergate.model import ClustergateError, OutputError, Part, Row, Table
+from clustergate.wording.reasons import Reason, reason
 
 DESCRIPTION = """\
 Print the figures of benchmark outputs: one JSON object per line, or a table as CSV or Parquet. The
 program is recognised by its title. Nothing is printed of an output that is truncated, damaged,
 incomplete, or whose own checks failed: that is one sentence with file and line on standard error,
-and exit status 1."""
+and exit status 1. --keep-complete prints the results before the place where an output was cut off,
+with the same sentence and status. A prefix that a launcher or a tool put before each line is
+removed."""
 
 STANDARD_INPUT = "-"
 # No benchmark prints longer lines: what has them is not text, and would fill the memory.
@@ -32,9 +36,15 @@ LONGEST_LINE = 65536
 IN_MEMORY = 1 << 20
 # How compressed files begin.
 COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 Columns = dict[str, type]
 """The columns of a table by name: each holds strings, integers or floats."""
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
+# Of Slurm, PBS and LSF, as they end a job.
+_ENDED_JOB = re.compile(
+    r"DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE)|CANCELLED AT |[Oo]om[-_ ][Kk]ill"
+    r"|PBS: job killed|TERM_(?:RUNLIMIT|MEMLIMIT|OWNER)"
+)
 # What stand for numbers in the line that all rows of a table have in common, and in no name.
 _INTEGER, _FIGURE = "\0d", "\0f"
 _FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
@@ -44,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files FILE", f"an output; {STANDARD_INPUT} is standard input", nargs="+")
     kinds = ("jsonl", "csv", "parquet")
     option(parser, "--format", "default: jsonl", choices=kinds, default="jsonl")
+    option(parser, "--keep-complete", "of an output that was cut off, the results before that")
     option(
         parser,
         "--suite NAME",
@@ -67,15 +78,21 @@ def run(arguments: argparse.Namespace) -> int:
             printable = name.encode("utf-8", "backslashreplace").decode("utf-8")
             source = "standard input" if name == STANDARD_INPUT else printable
             start, known = kept.tell(), dict(columns)
+            lines = _Watched(read_lines(name, source))
             try:
-                for part in read(read_lines(name, source), source=source, suite=arguments.suite):
+                for part in read(lines, source=source, suite=arguments.suite, say=_say):
                     kept.write(written(source, part, columns))
             except OutputError as error:
-                kept.seek(start)
-                kept.truncate()
-                columns = known
                 print(f"clustergate: {error}", file=sys.stderr)
                 status = error.exit_status
+                if complete := arguments.keep_complete and lines.ends_at(error):
+                    _say(reason("output.kept-complete", at=source))
+                if not complete:
+                    kept.seek(start)
+                    kept.truncate()
+                    columns = known
+                if lines.ended_by:
+                    _say(reason("output.ended-by-scheduler", at=source, words=lines.ended_by))
         kinds = columns if arguments.format != "jsonl" and kept.tell() > 0 else {}
         kept.seek(0)
         if kinds and arguments.format == "parquet":
@@ -95,6 +112,38 @@ def run(arguments: argparse.Namespace) -> int:
         with contextlib.suppress(OSError):
             kept.close()
     return status
+
+
+def _say(what: Reason) -> None:
+    print(f"clustergate: {what}", file=sys.stderr)
+
+
+class _Watched:
+    """The lines of a file; ``ended_by`` is what a scheduler says there of the end of its job."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._number = self._last = 0
+        self.ended_by = ""
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._number += 1
+            if _ENDED_JOB.search(line):
+                self.ended_by = self.ended_by or line.strip()[:200]
+            elif line.strip():
+                self._last = self._number
+            yield line
+
+    def ends_at(self, error: OutputError) -> bool:
+        """Tell whether an error is that the file ends, perhaps in the middle of its last line."""
+        with contextlib.suppress(OutputError):
+            for _ in self:
+                pass
+        at_last = error.line is not None and error.line >= self._last
+        return error.reason.code == "output.cut-off" or (
+            at_last and error.reason.code == "output.damaged"
+        )
 
 
 def read_lines(name: str, source: str) -> Iterator[str]:
@@ -134,6 +183,8 @@ def _refuse_no_text(lines: bytes, number: int, source: str) -> None:
     """Raise unless lines, of which so many came before, are text: only the first may be long."""
     if number == 0 and lines.startswith(COMPRESSED):
         code = "output.compressed"
+    elif number == 0 and (lines.startswith(UTF_16) or _halves_are_zero(lines)):
+        code = "output.other-encoding"
     elif (lines.find(b"\n") + 1 or len(lines)) > LONGEST_LINE:
         code = "output.long-line"
     elif (zero := lines.find(b"\0")) >= 0:
@@ -142,6 +193,12 @@ def _refuse_no_text(lines: bytes, number: int, source: str) -> None:
     else:
         return
     raise OutputError(code, line=number + 1, source=source, most=LONGEST_LINE)
+
+
+def _halves_are_zero(lines: bytes) -> bool:
+    """Tell whether every second byte of the beginning is zero, as in UTF-16 without a mark."""
+    start = lines[:64]
+    return len(start) > 8 and (not any(start[::2]) or not any(start[1::2])) and any(start)
 
 
 def _as_json(source: str, part: Part, columns: Columns) -> bytes:

@@ -3,6 +3,12 @@
 The grammar is strict on purpose: names from these files become words of command lines, lines of
 job scripts and of the launchers' own hostfiles. What is not a plain node name, date or number is
 refused with its line, and never gets that far. Parsing and rendering are pure.
+
+    n[001-256] slots=64 switch=leaf1 rack=a
+    exclude n017 2026-11-20 memory errors
+
+Those of launchers are read too: ``c01:4``, ``c01 slots=4 max_slots=8``, and a name a line, as often
+as ranks fit there (PBS's nodefile).
 """
 
 from __future__ import annotations
@@ -28,7 +34,9 @@ _BRACKET = rf"\[{_RANGE}(?:,{_RANGE})*\]"
 # One node, or several by ranges in brackets. No other character may occur: ClusterShell would run
 # a command for "@group", and a shell would for "$(command)".
 _PATTERN = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]|{_BRACKET})*", re.ASCII)
-_SETTING = re.compile(r"(?P<name>[a-z]+)=(?P<value>\S*)")
+# Open MPI's bound of ranks that it puts there if it is told to oversubscribe: nobody does here.
+_MOST = ("max_slots", "max-slots")
+_SETTING = re.compile(r"(?P<name>[a-z]+(?:[_-][a-z]+)?)=(?P<value>\S*)")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REASON = re.compile(r"[A-Za-z0-9 .,:/#+_@-]{1,200}")
 
@@ -118,6 +126,7 @@ def parse_hostfile(text: str, source: str) -> Hostfile:
     excluded: dict[str, Exclusion] = {}
     lines: dict[str, int] = {}
     out: dict[str, int] = {}
+    bare: dict[str, int] = {}
     # Only a newline ends a line: str.splitlines() knows others, which no editor shows.
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.partition("#")[0].split() if not _is_exclusion(line) else line.split()
@@ -131,12 +140,22 @@ def parse_hostfile(text: str, source: str) -> Hostfile:
                     excluded[name] = exclusion
             else:
                 for node in _nodes(words):
+                    if not node.slots and (node.name in bare or node.name not in nodes):
+                        bare[node.name] = bare.get(node.name, 0) + 1
+                        lines.setdefault(node.name, number)
+                        nodes[node.name] = node
+                        continue
                     _only_once(node.name, lines, number, "listed")
                     nodes[node.name] = node
         except HostfileError as error:
             raise error.at(f"{source}:{number}") from None
     if not nodes:
         raise HostfileError("hostfile.empty", at=source)
+    if bare and max(bare.values()) == 1:
+        name = next(iter(bare))
+        raise HostfileError("hostfile.no-slots", name=name).at(f"{source}:{lines[name]}")
+    for name, count in bare.items():
+        nodes[name] = HostNode(name, count)
     for name, number in lines.items():
         if (short := name.partition(".")[0]) != name and short in nodes:
             twice = HostfileError("hostfile.two-names", name=name, short=short, line=lines[short])
@@ -227,15 +246,24 @@ def _is_exclusion(line: str) -> bool:
 def _nodes(words: Sequence[str]) -> list[HostNode]:
     if "=" not in "".join(words) and (meant := nearest(words[0], ["exclude"])):
         raise HostfileError("hostfile.mistyped", word=_shown(words[0]), meant=did_you_mean(meant))
+    counted = re.fullmatch(r"([^:]+):([0-9]+)", words[0])
+    if counted:
+        words = [counted[1], f"slots={counted[2]}", *words[1:]]
     names = expand(words[0])
     settings: dict[str, str] = {}
     for word in words[1:]:
         setting = _SETTING.fullmatch(word)
-        if setting is None or setting["name"] not in ("slots", "switch", "rack"):
+        if setting is None or setting["name"] not in ("slots", "switch", "rack", *_MOST):
             raise HostfileError("hostfile.not-understood", word=_shown(word))
         if setting["name"] in settings:
             raise HostfileError("hostfile.setting-twice", name=setting["name"])
         settings[setting["name"]] = setting["value"]
+    for name in _MOST:
+        if not re.fullmatch(r"[1-9][0-9]{0,5}", most := settings.pop(name, "1")):
+            raise HostfileError("hostfile.slots", word=_shown(most))
+    if len(words) == 1:
+        # As often as it stands there.
+        return [HostNode(name, 0) for name in names]
     slots = settings.pop("slots", "")
     if not re.fullmatch(r"[1-9][0-9]{0,5}", slots):
         raise HostfileError("hostfile.slots", word=_shown(slots))

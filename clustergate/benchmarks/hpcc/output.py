@@ -200,11 +200,35 @@ def parse_hpcc(
     whose ``benchmark`` is ``HPL``, are those of
     :func:`clustergate.benchmarks.hpl.output.parse_hpl`.
 
-    The lines are read once and not kept. Raises :class:`OutputError` as soon as the text is
-    incomplete, inconsistent, failed or not the run expected: rows that came before do not count
+    Of several runs in one file, as HPCC appends them, all rows are yielded where nothing else is
+    expected. The lines are read once and not kept. Raises :class:`OutputError` as soon as the text
+    is incomplete, inconsistent, failed or not the run expected: rows that came before do not count
     then.
     """
-    yield from _Run(lines, source, expect or HpccExpectation()).rows()
+    if expect is not None:
+        yield from _Run(lines, source, expect).rows()
+        return
+    # HPCC appends to an hpccoutf.txt that is there.
+    remaining, next_banner, number = iter(lines), list[str](), 0
+    while True:
+        run = _Run(_one_run(remaining, next_banner), source, HpccExpectation(), number)
+        yield from run.rows()
+        number = run.number
+        if not next_banner:
+            return
+
+
+def _one_run(lines: Iterator[str], next_banner: list[str]) -> Iterator[str]:
+    """Yield the lines of a run that came to its end, and keep the banner of the next one."""
+    if next_banner:
+        yield next_banner.pop()
+    ended = False
+    for line in lines:
+        if ended and line.startswith(_BANNER):
+            next_banner.append(line)
+            return
+        ended = ended or line.startswith(_LAST_LINE)
+        yield line
 
 
 @dataclass(frozen=True)
@@ -386,6 +410,9 @@ _COMPLAINTS = (
     *("HPL ERROR", "Failed to allocate ", "Failed Validation ", "(failed)", "Node(s) with error"),
     *("Cannot open output file", "Error in line ", "ILLEGAL "),
 )
+_LINE_NOT_READ = re.compile(r"Error in line (\d{1,3}) of the input file\.")
+# Those of hpccinf.txt before what it adds for PTRANS.
+_LINES_OF_HPL = 32
 _PTRANS_ROW = re.compile(
     rf"(WALL|CPU ) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +({NUMBER}) (\w+) +({NUMBER}) +\S+"
 )
@@ -436,6 +463,10 @@ class _Text(Text):
         if _NODES.pattern.fullmatch(line):
             raise self.error("output.stray", what=f'"{line}"')
         super()._refuse()
+        match = _LINE_NOT_READ.fullmatch(line)
+        if match and not self.end.startswith("End of") and int(match[1]) > _LINES_OF_HPL:
+            # HPCC then runs PTRANS with the sizes of HPL, which are held to those printed.
+            return
         if any(complaint in line for complaint in _COMPLAINTS):
             raise self.error("output.failure", program="HPCC", words=line.strip())
 
@@ -443,8 +474,11 @@ class _Text(Text):
 class _Run:
     """One pass over the text of one run."""
 
-    def __init__(self, lines: Iterable[str], source: str, expect: HpccExpectation) -> None:
+    def __init__(
+        self, lines: Iterable[str], source: str, expect: HpccExpectation, number: int = 0
+    ) -> None:
         self._text = _Text(lines, source)
+        self._text.number = number
         self._source = source
         self._expect = expect
         self._banner_seen = False
@@ -454,6 +488,11 @@ class _Run:
         self._printed: dict[str, list[_Printed]] = {}
         self._best: dict[str, list[_Result]] = {"HPL": [], "PTRANS": []}
         self._summary: dict[str, tuple[str, int]] = {}
+
+    @property
+    def number(self) -> int:
+        """The line that was read last."""
+        return self._text.number
 
     def rows(self) -> Iterator[Row]:
         text = self._text

@@ -22,6 +22,7 @@ from clustergate.model import OutputError, Row
 
 SMALLEST_REDUCTION = 1e10
 TITLE = re.compile(r"Initial Residual = (\S+)\s*$")
+_HPCG = re.compile(r"Iteration = \d+ +Scaled Residual = |HPCG-Benchmark|Final Summary::HPCG")
 _INITIAL = "Initial Residual"
 _OVERHEADS = "SPARSEMV OVERHEADS"
 _PROCESSES = "Parallelism/Number of MPI ranks"
@@ -52,6 +53,9 @@ def parse_hpccg(
             if _INITIAL in fields.values:
                 raise OutputError("output.second-run", line=number, source=source)
             fields.values[_INITIAL] = match.group(1), number
+        elif _HPCG.match(line):
+            # HPCG grew from HPCCG and begins alike.
+            raise OutputError("output.other-program", line=number, source=source, program="HPCG")
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()
             section = section if indent else key

@@ -97,6 +97,8 @@ _MODE = re.compile(r"# +MODE: (AGGREGATE|NON-AGGREGATE)")
 
 _STATUS_WORDS = re.compile(r"out-of-mem|int-overflow|time-out")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?", re.ASCII)
+# IMB built with -DCHECK, of a message that arrived with another content.
+_DATA_CHECK = re.compile(r"\s*\d+: Error \w+,\s*size = \d+")
 _DECIMAL_COMMA = re.compile(r"\d,\d\d(?:\s|$)", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
@@ -455,6 +457,8 @@ class TableReader:
             return text.error("output.misplaced", what=f'"{text.line}"', due=due)
         if _DECIMAL_COMMA.search(text.line):
             return text.error("output.decimal-comma")
+        if _DATA_CHECK.match(text.line):
+            return text.error("output.data-check", program="IMB", words=text.line.strip())
         # Also where figures are so large that they run into each other.
         return text.damaged(f"a row of {benchmark}")
 

@@ -2,9 +2,10 @@
 
 ``benchmark`` is ``LAMMPS`` or as the expectation says; conditions are ``processes``, ``atoms`` and
 ``steps``; values are ``time_s`` (the loop's) and ``atom_steps_per_s``, which follows from it.
-LAMMPS verifies nothing by itself: its total energies before the first and after the last step are
-compared with each other, and may drift by a hundredth of their size, which an integrator that works
-stays far below; the first one is compared with that of the model, where the expectation names it.
+LAMMPS verifies nothing by itself: its total energies (TotEng, or PotEng and KinEng) before the
+first and after the last step are compared with each other, and may drift by a hundredth of their
+size, which an integrator that works stays far below; the first one is compared with that of the
+model, where the expectation names it.
 
 What cannot be noticed: a changed digit of the loop's time.
 """
@@ -55,7 +56,8 @@ def parse_lammps(
     """
     text = NumberedText(lines, source)
     energies: list[float] = []
-    column = None
+    columns: list[int] = []
+    tables = 0
     loop: tuple[int, re.Match[str]] | None = None
     ended = False
     for line in text:
@@ -64,18 +66,28 @@ def parse_lammps(
         if match := _LOOP.fullmatch(line):
             if loop is not None:
                 raise text.error("output.second-run")
-            loop, column = (text.number, match), None
+            loop, columns = (text.number, match), []
         elif match := _ENERGY.match(line):
             energies.append(_finite(match.group(1), text))
-        elif _TABLE.fullmatch(line) and "TotEng" in line.split():
-            column = line.split().index("TotEng")
-        elif column is not None and len(words := line.split()) > column:
-            energies.append(_finite(words[column], text))
+        elif _TABLE.fullmatch(line):
+            columns, tables = _energy_columns(line.split()), tables + 1
+        elif columns and len(words := line.split()) > max(columns):
+            energies.append(sum(_finite(words[column], text) for column in columns))
         ended = ended or _WALL.fullmatch(line) is not None
     if loop is None or not ended:
         lost = "Loop time" if loop is None else "Total wall time"
         raise OutputError("output.lacks", source=source, missing=f"the line '{lost}'")
+    if tables and not energies:
+        raise OutputError("output.no-energy", line=loop[0], source=source)
     yield _row(loop, energies, expect or LammpsExpectation(), source)
+
+
+def _energy_columns(names: Sequence[str]) -> list[int]:
+    """Return the columns whose sum is the total energy, none where these are not printed."""
+    for wanted in (("TotEng",), ("PotEng", "KinEng")):
+        if {*wanted} <= {*names}:
+            return [names.index(name) for name in wanted]
+    return []
 
 
 def _finite(word: str, text: NumberedText) -> float:

@@ -1,6 +1,10 @@
-"""Read the text of one of the NAS Parallel Benchmarks 3.3 and 3.4 (MPI) into a row.
+"""Read the text of one of the NAS Parallel Benchmarks 3.3 and 3.4 (MPI, OpenMP) into a row.
 
-``benchmark`` is ``NPB-BT`` and so on; conditions are ``processes``, ``problem_class``, ``size`` as
+    NAS Parallel Benchmarks 3.3 -- CG Benchmark
+    NAS Parallel Benchmarks (NPB3.4-OMP) - CG Benchmark
+
+``benchmark`` is ``NPB-BT`` and so on; conditions are ``processes`` (of OpenMP ``threads``),
+``problem_class``, ``size`` as
 it is printed, ``iterations`` and ``npb_version``; values are ``total_mop_per_s`` (10**6 operations
 per second of all processes) and ``time_s``, which is left out where it is printed as 0.00.
 
@@ -19,7 +23,9 @@ from clustergate.benchmarks.text import Fields
 from clustergate.model import ConditionValue, OutputError, Row
 
 BENCHMARKS = ("BT", "CG", "EP", "FT", "IS", "LU", "MG", "SP")
-TITLE = re.compile(r"\s*NAS Parallel Benchmarks.* -- (\w\w) Benchmark\s*$")
+# Those that only OpenMP has.
+_OF_THREADS = ("DC", "UA")
+TITLE = re.compile(r"\s*NAS Parallel Benchmarks(?:.* --| \(NPB[\d.]+-OMP\) -) (\w\w) Benchmark\s*$")
 _COMPLETED = re.compile(r"\s*(\w\w) Benchmark Completed\.?\s*")
 _FIELD = re.compile(r" ([A-Z][\w /]*\w) *= +(\S.*?)\s*")
 _COMPLETION = "Benchmark Completed"
@@ -61,7 +67,10 @@ def parse_npb(
             if " = " in value:
                 facts = {"what": "a value", "program": "NPB", "printed": f"{key} = {value}"}
                 raise fields.error("output.damaged", key, **facts)
-    if fields.text(_COMPLETION) not in BENCHMARKS or started not in (None, completed):
+    if fields.text(_COMPLETION) not in (*BENCHMARKS, *_OF_THREADS) or started not in (
+        None,
+        completed,
+    ):
         facts = {"what": f"the end of {completed}", "due": f"that of {started}"}
         raise fields.error("output.misplaced", _COMPLETION, **facts)
     yield _row(fields, expect or NpbExpectation())
@@ -74,23 +83,25 @@ def _row(fields: Fields, expect: NpbExpectation) -> Row:
         raise fields.error("output.wrong-result", "Verification", **facts)
     # Behind the version, which is a word of any form: it was printed to its end.
     fields.text("Compile date")
-    count = fields.count("Total processes")
-    total, each = fields.number("Mop/s total"), fields.number("Mop/s/process")
+    openmp = "Total threads" in fields.values and "Total processes" not in fields.values
+    many, one = ("threads", "thread") if openmp else ("processes", "process")
+    count = fields.count(f"Total {many}")
+    total, each = fields.number("Mop/s total"), fields.number(f"Mop/s/{one}")
     if total <= 0 or abs(total - each * count) > _DECIMALS * (count + 1) + 1e-6 * total:
         facts = {
-            "one": f"{each:g} Mop/s of each of {count} processes",
+            "one": f"{each:g} Mop/s of each of {count} {many}",
             "other": f"{total:g} in all",
         }
-        raise fields.error("output.contradiction", "Mop/s/process", **facts)
+        raise fields.error("output.contradiction", f"Mop/s/{one}", **facts)
     completed = fields.text(_COMPLETION)
     fields.compare(
         "",
         ("benchmark", expect.benchmark, completed),
         ("class", expect.problem_class, fields.text("Class")),
-        ("processes", expect.processes, count),
+        ("processes", expect.processes, None if openmp else count),
     )
     conditions: dict[str, ConditionValue] = {
-        "processes": count,
+        many: count,
         "problem_class": fields.text("Class"),
         "size": re.sub(r"\s", "", fields.text("Size")),
         # EP has none.

@@ -22,6 +22,10 @@ WORDS = {
     "hostfile.mistyped": ("{word} is not understood{meant}", _FORM),
     "hostfile.setting-twice": "{name}= is given twice",
     "hostfile.slots": "slots= must be a number from 1 to 999999, not {word}",
+    "hostfile.no-slots": (
+        "nothing says how many ranks fit on {name}",
+        "write `{name} slots=CORES`, with the physical cores of the node",
+    ),
     "hostfile.label": f"{{name}}= must be a name of {_NAMES}, not {{word}}",
     "hostfile.exclusion": ("an exclusion needs nodes, a date and a reason", _FORM),
     "hostfile.date": ("{word} is not a date", "write it as 2026-11-21"),

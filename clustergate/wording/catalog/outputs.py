@@ -75,6 +75,31 @@ WORDS = {
         "a zero byte, as a crash or a full disk leaves behind",
         "",
     ),
+    "output.other-encoding": (
+        "this is text in UTF-16, as PowerShell writes it",
+        "convert it first: `iconv -f UTF-16 -t UTF-8 FILE`",
+    ),
+    "output.other-program": "this is output of {program}, which clustergate does not read",
+    "output.no-energy": (
+        "its thermo output has no total energy, so nothing shows that the run is right",
+        "add `etotal` to its `thermo_style custom`",
+    ),
+    "output.data-check": (
+        "{program}'s own check of the data failed: {words}",
+        "do not trust the figures, look for a faulty node, adapter or library",
+    ),
+    "output.prefix-removed": (
+        "the prefix {prefix!r} was removed from each line ({origin})",
+        "capture the output without it, if the figures look mixed",
+    ),
+    "output.ended-by-scheduler": (
+        "the job was ended from outside: {words}",
+        "give it more time; --keep-complete takes the results before that",
+    ),
+    "output.kept-complete": (
+        "the results up to there are complete and were kept",
+        "run again what is missing",
+    ),
     "output.unknown": "this is not output of {titles}, or its first lines are missing",
     "output.two-programs": (
         "the output of {other} begins here, behind that of {first}",
