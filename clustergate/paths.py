@@ -71,7 +71,11 @@ def site_file(folder: str, name: str) -> Path:
     What comes with the suite is used where the site has none of that name, and named no folder.
     """
     own, suites = site_folder() / folder / name, suite_folder(folder) / name
-    return own if own.exists() or is_site_folder_named() or not suites.is_file() else suites
+    return (
+        own
+        if own.exists() or own.is_symlink() or is_site_folder_named() or not suites.is_file()
+        else suites
+    )
 
 
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:

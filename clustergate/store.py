@@ -15,8 +15,10 @@ import getpass
 import json
 import math
 import os
+import pwd
 import re
 import shutil
+import stat
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -83,6 +85,37 @@ def user_name() -> str:
     with contextlib.suppress(OSError, KeyError):
         return getpass.getuser()
     return f"uid {os.getuid()}"
+
+
+def require_home(home: Path | None = None) -> None:
+    """Raise :class:`ClustergateError` for a home from which nothing is to be launched.
+
+    Its path goes into job scripts and JSON; and whoever can write there can put another program in
+    the place of a measured one.
+    """
+    folder = home or state_dir()
+    facts = {"folder": os.fsencode(folder).decode(errors="backslashreplace")}
+    if "%" in facts["folder"]:
+        raise ClustergateError("home.percent", **facts)
+    if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):
+        raise ClustergateError("home.bytes", **facts)
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    if found.st_mode & stat.S_IWOTH:
+        raise ClustergateError("home.open-to-all", **facts)
+    shared = found.st_mode & stat.S_IWGRP and found.st_gid in {os.getegid(), *os.getgroups()}
+    if found.st_uid != os.geteuid() and not shared:
+        raise ClustergateError("home.of-another", owner=_name_of(found.st_uid), **facts)
+
+
+def _name_of(uid: int) -> str:
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(uid).pw_name
+    return f"uid {uid}"
 
 
 def runs_folder(state: Path | None = None) -> Path:

@@ -324,7 +324,7 @@ def test_a_file_under_a_name_that_nothing_reads_is_an_error(tmp_path, name):
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "- a list\n"])
 def test_a_file_that_holds_nothing_is_an_error(load, text):
-    with pytest.raises(BadRequest, match=r"alpha\.yaml:1: the file: "):
+    with pytest.raises(BadRequest, match=r"alpha\.yaml(:1: the file: | holds no reference)"):
         load(text)
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import functools
 import math
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -463,15 +464,19 @@ def load_references(path: Path, checks: Collection[str]) -> References:
 
     ``checks`` are the names of the check classes that exist. Raises :class:`BadRequest`.
     """
+    alike = sorted(p for p in path.parent.glob("*") if _is_alike(p, path) and p.name != path.name)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        if alike := sorted(p.name for p in path.parent.glob("*") if _is_alike(p, path)):
-            at = f"{path.with_name(alike[0])}:1"
-            raise BadRequest("references.misnamed", at=at, name=path.name) from None
+        if path.is_symlink():
+            raise BadRequest("references.dangling", path=path, to=os.readlink(path)) from None
+        if alike:
+            raise BadRequest("references.misnamed", at=f"{alike[0]}:1", name=path.name) from None
         return References(path)
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest("file.unreadable", path=path, why=error) from None
+    if alike:
+        raise BadRequest("references.twin", at=f"{alike[0]}:1", name=path.name)
     return parse_references(text, path, checks)
 
 
@@ -492,6 +497,8 @@ def parse_references(text: str, path: Path, checks: Collection[str]) -> Referenc
     Raises :class:`BadRequest`.
     """
     document = read_document(text)
+    if not document.data and not document.complaints:
+        raise BadRequest("references.empty", path=path)
     earlier = _drop_earlier_statistics(document)
     complaints_found = document.complaints or complaints(document, path.stem, checks)
     if complaints_found:

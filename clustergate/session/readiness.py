@@ -42,6 +42,7 @@ from clustergate.sites.modes import Mode, expected_cases
 from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
+from clustergate.store import require_home
 from clustergate.wording.notation import counted, did_you_mean, nearest
 from clustergate.wording.reasons import Reason, plain, reason
 
@@ -320,6 +321,7 @@ def say_in_the_way(
     It is with these of the site's stacks, or with all of them; ``software`` is for one that holds
     golden builds against today's.
     """
+    require_home()
     others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, "doctor.no-golden")
     whose: dict[tuple[str, Reason], list[str]] = {}
     for one in look(str(site)):
@@ -372,6 +374,10 @@ def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding
 def _of_machine(state: Path) -> Iterator[Finding]:
     there = next(folder for folder in (state, *state.parents) if folder.is_dir())
     mounted = os.statvfs(there)
+    try:
+        require_home(state)
+    except ClustergateError as error:
+        yield Finding("home", FAIL, error.reason)
     yield of_home(
         state,
         shutil.disk_usage(there).free / 1e6,

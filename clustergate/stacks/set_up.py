@@ -16,6 +16,7 @@ from clustergate.paths import state_dir
 from clustergate.stacks import StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, sentence_of, summary
 from clustergate.stacks.manifest import Manifest
+from clustergate.store import require_home
 from clustergate.wording.reasons import Reason, reason
 
 # Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
@@ -51,7 +52,7 @@ def provide_each(
     What all of them lack is looked for and reported first, in seconds. A stack that fails is
     reported at once, and the others go on.
     """
-    state = state_dir()
+    require_home(state := state_dir())
     look = partial(lacks, state=state, say=say)
     bring = partial(provide, state=state, refresh=refresh, applications=applications)
     report = say if len(requests) > 1 else lambda sentence: None

@@ -523,6 +523,29 @@ ENTRIES: tuple[Entry, ...] = (
         *(64, "the outputs of two programs in one file"),
         tests=("attack_home::of_two_programs_in_one_file_none_is_dropped",),
     ),
+    Entry(
+        *(65, "a home in which others may replace what is measured, or that no job can name"),
+        tests=(
+            "home::a_home_that_all_may_write_is_refused",
+            "home::a_home_of_another_user_is_refused_unless_a_group_shares_it",
+            "home::a_home_whose_path_no_job_can_name_is_refused",
+        ),
+    ),
+    Entry(
+        *(66, "references that are lost without a word"),
+        tests=(
+            "home::references_behind_a_dangling_link_are_not_none",
+            "home::references_that_hold_nothing_are_not_none",
+            "home::a_twin_of_the_references_is_told",
+        ),
+    ),
+    Entry(
+        *(67, "a figure that no machine reaches, in an output that is only read"),
+        tests=(
+            "cli_parse::no_time_and_a_rate_that_no_machine_has_are_refused",
+            "cli_parse::what_no_machine_reaches_is_refused_of_every_format",
+        ),
+    ),
 )
 
 

@@ -66,6 +66,22 @@ WORDS = {
         "start a new run, `clustergate check`, for a verdict of one day",
     ),
     "resume.options": ("--resume keeps the options of the run", "name nothing but the run"),
+    "home.percent": (
+        "the path of the home holds a %, which schedulers read as a field: {folder}",
+        "name another folder in CLUSTERGATE_HOME",
+    ),
+    "home.bytes": (
+        "the path of the home is no UTF-8: {folder}",
+        "name another folder in CLUSTERGATE_HOME",
+    ),
+    "home.open-to-all": (
+        "all users may write to the home {folder}, and could replace what is measured",
+        "close it: chmod o-w {folder}",
+    ),
+    "home.of-another": (
+        "the home {folder} belongs to {owner}, who does not share it with a group of yours",
+        "name a folder of your own in CLUSTERGATE_HOME, or have it shared (docs/housekeeping.md)",
+    ),
     "doctor.not-writable": ("{folder} is not writable", "name another folder in CLUSTERGATE_HOME"),
     "doctor.new-home": (
         "new, empty home {folder} (made just now): no stack and no result is there",

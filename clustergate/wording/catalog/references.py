@@ -18,6 +18,18 @@ WORDS = {
         "add it to the entry of each case, or take a baseline",
     ),
     "references.invalid": "{complaints}",
+    "references.dangling": (
+        "{path} is a link to {to}, which is not there",
+        "mend the link, or remove it to judge by physical limits alone",
+    ),
+    "references.twin": (
+        "nothing reads this file beside {name}",
+        "move what it says to {name}, and remove it",
+    ),
+    "references.empty": (
+        "{path} holds no reference",
+        "restore it, or remove it to judge by physical limits alone",
+    ),
     "references.misnamed": ("nothing reads this file", "rename it to {name}"),
     "references.no-condition": "a case without the condition {name!r} cannot have references",
     "references.no-provenance": "no entry of $provenance covers it",
