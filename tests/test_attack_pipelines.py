@@ -450,7 +450,7 @@ def test_a_gitlab_over_http_gets_no_token_and_keeps_a_patch(project, tmp_path):
     assert (project / "references" / "local.yaml").is_file()
 
 
-@pytest.mark.parametrize("options", ["", "--mode smok", "--no-such-option"])
+@pytest.mark.parametrize("options", ["", "--mode smok --json", "--no-such-option"])
 def test_a_baseline_without_a_run_fails(project, tmp_path, options):
     ended = propose(project, CLUSTERGATE_RUN_OPTIONS=options)
     assert ended.returncode == 2
