@@ -29,7 +29,7 @@ from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
 from clustergate.verdicts.assembly import NO_NODES, Nodes
 from clustergate.verdicts.disproof import MEASURED, between_days, beyond_gain
-from clustergate.verdicts.drift import drifted_by
+from clustergate.verdicts.drift import chances, drifted_by
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
@@ -482,6 +482,8 @@ def _without_moved(
 ) -> Iterator[_Candidate]:
     """Yield the figures that may have their new value; refuse those that moved too far."""
     paths = set(known.paths())
+    kept = _anchors_of(case, candidates, known)
+    drifts = _drifts(candidates, kept, exclusive=exclusive)
     for c in candidates:
         name = c.series.name
         anchors = outcome.anchors.setdefault(case, {})
@@ -490,8 +492,7 @@ def _without_moved(
             continue
         before = known.at((*case.parts, name))
         (moved,) = _worse_by(c.series, [c.reached], before.value)
-        anchor = _anchor_of(c, before, known, case)
-        drift = _drift(c, anchor, exclusive=exclusive) if anchor else 0.0
+        anchor, drift = kept.get(name), drifts.get(name, 0.0)
         crept = _crept(c, anchor, drift) if anchor and drift else ""
         worse = ", and ".join(filter(None, [_worse(c, before, moved, anchor), crept]))
         better = _better(c, before, moved, exclusive=exclusive)
@@ -518,18 +519,26 @@ def _without_moved(
             yield c
 
 
-def _anchor_of(c: _Candidate, before: Reference, known: References, case: CaseKey) -> Anchor | None:
-    """Return what the first accepted baseline was, None where there was none of this machine."""
-    if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
-        return None
-    if before.anchor:
-        return before.anchor
-    own = known.own_anchor((*case.parts, c.series.name), c.series.better)
-    if own.spread:
-        return own
-    # Without statistics its value is all that is known of it: the best of its runs.
-    usual = _worsened(c.series, own.usual, c.scatter.usual)
-    return dataclasses.replace(own, usual=usual, spread=c.scatter.spread)
+def _anchors_of(
+    case: CaseKey, candidates: Sequence[_Candidate], known: References
+) -> dict[str, Anchor]:
+    """Return the first accepted baselines of figures of this machine, by the figures' names."""
+    paths = set(known.paths())
+    found = {}
+    for c in candidates:
+        path = (*case.parts, c.series.name)
+        if path not in paths:
+            continue
+        before = known.at(path)
+        if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
+            continue
+        own = before.anchor or known.own_anchor(path, c.series.better)
+        if not own.spread:
+            # Without statistics its value is all that is known of it: the best of its runs.
+            usual = _worsened(c.series, own.usual, c.scatter.usual)
+            own = dataclasses.replace(own, usual=usual, spread=c.scatter.spread)
+        found[c.series.name] = own
+    return found
 
 
 def _worsened(figure: Series, value: float, by: float) -> float:
@@ -546,10 +555,25 @@ def _is_own(c: _Candidate, anchor: Anchor) -> bool:
     return all(map(math.isclose, own, (anchor.usual, anchor.bound, anchor.spread)))
 
 
-def _drift(c: _Candidate, anchor: Anchor, *, exclusive: bool) -> float:
-    by_day = _by_day(c.points, _levels(c.series, c.points, anchor.usual))
-    between = between_days(c.series.metric, c.series.size_bytes, exclusive=exclusive)
-    return drifted_by(anchor, by_day, c.scatter.compared, between)
+def _drifts(
+    candidates: Sequence[_Candidate], anchors: Mapping[str, Anchor], *, exclusive: bool
+) -> dict[str, float]:
+    """Return by how much figures drifted from their anchors, by the figures' names."""
+    families: dict[tuple[str, str], list[_Candidate]] = {}
+    for c in candidates:
+        if c.series.name in anchors:
+            families.setdefault((c.series.benchmark, c.series.metric), []).append(c)
+    found = {}
+    for (_, metric), family in families.items():
+        sizes = [c.series.size_bytes for c in family]
+        between = max(between_days(metric, size, exclusive=exclusive) for size in sizes)
+        of_family = {c.series.name: anchors[c.series.name] for c in family}
+        known = chances(of_family, between, family[0].scatter.compared, exclusive=exclusive)
+        for c in family:
+            anchor = anchors[c.series.name]
+            by_day = _by_day(c.points, _levels(c.series, c.points, anchor.usual))
+            found[c.series.name] = drifted_by(anchor, by_day, known[c.series.name])
+    return found
 
 
 def _crept(c: _Candidate, anchor: Anchor, drift: float) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from clustergate.figures import name_of
 from clustergate.launching.estimation import Sampled
@@ -19,25 +20,61 @@ from clustergate.statistics import gate
 from clustergate.verdicts.judging import COMPARED
 from clustergate.wording.reasons import reason
 
-# So many degrees of freedom a family of figures has that borrow from each other.
-_FREEDOM = 10
+# So many degrees of freedom a family of figures has that borrow from each other, and what is known
+# of machines whose jobs have their nodes for themselves.
+_FREEDOM, _OF_EXCLUSIVE = 10.0, 4.0
+_FEWEST_OF_A_FAMILY = 3
 # The variance of a median against that of a mean.
 _OF_A_MEDIAN = math.pi / 2
 
 
-def drifted_by(
-    anchor: Anchor,
-    by_day: Sequence[Sequence[float]],
-    compared: int,
-    between_days: float,
-) -> float:
+@dataclass(frozen=True)
+class Chance:
+    """What a run scatters by on an unchanged machine, as a logarithm, and how well that is known.
+
+    That is the standard deviation and its degrees of freedom; ``compared`` is how many figures a
+    run compares.
+    """
+
+    spread: float
+    freedom: float
+    compared: int
+
+
+def chances(
+    anchors: Mapping[str, Anchor], between: float, compared: int, *, exclusive: bool
+) -> dict[str, Chance]:
+    """Return what the figures of one benchmark scatter by, as their anchors and each other tell.
+
+    ``between`` is what days of such machines scatter by. It counts where an anchor has too few of
+    them, and on ``exclusive`` nodes, which are alike, beside its own.
+    """
+    found = {}
+    by_days: dict[int, dict[str, float]] = {}
+    for name, anchor in anchors.items():
+        by_days.setdefault(anchor.days, {})[name] = anchor.spread
+    for days, spreads in by_days.items():
+        own = max(days, gate.SMALLEST_BASELINE) - 1.0
+        is_family = len(spreads) >= _FEWEST_OF_A_FAMILY
+        for name, (spread, _) in gate.pooled(spreads, gate.SMALLEST_BASELINE, days).items():
+            freedom = max(own, _FREEDOM) if is_family else own
+            if days < gate.FEWEST_DAYS:
+                spread, freedom = math.hypot(spread, between), max(own, _FREEDOM)
+            elif exclusive:
+                squares = freedom * spread**2 + _OF_EXCLUSIVE * between**2
+                freedom += _OF_EXCLUSIVE
+                spread = math.sqrt(squares / freedom)
+            found[name] = Chance(spread, freedom, compared)
+    return found
+
+
+def drifted_by(anchor: Anchor, by_day: Sequence[Sequence[float]], chance: Chance) -> float:
     """Return by how much runs are worse than their anchor, 0 where that may be chance.
 
     ``by_day`` are the logarithms by which the runs of each day are worse than those of the anchor
-    were, the newest last; ``between_days`` is what days of such machines scatter by, for an anchor
-    of too few. The newest five runs or more count, with all of their days. They are
-    beyond chance from 5 % on, and from where one of so many figures that are ``compared`` would be
-    once in some hundred baselines of an unchanged machine (Student's t, as in
+    were, the newest last. The newest five runs or more count, with all of their days. They are
+    beyond chance from 5 % on, and from where one of so many figures would be once in some hundred
+    baselines of an unchanged machine (Student's t, as in
     :func:`clustergate.statistics.gate.margin`).
     """
     newest: list[Sequence[float]] = []
@@ -47,13 +84,10 @@ def drifted_by(
             break
     # One bad day is no drift.
     drift = statistics.median(map(statistics.median, newest))
-    spread = max(anchor.spread, gate.SMALLEST_SPREAD)
-    if anchor.days < gate.FEWEST_DAYS:
-        spread = math.hypot(spread, between_days)
-    chance = gate.FALSE_ALARM_RATE / max(compared, 1)
-    surely = -float(scipy.special.stdtrit(max(anchor.days - 1, _FREEDOM), chance))
-    beyond = surely * spread * math.sqrt(1 / anchor.days + _OF_A_MEDIAN / len(newest))
-    return drift if drift > max(gate.TOLERATED, beyond) else 0.0
+    error = gate.FALSE_ALARM_RATE / max(chance.compared, 1)
+    surely = -float(scipy.special.stdtrit(chance.freedom, error))
+    of_means = math.sqrt(1 / anchor.days + _OF_A_MEDIAN / len(newest))
+    return drift if drift > max(gate.TOLERATED, surely * chance.spread * of_means) else 0.0
 
 
 def against_anchor(judgement: Judgement, one: Sampled, reference: Reference | None) -> Judgement:
