@@ -459,3 +459,27 @@ def test_the_table_names_the_coverage_of_its_intervals(run: Any, tmp_path: Path)
     out = run(a, b)[1]
     assert "covers" in out
     assert all(f"{100 * one['confidence']:.4g} %" in out for one in held)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_whatever_parse_writes_compare_reads(
+    kind: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    text = (Path(__file__).parent / "data" / "hpl" / "hpl-2.3-mpich-grids.txt").read_text()
+    files = []
+    for date, seconds in (("a", ()), ("b", (("0.07 ", "0.08 "), ("7.4059e+01", "6.6800e+01")))):
+        for old, new in seconds:
+            text = text.replace(old, new)
+        output = tmp_path / f"{date}.out"
+        output.write_text(text)
+        assert cli.main(["parse", "--format", kind, str(output)]) == 0
+        files.append(tmp_path / f"{date}.{kind}")
+        files[-1].write_bytes(capfdbinary.readouterr().out)
+    assert cli.main(["compare", "--all", "--json", *map(str, files)]) == 0
+    records = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    metrics = {record["metric"] for record in records}
+    # A residual is neither better nor worse.
+    assert metrics
+    assert metrics <= {"performance_gflops", "time_s"}
+    assert {record["conditions"]["n"] for record in records} == {"1000", "2000"}
+    assert not any({"file", "line"} & record["conditions"].keys() for record in records)

@@ -1,7 +1,13 @@
 """What Spack's recipes ask for is had, or told: tools by their packages, sources by checksums."""
 
+import hashlib
 import io
-from typing import Any
+import json
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 import requests
@@ -137,3 +143,66 @@ def test_a_source_without_an_address_is_told_by_its_checksum(wanted):
     one = {"name": "vendor-mpi", "version": "1", "needs": [], "sources": [by_hand]}
     (lack,) = recipes.lacks({**ANSWER, "recipes": [one]}, wanted, lambda url: False)
     assert lack.what == "vendor-mpi 1: its source (sha256 abababababab…)"
+
+
+def test_a_file_of_the_right_name_with_another_checksum_is_told(wanted, tmp_path, monkeypatch):
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "hpl-2.3.tar.gz").write_text("another")
+    monkeypatch.setenv("CLUSTERGATE_SOURCES", str(folder))
+    found = recipes.lacks(ANSWER, wanted, reachable=lambda url: False)
+    said = next(lack.what for lack in found if lack.what.startswith("hpl"))
+    checksum = hashlib.sha256(b"another").hexdigest()[:12]
+    assert f"(sha256 32c5c17d2233…, but {folder}/hpl-2.3.tar.gz has {checksum}…)" in said
+
+
+class _Spec:
+    """What a recipe is asked by, of which every condition holds but ``no``."""
+
+    versions = "any"
+    variants: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, text: str) -> None:
+        self.name = text.partition("@")[0]
+
+    def satisfies(self, when: str) -> bool:
+        return when != "no"
+
+    def constrain(self, other: object) -> None:
+        pass
+
+
+def test_resources_of_recipes_are_asked_for(monkeypatch, capsys):
+    """In place of Spack stands what its package classes have."""
+
+    def fetched(url=None, digest=None):
+        return SimpleNamespace(fetcher=SimpleNamespace(url=url, digest=digest))
+
+    tests = {"": [fetched("https://a.example/xmlts.tar.gz", "ab" * 32), fetched("https://a.git")]}
+    recipe = SimpleNamespace(
+        versions={},
+        dependencies={},
+        patches={},
+        variants={},
+        resources={**tests, "no": [fetched("https://a.example/no.tar.gz", "cd" * 32)]},
+    )
+    spack = SimpleNamespace(
+        config=SimpleNamespace(get=lambda section: {}),
+        spec=SimpleNamespace(Spec=_Spec),
+        repo=SimpleNamespace(PATH=SimpleNamespace(get_pkg_class=lambda name: recipe)),
+        store=SimpleNamespace(),
+        mirrors=SimpleNamespace(
+            mirror=SimpleNamespace(MirrorCollection=lambda **kind: SimpleNamespace(values=list))
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "spack", spack)
+    for name in ("config", "spec", "repo", "store", "mirrors", "mirrors.mirror"):
+        module = spack
+        for part in name.split("."):
+            module = getattr(module, part)
+        monkeypatch.setitem(sys.modules, f"spack.{name}", module)
+    asked = json.dumps({"specs": [["libxml2", ""]], "tools": []})
+    monkeypatch.setattr(sys, "argv", ["ask", asked])
+    runpy.run_path(str(Path(recipes.__file__).with_name("ask_recipes.py")))
+    (answer,) = json.loads(capsys.readouterr().out)["recipes"]
+    assert answer["sources"] == [{"sha256": "ab" * 32, "urls": ["https://a.example/xmlts.tar.gz"]}]

@@ -6,6 +6,7 @@ A set is a table in the order of launching: metric, value, conditions as text, d
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from clustergate.statistics.comparison import Comparison
 
 VALUE = "value"
+# The first columns of what `clustergate parse` writes, and those of them that are no conditions.
+_OF_PARSE = ("file", "suite", "benchmark", "status", "line")
+_NO_CONDITION = ("file", "status", "line")
 # No column of a file can have such a name.
 _DISTURBED = "\0disturbed"
 _RUN = "\0run"
@@ -76,6 +80,8 @@ def compare_sets(
 def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     """Return the samples of a file without some of its columns.
 
+    It is a CSV table with a metric and a value in each row, or what ``clustergate parse`` writes.
+
     Raises :class:`~clustergate.model.OutputError` that names the line.
     """
     import polars as pl
@@ -83,10 +89,14 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     try:
         with open(name, encoding="utf-8", errors="replace") as file:
             head = file.readline()
-        if "," not in head and any(separator in head for separator in ";\t"):
+        table = _of_parse(name, head)
+        if table is not None:
+            pass
+        elif "," not in head and any(separator in head for separator in ";\t"):
             raise OutputError("output.separator", line=1, source=name)
-        table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
-    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        else:
+            table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
+    except (pl.exceptions.PolarsError, ValueError) as error:
         why = str(error).splitlines()[0]
         raise OutputError("output.no-table", source=name, why=why) from None
     except OSError as error:
@@ -117,6 +127,44 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
         line = _line_of(name, first)
         raise OutputError("output.rows-twice", line=line, source=name, rows=twice)
     return table.drop(ignored).with_columns(pl.lit(False).alias(_DISTURBED))
+
+
+def _of_parse(name: str, head: str) -> pl.DataFrame | None:
+    """Return the samples of a file that ``clustergate parse`` wrote, None where it did not.
+
+    Where a row stands, in which file and line, is no condition.
+    """
+    import polars as pl
+
+    if head.startswith("PAR1"):
+        rows = list(pl.read_parquet(name).iter_rows(named=True))
+    elif head.startswith('{"file"'):
+        with open(name, encoding="utf-8") as file:
+            said = [json.loads(line) for line in file if line.strip()]
+        rows = [{**one, **one.pop("conditions"), **one.pop("values")} for one in said]
+    elif head.rstrip().split(",")[: len(_OF_PARSE)] == list(_OF_PARSE):
+        rows = list(pl.read_csv(name, infer_schema=False).iter_rows(named=True))
+    else:
+        return None
+    if not {*_OF_PARSE} <= {*(rows[0] if rows else _OF_PARSE)}:
+        return None
+    metrics = every_metric()
+    samples = []
+    for row in rows:
+        labels = {
+            key: str(value)
+            for key, value in row.items()
+            if key not in (*metrics, *_NO_CONDITION) and value not in (None, "")
+        }
+        samples += [
+            {**labels, METRIC: key, VALUE: str(value)}
+            for key, value in row.items()
+            if key in metrics
+            and metrics[key].better is not Better.NEITHER
+            and value not in (None, "")
+        ]
+    columns = dict.fromkeys(key for one in samples for key in one) or (METRIC, VALUE)
+    return pl.DataFrame(samples, schema=dict.fromkeys(columns, pl.String))
 
 
 def are_copies(a: pl.DataFrame, b: pl.DataFrame) -> bool:

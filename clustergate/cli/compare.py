@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Compare two sets of samples, metric by metric, under equal conditions: ratio B/A with an interval,
 and "A better", "B better", "equivalent" or "inconclusive". A and B are CSV files (columns metric
-and value, any others are conditions; rows in the order of launching), or stored runs: their ids,
+and value, any others are conditions; rows in the order of launching), what `clustergate parse`
+writes of outputs in any of its formats, or stored runs: their ids,
 the UUIDs of ReFrame's sessions, "last", or "previous", the one before it that the same command
 made; RUN:STACK for one stack of a run.
 The table shows what differs; --all shows the rest. docs/comparing.md explains the verdicts."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "a A", "a CSV file, or a stored run")
+    option(parser, "a A", "a file of samples, or a stored run")
     option(parser, "b B", "what to compare with A")
     option(
         parser,

@@ -47,6 +47,12 @@ def ask_recipe(text: str, key: str) -> dict[str, Any]:
             if getattr(patch, "url", None) and likely.satisfies(when):
                 digest = getattr(patch, "archive_sha256", None) or patch.sha256
                 answer["sources"].append({"sha256": digest, "urls": [patch.url], "patch": True})
+    for when, resources in recipe.resources.items():
+        for fetcher in (resource.fetcher for resource in resources):
+            # Of a repository, whose fetcher has no checksum of a file, nothing can be asked.
+            url, digest = getattr(fetcher, "url", None), getattr(fetcher, "digest", None)
+            if url and digest and likely.satisfies(when):
+                answer["sources"].append({"sha256": digest, "urls": [url]})
     return answer
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from clustergate.stacks.lacking import CXX, FORTRAN, C, Lack, missing_tools
+from clustergate.stacks.sources import named_folders, sha256_of
 from clustergate.stacks.spack.composition import SpackRequest, scope_files
 from clustergate.stacks.spack.externals import ARCHIVE_MACRO, BUILD_TOOLS, MACROS, SYSTEM_FOLDERS
 from clustergate.stacks.spack.program import SpackProgram
@@ -89,11 +90,20 @@ def lacks(
 
 def _source(recipe: Mapping[str, Any], absent: set[str]) -> Lack:
     files = [
-        f"{_file_name(source) or 'its source'} (sha256 {source['sha256'][:12]}…)"
+        f"{_file_name(source) or 'its source'} (sha256 {source['sha256'][:12]}…{_unlike(source)})"
         for source in recipe["sources"]
         if source["sha256"] in absent
     ]
     return Lack(f"{recipe['name']} {recipe['version']}: {', '.join(files)}")
+
+
+def _unlike(source: Mapping[str, Any]) -> str:
+    """Tell of a file of that name in CLUSTERGATE_SOURCES that has another checksum."""
+    name = _file_name(source)
+    for path in (folder / name for folder in named_folders() if name):
+        if path.is_file() and (actual := sha256_of(path)) != source["sha256"]:
+            return f", but {path} has {actual[:12]}…"
+    return ""
 
 
 def _file_name(source: Mapping[str, Any]) -> str:
