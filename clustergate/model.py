@@ -333,7 +333,8 @@ class Reference:
     ``scatter`` and ``group`` are known of references that were made from runs, ``processors`` are
     those of the runs' nodes, of which each case had so many ``nodes``, ``order`` is that of the
     matrix that they solved, and ``method`` is theirs, empty or 0 where unknown. With a ``doubt`` it
-    can accuse, and nothing passes by it. Its ``anchor`` is None where it is its own.
+    can accuse, and nothing passes by it. Its ``anchor`` is None where it is its own. One that a
+    person wrote ``by_hand`` is a floor or a ceiling, which the best launch meets.
     """
 
     value: float
@@ -350,6 +351,30 @@ class Reference:
     doubt: Reason | None = None
     where: str = ""
     anchor: Anchor | None = None
+    by_hand: bool = False
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A floor or a ceiling of a figure that a person wrote, for what is better to be above it.
+
+    ``name`` is as it was written, and so is ``value`` in its ``unit``; a figure's own value times
+    ``scale`` is in that unit. ``source`` says where it comes from, ``where`` the file and the line;
+    it is of a figure of a ``check``.
+    """
+
+    name: str
+    value: float
+    unit: str
+    scale: float
+    source: str
+    where: str
+    check: str
+
+    @property
+    def floor(self) -> float:
+        """The value in the figure's own unit."""
+        return self.value / self.scale
 
 
 @dataclass(frozen=True)
@@ -416,6 +441,42 @@ class Judgement:
         return sentence_of(self.reasons)
 
 
+@dataclass(frozen=True)
+class Expected:
+    """How a figure stands to an expectation: a pass where it is met, a regression where missed.
+
+    It is ``better_by`` the natural logarithm of their ratio, negative where it is worse.
+    """
+
+    expectation: Expectation
+    judgement: Judgement
+    better_by: float
+
+
+class Standing(enum.Enum):
+    """What became of an expectation in a run."""
+
+    MET = "met"
+    MISSED = "missed"
+    UNDECIDED = "not decided"
+    NOT_COMPARED = "not compared"
+    ELSEWHERE = "of another run"
+
+
+@dataclass(frozen=True)
+class ExpectationStanding:
+    """An expectation of a run's references: what became of it, why, and ``of`` which case."""
+
+    name: str
+    standing: Standing
+    reason: Reason
+    of: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        of = {"name": self.name, "standing": self.standing.value, "of": self.of}
+        return {**of, "reason": plain(self.reason)}
+
+
 @dataclass(frozen=True, order=True)
 class CaseId:
     """What tells a case from all others of a run.
@@ -456,7 +517,8 @@ class Figure:
 
     ``remark`` is what else its launches show, such as two modes; ``doubt`` is why the value is not
     to be trusted, where the judgement rests on nothing better. ``loosely_limited`` is a rate that
-    may be anything below what no processor does.
+    may be anything below what no processor does. The judgement has in it how it stands to each
+    expectation (``expected``).
     """
 
     benchmark: str
@@ -469,6 +531,7 @@ class Figure:
     remark: str = ""
     doubt: Reason | None = None
     loosely_limited: bool = False
+    expected: tuple[Expected, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -647,6 +710,8 @@ class Evidence:
 
 RESUMED = "resumed"
 """The part of a run that tells of cases from before it was resumed."""
+EXPECTATIONS = "expectations"
+"""The part of a run that tells which of what people expect was not compared."""
 A_DAY_S = 86400.0
 """What was measured further apart than this is of no one state of the nodes."""
 
@@ -661,6 +726,7 @@ class Run:
     ``strict``: a case that was too disturbed to be judged fails the run. ``evidence`` is what was
     found beside its cases, which fails it as it would keep a gate from opening. ``before`` are
     the values of figures, by case and name, in the newest earlier run that has them.
+    ``expectations`` are those that people wrote for its system, each with what became of it.
     """
 
     run_id: str
@@ -678,6 +744,7 @@ class Run:
     strict: bool = False
     evidence: tuple[Evidence, ...] = ()
     before: Mapping[tuple[object, str], float] = field(default_factory=dict)
+    expectations: tuple[ExpectationStanding, ...] = ()
 
 
 _NUMBERED = re.compile(r"\d{8}T\d{6}Z-r(\d+)")

@@ -401,8 +401,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         nodes = {self.kept.partition: partition_of(self).facts}
         limits = assembly.limits_for(self.kept, self.sampled, nodes)
         wrong = assembly.wrong_references(self.kept, self.sampled, expected, nodes)
+        by_hand = assembly.expectations_for(self.kept, self.sampled, self.references().expects)
         unmeasured = self.kept.unmeasured
-        return assembly.reframe_figures(self.sampled, expected, unmeasured, limits, wrong)
+        return assembly.reframe_figures(self.sampled, expected, unmeasured, limits, wrong, by_hand)
 
     def references(self) -> lookup.References:
         """Return the references of this system."""

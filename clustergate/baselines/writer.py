@@ -23,6 +23,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from ruamel.yaml.tokens import CommentToken
 from ruamel.yaml.util import load_yaml_guess_indent
 
+from clustergate.benchmarks.naming import with_bytes
 from clustergate.history.series import CaseKey
 from clustergate.model import Anchor
 from clustergate.references.rules import (
@@ -81,6 +82,7 @@ def updated(text: str, measured: Sequence[Measured], anchors: Anchors = NO_ANCHO
     An empty text becomes a new file. A figure that has no new reference keeps the one it had, and
     what is said of where that came from.
     """
+    text = with_bytes(text)
     document = _dialect(text)
     root = document.load(text) if text else CommentedMap()
     spoke = _speaking(root)

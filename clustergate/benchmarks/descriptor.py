@@ -19,6 +19,8 @@ Seconds = Callable[[Sample], float]
 """How many seconds a figure took to measure."""
 Limits = Callable[[Measurement], tuple[Limit, ...]]
 """The physical limits of a figure, in its own unit."""
+Measures = Callable[[str, str, Conditions, Any], bool]
+"""Whether a check measures a row with these conditions by an effort, or by any settings at all."""
 
 
 class CannotRun(ClustergateError):
@@ -81,6 +83,8 @@ class Check:
     own ``parameters``. ``tags`` are ReFrame's. ``judged`` are, by the mode from which on they hold,
     the figures that each case must have before a gate opens by it: a benchmark, or one with a
     metric behind a point; ``between_processes`` those of them that one process alone lacks.
+    ``rows`` are what its rows are of, as far as these are known: by them people name figures that
+    no headline shows.
     """
 
     name: str
@@ -90,6 +94,7 @@ class Check:
     tags: frozenset[str] = frozenset({BENCHMARK_TAG})
     judged: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     between_processes: frozenset[str] = frozenset()
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class Headline:
     share: Share | None = None
     above_whole: str = ""
 
-    def shows(self, figure: Figure) -> bool:
+    def shows(self, figure: Figure | Sample) -> bool:
         """Tell whether a figure of the check belongs on this line."""
         return (
             figure.benchmark == self.benchmark
@@ -188,8 +193,9 @@ class Benchmark:
     fits nowhere else; what only repeats another figure is of the family without a name. Its checks
     stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
     nobody puts them there. A benchmark of a site's own names the file of its ReFrame ``tests``;
-    those of the suite's are in ``reframe_checks``. Its ``revision`` counts up whenever its figures
-    are measured another way: nothing passes by references of an earlier one.
+    those of the suite's are in ``reframe_checks``. ``measures`` tells which rows and sizes an
+    effort leaves out. Its ``revision`` counts up whenever its figures are measured another way:
+    nothing passes by references of an earlier one.
     """
 
     name: str
@@ -212,6 +218,7 @@ class Benchmark:
     build: Build | None = None
     tests: str = ""
     revision: int = 1
+    measures: Measures = lambda check, row, conditions, effort: True
 
     def method(self, effort: Effort) -> str:
         """Return what tells figures apart that were not measured in the same way: a digest."""

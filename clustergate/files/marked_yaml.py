@@ -22,6 +22,8 @@ Path = tuple[str | int, ...]
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
+# How PyYAML, with libyaml or without, complains of ``name: >= 87 %``.
+_BLOCK = "block scalar"
 # Of other bases: 0750 is octal, and 1:30 are one and a half sixties.
 _NO_DECIMAL = re.compile(r"[-+]?0[0-9_bx]|[^.]*:")
 
@@ -61,6 +63,8 @@ def read_document(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         sentence = " ".join(part for part in (error.context, error.problem) if part)
+        if _BLOCK in sentence:
+            sentence += "; a value that begins with > needs quotation marks"
         line = mark.line + 1 if mark else 1
         document.complaints.append(Complaint(line, reason("yaml.damaged", why=sentence)))
     except yaml.YAMLError as error:

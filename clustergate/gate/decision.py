@@ -12,7 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.model import Better, Case, Evidence, Verdict
+from clustergate.model import (
+    EXPECTATIONS,
+    Better,
+    Case,
+    Evidence,
+    ExpectationStanding,
+    Standing,
+    Verdict,
+)
 from clustergate.schedulers.slurm_nodes import NO_ANSWER
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
@@ -20,6 +28,7 @@ from clustergate.statistics.gate import FAR_WORSE
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.coverage import NO_CONTROL, Control, Item
+from clustergate.verdicts.standings import not_compared
 from clustergate.wording.reasons import Fact, Reason, reason
 from clustergate.wording.texts import DOUBT, doubts, figure_name
 
@@ -238,6 +247,25 @@ def _farthest_undecided(part: str, cases: Sequence[Case]) -> list[Evidence]:
     _, case, figure = min(undecided, key=lambda one: one[0])
     where = f"{case.check} with {case.stack}: {figure_name(figure)}"
     return [Evidence(part, Verdict.INCONCLUSIVE, figure.judgement.reasons, where)]
+
+
+def of_expectations(expectations: Sequence[ExpectationStanding]) -> list[Evidence]:
+    """Return how many expectations are met, and which were not decided or not compared.
+
+    What is missed, its figure tells.
+    """
+    evidence = not_compared(expectations, in_gate=True)
+    evidence += [
+        Evidence(EXPECTATIONS, Verdict.INCONCLUSIVE, (one.reason,), one.of)
+        for one in expectations
+        if one.standing is Standing.UNDECIDED
+    ]
+    own = [one for one in expectations if one.standing is not Standing.ELSEWHERE]
+    if own:
+        met = sum(one.standing is Standing.MET for one in own)
+        why = reason("gate.expectations", met=met, of=len(own))
+        evidence.append(Evidence(EXPECTATIONS, Verdict.PASS, (why,)))
+    return evidence
 
 
 def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:

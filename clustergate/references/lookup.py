@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from clustergate.benchmarks.naming import with_bytes
 from clustergate.benchmarks.registry import every_check, known_of
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
@@ -35,6 +36,7 @@ from clustergate.model import (
     Sample,
 )
 from clustergate.paths import site_file
+from clustergate.references.expectations import Expect, expectations_in
 from clustergate.references.rules import (
     ANCHORS,
     INDEX,
@@ -174,6 +176,11 @@ class References:
         return set(map(datetime.date.fromisoformat, days))
 
     @cached_property
+    def expects(self) -> tuple[Expect, ...]:
+        """What people expect, in the order of the file."""
+        return tuple(expectations_in(self.document, str(self.source)))
+
+    @cached_property
     def _all_paths(self) -> list[tuple[str, ...]]:
         return self.paths()
 
@@ -198,6 +205,7 @@ class References:
             order=provenance.get("n", 0),
             method=provenance.get("method", ""),
             anchor=self._anchor(path),
+            by_hand=provenance.get("origin") == "published",
         )
 
     def _anchor(self, path: Sequence[str]) -> Anchor | None:
@@ -496,7 +504,7 @@ def parse_references(text: str, path: Path, checks: Collection[str]) -> Referenc
 
     Raises :class:`BadRequest`.
     """
-    document = read_document(text)
+    document = read_document(with_bytes(text))
     if not document.data and not document.complaints:
         raise BadRequest("references.empty", path=path)
     earlier = _drop_earlier_statistics(document)

@@ -29,6 +29,7 @@ from clustergate.model import (
     Scatter,
 )
 from clustergate.paths import suite_folder
+from clustergate.references.expectations import EXPECT, complaints_of
 from clustergate.sites.modes import every_mode
 from clustergate.statistics import gate
 from clustergate.wording.reasons import Reason, reason
@@ -251,8 +252,9 @@ def of_schema(error: jsonschema.ValidationError) -> Reason:
 
 def _own(
     document: Document, system: str, checks: Collection[str]
-) -> Iterator[tuple[Sequence[str], Reason]]:
-    provenance = document.data[PROVENANCE]
+) -> Iterator[tuple[Sequence[str | int], Reason]]:
+    yield from complaints_of(document)
+    provenance = document.data.get(PROVENANCE, {})
     statistics = document.data.get(STATISTICS, {})
     classes = _classes(document.data)
     for check in classes:
@@ -338,7 +340,7 @@ def _statistics_complaint(
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:
-    beside = (PROVENANCE, STATISTICS, ANCHORS)
+    beside = (PROVENANCE, STATISTICS, ANCHORS, EXPECT)
     return {key: value for key, value in data.items() if key not in beside}
 
 

@@ -13,6 +13,7 @@ from clustergate.benchmarks.registry import every_headline
 from clustergate.gate.contract import MODE
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
+    EXPECTATIONS,
     RESUMED,
     Better,
     Case,
@@ -22,6 +23,7 @@ from clustergate.model import (
     Figure,
     Judgement,
     Run,
+    Standing,
     Verdict,
     worst,
 )
@@ -91,7 +93,7 @@ class FirstScreen:
     """What a page and the terminal say first: ``look`` is a class of the style sheet.
 
     ``exits`` are commands with their exit statuses and what these mean, ``next_steps`` sentences
-    with a command each.
+    with a command each, ``beside`` what is to be known of the sentence.
     """
 
     look: str
@@ -100,11 +102,13 @@ class FirstScreen:
     causes: Sequence[Cause] = ()
     next_steps: Sequence[str] = ()
     exits: Sequence[tuple[str, int, str]] = ()
+    beside: Sequence[str] = ()
 
     def lines(self) -> list[str]:
         more = len(self.causes) - CAUSES_SHOWN
         return [
             f"{self.word}: {self.sentence}",
+            *(f"  {line}" for line in self.beside),
             *(f"  {cause}" for cause in self.causes[:CAUSES_SHOWN]),
             *([f"  and {more} more on the page"] if more > 0 else []),
             *(f"  next: {step}" for step in self.next_steps),
@@ -129,15 +133,88 @@ def first_screen(run: Run) -> FirstScreen:
     measured = counted(figures, "figure") if figures else "nothing"
     groups = sum(len(case.groups) for case in run.cases)
     measured += f" and {counted(groups, 'group')}" if groups else ""
+    word = verdict.value.upper()
+    sentence = (
+        f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
+        f"{duration(run.duration_s)}, {measured} measured: {in_words}{_disturbed(run.cases)}"
+    )
+    beside_it: tuple[str, ...] = ()
+    if stated := expectations(run):
+        beside_it = (f"{EXPECTATIONS.upper()}: {stated}", *_of_other_runs(run))
+        # What is wrong beside them is told first.
+        if verdict.severity <= _worst_expected(run).severity or check == 0:
+            beside_it, word, sentence = (sentence, *beside_it[1:]), EXPECTATIONS.upper(), stated
+            verdict = _worst_expected(run)
+        beside_it = (*beside_it, *_without_expectation(run))
     return FirstScreen(
         verdict.name.lower(),
-        verdict.value.upper(),
-        f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
-        f"{duration(run.duration_s)}, {measured} measured: {in_words}{_disturbed(run.cases)}",
+        word,
+        sentence,
         causes(run),
         [completed(step) for step in next_steps(run.cases, run.run_id, run.mode)],
         exits,
+        beside_it,
     )
+
+
+_AS_VERDICT = {
+    Standing.MET: Verdict.PASS,
+    Standing.UNDECIDED: Verdict.INCONCLUSIVE,
+    Standing.NOT_COMPARED: Verdict.INVALID,
+    Standing.MISSED: Verdict.REGRESSION,
+}
+
+
+def _worst_expected(run: Run) -> Verdict:
+    return worst(_AS_VERDICT[x.standing] for x in run.expectations if x.standing in _AS_VERDICT)
+
+
+def expectations(run: Run) -> str:
+    """Return how many expectations of a run are met, and what the worst of the others is.
+
+    Empty where it had none to compare.
+    """
+    own = [one for one in run.expectations if one.standing in _AS_VERDICT]
+    if not own:
+        return ""
+    met = sum(one.standing is Standing.MET for one in own)
+    others = sorted(
+        (one for one in own if one.standing is not Standing.MET),
+        key=lambda one: -_AS_VERDICT[one.standing].severity,
+    )
+    text = f"{met} of {len(own)} met"
+    if not others:
+        return text
+    first, more = others[0], len(others) - 1
+    of = f", {first.of}" if first.of and first.standing is not Standing.NOT_COMPARED else ""
+    called = "" if first.standing is Standing.MISSED else f"{first.standing.value}: "
+    return f"{text}. {called}{first.reason.without_remedy}{of}" + (
+        f"; and {more} more" if more else ""
+    )
+
+
+def _of_other_runs(run: Run) -> Iterator[str]:
+    """Yield in a line which expectations are of another mode, stack or number of nodes."""
+    others = [one for one in run.expectations if one.standing is Standing.ELSEWHERE]
+    if others:
+        whys = [str(one.reason) for one in others[:CAUSES_SHOWN]]
+        more = len(others) - len(whys)
+        yield f"{counted(len(others), 'expectation')} not of this run: {'; '.join(whys)}" + (
+            f"; and {more} more" if more else ""
+        )
+
+
+def _without_expectation(run: Run) -> Iterator[str]:
+    """Yield in a line how many figures nobody expects anything of, nor any reference."""
+    figures = [figure for case in run.cases for figure in case.figures if figure.estimate]
+    bare = sum(
+        not one.expected and one.judgement.verdict is Verdict.NO_REFERENCE for one in figures
+    )
+    if bare:
+        yield (
+            f"{counted(bare, 'figure')} without an expectation or a reference: judged by physical "
+            "limits alone"
+        )
 
 
 def _disturbed(cases: Sequence[Case]) -> str:
@@ -172,14 +249,17 @@ def exit_meaning(run: Run) -> str:
     """Return why a run has its exit status."""
     status, judged = status_of(run), verdicts(run.cases)
     if status == 1:
-        return "something is worse than its reference or its golden build"
+        return "something is worse than its reference, an expectation or its golden build"
     faults = {
         "a case did not run, or was not proven": Verdict.INVALID in judged,
         "a figure exceeds a physical limit": Verdict.IMPOSSIBLE in judged,
         "no figure of a case could be judged, and --strict was given": _fails_as_undecided(run),
         "cases are of another day": any(one.part == RESUMED for one in run.evidence),
+        "an expectation was not compared": any(one.part == EXPECTATIONS for one in run.evidence),
         "software could not be compared with its golden build": any(
-            exit_status([one.verdict], "gate") for one in run.evidence if one.part != RESUMED
+            exit_status([one.verdict], "gate")
+            for one in run.evidence
+            if one.part not in (RESUMED, EXPECTATIONS)
         ),
     }
     return "; ".join(what for what, holds in faults.items() if holds) or "no fault found"

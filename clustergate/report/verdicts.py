@@ -24,6 +24,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "started": run.started,
         "cases": list(map(_case, run.cases)),
         "unjudged": _reasons(run.unjudged),
+        "expectations": [one.plain() for one in run.expectations],
         "evidence": [one.plain() for one in run.evidence],
         "exit_status": status_of(run),
     }

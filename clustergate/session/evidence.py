@@ -100,7 +100,7 @@ def run_benchmarks(
     try:
         run = run_session(request, run_id, started, say)
         dead = [Evidence("references", Verdict.INCONCLUSIVE, (one,)) for one in run.unjudged]
-        return dead, run
+        return [*dead, *gating.of_expectations(run.expectations)], run
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], None
 

@@ -15,6 +15,7 @@ from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.resuming import measured_long_before
 from clustergate.sites.description import Partition
 from clustergate.verdicts import assembly, coverage
+from clustergate.verdicts.standings import not_compared, standings
 from clustergate.wording.reasons import Reason, reason
 
 _WORTH_SAYING_S = 1.0
@@ -32,6 +33,7 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         request.mode.name,
         prepared.not_set_up,
         collected.not_loaded,
+        known.expects,
     )
     counts = f"{PROCESS_COUNTS} names {request.process_counts}" if request.process_counts else ""
     missing, unjudged = coverage.uncovered(
@@ -44,6 +46,8 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         coverage.settings_by_hand(request.options),
     )
     cases = (*cases, *missing)
+    stacks = [stack.name for stack in prepared.site.stacks]
+    expectations = standings(known.expects, cases, request.mode, stacks)
     notes = [
         *prepared.notes,
         *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
@@ -82,7 +86,9 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
             Evidence(RESUMED, Verdict.INCONCLUSIVE, (why,))
             for why in [measured_long_before(records)]
             if why
-        ),
+        )
+        + tuple(not_compared(expectations)),
+        expectations=expectations,
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -36,6 +36,8 @@ from clustergate.model import (
     Conditions,
     ConditionValue,
     Excuse,
+    Expectation,
+    Expected,
     Figure,
     Group,
     GroupScatter,
@@ -48,6 +50,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.proof.ranks import library_title
+from clustergate.references.expectations import Expect, expected_of
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
@@ -60,10 +63,14 @@ from clustergate.verdicts.judging import (
     ReframeReference,
     as_judged,
     judge,
+    judge_expected,
     judge_group,
+    reframe_expected,
     reframe_group,
     reframe_reference,
+    slow_against,
     slow_share,
+    with_expected,
     worse_than,
 )
 from clustergate.verdicts.node_peaks import relations
@@ -127,17 +134,20 @@ def assemble(
     mode: str = "",
     not_set_up: Mapping[str, Reason] = MappingProxyType({}),
     not_loaded: Mapping[str, Reason] = MappingProxyType({}),
+    expects: Sequence[Expect] = (),
 ) -> tuple[Case, ...]:
     """Return every case of a run, with those that are missing.
 
-    ``not_set_up`` says of stacks why there is nothing of them to be run, ``not_loaded`` of checks.
+    ``not_set_up`` says of stacks why there is nothing of them to be run, ``not_loaded`` of checks;
+    ``expects`` is what people wrote that figures must reach.
 
     A case counts as run only when it left a record without complaints and ReFrame passed it, and
     when it ran with the effort of the ``mode`` that was asked for, where one is named.
     """
     by_name = {record.name: record for record in records}
     cases = [
-        _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode) for outcome in outcomes
+        _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode, expects)
+        for outcome in outcomes
     ]
     seen = {outcome.identity for outcome in outcomes}
     missing = [key for key in expected if key not in seen]
@@ -187,6 +197,7 @@ def _case(
     reference_of: ReferenceOf,
     nodes: Nodes,
     mode: str,
+    expects: Sequence[Expect],
 ) -> Case:
     left = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
     shared: dict[str, Any] = {
@@ -214,7 +225,7 @@ def _case(
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
     if record is not None:
-        figures, groups = _judged(record, reference_of, nodes)
+        figures, groups = _judged(record, reference_of, nodes, expects)
     # With references, ReFrame fails a case in this phase for what the judge calls a regression,
     # and always for what has no figure.
     judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
@@ -238,7 +249,7 @@ def _library(record: CaseRecord) -> str:
 
 
 def _judged(
-    record: CaseRecord, reference_of: ReferenceOf, nodes: Nodes
+    record: CaseRecord, reference_of: ReferenceOf, nodes: Nodes, expects: Sequence[Expect]
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
@@ -246,9 +257,15 @@ def _judged(
     doubt, limits = known_of(record.check).doubt, limits_for(record, sampled, nodes)
     wrong = wrong_references(record, sampled, expected, nodes)
     judged = [
-        _figure(one, reference, own, doubt(one.sample, one.estimate.value), outdone, why)
-        for one, reference, own, outdone, why in zip(
-            sampled, expected, limits, _outdone(sampled, expected), wrong, strict=True
+        _figure(one, reference, own, doubt(one.sample, one.estimate.value), outdone, why, by_hand)
+        for one, reference, own, outdone, why, by_hand in zip(
+            sampled,
+            expected,
+            limits,
+            _outdone(sampled, expected),
+            wrong,
+            expectations_for(record, sampled, expects),
+            strict=True,
         )
     ]
     # Once, though several launches may say it.
@@ -268,7 +285,10 @@ def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
         # Older references are of the ranks' average.
         alike = [*same_measurement(name), name.replace(".t_max_us", ".t_avg_us")]
         others = filter(None, map(by_name.get, alike))
-        other = next((one for one in others if one.judgement.verdict in COMPARED), None)
+        # An expectation is of one figure alone.
+        other = next(
+            (one for one in others if one.judgement.verdict in COMPARED and not one.expected), None
+        )
         if other is not None and figure.judgement.reasons == (NO_REFERENCE,):
             verdict, code = other.judgement.verdict, "figure.same-measurement"
             if other.metric == "t_avg_us" and verdict is not Verdict.REGRESSION:
@@ -317,6 +337,15 @@ def references_for(
     where = (record.check, record.partition, record.stack, record.conditions)
     order = matrix_order(record.samples, known_of(record.check).matrix) or 0
     return [_doubted(reference_of(*where, one.sample), record, order) for one in sampled]
+
+
+def expectations_for(
+    record: CaseRecord, sampled: Sequence[Sampled], expects: Sequence[Expect]
+) -> list[tuple[Expectation, ...]]:
+    """Return what people wrote that each figure of a case must reach."""
+    case = (record.check, record.partition, record.stack, record.conditions)
+    values = [one.estimate.value for one in sampled]
+    return expected_of(expects, case, [one.sample for one in sampled], values)
 
 
 def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Reference | None:
@@ -439,6 +468,7 @@ def reframe_figures(
     unmeasured: Sequence[Row] = (),
     limits: Sequence[Sequence[Limit]] = (),
     wrong: Sequence[Reason | None] = (),
+    expectations: Sequence[Sequence[Expectation]] = (),
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
     """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
 
@@ -446,13 +476,19 @@ def reframe_figures(
     how many launches, of which there may be none. ``wrong`` are :func:`wrong_references`.
     """
     rows: list[tuple[str, float, str, ReframeReference | None]] = []
-    of_figures, whys = limits or [()] * len(sampled), wrong or [None] * len(sampled)
-    for one, reference, own, why in zip(sampled, expected, of_figures, whys, strict=True):
+    none: list[tuple[()]] = [()] * len(sampled)
+    of_figures, whys = limits or none, wrong or [None] * len(sampled)
+    each = zip(sampled, expected, of_figures, whys, expectations or none, strict=True)
+    for one, reference, own, why, by_hand in each:
         better, unit, value = one.sample.better, one.sample.unit, one.estimate.value
         bounds = None
         if reference is not None:
             bounds = reframe_reference(reference, better, one.estimate.samples, one.excuse)
-        judgement = _judgement(one, reference, own, wrong=why)
+        judged = _judgement(one, reference, own, wrong=why)
+        judgement, stated = _with_expected(one, judged, by_hand)
+        missed = [x for x in stated if x.judgement.verdict is Verdict.REGRESSION]
+        for expected_one in missed or (stated if bounds is None else []):
+            bounds = reframe_expected(expected_one, better, unit)
         rows.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
     rows += filter(None, map(reframe_group, judged_groups(sampled, expected)))
     for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
@@ -500,16 +536,23 @@ def _figure(
     doubt: Reason | None,
     outdone: float,
     wrong: Reason | None,
+    expectations: Sequence[Expectation],
 ) -> Figure:
     sample = sampled.sample
-    judgement = _judgement(sampled, reference, limits, outdone, wrong)
+    judged = _judgement(sampled, reference, limits, outdone, wrong)
+    judgement, expected = _with_expected(sampled, judged, expectations)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
+        expected = [dataclasses.replace(one, judgement=judgement) for one in expected]
     reasons = [doubt]
     if judgement.verdict is Verdict.INCONCLUSIVE and reference is not None:
         reasons.append(reference.doubt)
         slow = slow_share(list(sampled.launches.values()), sample.better, reference)
         reasons += slow.reasons if slow else ()
+    if judgement.verdict is Verdict.INCONCLUSIVE:
+        for one in expectations:
+            slow = slow_against(one, sample.better, list(sampled.launches.values()))
+            reasons += slow.reasons if slow else ()
     if sampled.excuse is not None:
         reasons.append(sampled.excuse.doubt)
     open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
@@ -524,7 +567,20 @@ def _figure(
         remark=_modes_remark(sampled.modes, sample.unit) if sampled.modes else "",
         doubt=next(filter(None, reasons), None) if open_question else None,
         loosely_limited=any(limit.loose for limit in limits),
+        expected=tuple(expected),
     )
+
+
+def _with_expected(
+    sampled: Sampled, judgement: Judgement, expectations: Sequence[Expectation]
+) -> tuple[Judgement, list[Expected]]:
+    """Return a figure's judgement with how it stands to what people expect of it, and to each."""
+    better, estimate = sampled.sample.better, sampled.estimate
+    if judgement.verdict is Verdict.IMPOSSIBLE or not math.isfinite(estimate.value):
+        return judgement, [Expected(one, judgement, 0.0) for one in expectations]
+    expected = [judge_expected(one, estimate, better, sampled.excuse) for one in expectations]
+    launches = list(sampled.launches.values())
+    return with_expected(judgement, expected, better, launches), expected
 
 
 def _judgement(

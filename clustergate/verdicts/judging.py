@@ -19,6 +19,8 @@ from clustergate.model import (
     Better,
     Estimate,
     Excuse,
+    Expectation,
+    Expected,
     Group,
     GroupScatter,
     Judgement,
@@ -142,6 +144,94 @@ def judge(
         unexcused = _unexcused(excuse, by)
         return _judged(Verdict.REGRESSION, excused, unexcused, *_doubtful_reference(*doubted))
     return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
+
+
+# More launches are asked of nobody.
+_MOST_LAUNCHES = 50
+# Of a floor, by which the best launch may be below it and meet it: units are turned into others.
+_ROUNDING = 1e-9
+
+
+def judge_expected(
+    expectation: Expectation,
+    estimate: Estimate,
+    better: Better,
+    excuse: Excuse | None = None,
+) -> Expected:
+    """Judge a figure by what a person expects of it, which its best launch meets or misses.
+
+    Nothing makes a launch faster than the machine can be, so the others do not matter. It is missed
+    by more than the interval of the launches, and by more than disturbances explain (``excuse``);
+    between nothing is decided.
+    """
+    floor, best = expectation.floor, estimate.value
+    by = gate.worse_by(best, floor, higher_is_better=better is Better.HIGHER) if best > 0 else 0.0
+    low, high = _ends(estimate)
+    facts: dict[str, Fact] = {
+        "name": expectation.name,
+        "value": best * expectation.scale,
+        "unit": expectation.unit,
+        "expected": expectation.value,
+        "ratio": best / floor,
+        "source": expectation.source or expectation.where,
+    }
+    verdict = _against_floor(floor, better, estimate)
+    if verdict is Verdict.PASS:
+        judgement = _judged(verdict, reason("expectation.met", **facts))
+    elif excuse is not None:
+        explained = floor / excuse.factor if better is Better.HIGHER else floor * excuse.factor
+        excused = reason("expectation.excused", **facts)
+        judgement = _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
+        if _against_floor(explained, better, estimate) is Verdict.REGRESSION:
+            missed = reason("expectation.missed", **facts)
+            judgement = _judged(Verdict.REGRESSION, missed, _unexcused(excuse, math.exp(by)))
+    elif verdict is Verdict.REGRESSION:
+        judgement = _judged(verdict, reason("expectation.missed", **facts))
+    else:
+        more = min(max(2 * estimate.samples, gate.FEWEST_LAUNCHES), _MOST_LAUNCHES)
+        of: dict[str, Fact] = {"check": expectation.check, "launches": more}
+        interval = (high - low) / abs(floor)
+        undecided = reason("expectation.undecided", **facts, **of, interval=interval)
+        judgement = _judged(verdict, undecided)
+    return Expected(expectation, judgement, -by)
+
+
+def _against_floor(floor: float, better: Better, estimate: Estimate) -> Verdict:
+    """Return how the best launch stands to a floor, or to a ceiling where lower is better."""
+    low, high = _ends(estimate)
+    short = floor - estimate.value if better is Better.HIGHER else estimate.value - floor
+    if short <= _ROUNDING * abs(floor):
+        return Verdict.PASS
+    return Verdict.REGRESSION if short > high - low else Verdict.INCONCLUSIVE
+
+
+def with_expected(
+    judgement: Judgement,
+    expected: Sequence[Expected],
+    better: Better,
+    launches: Sequence[float] = (),
+) -> Judgement:
+    """Return the worst of a judgement and of how its figure stands to what people expect of it.
+
+    Physical limits stand above all of that. That most of the undisturbed ``launches`` are far worse
+    than an expectation leaves the best one as good as it is, and is no pass all the same.
+    """
+    if judgement.verdict is Verdict.IMPOSSIBLE or not expected:
+        return judgement
+    given = [one.judgement for one in expected]
+    given += filter(None, (slow_against(one.expectation, better, launches) for one in expected))
+    if judgement.verdict is not Verdict.NO_REFERENCE:
+        given.append(judgement)
+    given.sort(key=lambda one: -one.verdict.severity)
+    return _judged(given[0].verdict, *dict.fromkeys(why for one in given for why in one.reasons))
+
+
+def slow_against(
+    expectation: Expectation, better: Better, launches: Sequence[float]
+) -> Judgement | None:
+    """Judge how many launches are far worse than an expectation; see :func:`slow_share`."""
+    floor = Reference(expectation.floor, None, None, "", expectation.source)
+    return slow_share(launches, better, floor)
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
@@ -398,20 +488,27 @@ def _against(reference: Reference, better: Better, unit: str, estimate: Estimate
     if bound is None or better is Better.NEITHER:
         return _judged(Verdict.NO_REFERENCE, reason("reference.unbounded", **facts))
     at = abs(bound)
+    by_hand = _against_floor(bound, better, estimate) if reference.by_hand else None
     # Seen with higher as better, so that each comparison is written once.
     if better is Better.LOWER:
         low, high, bound, expected = -high, -low, -bound, -reference.value
     else:
         expected = reference.value
-    if high < bound:
+    if by_hand is Verdict.REGRESSION or (by_hand is None and high < bound):
         return _judged(Verdict.REGRESSION, reason("figure.regression", **facts, bound=at))
-    if low < bound:
+    if by_hand is Verdict.INCONCLUSIVE or (by_hand is None and low < bound):
         facts["confidence"] = estimate.confidence
         return _judged(Verdict.INCONCLUSIVE, reason("figure.inconclusive", **facts, bound=at))
     # As much better as would have been tolerated worse.
     if low > 2 * expected - bound:
         return _judged(Verdict.IMPROVEMENT, reason("figure.improvement", **facts))
     return _judged(Verdict.PASS, reason("figure.as-expected", **facts))
+
+
+def reframe_expected(expected: Expected, better: Better, unit: str) -> ReframeReference:
+    """Return ReFrame's reference tuple of an expectation: nothing worse than it is tolerated."""
+    higher = better is Better.HIGHER
+    return (expected.expectation.floor, 0.0 if higher else None, None if higher else 0.0, unit)
 
 
 def reframe_reference(

@@ -23,7 +23,7 @@ from clustergate.benchmarks.limits import (
     shared_by,
     stream_limits,
 )
-from clustergate.model import Limit, Sample
+from clustergate.model import Better, Conditions, Limit, Sample
 
 # STREAM goes through its arrays that often at least.
 _STREAM_TRIALS = 10
@@ -125,6 +125,10 @@ class HpccEffort(LinpackEffort):
     random_access: bool = True
 
 
+def _measures(check: str, row: str, conditions: Conditions, effort: HpccEffort | None) -> bool:
+    return effort is None or effort.random_access or "RandomAccess" not in row
+
+
 # One process alone sends nothing, and HPCC leaves these out.
 _BETWEEN_PROCESSES = (
     *("MaxPingPongLatency_usec", "MinPingPongBandwidth_GBytes"),
@@ -149,6 +153,10 @@ BENCHMARK = Benchmark(
             "HPC Challenge: HPL, DGEMM, PTRANS, RandomAccess, STREAM, FFT and rings in one run",
             judged={"smoke": _JUDGED, "maintenance": _WITH_RANDOM_ACCESS},
             between_processes=frozenset(_BETWEEN_PROCESSES),
+            rows=(
+                "HPL",
+                *(x.name for x in METRICS.values() if x.better is not Better.NEITHER),
+            ),
         ),
     ),
     efforts={
@@ -174,6 +182,7 @@ BENCHMARK = Benchmark(
         repeated=frozenset({"HPL_time"}),
     ),
     matrix="HPL",
+    measures=_measures,
     usual_s=150.0,
     apart=APART,
     families={

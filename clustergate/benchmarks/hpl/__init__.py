@@ -25,6 +25,7 @@ BENCHMARK = Benchmark(
             "HplCheck",
             "HPL: the rate of solving a dense linear system",
             judged={"smoke": ("HPL.performance_gflops",)},
+            rows=("HPL",),
         ),
     ),
     efforts={

@@ -18,11 +18,17 @@ from clustergate.benchmarks.descriptor import (
     Sweep,
 )
 from clustergate.benchmarks.imb.build import BUILD
-from clustergate.benchmarks.imb.command import COUNTED, MPI1_BENCHMARKS, ImbEffort
+from clustergate.benchmarks.imb.command import (
+    BY_DEFAULT,
+    COUNTED,
+    MPI1_BENCHMARKS,
+    ImbEffort,
+    measures_size,
+)
 from clustergate.benchmarks.imb.header import TITLE
 from clustergate.benchmarks.imb.output import read_imb
 from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
-from clustergate.model import Limit
+from clustergate.model import Conditions, Limit
 
 # Sendrecv counts a message twice and Exchange four times, each as it goes out and comes in.
 _MESSAGES: Mapping[str, Messages] = {
@@ -56,6 +62,14 @@ _MORE = {
     "ImbMtCheck": "IMB-MT: several threads of each rank in MPI at once",
 }
 
+
+def _measures(check: str, row: str, conditions: Conditions, effort: ImbEffort | None) -> bool:
+    of_mode = effort.benchmarks if effort and check == _MPI1 else ()
+    if of_mode and row not in of_mode:
+        return False
+    return "bytes" not in conditions or measures_size(row, conditions["bytes"], effort)
+
+
 BENCHMARK = Benchmark(
     "imb",
     "IMB",
@@ -66,9 +80,14 @@ BENCHMARK = Benchmark(
             "IMB-MPI1: point-to-point and collective calls",
             Sweep.LAYOUTS,
             judged={"smoke": MPI1_BENCHMARKS},
+            rows=MPI1_BENCHMARKS,
         ),
         *(
-            Check(name, title, Sweep.LAYOUTS, tags=frozenset({"imb-more"}))
+            Check(
+                *(name, title, Sweep.LAYOUTS),
+                tags=frozenset({"imb-more"}),
+                rows=BY_DEFAULT[title.partition(":")[0]],
+            )
             for name, title in _MORE.items()
         ),
     ),
@@ -109,6 +128,7 @@ BENCHMARK = Benchmark(
     ),
     # It prints two decimals: a time of 0.15 us goes in steps of 6 %.
     step=0.01,
+    measures=_measures,
     usual_s=200.0,
     headlines=(
         Headline(

@@ -23,7 +23,7 @@ MPI1_BENCHMARKS = (
 # What IMB measures between two ranks only, and drops without a word where there are more.
 OF_TWO_RANKS = ("Fetch_and_op", "Compare_and_swap")
 # What the others run where none is named.
-BY_DEFAULT = {
+BY_DEFAULT: Mapping[str, tuple[str, ...]] = {
     "IMB-MT": (
         *("PingPongMT", "PingPingMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"),
         *("BcastMT", "ReduceMT", "AllReduceMT", "BarrierMT"),
@@ -48,6 +48,8 @@ BY_DEFAULT = {
 # What these count of a message as moved, in their MB/s.
 COUNTED = {"PingPong": 1, "PingPing": 1, "Sendrecv": 2, "Exchange": 4}
 SIZES_FILE = "message-sizes.txt"
+# IMB counts them in the integers of C.
+_LARGEST_BYTES = 1 << 30
 
 # What an option takes, and in words. IMB itself takes no notice of a policy that it does not know,
 # or of what stands behind a number, and the figures would carry a setting that did nothing.
@@ -108,6 +110,19 @@ class ImbSettings:
     map: str = ""
     iter_policy: str = ""
     memory_gb: float | None = None
+
+
+def measures_size(row: str, size: object, effort: ImbEffort | None) -> bool:
+    """Tell whether an effort measures a row with messages of so many bytes, None for no messages.
+
+    Without an effort, whether any setting does: every power of two is the size of one.
+    """
+    if not isinstance(size, int) or "barrier" in row.lower():
+        return size is None and "barrier" in row.lower()
+    if effort is not None and effort.sizes:
+        return size in effort.sizes
+    is_power = size & (size - 1) == 0
+    return is_power and size <= (effort.largest_bytes if effort else _LARGEST_BYTES)
 
 
 BLOCKS = 8

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from clustergate.benchmarks.descriptor import Check, Headline, Sweep
 from clustergate.benchmarks.limits import Measurement, limits_of_any, link_reason
 from clustergate.benchmarks.mpi_kernel import kernel_benchmark
-from clustergate.benchmarks.mpi_trials.output import parse_mpi_trials
+from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, parse_mpi_trials
 from clustergate.model import Limit
 
 
@@ -38,6 +38,7 @@ BENCHMARK = kernel_benchmark(
             "Trials of eleven MPI calls with flushed caches, by the template of Luecke et al.",
             Sweep.LAYOUTS,
             tags=frozenset({"published", "published-004"}),
+            rows=tuple(TEST_BYTES),
         ),
     ),
     limits=limits,

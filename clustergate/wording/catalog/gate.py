@@ -50,6 +50,7 @@ WORDS = {
         "what it found would be of another moment",
         "`clustergate gate` measures anew",
     ),
+    "gate.expectations": "{met} of {of:expectation|expectations} met",
     "gate.inconclusive": (
         "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
         "give the gate more budget, for more launches, or free the nodes of other work",

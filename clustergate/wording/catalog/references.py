@@ -64,6 +64,18 @@ WORDS = {
         "a reference that tolerates more than {widest:whole_percent} passes what is broken",
         "narrow it, or take it out, so that the figure is counted as one without a reference",
     ),
+    "expect.value": (
+        "{value!r} is neither a floor nor a ceiling with its unit",
+        "",
+        'write ">= 87 %" for at least, "<= 1.2 us" for at most',
+    ),
+    "expect.key": ("unknown key {key!r}{meant}", "", "the keys are {known:list}"),
+    "expect.unit": ("{name} is in {units:names}, not in {unit!r}", "", "write it in such a unit"),
+    "expect.direction": (
+        "of {name} {better} is better, so {given} would fail what is good",
+        "",
+        "write {wanted}",
+    ),
     "references.earlier": (
         "{source} was made by an earlier version",
         "its references are judged by their tolerances alone",

@@ -1,6 +1,7 @@
 """Verdicts of figures and groups."""
 
 _AGAINST = "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin})"
+_EXPECTED = "{name} {value:number} {unit} is {ratio:compared} {expected:number} ({source})"
 _FIND = "find what changed since then, or measure the node alone"
 _OTHER_UNIT = "is it in another unit, Tflop/s for Gflop/s, or from another machine or problem size?"
 _SLIPPED = (
@@ -131,6 +132,35 @@ WORDS = {
     "figure.same-measurement": "the same measurement as {other}, which is compared",
     "figure.too-few-launches": _AGAINST,
     "figure.excused": _AGAINST,
+    "expectation.met": _EXPECTED,
+    "expectation.missed": (_EXPECTED, "", _FIND),
+    "expectation.undecided": (
+        _EXPECTED + ", less than its launches differ by ({interval:percent})",
+        "",
+        "more launches decide, with -- -S {check}.launches={launches}",
+    ),
+    "expectation.excused": _EXPECTED,
+    "expectation.far-off": (
+        "every {name} beats {expected:number} {unit} by {times:.0f} times or more",
+        "a unit or a decimal point slipped, or it is of other launches",
+        "correct {where}, or say of which it is, such as nodes: 2",
+    ),
+    "expectation.no-figure": (
+        "no check measures {name!r}{meant}",
+        "",
+        "names are those of the table, or a benchmark and a size; correct {where}",
+    ),
+    "expectation.no-stack": (
+        "{name} is of the stack {stack!r}{meant}",
+        "the site config has {known:names}",
+        "correct {where}",
+    ),
+    "expectation.not-compared": (
+        "{name} was not compared for {check} with {stacks:and}",
+        "{why}",
+        "see why, or narrow {where}",
+    ),
+    "expectation.elsewhere": "{name} is of another {by}: {what:names}",
     "figures.more-doubtful": "{figures} more",
     "figure.above-peak": (
         "{benchmark} was faster than the {peak} measured right before and after it",

@@ -1,0 +1,161 @@
+"""What people expect of a system, as ``expect`` of its references says: floors and ceilings.
+
+.. code-block:: yaml
+
+    expect:
+      HPL of nominal peak: ">= 87 %"
+      PingPong 8 B: [{value: "<= 0.3 us", nodes: 1}, {value: "<= 1.2 us", nodes: 2}]
+
+A name means what it does in the table on the screen (:mod:`clustergate.benchmarks.naming`), and
+holds for every stack, mode and layout unless the expectation says otherwise. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clustergate.benchmarks.naming import Meaning, meaning_of, unit_factor
+from clustergate.benchmarks.registry import every_check
+from clustergate.files.marked_yaml import Document
+from clustergate.model import Better, Conditions, ConditionValue, Expectation, Figure, Sample
+from clustergate.sites.modes import every_mode
+from clustergate.wording.notation import did_you_mean, nearest
+from clustergate.wording.reasons import Reason, reason
+
+EXPECT = "expect"
+_VALUE = re.compile(r"\s*(>=|<=|≥|≤)\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(\S.*?)\s*")
+_HIGHER = {">=": True, "≥": True, "<=": False, "≤": False}
+# Of which cases an expectation is, by keys of its own: what a case says of itself.
+_OF_CASE = ("stacks", "partitions")
+_OF_LAUNCH: Mapping[str, str] = {
+    "modes": "mode",
+    "nodes": "nodes",
+    "ranks": "ranks",
+    "placement": "placement",
+}
+_KEYS = ("value", "source", "check", *_OF_CASE, *_OF_LAUNCH)
+
+
+@dataclass(frozen=True)
+class Expect:
+    """An expectation with the figures that its name means, and the cases that it is of.
+
+    ``meaning`` is None where no check has such a figure. ``only`` has what a case must say of
+    itself by the keys of the file, such as ``nodes``; what it lacks may be anything.
+    """
+
+    expectation: Expectation
+    meaning: Meaning | None
+    only: Mapping[str, tuple[ConditionValue, ...]] = field(default_factory=dict)
+
+    def is_of_stack(self, stack: str, partition: str) -> bool:
+        """Tell whether it is of a stack in a partition: its name, or ReFrame's full name of it."""
+        names = self.only.get("partitions", ())
+        return stack in self.only.get("stacks", (stack,)) and (
+            not names or partition in names or partition.rpartition(":")[2] in names
+        )
+
+    def is_of_mode(self, mode: str) -> bool:
+        return mode in self.only.get("modes", (mode,))
+
+    def is_of_launch(self, conditions: Conditions) -> bool:
+        """Tell whether it is of launches like one; of one that never was, if it says nothing."""
+        return all(
+            conditions.get(name) in self.only[key]
+            for key, name in _OF_LAUNCH.items()
+            if key in self.only and key != "modes"
+        )
+
+    def applies(self, check: str, partition: str, stack: str, conditions: Conditions) -> bool:
+        """Tell whether it is of a case."""
+        return (
+            self.meaning is not None
+            and self.meaning.check == check
+            and self.is_of_stack(stack, partition)
+            and self.is_of_mode(str(conditions.get("mode", "")))
+            and self.is_of_launch(conditions)
+        )
+
+
+def expected_of(
+    expects: Sequence[Expect],
+    case: tuple[str, str, str, Conditions],
+    figures: Sequence[Figure | Sample],
+    values: Sequence[float],
+) -> list[tuple[Expectation, ...]]:
+    """Return what is expected of each figure of a case, which is check, partition, stack, launch.
+
+    ``values`` are those of the figures: of several that a name means, as ``PingPong best`` does, it
+    is said of the one that the table shows.
+    """
+    by_figure: list[list[Expectation]] = [[] for _ in figures]
+    for one in expects:
+        if one.meaning is not None and one.applies(*case):
+            place = one.meaning.of(figures, values)
+            if place is not None:
+                by_figure[place].append(one.expectation)
+    return list(map(tuple, by_figure))
+
+
+def expectations_in(document: Document, source: str) -> list[Expect]:
+    """Return the expectations of a valid file, ``source``."""
+    return [one for _, one in _each(document, source) if isinstance(one, Expect)]
+
+
+def complaints_of(document: Document) -> list[tuple[Sequence[str | int], Reason]]:
+    """Return what is wrong with the expectations of a file that has the form of the schema.
+
+    Not that no check has such a figure: a run says so, with all else that it has to say.
+    """
+    return [(path, one) for path, one in _each(document, "") if isinstance(one, Reason)]
+
+
+def _each(document: Document, source: str) -> Iterator[tuple[Sequence[str | int], Expect | Reason]]:
+    for name, entry in (document.data or {}).get(EXPECT, {}).items():
+        listed = isinstance(entry, list)
+        for place, one in enumerate(entry if listed else [entry]):
+            path = (EXPECT, name, *([place] if listed else ()))
+            where = f"{source}:{document.line(path)}"
+            yield path, _read(name, {"value": one} if isinstance(one, str) else one, where)
+
+
+def _read(name: str, entry: Mapping[str, Any], where: str) -> Expect | Reason:
+    at = f"{EXPECT}/{name}"
+    if unknown := [key for key in entry if key not in _KEYS]:
+        meant = did_you_mean(nearest(unknown[0], _KEYS))
+        return reason("expect.key", key=unknown[0], known=[*_KEYS], meant=meant).at(at)
+    only = {
+        key: tuple(value) if isinstance(value, list) else (value,)
+        for key, value in entry.items()
+        if key in (*_OF_CASE, *_OF_LAUNCH)
+    }
+    for mode in only.get("modes", ()):
+        if mode not in every_mode():
+            return reason("input.unknown-name", kind="mode", name=mode, known=[*every_mode()]).at(
+                at
+            )
+    if (check := entry.get("check", "")) and check not in every_check():
+        return reason("input.unknown-name", kind="check", name=check, known=[*every_check()]).at(at)
+    match = _VALUE.fullmatch(entry["value"])
+    value = float(match[2]) if match else 0.0
+    if match is None or not (math.isfinite(value) and value > 0):
+        return reason("expect.value", value=entry["value"]).at(at)
+    unit, source = match[3], entry.get("source", "")
+    meaning = meaning_of(name, check)
+    if meaning is None:
+        return Expect(Expectation(name, value, unit, 1.0, source, where, ""), None, only)
+    of_unit = meaning.in_unit(unit)
+    if of_unit is None:
+        return reason("expect.unit", name=name, units=meaning.units, unit=unit).at(at)
+    higher = of_unit.better is Better.HIGHER
+    if _HIGHER[match[1]] is not higher:
+        facts = {"better": of_unit.better.value, "wanted": ">=" if higher else "<="}
+        return reason("expect.direction", name=name, given=match[1], **facts).at(at)
+    line = of_unit.lines[0]
+    scale = line.scale / (unit_factor(unit, line.unit) or 1.0)
+    known = Expectation(name, value, unit, scale, source, where, of_unit.check)
+    return Expect(known, of_unit, only)

@@ -1,0 +1,208 @@
+"""What became of each expectation in a run: met, missed, not decided, not compared, or not its own.
+
+What a run had to compare and did not is never passed over: a name that no check has, a stack that
+the site does not know, a figure that its case lacks. What is of another mode, stack or number of
+nodes is counted, and leaves the status alone. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from clustergate.benchmarks.naming import Meaning, meant
+from clustergate.benchmarks.registry import benchmark_of
+from clustergate.model import (
+    EXPECTATIONS,
+    Case,
+    CaseState,
+    Evidence,
+    ExpectationStanding,
+    Expected,
+    Figure,
+    Standing,
+    Verdict,
+)
+from clustergate.references.expectations import Expect
+from clustergate.sites.modes import Mode, effort_of, every_mode
+from clustergate.verdicts.judging import FAR_OFF
+from clustergate.wording.notation import did_you_mean, listed, nearest
+from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.texts import shape
+
+_STANDINGS = {
+    Verdict.PASS: Standing.MET,
+    Verdict.REGRESSION: Standing.MISSED,
+    Verdict.INCONCLUSIVE: Standing.UNDECIDED,
+}
+# Of what a gate runs everything: whatever is of others has been judged by nobody.
+_ALL_IN_A_GATE = ("stack", "layout")
+# Settings that a mode makes by itself.
+_OWN_SETTINGS = ("", "tuned=yes")
+
+
+@dataclass(frozen=True)
+class _Compared:
+    case: Case
+    figure: Figure
+    expected: Expected
+
+
+def standings(
+    expects: Iterable[Expect],
+    cases: Sequence[Case],
+    mode: Mode,
+    stacks: Collection[str],
+) -> tuple[ExpectationStanding, ...]:
+    """Return what became of each expectation in a run of a mode.
+
+    ``stacks`` are those of the site, whether they ran or not.
+    """
+    return tuple(_standing(one, cases, mode, stacks) for one in expects)
+
+
+def impossible(one: Expect, stacks: Collection[str]) -> Reason | None:
+    """Return why no run can ever compare an expectation, None where one can."""
+    name, where = one.expectation.name, one.expectation.where
+    if one.meaning is None:
+        question = did_you_mean(meant(name))
+        return reason("expectation.no-figure", name=name, meant=question, where=where)
+    if strange := [str(x) for x in one.only.get("stacks", ()) if x not in stacks]:
+        question = did_you_mean(nearest(strange[0], stacks))
+        facts: dict[str, Fact] = {
+            "name": name,
+            "stack": strange[0],
+            "known": sorted(stacks),
+            "meant": question,
+        }
+        return reason("expectation.no-stack", **facts, where=where)
+    return None
+
+
+def is_measured(meaning: Meaning, mode: Mode) -> bool:
+    """Tell whether a mode measures a figure, where nothing is set by hand."""
+    of_mode = meaning.check in mode.checks
+    return of_mode and meaning.is_measured(effort_of(mode, benchmark_of(meaning.check)))
+
+
+def elsewhere(one: Expect, mode: Mode) -> Reason | None:
+    """Return why an expectation is of another mode, None where it is of this one."""
+    if one.meaning is None or (one.is_of_mode(mode.name) and is_measured(one.meaning, mode)):
+        return None
+    own = [x for x in every_mode().values() if one.is_of_mode(x.name)]
+    if modes := [x.name for x in own if is_measured(one.meaning, x)]:
+        return _of_another(one, "mode", modes)
+    return _of_another(one, "settings", [f"of {one.meaning.check}, by -S: no mode measures it"])
+
+
+def _standing(
+    one: Expect, cases: Sequence[Case], mode: Mode, stacks: Collection[str]
+) -> ExpectationStanding:
+    name = one.expectation.name
+    compared = [
+        _Compared(case, figure, stated)
+        for case in cases
+        for figure in case.figures
+        for stated in figure.expected
+        if stated.expectation == one.expectation
+    ]
+    if not compared and (why := impossible(one, stacks)):
+        return ExpectationStanding(name, Standing.NOT_COMPARED, why)
+    if not compared and (why := elsewhere(one, mode)):
+        return ExpectationStanding(name, Standing.ELSEWHERE, why)
+    assert one.meaning is not None
+    ours = [case for case in cases if case.check == one.meaning.check]
+    if not ours:
+        why = _of_another(one, "check", [one.meaning.check])
+        return ExpectationStanding(name, Standing.ELSEWHERE, why)
+    ours = [case for case in ours if one.is_of_stack(case.stack, case.partition)]
+    if not ours:
+        of = [*one.only.get("stacks", ()), *one.only.get("partitions", ())]
+        why = _of_another(one, "stack", list(map(str, of)))
+        return ExpectationStanding(name, Standing.ELSEWHERE, why)
+    alike = [case for case in ours if one.is_of_launch(case.conditions)]
+    # Of what never ran nobody knows how it would have lain.
+    if not alike and all(case.state is CaseState.RAN for case in ours):
+        why = _of_another(one, "layout", _layout_of(one))
+        return ExpectationStanding(name, Standing.ELSEWHERE, why)
+    if lacking := _lacking(alike or ours, compared):
+        return _lacked(one, lacking)
+    return _of_compared(one, compared)
+
+
+def _lacking(ours: Sequence[Case], compared: Sequence[_Compared]) -> list[Case]:
+    """Return the cases of those stacks and partitions of which nothing was compared.
+
+    A stack that is not available here lacks nothing, as long as another one is.
+    """
+    met = {(one.case.partition, one.case.stack) for one in compared}
+    lacking = [case for case in ours if (case.partition, case.stack) not in met]
+    absent = all(case.state is CaseState.NOT_AVAILABLE for case in lacking)
+    return [] if compared and absent else lacking
+
+
+def _lacked(one: Expect, lacking: Sequence[Case]) -> ExpectationStanding:
+    name = one.expectation.name
+    by_hand = [str(case.conditions.get("settings", "")) for case in lacking]
+    if all(text not in _OWN_SETTINGS for text in by_hand):
+        why = _of_another(one, "settings", [f"not {listed(by_hand)}"])
+        return ExpectationStanding(name, Standing.ELSEWHERE, why)
+    case = min(lacking, key=lambda case: case.state is CaseState.NOT_AVAILABLE)
+    stacks = list(dict.fromkeys(case.stack for case in lacking))
+    cause = "it left no such figure" if case.state is CaseState.RAN else case.reason
+    facts: dict[str, Fact] = {"name": name, "check": case.check, "stacks": stacks, "why": cause}
+    why = reason("expectation.not-compared", **facts, where=one.expectation.where)
+    return ExpectationStanding(name, Standing.NOT_COMPARED, why)
+
+
+def _of_compared(one: Expect, compared: Sequence[_Compared]) -> ExpectationStanding:
+    name = one.expectation.name
+    worst = min(
+        compared,
+        key=lambda x: (-x.expected.judgement.verdict.severity, x.expected.better_by),
+    )
+    judgement = worst.expected.judgement
+    of = ", ".join(filter(None, [worst.case.stack, shape(worst.case)]))
+    standing = _STANDINGS.get(judgement.verdict, Standing.NOT_COMPARED)
+    why = judgement.reasons[0]
+    # Where the network is meant, memory is no answer; where a unit or a point slipped, nothing is.
+    least = min(x.expected.better_by for x in compared)
+    if standing is Standing.MET and least >= math.log(FAR_OFF):
+        standing = Standing.NOT_COMPARED
+        of_all: dict[str, Fact] = {
+            "name": name,
+            "times": math.exp(least),
+            "expected": one.expectation.value,
+        }
+        where = {"unit": one.expectation.unit, "where": one.expectation.where}
+        why = reason("expectation.far-off", **of_all, **where)
+    elif standing is Standing.NOT_COMPARED:
+        why = why.at(name)
+    return ExpectationStanding(name, standing, why, of)
+
+
+def _layout_of(one: Expect) -> list[str]:
+    words = {"nodes": "nodes: {}", "ranks": "ranks: {}", "placement": "placement: {}"}
+    return [
+        text.format(" or ".join(map(str, one.only[key])))
+        for key, text in words.items()
+        if key in one.only
+    ]
+
+
+def _of_another(one: Expect, by: str, what: Sequence[str]) -> Reason:
+    return reason("expectation.elsewhere", name=one.expectation.name, by=by, what=list(what))
+
+
+def not_compared(all_of: Iterable[ExpectationStanding], *, in_gate: bool = False) -> list[Evidence]:
+    """Return what was to be compared and was not, as evidence against a run, or against a gate.
+
+    That one judges all of its stacks and layouts: what is of another one has been judged by nobody.
+    """
+    return [
+        Evidence(EXPECTATIONS, Verdict.INVALID, (one.reason,))
+        for one in all_of
+        if one.standing is Standing.NOT_COMPARED
+        or (in_gate and one.reason.facts.get("by") in _ALL_IN_A_GATE)
+    ]
