@@ -275,6 +275,7 @@ def _gate_alone(
         evidence=tuple(evidence),
         machine=ran.machine if ran else {},
         before=ran.before if ran else {},
+        expectations=ran.expectations if ran else (),
     )
     store.write_text(page.parent / JUNIT, render_junit(judged))
     first = first_screen(decision, run_id, cases, software_s)

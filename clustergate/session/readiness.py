@@ -43,6 +43,7 @@ from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
 from clustergate.store import require_home
+from clustergate.verdicts.standings import impossible
 from clustergate.wording.notation import counted, did_you_mean, nearest
 from clustergate.wording.reasons import Reason, plain, reason
 
@@ -152,17 +153,26 @@ def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list
 
 
 def of_references(
-    system: str, known: References, planned: Sequence[CaseId] = (), mode: str = ""
+    system: str,
+    known: References,
+    planned: Sequence[CaseId] = (),
+    mode: str = "",
+    stacks: Collection[str] = (),
 ) -> Finding:
     """Return whether there are references, of all that is planned in a mode where one is named."""
-    count = len(known.paths())
+    if whys := [why for one in known.expects if (why := impossible(one, stacks))]:
+        return Finding("references", FAIL, whys[0])
+    count, expected = len(known.paths()), counted(len(known.expects), "expectation")
+    if not count and known.expects:
+        return Finding("references", OK, expected)
     if not count:
         return Finding("references", WARN, reason("references.none", system=system))
     if without := known.without(planned, mode):
         cases = dict.fromkeys(f"{one.check} with {one.stack} on {one.partition}" for one in without)
         why = reason("references.not-of-these", figures=count, of_mode=mode, cases=[*cases])
         return Finding("references", WARN, why)
-    return Finding("references", OK, f"{counted(count, 'figure')}, {known.blessed}")
+    beside = f"; {expected}" if known.expects else ""
+    return Finding("references", OK, f"{counted(count, 'figure')}, {known.blessed}{beside}")
 
 
 def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
@@ -424,7 +434,7 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     yield from itertools.chain.from_iterable(of_stacks)
     judged_by = cache(partial(references_of, site.name))
     planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
-    of = (planned, mode.name if mode else "")
+    of = (planned, mode.name if mode else "", [stack.name for stack in site.stacks])
     yield from _tried("references", lambda: [of_references(site.name, judged_by(), *of)])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
     if mode:

@@ -1,0 +1,342 @@
+"""What people wrote that figures must reach: its form, how it is judged, and what was compared."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from clustergate.baselines.writer import updated
+from clustergate.benchmarks.naming import meaning_of, meant, unit_factor
+from clustergate.benchmarks.registry import every_check
+from clustergate.figures import samples_of
+from clustergate.gate.decision import of_cases, of_expectations
+from clustergate.launching.estimation import sampled_figures
+from clustergate.model import (
+    BadRequest,
+    Case,
+    CaseRecord,
+    CaseState,
+    Launch,
+    Row,
+    Run,
+    Sample,
+    Standing,
+    Verdict,
+)
+from clustergate.references.lookup import References, parse_references
+from clustergate.report.summary import first_screen, status_of
+from clustergate.report.terminal import render
+from clustergate.report.verdicts import as_json
+from clustergate.session.readiness import FAIL, OK, of_references
+from clustergate.sites.modes import mode_named
+from clustergate.verdicts.assembly import (
+    Outcome,
+    assemble,
+    expectations_for,
+    reframe_figures,
+)
+from clustergate.verdicts.judging import exit_status
+from clustergate.verdicts.standings import not_compared, standings
+
+IMB, HPL = "ImbMpi1Check", "HplCheck"
+STACKS = ("mpich", "openmpi")
+
+
+def read(text: str) -> References:
+    return parse_references("expect:\n" + text, Path("alpha.yaml"), every_check())
+
+
+def record(
+    check: str = IMB,
+    stack: str = "mpich",
+    best: Sequence[float] = (3200.0, 3190.0, 3150.0),
+    size: int = 4194304,
+    nodes: int = 1,
+    settings: str = "",
+) -> CaseRecord:
+    """Return a case of HPL with its share of nominal peak, or of PingPong with its bandwidth."""
+    conditions: dict[str, str | int | float | bool] = {
+        "mode": "smoke",
+        "ranks": 2,
+        "ranks_per_node": 2 // nodes,
+        "nodes": nodes,
+        "cores_per_rank": 1,
+        "bound": True,
+        "placement": "packed" if nodes == 1 else "one-per-node",
+        "settings": settings,
+    }
+    samples: list[Sample] = []
+    for order, value in enumerate(best):
+        row = Row(
+            "IMB-MPI1", "PingPong", {"processes": 2, "bytes": size}, {"bandwidth_mb_s": value}
+        )
+        if check == HPL:
+            row = Row("HPL", "HPL", {"against": "nominal"}, {"efficiency_percent": value})
+        samples += samples_of([row], order=order)
+    launches = [Launch(order, 0.0, 1.0) for order in range(len(best))]
+    name = f"{check}-{stack}-{nodes}"
+    return CaseRecord(name, check, stack, "alpha:node", conditions, samples, launches)
+
+
+def judged(text: str, *records: CaseRecord, mode: str = "smoke") -> Run:
+    """Return a run with expectations, as `clustergate check` judges it."""
+    known = read(text)
+    outcomes = [Outcome(r.name, r.check, r.stack, "pass", partition=r.partition) for r in records]
+    cases = assemble(
+        [one.identity for one in outcomes], outcomes, records, known.find, expects=known.expects
+    )
+    account = standings(known.expects, cases, mode_named(mode), STACKS)
+    return Run(
+        "one", "alpha", mode, "2026-11-01T00:00:00+00:00", 1.0, cases,
+        evidence=tuple(not_compared(account)), expectations=account,
+    )  # fmt: skip
+
+
+def first_line(run: Run) -> str:
+    return first_screen(run).lines()[0]
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "benchmark", "conditions"),
+    [
+        ("HPL of nominal peak", HPL, "HPL", {"against": "nominal"}),
+        ("PingPong 8 B", IMB, "PingPong", {"bytes": 8}),
+        ("pingpong  16MiB", IMB, "PingPong", {"bytes": 1 << 24}),
+        ("PingPong 4194304", IMB, "PingPong", {"bytes": 1 << 22}),
+        ("PingPong 4194304 bytes", IMB, "PingPong", {"bytes": 1 << 22}),
+        ("Allreduce 1 MB", IMB, "Allreduce", {"bytes": 1 << 20}),
+        ("PingPong.2p.4MiB.bandwidth_mb_s", IMB, "PingPong", {"bytes": 1 << 22}),
+        ("Unidir_put 1 MiB", "ImbRmaCheck", "Unidir_put", {"bytes": 1 << 20}),
+        ("HPCC PTRANS", "HpccCheck", "PTRANS_GBs", {}),
+    ],
+)
+def test_a_name_means_what_it_does_in_the_table(name, check, benchmark, conditions):
+    meaning = meaning_of(name)
+    assert meaning is not None
+    line = meaning.lines[0]
+    assert (line.check, line.benchmark, dict(line.conditions)) == (check, benchmark, conditions)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("PingPng 8 B", "PingPong 8 B"),
+        ("PingPong 4 MB", "PingPong 4 MiB"),
+        ("PingPong 4M", "PingPong 4 MiB"),
+        ("PingPong 16777217B", "PingPong 16 MiB"),
+        ("Alreduce 64 KB", "Allreduce 64 KiB"),
+        ("HPL of nominl peak", "HPL of nominal peak"),
+        ("PingPong", "PingPong 8 B"),
+        ("PingPong.2p.4MiB.bandwith_mb_s", "PingPong.2p.4MiB.bandwidth_mb_s"),
+    ],
+)
+def test_a_name_that_no_check_has_is_asked_for(name, near):
+    assert meaning_of(name) is None
+    assert meant(name) == near
+
+
+def test_units_are_turned_into_each_other_but_bits_are_no_bytes():
+    assert unit_factor("ns", "us") == pytest.approx(1e-3)
+    assert unit_factor("Tflop/s", "Gflop/s") == pytest.approx(1e3)
+    assert unit_factor("GB/s", "MB/s") == pytest.approx(1e3)
+    assert unit_factor("Mb/s", "MB/s") is None
+    assert unit_factor("%", "us") is None
+
+
+# --- the form ---------------------------------------------------------------------------------
+
+
+def test_a_file_that_holds_expectations_alone_is_complete():
+    known = read(
+        '  HPL of nominal peak: ">= 87 %"\n  PingPong 8 B: "<= 200 ns"\n'
+        '  PingPong 16 MiB: {value: ">= 3.1 GB/s", source: "table 2", stacks: [mpich], nodes: 2}\n'
+    )
+    hpl, latency, bandwidth = known.expects
+    assert (hpl.expectation.floor, hpl.expectation.where) == (87.0, "alpha.yaml:2")
+    assert latency.expectation.floor == pytest.approx(0.2)
+    assert bandwidth.expectation.floor == pytest.approx(3100.0)
+    assert dict(bandwidth.only) == {"stacks": ("mpich",), "nodes": (2,)}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('HPL: ">= 87 %"', "HPL is in Gflop/s, not in '%'"),
+        ('HPL: "<= 87 Gflop/s"', "write >="),
+        ('PingPong 8 B: "1.2 us"', "neither a floor nor a ceiling"),
+        ('PingPong best: ">= 3100 Mb/s"', "not in 'Mb/s'"),
+        ('HPL: ">= 0 Gflop/s"', "neither a floor nor a ceiling"),
+        ('PingPong best: {value: ">= 3 GB/s", stack: mpich}', "did you mean 'stacks'?"),
+        ('PingPong best: {value: ">= 3 GB/s", modes: smok}', "unknown mode 'smok'"),
+        ('PingPong best: {value: ">= 3 GB/s", nodes: 0}', "a number from 1 on"),
+        ("PingPong best: {nodes: 2}", "'value' is a required property"),
+        ("PingPong best: 3100", "in quotation marks"),
+        ("PingPong best: >= 3100 MB/s", "needs quotation marks"),
+    ],
+)
+def test_what_is_no_expectation_is_refused_with_its_line(line, words):
+    with pytest.raises(BadRequest, match=r"alpha\.yaml:2: ") as raised:
+        read(f"  {line}\n")
+    assert words in str(raised.value)
+
+
+def test_a_baseline_keeps_expectations_as_they_stand():
+    text = '# ours\nexpect:\n  HPL of nominal peak: ">= 87 %"  # table 1\n'
+    assert updated(text, []) == text
+
+
+# --- met, missed, not decided -----------------------------------------------------------------
+
+
+def test_an_expectation_is_met_by_the_best_launch_however_noisy_the_others():
+    run = judged('  PingPong best: ">= 3100 MB/s"\n', record(best=(6838.0, 3800.0, 3500.0)))
+    assert [x.standing for x in run.expectations] == [Standing.MET]
+    assert status_of(run) == 0
+    assert first_line(run) == "EXPECTATIONS: 1 of 1 met"
+    assert run.cases[0].figures[0].judgement.verdict is Verdict.PASS
+
+
+def test_most_launches_far_slower_stay_a_finding_of_their_own():
+    run = judged('  PingPong best: ">= 3100 MB/s"\n', record(best=(3200.0, 900.0, 800.0)))
+    assert [x.standing for x in run.expectations] == [Standing.MET]
+    figure = run.cases[0].figures[0]
+    assert figure.judgement.verdict is Verdict.INCONCLUSIVE
+    assert "launches.slow-share" in [one.code for one in figure.judgement.reasons]
+    assert (status_of(run), exit_status([figure.judgement.verdict], "gate")) == (0, 2)
+
+
+def test_what_misses_by_more_than_its_interval_is_missed():
+    line = '  PingPong best: {value: ">= 3100 MB/s", source: "contract, table 2"}\n'
+    run = judged(
+        '  HPL of nominal peak: ">= 87 %"\n' + line,
+        record(HPL, best=(92.9,)), record(best=(2900.0, 2890.0, 2880.0)),
+    )  # fmt: skip
+    assert status_of(run) == 1
+    assert first_line(run).startswith(
+        "EXPECTATIONS: 1 of 2 met. PingPong best 2900 MB/s is 6.5 % below 3100 (contract, table 2)"
+    )
+    (against,) = [e for e in of_cases(run.cases) if e.verdict is Verdict.REGRESSION]
+    assert "6.5 % below 3100" in against.sentence
+
+
+def test_between_nothing_is_decided_and_more_launches_would_decide():
+    run = judged('  PingPong best: ">= 3100 MB/s"\n', record(best=(3090.0, 2900.0, 2800.0)))
+    assert [x.standing for x in run.expectations] == [Standing.UNDECIDED]
+    assert "-S ImbMpi1Check.launches=6" in str(run.expectations[0].reason)
+    assert status_of(run) == 0
+    assert exit_status([e.verdict for e in of_expectations(run.expectations)], "gate") == 2
+
+
+def test_reframe_fails_what_is_missed_and_nothing_else():
+    known = read('  PingPong best: ">= 3100 MB/s"\n')
+    for best, fails in (
+        ((6838.0, 3800.0, 3500.0), False),
+        ((2900.0, 2890.0, 2880.0), True),
+        ((3090.0, 2900.0, 2800.0), False),
+    ):
+        one = record(best=best)
+        sampled = sampled_figures(one.samples, one.launches, 1, IMB)
+        stated = expectations_for(one, sampled, known.expects)
+        ((_, value, _, bounds),) = reframe_figures(sampled, [None], expectations=stated)
+        below = bounds is not None and bounds[1] is not None and value < bounds[0] * (1 + bounds[1])
+        assert below is fails
+
+
+def test_a_reference_written_by_hand_is_beaten_however_noisy_the_launches():
+    text = (
+        "$provenance:\n  ImbMpi1Check:\n    origin: published\n    source: contract\n"
+        "ImbMpi1Check:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
+        "  alpha:node:\n    mpich:\n      2-ranks-packed:\n        smoke:\n"
+        "          PingPong.2p.4MiB.bandwidth_mb_s: [3100.0, -0.05, null, MB/s]\n"
+    )
+    known = parse_references(text, Path("alpha.yaml"), every_check())
+    one = record(best=(6838.0, 2500.0, 2400.0))
+    outcome = Outcome(one.name, IMB, "mpich", "pass", partition="alpha:node")
+    (case,) = assemble([outcome.identity], [outcome], [one], known.find)
+    assert case.figures[0].judgement.verdict is Verdict.PASS
+
+
+# --- what was not compared --------------------------------------------------------------------
+
+
+def test_a_misspelt_name_ends_with_2_and_is_asked_for():
+    run = judged('  PingPng 8 B: "<= 1.2 us"\n', record())
+    assert status_of(run) == 2
+    assert "did you mean 'PingPong 8 B'?" in render(run, width=200)
+    assert "not compared" in first_line(run)
+
+
+def test_a_figure_that_its_case_lacks_ends_with_2():
+    run = judged('  PingPong 8 B: "<= 1.2 us"\n', record())
+    assert [x.standing for x in run.expectations] == [Standing.NOT_COMPARED]
+    assert status_of(run) == 2
+
+
+def test_a_stack_that_the_site_lacks_ends_with_2():
+    run = judged('  PingPong best: {value: ">= 1 GB/s", stacks: opnmpi}\n', record())
+    assert status_of(run) == 2
+    assert "did you mean 'openmpi'?" in str(run.expectations[0].reason)
+
+
+def test_each_stack_must_be_compared():
+    other = record(stack="openmpi", size=8192)
+    run = judged('  PingPong 4 MiB: ">= 1 GB/s"\n', record(), other)
+    assert status_of(run) == 2
+    assert "openmpi" in str(run.expectations[0].reason)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'PingPong 2 MiB: ">= 1 GB/s"',
+        'PingPong best: {value: ">= 1 GB/s", modes: [acceptance]}',
+        'HPCC PTRANS: ">= 1 GB/s"',
+        'PingPong best: {value: ">= 1 GB/s", stacks: [openmpi]}',
+        'PingPong best: {value: ">= 1 GB/s", nodes: 2}',
+    ],
+)
+def test_what_is_of_another_run_is_counted_and_leaves_the_status_alone(line):
+    run = judged(f"  {line}\n", record())
+    assert [x.standing for x in run.expectations] == [Standing.ELSEWHERE]
+    assert status_of(run) == 0
+    in_gate = [e.verdict for e in of_expectations(run.expectations)]
+    assert exit_status(in_gate, "gate") == (2 if "stacks" in line or "nodes" in line else 0)
+
+
+def test_what_is_counted_stands_below_the_headline():
+    run = judged(
+        '  PingPong best: ">= 3 GB/s"\n  PingPong 2 MiB: ">= 1 GB/s"\n',
+        record(), record(HPL, best=(90.0,)),
+    )  # fmt: skip
+    text = render(run, width=300)
+    assert "1 expectation not of this run: PingPong 2 MiB is of another mode: maintenance" in text
+    assert "1 figure without an expectation or a reference" in text
+
+
+def test_an_expectation_that_everything_beats_tenfold_is_of_another_unit_or_launch():
+    run = judged('  PingPong best: ">= 310 MB/s"\n', record(best=(3200.0, 3190.0, 3180.0)))
+    assert status_of(run) == 2
+    assert "slipped" in str(run.expectations[0].reason)
+
+
+def test_a_case_that_failed_or_is_not_there_is_told():
+    known = read('  PingPong best: ">= 3 GB/s"\n')
+    case = Case(IMB, "mpich", CaseState.MISSING, partition="alpha:node")
+    (one,) = standings(known.expects, [case], mode_named("smoke"), STACKS)
+    assert one.standing is Standing.NOT_COMPARED
+
+
+def test_doctor_tells_what_can_never_be_compared():
+    smoke = mode_named("smoke")
+    good = of_references("alpha", read('  PingPong best: ">= 3 GB/s"\n'), (), smoke.name, STACKS)
+    bad = of_references("alpha", read('  PingPng 8 B: "<= 3 us"\n'), (), smoke.name, STACKS)
+    assert (good.status, bad.status) == (OK, FAIL)
+
+
+def test_programs_read_what_became_of_each():
+    run = judged('  PingPong best: ">= 3 GB/s"\n', record())
+    (one,) = as_json(run)["expectations"]
+    assert (one["name"], one["standing"]) == ("PingPong best", "met")
