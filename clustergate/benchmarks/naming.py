@@ -74,7 +74,8 @@ class Meaning:
             ]
             if shown:
                 alike = [values[place] for place in shown]
-                return shown[alike.index(line.pick(alike))]
+                pick = line.pick or (max if self.better is Better.HIGHER else min)
+                return shown[alike.index(pick(alike))]
         return None
 
     def is_measured(self, effort: Effort | None = None) -> bool:
