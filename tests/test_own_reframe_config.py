@@ -17,6 +17,7 @@ import pytest
 from clustergate.paths import checkout
 from clustergate.session.reframe import job_script, reported_cases
 from clustergate.sites import configs as sites
+from clustergate.stacks.manifest import Manifest, write_manifest
 
 DOCS = checkout() / "docs"
 WHOLE = [
@@ -127,6 +128,44 @@ class OrdinaryCheck(rfm.RunOnlyRegressionTest):
     valid_systems, valid_prog_environs, executable = ["*"], ["*"], "true"
     sanity_patterns = sn.assert_true(1)
 """
+
+
+@pytest.mark.parametrize(("compilers", "ftn"), [(["mpicc", "mpicxx", "mpifc"], "mpifc"), ([], "")])
+def test_the_libraries_of_the_stacks_serve_every_test(
+    own: Path, compilers: list[str], ftn: str
+) -> None:
+    """Other tests had no mpicc: MPICH's environment had ReFrame's cc, and nothing on PATH."""
+    home = own.with_name("home")
+    own.write_text(OWN)
+    programs = home / "prefix" / "bin"
+    programs.mkdir(parents=True)
+    for name in compilers:
+        (programs / name).touch()
+    manifest = Manifest(
+        *("mpich", "wheels", "MPICH", "5.0.2"),
+        launcher=str(programs / "mpirun"),
+        environment={"PATH": str(programs), "LD_LIBRARY_PATH": "/x", "I_MPI_ROOT": "/root"},
+    )
+    write_manifest(home, manifest)
+    theirs = own.with_name("ordinary.py")
+    theirs.write_text(ORDINARY)
+    report = own.with_name("report.json")
+    command = [str(Path(sys.executable).parent / "reframe"), "-C", str(own), "--system=mine"]
+    command += ["-c", str(theirs), "--nocolor", f"--report-file={report}", "--dry-run"]
+    ended = subprocess.run(command, cwd=own.parent, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    (case,) = reported_cases(report)
+    script = job_script(case).read_text(encoding="utf-8")
+    assert f"export PATH={programs}:$PATH" in script.replace('"', "")
+    assert "export I_MPI_ROOT=/root" in script.replace('"', "")
+    assert "LD_LIBRARY_PATH" not in script
+    said: dict[str, Any] = configured(own)["environments"][0]
+    given = sites.with_library(said, home)
+    named = {"cc": "mpicc", "cxx": "mpicxx", "ftn": ftn} if compilers else {}
+    assert {key: given[key] for key in ("cc", "cxx", "ftn") if key in given} == named
+    assert sites.with_library({**said, "cc": "gcc"}, home)["cc"] == "gcc"
+    # What a golden build was launched with, and a run that is resumed, does not hang on them.
+    assert not [x for x in sites.launch_settings(sites.load(own), "mpich") if "env_vars" in x]
 
 
 def test_other_peoples_jobs_and_results_stay_as_they_were(own: Path) -> None:

@@ -55,6 +55,7 @@ from clustergate.sites.description import (
 from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import reframe_modes
 from clustergate.sites.shape import Shape
+from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.wording.notation import did_you_mean, nearest
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
@@ -155,7 +156,10 @@ def configuration(
         _prepare_reframe()
     return {
         "systems": completed,
-        "environments": [merge_other_tests(one) for one in described["environments"]],
+        "environments": [
+            merge_other_tests(with_library(one, state) if _reframe_reads() else one)
+            for one in described["environments"]
+        ],
         "modes": reframe_modes(),
         "general": [
             {
@@ -175,6 +179,47 @@ def configuration(
 def _has_stacks(partition: Mapping[str, Any], environments: Sequence[Mapping[str, Any]]) -> bool:
     stacks = {one["name"] for one in environments if MPI_STACK in one.get("features", ())}
     return not stacks.isdisjoint(partition["environs"])
+
+
+# What compiles by an MPI library, by the keys of ReFrame's environments.
+_WRAPPERS = {
+    "cc": ("mpicc",),
+    "cxx": ("mpicxx", "mpic++"),
+    "ftn": ("mpifort", "mpifc", "mpif90"),
+}
+
+
+def _reframe_reads() -> bool:
+    """Tell whether it is ReFrame's command line that reads the site config, for all its tests."""
+    return "reframe.frontend.cli" in sys.modules
+
+
+def with_library(environment: Mapping[str, Any], state: Path) -> dict[str, Any]:
+    """Return a stack's environment with its MPI library's compilers and launcher, for other tests.
+
+    They are there once the stack is set up; one that its library lacks is not named. What the site
+    config says itself stays.
+    """
+    if MPI_STACK not in environment.get("features", ()):
+        return dict(environment)
+    try:
+        manifest = read_manifest(state, environment["name"])
+    except ManifestError:
+        return dict(environment)
+    programs = Path(manifest.launcher).parent
+    compilers = {
+        key: next((name for name in names if (programs / name).exists()), "")
+        for key, names in _WRAPPERS.items()
+    }
+    said = [*map(list, environment.get("env_vars", ()))]
+    given = [
+        [name, f"{value}:${name}" if name == "PATH" else value]
+        for name, value in manifest.environment.items()
+        # The others' loader path is theirs: the wrappers note in a program where its library is.
+        if name != "LD_LIBRARY_PATH" and name not in dict(said)
+    ]
+    there = {key: name for key, name in compilers.items() if name}
+    return {**there, **environment, "env_vars": [*given, *said]}
 
 
 def preparation() -> list[str]:
