@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.machine.load import DISTURBING_CORES
@@ -129,6 +129,39 @@ def without_moved_cores(
     for ns, code in ((nearest_ns, "node.moved-cores"), (known_ns, "node.other-cores")):
         marked = [_marked(launch, ns, code) if ns else launch for launch in marked]
     return marked
+
+
+def overlapping(launches: Mapping[str, Sequence[Launch]]) -> dict[str, list[Launch]]:
+    """Return the launches of a run's cases, by their names, those marked that shared a node.
+
+    Two of different cases did that overlapped in time on one host.
+    """
+    every = [
+        (one.host, one.started, one.started + one.seconds, name)
+        for name, of_case in launches.items()
+        for one in of_case
+        if one.host
+    ]
+    every.sort()
+    beside: dict[tuple[str, float], str] = {}
+    for place, (host, started, ended, name) in enumerate(every):
+        for other in every[place + 1 :]:
+            if other[0] != host or other[1] >= ended:
+                break
+            if other[3] != name:
+                beside.setdefault((name, started), other[3])
+                beside.setdefault((other[3], other[1]), name)
+    return {
+        name: [_overlapped(one, beside.get((name, one.started), "")) for one in of_case]
+        for name, of_case in launches.items()
+    }
+
+
+def _overlapped(launch: Launch, other: str) -> Launch:
+    if not other or launch.disturbed:
+        return launch
+    why = reason("launch.overlapped", host=launch.host, other=other)
+    return dataclasses.replace(launch, disturbed=why)
 
 
 def most_disturbed(launches: Iterable[Launch]) -> Reason | None:

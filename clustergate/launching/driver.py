@@ -7,12 +7,15 @@ notes what happened.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import importlib
 import os
 import random
+import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +74,21 @@ def _carry_out(path: Path) -> int:
     except _Failed as failed:
         return failed.status if failed.status > 0 else 128 - failed.status
     return 0
+
+
+@contextlib.contextmanager
+def cores_held(kept_in: str) -> Iterator[None]:
+    """Wait until no other job of the run launches on this node, and keep the others waiting.
+
+    ``kept_in`` is the folder that the jobs of a run share, empty where they share none. On a file
+    system without locks nobody waits, and launches that overlap are told by their times.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            if kept_in:
+                path = Path(kept_in).with_name(f"cores-of-{socket.gethostname()}.lock")
+                fcntl.flock(held.enter_context(path.open("w")), fcntl.LOCK_EX)
+        yield
 
 
 class Driver:
@@ -195,7 +213,8 @@ class Driver:
     def _launch(self, contender: Contender, turn: int) -> None:
         # Of programs in turn every round counts, whatever disturbed it.
         near = not self._plan.budget.spend_all
-        launched = self._engine.launch(contender, len(self._launches), turn, near=near)
+        with cores_held(self._plan.kept_in):
+            launched = self._engine.launch(contender, len(self._launches), turn, near=near)
         self._launches.append(launched)
         order = launched.launch.order
         self._survey(contender, order)
@@ -231,7 +250,8 @@ class Driver:
 
     def _aside(self, command: Sequence[str], output: str) -> str:
         """Run what is aside in the environment of the first contender; return what it said."""
-        status = self._engine.run_aside(command, self._plan.contenders[0].environment, output)
+        with cores_held(self._plan.kept_in):
+            status = self._engine.run_aside(command, self._plan.contenders[0].environment, output)
         if status:
             sys.stderr.write(_tail(self._job / f"{output}.err"))
             print(f"{command[0]} ended with exit status {status}", file=sys.stderr)

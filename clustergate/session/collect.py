@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from clustergate.history.node_states import (
     read_states,
     typical_state,
 )
+from clustergate.launching.disturbance import overlapping
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import CaseRecord
 from clustergate.session import resuming
@@ -51,7 +53,7 @@ def collect(prepared: Prepared, status: int) -> Collected:
     """
     call, run_id = prepared.call, prepared.run_id
     outcomes = resuming.merge_outcomes(prepared.earlier, read_outcomes(call.report, status))
-    records = store.read_cases(run_id)
+    records = without_overlaps(store.read_cases(run_id))
     folder = call.report.parent
     printed = read_log(call.log)
     begun = read_states(folder).get(HERE)
@@ -72,6 +74,12 @@ def collect(prepared: Prepared, status: int) -> Collected:
         left_out(printed),
         time.monotonic() - prepared.begun,
     )
+
+
+def without_overlaps(records: Sequence[CaseRecord]) -> list[CaseRecord]:
+    """Return the records, launches that ran beside one of another case marked as disturbed."""
+    marked = overlapping({record.name: record.launches for record in records})
+    return [dataclasses.replace(one, launches=tuple(marked[one.name])) for one in records]
 
 
 def configuration_of(records: Sequence[CaseRecord]) -> dict[str, list[str]]:

@@ -27,6 +27,10 @@ WORDS = {
         "{by}",
         "",
     ),
+    "launch.overlapped": (
+        "{other} was launched on {host} at the same time",
+        *("", "set `max_jobs` of the partition to 1 in the site config"),
+    ),
     "node.moved-cores": (
         _APART + " its minimum",
         *("the hypervisor moved the cores, or the job was given others", ""),
