@@ -31,6 +31,19 @@ def verdict_of(ended, check="HplCheck", stack="mpich"):
     return "\n".join(line for line in ended.stdout.splitlines() if of.match(line))
 
 
+@pytest.mark.parametrize("stack", [long("intel-mpi"), "mpich", long("openmpi")])
+def test_a_crash_is_told_as_a_crash(suite, stack):
+    """The commonest failure was told as peaks that take long, and a time limit to raise."""
+    second = '[ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" = 1 ]'
+    suite.replace_program(stack, "xhpl", f'{second} && {{ echo broken; exit 41; }}; exec "$real"')
+    ended = suite.check(*SMALL_HPL, selection=("--check=HplCheck", f"--stack={stack}"))
+    assert ended.returncode == 2
+    assert "measuring its peaks" not in ended.stdout
+    told = verdict_of(ended, stack=stack)
+    assert "xhpl ended with exit status 41" in told, ended.stdout
+    assert "the last line of its output: broken" in told
+
+
 HOSTILE = {
     **dict.fromkeys(("OPENBLAS_CORETYPE", "OPENBLAS_CORETYPE_HASWELL"), "Prescott"),
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "7"),

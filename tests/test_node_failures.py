@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.budget import Budget
+from clustergate.launching.crashes import crash_of, last_line
 from clustergate.launching.dialects import Layout
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
-from clustergate.launching.plan import LOG, launch_folder
+from clustergate.launching.plan import LOG, Launched, launch_folder
+from clustergate.model import Launch
 from clustergate.session.case import Job
 
 HYDRA = """\
@@ -82,6 +84,86 @@ def test_a_job_that_was_ended_while_it_measured_the_peaks_says_that_it_launched_
     assert [one.code for one in cancelled.complaints(0, job.hosts)] == ["job.ended"]
     launch_folder(tmp_path, 0).mkdir()
     assert "job.in-the-peaks" not in {one.code for one in job.complaints(0, job.hosts)}
+
+
+# Of MPICH 5.0.2, Intel MPI 2021.18.1, Open MPI 5 and srun of Slurm 22.05, of which a rank ended.
+INTEL = """\
+hello 1
+
+=====================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 1 PID 9911 RUNNING AT n2
+=   KILLED BY SIGNAL: 11 (Segmentation fault)
+=====================================================
+"""
+PRTE = """\
+--------------------------------------------------------------------------
+prterun noticed that process rank 1 with PID 9986 on node n2 exited on
+signal 11 (Segmentation fault).
+--------------------------------------------------------------------------
+"""
+PRTE_STATUS = """\
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-vm-9988@1,1]
+   Exit code:    3
+"""
+ABORTED = "application called MPI_Abort(MPI_COMM_WORLD, 7) - process 1"
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "how", "who"),
+    [
+        (255, INTEL, "signal 11, Segmentation fault", " on rank 1 on n2"),
+        (139, PRTE, "signal 11, Segmentation fault", " on rank 1 on n2"),
+        (3, PRTE_STATUS, "exit status 3", " on rank 1"),
+        (139, "srun: error: n2: task 1: Segmentation fault (core dumped)", "signal 11,", "1 on n2"),
+        (
+            3,
+            "srun: error: n2: task 1: Exited with exit code 3",
+            "exit status 3",
+            " on rank 1 on n2",
+        ),
+        (7, ABORTED, "exit status 7", " on rank 1"),
+        (137, "", "signal 9, Killed", ""),
+        (-6, "", "signal 6, Aborted", ""),
+        (3, "hello", "exit status 3", ""),
+    ],
+)
+def test_how_a_program_ended_is_told_with_its_rank(
+    status: int, text: str, how: str, who: str
+) -> None:
+    crash = crash_of(status, text.splitlines())
+    assert crash.how.startswith(how)
+    assert crash.who.endswith(who)
+    assert bool(crash.who) is bool(who)
+
+
+def test_the_last_line_is_the_programs_own() -> None:
+    assert last_line(INTEL.splitlines()) == "hello 1"
+    assert last_line(PRTE.splitlines()) == ""
+
+
+def test_a_program_that_crashed_is_not_told_as_measuring_the_peaks(tmp_path: Path) -> None:
+    """Its log had the launch, and no folder of a next one: "raise the time limit"."""
+    made = Launched("xhpl", 0, 139, Launch(0, 0.0, 1.0))
+    plan: Any = SimpleNamespace(contenders=[SimpleNamespace(program=["/bin/xhpl"])])
+    folder = launch_folder(tmp_path, 0)
+    folder.mkdir()
+    (folder / "stdout").write_text(INTEL)
+    (folder / "stderr").write_text("")
+    (tmp_path / "errors").write_text("x\n----\n")
+    (tmp_path / LOG).write_text(json.dumps(made.plain()) + "\n", encoding="utf-8")
+    of_job = Layout(2, 1), plan, ("n1", "n2"), None, "FAILED", 139, "errors"
+    first, *others = Job(tmp_path, plan, *of_job).complaints(1, ("n1", "n2"))
+    assert str(first).startswith(
+        "xhpl ended with signal 11, Segmentation fault on rank 1 on n2, in launch 1: the last line "
+        f"of its output: hello 1; the rest is in {folder}"
+    )
+    codes = [one.code for one in others]
+    assert codes[0] == "job.exit-status"
+    assert "job.in-the-peaks" not in codes
 
 
 def test_a_node_with_another_file_under_the_same_name_is_named(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
 
 _LAST_LINES = 20
+ASIDE_ENDED = "ended with exit status"
+"""What is said on standard error of a program beside the launches that failed."""
 
 
 class _Failed(Exception):
@@ -254,7 +256,7 @@ class Driver:
             status = self._engine.run_aside(command, self._plan.contenders[0].environment, output)
         if status:
             sys.stderr.write(_tail(self._job / f"{output}.err"))
-            print(f"{command[0]} ended with exit status {status}", file=sys.stderr)
+            print(f"{command[0]} {ASIDE_ENDED} {status}", file=sys.stderr)
             raise _Failed(status)
         return (self._job / output).read_text(encoding="utf-8", errors="replace")
 

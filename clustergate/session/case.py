@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,8 +20,10 @@ from clustergate.history.node_states import digest_of, keep_states
 from clustergate.kernels.peaks import parse_peaks
 from clustergate.launching import hostfiles
 from clustergate.launching import plan as planning
+from clustergate.launching.crashes import crash_of, last_line, rank_of
 from clustergate.launching.dialects import Layout
 from clustergate.launching.disturbance import without_moved_cores
+from clustergate.launching.driver import ASIDE_ENDED
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
 from clustergate.launching.reading import lines_of
 from clustergate.machine import power
@@ -34,6 +37,8 @@ from clustergate.sites.description import Partition
 from clustergate.verdicts.assembly import NO_FIGURES
 from clustergate.wording.reasons import Reason, reason
 
+# The exit status of what a signal ended is above this.
+_SIGNALLED = 128
 Hosts = tuple[str, ...] | None
 Prove = Callable[[Launch, Hosts, Sequence[Row]], tuple[list[Reason], list[Row]]]
 """From a launch, the job's nodes and its peaks to what speaks against it, and its rows."""
@@ -86,13 +91,19 @@ class Job:
             status = reason("job.exit-status", status=self.exit_status)
             complaints.append(reason("job.ended", sentence=ended) if ended else status)
             said = list(self.lines(self.errors))
-            last = [line.strip() for line in said if line.strip()][-1:]
+            last = [line.strip() for line in said if re.search(r"\w", line)][-1:]
+            crashed = self._crashed()
+            complaints[-1:] = [*crashed, *complaints[-1:]]
             under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
             if under_way.is_file():
                 said += lines_of(under_way)
             elif (
+                not crashed
                 # Else the scheduler tells why it ended.
-                not (ended and self.state != "TIMEOUT")
+                and not (ended and self.state != "TIMEOUT")
+                # What measures the peaks may end by itself, too.
+                and (self.state == "TIMEOUT" or (self.exit_status or 0) > _SIGNALLED)
+                and not any(ASIDE_ENDED in line for line in said)
                 and (self.stage / planning.LOG).exists()
                 and not under_way.parent.exists()
             ):
@@ -109,6 +120,30 @@ class Job:
         elif launches < (asked := self.plan.budget.at_least):
             complaints.append(reason("job.few-launches", launches=launches, expected=asked))
         return complaints
+
+    def _crashed(self) -> list[Reason]:
+        """Return how the last launch ended, if the driver saw it end otherwise than with 0."""
+        made = self.log.launches[-1:]
+        if not made or not made[0].status:
+            return []
+        order = made[0].launch.order
+        folder = planning.launch_folder(self.stage, order)
+        printed, complained = (
+            list(lines_of(folder / name)) if (folder / name).is_file() else []
+            for name in (planning.OUTPUT, planning.ERRORS)
+        )
+        crash = crash_of(made[0].status, [*complained, *printed])
+        if crash.rank is None:
+            with contextlib.suppress(proof.ProofError):
+                ranks = proof.read_proofs(planning.proof_folder(self.stage, order))
+                unfinished = [one.rank for one in ranks if not one.finalized]
+                rank = rank_of(unfinished, [one.rank for one in ranks if one.aborted])
+                crash = dataclasses.replace(crash, rank=rank)
+        program = Path(next(iter(self.plan.contenders[0].program), "the program")).name
+        words = last_line(printed) or last_line(complained)
+        facts = {"program": program, "how": crash.how, "who": crash.who, "folder": str(folder)}
+        last = f"the last line of its output: {words}" if words else "it printed nothing"
+        return [reason("job.crashed", launch=order + 1, last=last, **facts)]
 
     def complaints_of_network(self, launch: Launch) -> list[Reason]:
         """Return what speaks against a launch having gone through the partition's fabric."""

@@ -40,6 +40,11 @@ WORDS = {
     "coverage.tuned-since": (_EFFORT, f"{_BASELINE}, or run it untuned by -- -S tuned=no", ""),
     "output.unreadable": "the output {source} cannot be read: {why}",
     "job.exit-status": "the job ended with exit status {status}",
+    "job.crashed": (
+        "{program} ended with {how}{who}, in launch {launch}",
+        "{last}",
+        "the rest is in {folder}, in the files stdout and stderr",
+    ),
     "job.ended": ("{sentence}", "the scheduler ended the job", "ask it why: sacct, qstat -x"),
     "job.in-the-peaks": (
         "after {launches:launch|launches} {host} was still measuring its peaks",
