@@ -404,10 +404,12 @@ class Suite:
         return found
 
     def replace_program(self, stack: str, program: str, script: str) -> None:
-        """Put a bash script in the place of a program; it finds the real one in ``$real``."""
+        """Build a bash script in the place of a program; it finds the real one in ``$real``."""
         path = Path(read_manifest(self.home, stack).programs[program].path)
         build = self.home / path.parents[2].name / path.parents[1].name
         original = build.resolve()
+        # What was built so is what is held.
+        (self.home / "manifests" / "built" / f"{build.name}.json").unlink(missing_ok=True)
         real = original / "bin" / program
         build.unlink()
         (build / "bin").mkdir(parents=True)

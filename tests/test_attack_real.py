@@ -44,6 +44,18 @@ def test_a_crash_is_told_as_a_crash(suite, stack):
     assert "the last line of its output: broken" in told
 
 
+def test_a_wrapper_in_the_place_of_a_built_program_is_not_believed(suite):
+    assert suite.call("setup", "--site", "local", "--stack", "mpich").returncode == 0
+    built = suite.home / "manifests" / "built"
+    held = {path: path.read_text() for path in built.iterdir()}
+    suite.replace_program("mpich", "xhpl", 'exec "$real"')
+    for path, text in held.items():
+        path.write_text(text)
+    ended = suite.check(*SMALL_HPL, selection=OF_MPICH)
+    assert ended.returncode == 2
+    assert re.search(r"bin/xhpl in \S+ is not what was compiled there", ended.stdout), ended.stdout
+
+
 HOSTILE = {
     **dict.fromkeys(("OPENBLAS_CORETYPE", "OPENBLAS_CORETYPE_HASWELL"), "Prescott"),
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "7"),

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -387,3 +388,27 @@ def test_a_build_that_is_linked_into_another_home_stays(state, fetch, compiled):
     count = len(compiled)
     assert units_of(other, ("hpl",))["benchmarks"].resolve() == before.resolve()
     assert len(compiled) == count
+
+
+def test_what_was_put_in_the_place_of_a_program_is_not_believed(state, fetch, compiled):
+    """A wrapper in builds/ was launched, and its figures were judged."""
+    fetch(HPCC)
+    build = units_of(state, ("hpl",))["benchmarks"]
+    (build / "bin" / "xhpl").write_text("wrapper")
+    with pytest.raises(ClustergateError, match=r"bin/xhpl in .* is not what was compiled there"):
+        units_of(state, ("hpl",))
+    (build / "bin" / "xhpl").unlink()
+    assert units_of(state, ("hpl",))["benchmarks"] == build
+    shutil.rmtree(build)
+    assert units_of(state, ("hpl",))["benchmarks"] == build
+
+
+def test_a_build_of_an_earlier_version_is_held_from_now_on(state, fetch, compiled):
+    fetch(HPCC)
+    build = units_of(state, ("hpl",))["benchmarks"]
+    (build / "bin" / "xhpl").write_text("as it was built")
+    shutil.rmtree(state / "manifests")
+    units_of(state, ("hpl",))
+    (build / "bin" / "xhpl").write_text("wrapper")
+    with pytest.raises(ClustergateError, match="is not what was compiled there"):
+        units_of(state, ("hpl",))

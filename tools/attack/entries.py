@@ -546,6 +546,20 @@ ENTRIES: tuple[Entry, ...] = (
             "cli_parse::what_no_machine_reaches_is_refused_of_every_format",
         ),
     ),
+    Entry(
+        *(68, "a crash that is told as something else"),
+        tests=(
+            "attack_real::a_crash_is_told_as_a_crash",
+            "node_failures::a_program_that_crashed_is_not_told_as_measuring_the_peaks",
+        ),
+    ),
+    Entry(
+        *(69, "another program in the place of a built one"),
+        tests=(
+            "attack_real::a_wrapper_in_the_place_of_a_built_program_is_not_believed",
+            "builder::what_was_put_in_the_place_of_a_program_is_not_believed",
+        ),
+    ),
 )
 
 

@@ -16,6 +16,11 @@ WORDS = {
         "use another stack",
     ),
     "stack.not-set-up": ("the stack {stack} is not set up ({path} is missing)", _AGAIN),
+    "stack.build-changed": (
+        "{files:names} in {folder} is not what was compiled there",
+        "something was put in its place",
+        "see what it is; `rm -r {folder}` and `clustergate setup` compile it anew",
+    ),
     "stack.no-wheels": ("the stack {stack!r} has no wheels", "stacks with wheels: {known:list}"),
     "stack.not-provided": "{stack} could not be set up: {why}",
     "stack.failed": (
