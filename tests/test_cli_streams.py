@@ -1,7 +1,9 @@
 """What reaches the terminal, and with which exit status: nothing that it would obey."""
 
 import argparse
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -216,3 +218,45 @@ def test_a_second_signal_does_not_stop_what_ends_a_run_at_the_first(first):
         run()
     assert ended == ["its jobs"]
     assert [signal.getsignal(number) for number in cli._SIGNALS] == before
+
+
+COLOURED = """
+import sys
+from clustergate.cli.streams import printable_streams, print_coloured, survive_broken_pipe
+from clustergate.model import Run
+from clustergate.report import console, terminal
+with printable_streams(), survive_broken_pipe():
+    console.print_lines(["STAY CLOSED: \x1b[31mn1", "  regression: HPL", "machine: green"])
+    run = Run("r1", "local", "smoke", "2026-11-21T10:00:00+00:00", 10.0, ())
+    print_coloured(terminal.render(run, width=80, colour=sys.stdout.isatty()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_a_terminal_has_verdicts_in_colour_unless_no_color_says_otherwise(variables, coloured):
+    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM")}
+    environment |= {"TERM": "xterm", **variables}
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", COLOURED], env=environment, stdout=slave
+    ) as process:
+        os.close(slave)
+        out = b""
+        with contextlib.suppress(OSError):
+            while block := os.read(master, 4096):
+                out += block
+    os.close(master)
+    assert process.returncode == 0
+    assert (b"\x1b[31mSTAY CLOSED\x1b[0m: " in out) is coloured
+    assert (b"  \x1b[31mregression\x1b[0m: HPL" in out) is coloured
+    assert out.count(b"\x1b[3") == (3 if coloured else 0), out
+    assert b"\x1b[31mn1" not in out
+
+
+def test_a_pipe_has_no_colour():
+    ended = subprocess.run([sys.executable, "-c", COLOURED], capture_output=True)
+    assert ended.returncode == 0, ended.stderr
+    assert b"\x1b" not in ended.stdout

@@ -8,6 +8,7 @@ import sys
 
 from clustergate import store
 from clustergate.cli.progress import Progress, saying_if_interrupted
+from clustergate.cli.streams import print_coloured
 from clustergate.history import stored_runs
 from clustergate.history.listing import JUNIT
 from clustergate.model import ClustergateError, Evidence, Run, Verdict
@@ -48,7 +49,12 @@ def run_and_tell(
         print(terminal.render_briefly(run), end="")
     else:
         wraps = sys.stdout.isatty()
-        print(terminal.render(run, width=console.width(), wraps=wraps), end="")
+        text = terminal.render(run, width=console.width(), wraps=wraps, colour=wraps)
+        # A reader that leaves a pipe takes no verdict with it.
+        if wraps:
+            print_coloured(text)
+        else:
+            print(text, end="")
     return status
 
 

@@ -93,4 +93,7 @@ def printable_streams() -> Iterator[None]:
 def print_coloured(text: str) -> None:
     """Print a text with terminal sequences of our own, in which all else is printable."""
     sys.stdout.flush()
-    print(text, end="", file=getattr(sys.stdout, "beneath", sys.stdout))
+    stream: Any = sys.stdout
+    while isinstance(stream, PrintableStream):
+        stream = stream.beneath
+    print(text, end="", file=stream)

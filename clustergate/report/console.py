@@ -20,6 +20,14 @@ from rich.text import Text
 from clustergate.wording.notation import printable
 
 WIDTH_WHEN_PIPED = 100
+# What a line is of, where it begins with it: a verdict, the word of a gate, how a finding stands.
+_STYLES = {
+    **dict.fromkeys(("pass", "improvement", "open", "ok"), "green"),
+    **dict.fromkeys(("inconclusive", "no reference", "could not judge", "warn"), "yellow"),
+    **dict.fromkeys(("doubtful", "disturbed", "not judged"), "yellow"),
+    **dict.fromkeys(("regression", "invalid", "impossible", "stay closed", "fail", "fault"), "red"),
+}
+_WORD = re.compile(r"\s*([A-Za-z ]+?)(?=:| {2,})")
 WIDTH_STORED = 80
 """Of what is stored to be shown again, on whatever terminal."""
 # What is to be copied, such as a path, stays whole.
@@ -58,7 +66,17 @@ def new_console(width: int, file: IO[str] | None = None, *, colour: bool = False
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print sentences, wrapped where somebody reads them and whole where a program does."""
-    write_lines(new_console(width()), lines, wraps=sys.stdout.isatty())
+    on_terminal = sys.stdout.isatty()
+    out = new_console(width(), _beneath(sys.stdout) if on_terminal else None, colour=on_terminal)
+    write_lines(out, lines, wraps=on_terminal)
+
+
+def _beneath(stream: Any) -> Any:
+    """Return the stream that takes control characters: a console writes only its own."""
+    stream.flush()
+    while below := getattr(stream, "__dict__", {}).get("beneath"):
+        stream = below
+    return stream
 
 
 # Where a name may be broken that is too long for its column; a number may not.
@@ -110,4 +128,12 @@ def write_lines(
         spaces = len(line) - len(line.lstrip()) + 2 if indent is None else indent
         wrapper = _WRAPPER(width=out.width, subsequent_indent=" " * spaces)
         text = wrapper.fill(line) if wraps else line
-        out.print(Text(text), soft_wrap=True)
+        out.print(_with_colour(text), soft_wrap=True)
+
+
+def _with_colour(line: str) -> Text:
+    """Return a line whose verdict has its colour, where a console shows any."""
+    text, word = Text(line), _WORD.match(line)
+    if word and (style := _STYLES.get(word[1].lower())):
+        text.stylize(style, *word.span(1))
+    return text

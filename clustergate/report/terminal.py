@@ -36,13 +36,13 @@ _BESIDE = {
 _FACTOR = "; 3x is a factor of three"
 
 
-def render(run: Run, *, width: int, wraps: bool = False) -> str:
+def render(run: Run, *, width: int, wraps: bool = False, colour: bool = False) -> str:
     """Return the summary of a run as text; the last line says which exit status it has.
 
-    A sentence stays on one line, for grep, unless it ``wraps``.
+    A sentence stays on one line, for grep, unless it ``wraps``. Verdicts are in ``colour`` if so.
     """
     stream = io.StringIO()
-    out = new_console(width, stream)
+    out = new_console(width, stream, colour=colour)
     of = measured(run)
     against = next(iter(of.against), "")
     head = ["", *first_screen(run).lines(), *_measured(of), *_peaks(run.cases)]
