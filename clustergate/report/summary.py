@@ -189,7 +189,7 @@ def expectations(run: Run) -> str:
     of = f", {first.of}" if first.of and first.standing is not Standing.NOT_COMPARED else ""
     called = "" if first.standing is Standing.MISSED else f"{first.standing.value}: "
     return f"{text}. {called}{first.reason.without_remedy}{of}" + (
-        f"; and {more} more" if more else ""
+        f"; and {more} more not met" if more else ""
     )
 
 

@@ -174,6 +174,7 @@ def judge_expected(
         "expected": expectation.value,
         "ratio": best / floor,
         "source": expectation.source or expectation.where,
+        "check": expectation.check,
     }
     verdict = _against_floor(floor, better, estimate)
     if verdict is Verdict.PASS:
@@ -189,9 +190,8 @@ def judge_expected(
         judgement = _judged(verdict, reason("expectation.missed", **facts))
     else:
         more = min(max(2 * estimate.samples, gate.FEWEST_LAUNCHES), _MOST_LAUNCHES)
-        of: dict[str, Fact] = {"check": expectation.check, "launches": more}
-        interval = (high - low) / abs(floor)
-        undecided = reason("expectation.undecided", **facts, **of, interval=interval)
+        of: dict[str, Fact] = {"launches": more, "interval": (high - low) / abs(floor)}
+        undecided = reason("expectation.undecided", **facts, **of)
         judgement = _judged(verdict, undecided)
     return Expected(expectation, judgement, -by)
 

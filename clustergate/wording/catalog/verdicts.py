@@ -133,7 +133,11 @@ WORDS = {
     "figure.too-few-launches": _AGAINST,
     "figure.excused": _AGAINST,
     "expectation.met": _EXPECTED,
-    "expectation.missed": (_EXPECTED, "", _FIND),
+    "expectation.missed": (
+        _EXPECTED,
+        "",
+        "measure the node alone; `clustergate history --check {check}` shows whether it ever was",
+    ),
     "expectation.undecided": (
         _EXPECTED + ", less than its launches differ by ({interval:percent})",
         "",
