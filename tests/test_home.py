@@ -99,3 +99,9 @@ def test_a_twin_of_the_references_is_told(
     (twin := references.with_suffix(".yml")).write_text(BASELINE)
     told = called(capsys, references.parents[2] / "home")
     assert f"{twin}:1: nothing reads this file beside local.yaml" in told
+
+
+def test_doctor_tells_a_mistake_once(references: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    references.symlink_to("elsewhere.yaml")
+    assert main(["doctor", "--site", "local"]) == 2
+    assert capsys.readouterr().out.count("which is not there") == 1
