@@ -100,16 +100,16 @@ def require_home(home: Path | None = None) -> None:
     if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):
         raise ClustergateError("home.bytes", **facts)
     try:
-        found = folder.stat()
+        status = folder.stat()
     except FileNotFoundError:
         return
     except OSError as error:
         raise unwritable(folder, error) from None
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise ClustergateError("home.open-to-all", **facts)
-    shared = found.st_mode & stat.S_IWGRP and found.st_gid in {os.getegid(), *os.getgroups()}
-    if found.st_uid != os.geteuid() and not shared:
-        raise ClustergateError("home.of-another", owner=_name_of(found.st_uid), **facts)
+    shared = status.st_mode & stat.S_IWGRP and status.st_gid in {os.getegid(), *os.getgroups()}
+    if status.st_uid != os.geteuid() and not shared:
+        raise ClustergateError("home.of-another", owner=_name_of(status.st_uid), **facts)
 
 
 def _name_of(uid: int) -> str:

@@ -91,15 +91,15 @@ def _alike(nodes: Iterable[SlurmNode]) -> list[list[SlurmNode]]:
     by_cores: dict[tuple[int, int], list[SlurmNode]] = {}
     for node in nodes:
         by_cores.setdefault((node.cores, node.hardware_cores), []).append(node)
-    found: list[list[SlurmNode]] = []
+    groups: list[list[SlurmNode]] = []
     for group in by_cores.values():
         least = -1.0
         for node in sorted(group, key=lambda one: one.memory_bytes):
             if least <= 0 < node.memory_bytes or node.memory_bytes > least * _MEMORY_ALIKE:
                 least = float(node.memory_bytes)
-                found.append([])
-            found[-1].append(node)
-    return found
+                groups.append([])
+            groups[-1].append(node)
+    return groups
 
 
 def _overlap(queue: SlurmPartition, nodes: Iterable[SlurmNode]) -> bool:

@@ -161,15 +161,15 @@ def _partition_records(text: str) -> Iterator[dict[str, str]]:
         yield from records(text, "PartitionName")
         return
     for partition in said.get("partitions", []):
-        found = {}
+        record = {}
         for key, ours in _PARTITION_KEYS.items():
             outer, _, inner = key.partition("/")
             value = partition.get(outer)
             if inner:
                 value = value.get(inner) if isinstance(value, dict) else None
             if value is not None:
-                found[ours] = _word(value)
-        yield found
+                record[ours] = _word(value)
+        yield record
 
 
 def _word(value: object) -> str:
@@ -234,13 +234,13 @@ def _said(record: Mapping[str, str], key: str) -> str:
 
 def _cpus(text: str) -> set[int]:
     """Return the numbers in a list such as ``0-1,16``."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         if int(last or first) - int(first) > 1 << 16:
             raise ValueError(f"CPUSpecList={text[:60]}")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def partitions_of(text: str) -> list[SlurmPartition]:

@@ -76,8 +76,8 @@ def _cache_bytes(values: Mapping[str, str], cores: int, sockets: int) -> int | N
     AMD one for some of its cores.
     """
     levels = ("L1d cache", "L2 cache", "L3 cache")
-    if found := [match for key in levels if (match := _CACHES.match(values.get(key, "")))]:
-        return int(sum(float(match[1]) * _SIZES[match[2]] for match in found))
+    if totals := [match for key in levels if (match := _CACHES.match(values.get(key, "")))]:
+        return int(sum(float(match[1]) * _SIZES[match[2]] for match in totals))
     each = [_ONE_CACHE.fullmatch(values.get(key, "")) for key in levels]
     if each[0] is None or (each[2] and values.get("Vendor ID") != "GenuineIntel"):
         return None
@@ -211,9 +211,9 @@ def _partition(kind: NodeKind, processor: Processor) -> Iterator[str]:
 def _features(of_some: Mapping[str, Sequence[str]]) -> str:
     named = [f"{name} ({fold(nodes)})" for name, nodes in of_some.items()]
     more = len(named) - _MOST_FEATURES
-    told = ", ".join(named[:_MOST_FEATURES]) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(named[:_MOST_FEATURES]) + (f" and {more} more" if more > 0 else "")
     return (
-        f"Some have features that others lack: {told}. If one of these means another processor or "
+        f"Some have features that others lack: {shown}. If one of these means another processor or "
         "network, make it a partition of its own, with --constraint."
     )
 
