@@ -110,13 +110,9 @@ def test_14_a_full_disk_is_no_pass(suite, folder, size):
     ended = suite.check(*SMALL_HPL, selection=OF_MPICH, under=under)
     told = ended.stdout + ended.stderr
     assert "Traceback" not in told
-    if ended.returncode == 0:
-        # All was measured and judged, and what did not fit besides is named.
-        assert ", 1 of 1 cases ran in " in told
-        assert "HPL of DGEMM" in told
-    else:
-        assert ended.returncode == 2, told
-        assert "No space left on device" in told, told
+    # Also where all was measured and judged: whoever reads its files finds no verdict there.
+    assert ended.returncode == 2, told
+    assert "No space left on device" in told, told
 
 
 QUICK_VICTIMS = ("clustergate.launching", "reframe")

@@ -134,7 +134,6 @@ def _write(
     folder = store.run_folder(run_id)
     figures, failures = results.records_of(result), list(map(str, failed))
     content = results.as_record(result, wording.paragraph(result), wording.next_steps(result))
-    store.write_json(folder / AB, {**content, "failures": list(map(plain, failed))})
     who, notes = ab.contenders_of(records), ab.notes_of(records)
     page = ab.render_html(
         result,
@@ -147,6 +146,8 @@ def _write(
     store.write_text(folder / "report.html", page)
     if arguments.csv is not None:
         store.write_text(arguments.csv, comparisons.as_csv(figures))
+    # The answer comes last: who reads it finds the page.
+    store.write_json(folder / AB, {**content, "failures": list(map(plain, failed))})
     if arguments.json:
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in figures))
         return

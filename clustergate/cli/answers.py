@@ -49,7 +49,18 @@ def answering(run_id: str, *, in_json: bool) -> Iterator[None]:
         return
     with contextlib.redirect_stdout(sys.stderr):
         yield
-    print(json.dumps(answer_of(store.run_folder(run_id)), indent=1))
+    with telling(run_id):
+        print(json.dumps(answer_of(store.run_folder(run_id)), indent=1), flush=True)
+
+
+@contextlib.contextmanager
+def telling(run_id: str) -> Iterator[None]:
+    """Take back the answer of a run that cannot be told: status and files say the same."""
+    try:
+        yield
+    except OSError:
+        listing.take_back(store.run_folder(run_id))
+        raise
 
 
 def _screened(folder: Path) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import sys
 import time
 from collections.abc import Iterator
 
 from clustergate import store
-from clustergate.cli.answers import add_json, answering
+from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import (
@@ -248,23 +249,6 @@ def _gate_alone(
     # What they are is the commonest cause of what was not measured.
     evidence[:0] = gating.of_nodes(of_nodes, of_nodes_now)
     decision = gating.decide(evidence)
-    store.write_json(
-        store.run_folder(run_id) / GATE,
-        {
-            **what,
-            "status": decision.status,
-            "word": decision.word,
-            "because": decision.because,
-            "evidence": [one.plain() for one in evidence],
-            "must_be_judged": [
-                {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
-                for one in items
-            ],
-            "waived": contract.notes,
-            "excluded": excluded,
-            "site": str(chosen),
-        },
-    )
     # Who reads the answer is to know what it does not speak of.
     doubted = left_out(doubted_runs().values())
     notes = [str(chosen), *contract.notes, *excluded, *given, *unpinned, *doubted]
@@ -289,5 +273,25 @@ def _gate_alone(
     # In the place of that of the benchmarks, which may be a pass where the gate stays closed.
     store.write_text(page.parent / SUMMARY, "\n".join(answer) + "\n")
     ended = f"clustergate gate: exit status {decision.status}: {decision.sentence}"
-    console.print_lines(["", *answer, f"page: {page}", ended])
+    # The verdict comes last: who reads it finds all that carries it.
+    store.write_json(
+        store.run_folder(run_id) / GATE,
+        {
+            **what,
+            "status": decision.status,
+            "word": decision.word,
+            "because": decision.because,
+            "evidence": [one.plain() for one in evidence],
+            "must_be_judged": [
+                {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
+                for one in items
+            ],
+            "waived": contract.notes,
+            "excluded": excluded,
+            "site": str(chosen),
+        },
+    )
+    with telling(run_id):
+        console.print_lines(["", *answer, f"page: {page}", ended])
+        sys.stdout.flush()
     return decision.status

@@ -7,6 +7,7 @@ import datetime
 import sys
 
 from clustergate import store
+from clustergate.cli.answers import telling
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.streams import print_coloured
 from clustergate.history import stored_runs
@@ -16,7 +17,7 @@ from clustergate.report import console, terminal
 from clustergate.report.summary import status_of
 from clustergate.session.readiness import say_in_the_way
 from clustergate.session.request import Request
-from clustergate.session.run import is_against_golden, run_session
+from clustergate.session.run import UnpublishedError, is_against_golden, run_session
 
 
 def run_and_tell(
@@ -41,21 +42,31 @@ def run_and_tell(
             say_in_the_way(say, request.site, request.stacks, software=software)
         try:
             run = run_session(request, run_id, started, say, resumes=resumes)
+        except UnpublishedError as error:
+            # Its table is all that is left of hours.
+            _tell(error.run, brief=False)
+            raise
         except ClustergateError as error:
             tell_ci(request, run_id, started, error)
             raise
     status = status_of(run)
-    if brief and not status:
-        print(terminal.render_briefly(run), end="")
-    else:
-        wraps = sys.stdout.isatty()
-        text = terminal.render(run, width=console.width(), wraps=wraps, colour=wraps)
-        # A reader that leaves a pipe takes no verdict with it.
-        if wraps:
-            print_coloured(text)
-        else:
-            print(text, end="")
+    with telling(run_id):
+        _tell(run, brief=brief and not status)
     return status
+
+
+def _tell(run: Run, *, brief: bool) -> None:
+    if brief:
+        print(terminal.render_briefly(run), end="", flush=True)
+        return
+    wraps = sys.stdout.isatty()
+    text = terminal.render(run, width=console.width(), wraps=wraps, colour=wraps)
+    # A reader that leaves a pipe takes no verdict with it.
+    if wraps:
+        print_coloured(text)
+    else:
+        print(text, end="", flush=True)
+
 
 
 def tell_ci(

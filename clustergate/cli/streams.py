@@ -77,15 +77,50 @@ def discard_output(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+class _Dispensable(PrintableStream):
+    """Standard error: what is told there and cannot be written is no reason for another status."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            discard_output(self.beneath)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.beneath.flush()
+        except OSError:
+            discard_output(self.beneath)
+
+
+def _open_what_is_closed() -> None:
+    """Send what goes to a closed stream nowhere: else the next file opened would receive it."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                if nowhere != number:
+                    os.dup2(nowhere, number)
+                    os.close(nowhere)
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
 @contextlib.contextmanager
 def printable_streams() -> Iterator[None]:
-    """Make standard output and standard error printable, and let no character fail."""
+    """Make standard output and standard error printable, and let no character fail.
+
+    A closed stream discards, and so does standard error where it cannot be written.
+    """
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_LEGIBLE)
     with (
         contextlib.redirect_stdout(PrintableStream(sys.stdout)),
-        contextlib.redirect_stderr(PrintableStream(sys.stderr)),
+        contextlib.redirect_stderr(_Dispensable(sys.stderr)),
     ):
         yield
 

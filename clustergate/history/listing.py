@@ -27,6 +27,8 @@ ENDED, LOCK = "ended.json", "lock"
 MADE = "made.json"
 """What ``keep_made`` noted of a run that is not one of a mode."""
 VERDICTS, GATE, AB = "verdicts.json", "gate.json", "ab.json"
+OF_A_BEGUN_GATE = ("system", "mode", "by", "called")
+"""What a gate without an answer says of itself."""
 PRINTED = "reframe.out"
 """What ReFrame printed of the cases of a run."""
 SUMMARY, JUNIT = "summary.txt", "junit.xml"
@@ -155,6 +157,19 @@ def require_answer(folder: Path) -> None:
     """Raise :class:`BadRequest` for a gate without one: what its benchmarks say is none."""
     if (folder / GATE).is_file() and not _content(folder / GATE).get("word"):
         raise lacking(folder, "answer")
+
+
+def take_back(folder: Path) -> None:
+    """Let a run that could not tell its answer have none, as one that did not end."""
+    begun = _content(folder / GATE)
+    for name in (VERDICTS, JUNIT, *((SUMMARY, _PAGES[0]) if begun else ())):
+        (folder / name).unlink(missing_ok=True)
+    if begun:
+        kept = {key: begun[key] for key in OF_A_BEGUN_GATE if key in begun}
+        try:
+            store.write_json(folder / GATE, {"status": None, **kept})
+        except store.StoreError:
+            (folder / GATE).unlink()
 
 
 def page_of(folder: Path) -> Path | None:

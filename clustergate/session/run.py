@@ -76,22 +76,34 @@ def is_against_golden(request: Request) -> bool:
     return request.mode.name == MODE and not request.checks
 
 
+class UnpublishedError(store.StoreError):
+    """A run that is measured and judged, and whose reports cannot be written: it has no verdict."""
+
+    def __init__(self, run: Run, why: store.StoreError) -> None:
+        super().__init__(why.reason)
+        self.run = run
+
+
 def publish(judged: Run, folder: Path) -> Run:
-    """Keep that a run came to its end, and write its reports with the history of its system."""
+    """Write the reports of a run with the history of its system, then that it came to its end.
+
+    Raises :class:`UnpublishedError`.
+    """
     # SciPy takes longer to import than all other commands need.
     from clustergate.report.trends import history_of
 
-    resuming.write_ended(judged)
     history, before = history_of(judged)
     notes = (*judged.notes, f"report: {folder / 'report.html'}")
     run = dataclasses.replace(judged, notes=notes, before=before)
-    return with_reports(run, folder, history)
+    write_reports(run, folder, history)
+    resuming.write_ended(run)
+    return run
 
 
-def with_reports(finished: Run, folder: Path, history: History) -> Run:
-    """Write the report of a run for the browser, for CI and for programs beside its records.
+def write_reports(finished: Run, folder: Path, history: History) -> None:
+    """Write the report of a run for the browser, for CI and, last, its verdicts for programs.
 
-    What was measured is stored and judged by then, and is told whether they can be written or not.
+    Raises :class:`UnpublishedError`.
     """
     # Jinja takes longer to import than the reports are needed for.
     from clustergate.report import console, terminal, verdicts
@@ -107,5 +119,4 @@ def with_reports(finished: Run, folder: Path, history: History) -> Run:
         store.write_text(folder / SUMMARY, summary)
         store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))
     except store.StoreError as error:
-        return dataclasses.replace(finished, notes=(*finished.notes, f"no report: {error}"))
-    return finished
+        raise UnpublishedError(finished, error) from None

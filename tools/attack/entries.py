@@ -560,6 +560,19 @@ ENTRIES: tuple[Entry, ...] = (
             "builder::what_was_put_in_the_place_of_a_program_is_not_believed",
         ),
     ),
+    Entry(
+        *(71, "a full disk or a closed stream after the verdict: status and files disagree"),
+        tests=(
+            "attack_streams::standard_error_that_takes_nothing_changes_no_status",
+            "attack_streams::a_closed_standard_output_changes_no_status",
+            "attack_streams::an_answer_that_cannot_be_told_is_no_verdict",
+            "attack_streams::a_refusal_that_cannot_be_told_is_a_2",
+            "attack_streams::a_gate_whose_page_is_lost_has_not_opened",
+            "attack_streams::what_a_gate_could_not_print_is_not_in_its_files",
+            "attack_streams::a_check_whose_reports_are_lost_is_a_2_and_shows_its_table",
+            "attack_streams::what_a_check_could_not_print_is_not_in_its_files",
+        ),
+    ),
 )
 
 

@@ -1,0 +1,170 @@
+"""Streams that cannot be written and disks that are full at the end: status and files agree."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate import cli, store
+from clustergate.cli import running
+from clustergate.model import Run
+from clustergate.report import console, terminal
+from clustergate.report.html import NO_HISTORY
+from clustergate.session import run as session_run
+from tests.test_attack_gate import Gate, folder, gate
+from tests.test_report_terminal import compared_run
+
+__all__ = ["folder", "gate"]
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+# What a command of a verdict does: it tells something on the way, and has an answer.
+JUDGED = """
+import argparse, sys
+from clustergate import cli
+from clustergate.cli.progress import Progress
+def run(arguments):
+    with Progress() as say:
+        say("measuring")
+    print("the answer")
+    return {status}
+def parser(argv):
+    found = argparse.ArgumentParser()
+    found.set_defaults(run=run, judges=True)
+    return found
+cli.build_parser = parser
+sys.exit(cli.main([]))
+"""
+
+
+def in_a_shell(status: int, redirected: str) -> "subprocess.CompletedProcess[str]":
+    words = ["sh", "-c", f'"$0" -c "$1" {redirected}', sys.executable, JUDGED.format(status=status)]
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+@pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
+def test_standard_error_that_takes_nothing_changes_no_status(status: int, redirected: str) -> None:
+    """Python ended with 1, which says that something is slower."""
+    ended = in_a_shell(status, redirected)
+    assert (ended.returncode, ended.stdout) == (status, "the answer\n")
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_a_closed_standard_output_changes_no_status(status: int) -> None:
+    assert in_a_shell(status, ">&-").returncode == status
+
+
+@needs_full
+@pytest.mark.parametrize("status", [0, 1])
+def test_an_answer_that_cannot_be_told_is_no_verdict(status: int) -> None:
+    ended = in_a_shell(status, ">/dev/full")
+    assert ended.returncode == 2
+    assert "the disk is full" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [["check", "--nonsense"], ["gate", "--site", "nowhere"]])
+@pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
+def test_a_refusal_that_cannot_be_told_is_a_2(
+    words: list[str], redirected: str, tmp_path: Path
+) -> None:
+    program = Path(sys.executable).parent / "clustergate"
+    call = ["sh", "-c", f'"$0" "$@" {redirected}', str(program), *words]
+    variables = {**os.environ, "CLUSTERGATE_HOME": str(tmp_path)}
+    assert subprocess.run(call, env=variables, capture_output=True).returncode == 2
+
+
+def full_from(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let the disk be full when a file of this name is to be written."""
+    written = store.write_text
+
+    def write(path: Path, text: str) -> None:
+        if path.name == name:
+            raise store.unwritable(path, OSError(errno.ENOSPC, "No space left on device"))
+        written(path, text)
+
+    monkeypatch.setattr(store, "write_text", write)
+
+
+def answer_in(folder: Path) -> object:
+    newest = max((folder / "home").glob("results/runs/*/gate.json"))
+    return json.loads(newest.read_text())["status"]
+
+
+@pytest.mark.parametrize("lost", ["gate.html", "junit.xml", "summary.txt"])
+def test_a_gate_whose_page_is_lost_has_not_opened(
+    lost: str,
+    folder: Path,
+    gate: Gate,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert gate()[0] == 0
+    full_from(monkeypatch, lost)
+    capsys.readouterr()
+    # Of what it measures with, the first has put the same in place.
+    assert cli.main(["gate", "--site", "alpha"]) == 2
+    assert answer_in(folder) is None
+    assert "OPEN" not in capsys.readouterr().out
+
+
+def test_what_a_gate_could_not_print_is_not_in_its_files(
+    folder: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It exited with 2, and gate.json said OPEN."""
+    assert gate()[0] == 0
+
+    def full(lines: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(console, "print_lines", full)
+    assert cli.main(["gate", "--site", "alpha"]) == 2
+    assert answer_in(folder) is None
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let a check end with a run that is measured and judged, and is to be published."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    found: Run = compared_run()
+
+    def publish(request: object, run_id: str, *rest: object, **more: object) -> Run:
+        where = store.run_folder(run_id)
+        session_run.write_reports(found, where, NO_HISTORY)
+        return found
+
+    monkeypatch.setattr(running, "run_session", publish)
+    return found
+
+
+@pytest.mark.parametrize("lost", ["report.html", "junit.xml", "summary.txt", "verdicts.json"])
+def test_a_check_whose_reports_are_lost_is_a_2_and_shows_its_table(
+    lost: str,
+    measured: object,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    full_from(monkeypatch, lost)
+    assert cli.main(["check", "--site", "local"]) == 2
+    said = capsys.readouterr()
+    assert "PingPong" in said.out
+    assert "No space left on device" in said.err or "the disk is full" in said.err
+    assert not list(tmp_path.glob("results/runs/*/verdicts.json"))
+
+
+def test_what_a_check_could_not_print_is_not_in_its_files(
+    measured: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*words: object, **more: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(terminal, "render", full)
+    monkeypatch.setattr(session_run, "write_reports", lambda *_: None)
+    assert cli.main(["check", "--site", "local"]) == 2
+    assert not list(tmp_path.glob("results/runs/*/verdicts.json"))
