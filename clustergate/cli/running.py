@@ -68,7 +68,6 @@ def _tell(run: Run, *, brief: bool) -> None:
         print(text, end="", flush=True)
 
 
-
 def tell_ci(
     request: Request, run_id: str, started: datetime.datetime, error: ClustergateError
 ) -> None:

@@ -561,7 +561,7 @@ ENTRIES: tuple[Entry, ...] = (
         ),
     ),
     Entry(
-        *(71, "a full disk or a closed stream after the verdict: status and files disagree"),
+        *(70, "a full disk or a closed stream after the verdict: status and files disagree"),
         tests=(
             "attack_streams::standard_error_that_takes_nothing_changes_no_status",
             "attack_streams::a_closed_standard_output_changes_no_status",
