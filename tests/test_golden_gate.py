@@ -406,7 +406,10 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
     for text in (said, (folder / "report.html").read_text()):
         assert "PingPong takes 1.2 x" in text
     assert "no golden openmpi" in said
-    assert "exit status 1: something is worse than its reference or its golden build" in said
+    assert (
+        "exit status 1: something is worse than its reference, an expectation or its golden build"
+        in said
+    )
     assert json.loads((folder / "verdicts.json").read_text())["exit_status"] == 1
     assert json.loads((folder / "ended.json").read_text())["verdict"] == "regression"
     assert 'failures="1"' in (folder / "junit.xml").read_text()

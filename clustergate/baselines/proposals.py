@@ -524,7 +524,7 @@ def _anchors_of(
 ) -> dict[str, Anchor]:
     """Return the first accepted baselines of figures of this machine, by the figures' names."""
     paths = set(known.paths())
-    found = {}
+    by_name = {}
     for c in candidates:
         path = (*case.parts, c.series.name)
         if path not in paths:
@@ -537,8 +537,8 @@ def _anchors_of(
             # Without statistics its value is all that is known of it: the best of its runs.
             usual = _worsened(c.series, own.usual, c.scatter.usual)
             own = dataclasses.replace(own, usual=usual, spread=c.scatter.spread)
-        found[c.series.name] = own
-    return found
+        by_name[c.series.name] = own
+    return by_name
 
 
 def _worsened(figure: Series, value: float, by: float) -> float:
@@ -563,7 +563,7 @@ def _drifts(
     for c in candidates:
         if c.series.name in anchors:
             families.setdefault((c.series.benchmark, c.series.metric), []).append(c)
-    found = {}
+    by_name = {}
     for (_, metric), family in families.items():
         sizes = [c.series.size_bytes for c in family]
         between = max(between_days(metric, size, exclusive=exclusive) for size in sizes)
@@ -572,8 +572,8 @@ def _drifts(
         for c in family:
             anchor = anchors[c.series.name]
             by_day = _by_day(c.points, _levels(c.series, c.points, anchor.usual))
-            found[c.series.name] = drifted_by(anchor, by_day, known[c.series.name])
-    return found
+            by_name[c.series.name] = drifted_by(anchor, by_day, known[c.series.name])
+    return by_name
 
 
 def _crept(c: _Candidate, anchor: Anchor, drift: float) -> str:

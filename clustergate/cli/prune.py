@@ -51,10 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Remove what may go, or tell it; 2 where something could not be removed."""
     if arguments.keep < 0:
         raise BadRequest("option.negative", option="--keep", value=arguments.keep)
-    found = listing.listed_runs()
+    listed = listing.listed_runs()
     # Somebody keeps something of his own there.
-    runs = [one for one in found if listing.is_of_the_suite(store.run_folder(one.run))]
-    others = [one for one in found if one not in runs]
+    runs = [one for one in listed if listing.is_of_the_suite(store.run_folder(one.run))]
+    others = [one for one in listed if one not in runs]
     kept = listing.what_stays(
         runs,
         moment(arguments.older_than),

@@ -47,22 +47,22 @@ class Dated:
 
 def doubts(runs: Sequence[Dated], now: datetime.datetime) -> dict[str, Reason]:
     """Return of the runs whose witnesses disagree why, by their ids."""
-    found: dict[str, Reason] = {}
+    doubted: dict[str, Reason] = {}
     apart = [abs(run.first_written - run.started) for run in runs]
     # After a copy of all runs no file has its time any more.
     files_tell = 2 * sum(one < _A_MONTH for one in apart) > len(runs) > 1
     for run, by in zip(runs, apart, strict=True):
         named = f"{run.started:%Y-%m-%d}"
         if run.started > now + _A_DAY:
-            found[run.run_id] = reason("run.dated-ahead", run=run.run_id)
+            doubted[run.run_id] = reason("run.dated-ahead", run=run.run_id)
         elif run.started < _FIRST:
-            found[run.run_id] = reason("run.dated-early", run=run.run_id)
+            doubted[run.run_id] = reason("run.dated-early", run=run.run_id)
         elif run.last_written < run.started - _A_DAY or (files_tell and by > _A_YEAR):
             when = f"{run.first_written:%Y-%m-%d}"
-            found[run.run_id] = reason(
+            doubted[run.run_id] = reason(
                 "run.written-elsewhen", run=run.run_id, named=named, written=when
             )
-    return found | _out_of_order([run for run in runs if run.run_id not in found])
+    return doubted | _out_of_order([run for run in runs if run.run_id not in doubted])
 
 
 def _out_of_order(runs: Sequence[Dated]) -> dict[str, Reason]:
@@ -73,17 +73,17 @@ def _out_of_order(runs: Sequence[Dated]) -> dict[str, Reason]:
     )
     kept = _rising(numbered)
     numbers = [number_of_run(run.run_id) for run in kept]
-    rising, found = {run.run_id for run in kept}, {}
+    rising, doubted = {run.run_id for run in kept}, {}
     for run in numbered:
         if run.run_id in rising:
             continue
         place = bisect.bisect_left(numbers, number_of_run(run.run_id))
         if place < len(kept) and run.started > kept[place].started + _APART:
-            found[run.run_id] = reason("run.too-late", run=run.run_id, other=kept[place].run_id)
+            doubted[run.run_id] = reason("run.too-late", run=run.run_id, other=kept[place].run_id)
         elif place and run.started < kept[place - 1].started - _APART:
             other = kept[place - 1].run_id
-            found[run.run_id] = reason("run.too-early", run=run.run_id, other=other)
-    return found
+            doubted[run.run_id] = reason("run.too-early", run=run.run_id, other=other)
+    return doubted
 
 
 def _rising(runs: Sequence[Dated]) -> list[Dated]:

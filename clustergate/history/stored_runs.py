@@ -86,8 +86,8 @@ def left_out(why: Iterable[Reason | None]) -> list[str]:
 def _dated(state: Path | None) -> tuple[Sequence[Dated], dict[str, Reason]]:
     """Return the runs of a home, the oldest first, and which of them are dated wrongly."""
     runs = [_witnesses(f) for f in store.runs_folder(state).glob("*") if f.is_dir()]
-    found = doubts(runs, datetime.datetime.now(_UTC))
-    return dating.in_order(runs, found), found
+    doubted = doubts(runs, datetime.datetime.now(_UTC))
+    return dating.in_order(runs, doubted), doubted
 
 
 def _witnesses(folder: Path) -> Dated:

@@ -61,19 +61,19 @@ def crash_of(status: int, lines: Iterable[str]) -> Crash:
     """Return how a launch ended with a status other than 0; ``lines`` are all that it printed."""
     text = "\n".join(line.rstrip() for line in lines)
     number = -status if status < 0 else status - 128 if 128 < status < 128 + signal.NSIG else 0
-    if told := _SIGNAL.search(text):
-        number = int(next(filter(None, told.groups())))
+    if match := _SIGNAL.search(text):
+        number = int(next(filter(None, match.groups())))
     elif of_srun := [m for line in text.splitlines() if (m := _OF_SRUN.search(line))]:
         number = _BY_NAME.get(of_srun[0]["name"], number)
-    elif told := _STATUS.search(text):
-        own = int(next(filter(None, told.groups())))
+    elif match := _STATUS.search(text):
+        own = int(next(filter(None, match.groups())))
         number = own - 128 if 128 < own < 128 + signal.NSIG else 0
         status = own
-    found = next((match for one in _RANKS if (match := one.search(text))), None)
-    if found is None:
+    ranked = next((match for one in _RANKS if (match := one.search(text))), None)
+    if ranked is None:
         return Crash(status, number)
-    host = found.groupdict().get("host") or ""
-    return Crash(status, number, int(found["rank"]), host)
+    host = ranked.groupdict().get("host") or ""
+    return Crash(status, number, int(ranked["rank"]), host)
 
 
 def last_line(lines: Iterable[str]) -> str:

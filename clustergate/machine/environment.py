@@ -227,8 +227,8 @@ def describe_removed(removed: Mapping[str, str], blas: Collection[str] | None = 
 def _is_of_another(name: str, blas: Collection[str]) -> bool:
     """Tell whether a variable is of another BLAS than these, of which none may hide what it is."""
     own = next((word for pattern, word in _READ_BY.items() if fnmatchcase(name, pattern)), "")
-    found = [{word for word in _READ_BY.values() if word in Path(file).name} for file in blas]
-    return bool(own) and all(words and own not in words for words in found)
+    named = [{word for word in _READ_BY.values() if word in Path(file).name} for file in blas]
+    return bool(own) and all(words and own not in words for words in named)
 
 
 def _assignment(name: str, value: str) -> str:

@@ -41,8 +41,8 @@ def render_junit(run: Run) -> str:
         for stack in sorted({case.stack for case in run.cases})
     ]
     evidence = list(run.evidence)
-    told = any(one.part == "run" for one in evidence)
-    if not (told or any(c.figures or c.groups or c.state.broken for c in run.cases)):
+    of_run = any(one.part == "run" for one in evidence)
+    if not (of_run or any(c.figures or c.groups or c.state.broken for c in run.cases)):
         evidence.append(Evidence("run", Verdict.INVALID, (reason("run.empty"),)))
     if evidence:
         suites.append(_suite(run, "run", list(_tests_of(evidence))))

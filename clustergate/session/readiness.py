@@ -320,10 +320,10 @@ def look(named: str | None = None, mode: Mode | None = None) -> list[Finding]:
     With a mode, the last finding is the plan of a run that starts now.
     """
     state = state_dir()
-    found = [*_of_machine(state), *_of_site(named, state, mode)]
+    problems = [*_of_machine(state), *_of_site(named, state, mode)]
     # What keeps a run from being planned was told where it was found.
-    told = [one.says for one in found if one.what != "plan"]
-    return [one for one in found if one.what != "plan" or one.says not in told]
+    sentences = [one.says for one in problems if one.what != "plan"]
+    return [one for one in problems if one.what != "plan" or one.says not in sentences]
 
 
 def say_in_the_way(

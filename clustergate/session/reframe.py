@@ -246,8 +246,8 @@ def left_out(lines: Sequence[str]) -> dict[str, Reason]:
     Of a run that was resumed only the last session counts.
     """
     last = _of_last_session(lines)
-    found = (re.search(rf"\b{_LEFT_OUT} ([\w,]+): (.*)", line) for line in last)
-    said = [(match[1].split(","), match[2]) for match in found if match]
+    matches = (re.search(rf"\b{_LEFT_OUT} ([\w,]+): (.*)", line) for line in last)
+    said = [(match[1].split(","), match[2]) for match in matches if match]
     return {check: reason("case.not-loaded", why=why) for checks, why in said for check in checks}
 
 

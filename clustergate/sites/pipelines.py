@@ -40,15 +40,15 @@ def _listed_in(path: Path, top: Path, seen: set[Path]) -> list[Listed]:
     root = _composed(path)
     of_include = _value(root, "include")
     includes = of_include.value if isinstance(of_include, yaml.SequenceNode) else [of_include]
-    found: list[Listed] = []
+    listed: list[Listed] = []
     for include in includes:
         local = _value(include, "local") if isinstance(include, yaml.MappingNode) else include
         for name in _texts(local):
             file = top / name.value.lstrip("/")
             if file.is_file() and file not in seen:
-                found = _listed_in(file, top, seen) or found
+                listed = _listed_in(file, top, seen) or listed
     own = _value(root, JOBS)
-    return found if own is None else list(_entries(own, path))
+    return listed if own is None else list(_entries(own, path))
 
 
 def _composed(path: Path) -> yaml.Node | None:
@@ -90,20 +90,20 @@ def _texts(node: yaml.Node | None) -> list[yaml.ScalarNode]:
 
 def faults(listed: Sequence[Listed]) -> list[SiteError]:
     """Return what of a pipeline's list no site config has, an error each."""
-    found = []
+    errors = []
     for system in dict.fromkeys(one.system for one in listed):
         of_system = [one for one in listed if one.system == system]
         try:
             known = [stack.name for stack in configs.load(configs.find(system)).stacks]
         except SiteError as error:
-            found.append(SiteError("pipeline.system", at=of_system[0].at, why=error))
+            errors.append(SiteError("pipeline.system", at=of_system[0].at, why=error))
             continue
         for one in of_system:
             if one.stack not in known:
                 of = {"system": system, "name": one.stack, "known": known}
                 meant = suggestion(one.stack, known)
-                found.append(SiteError("pipeline.unknown-stack", at=one.at, **of, meant=meant))
-    return found
+                errors.append(SiteError("pipeline.unknown-stack", at=one.at, **of, meant=meant))
+    return errors
 
 
 def without_job(listed: Sequence[Listed]) -> list[tuple[str, str]]:

@@ -144,7 +144,7 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
         if reference is not None and _comparable(one, reference):
             whole = wholes.setdefault((one.sample.benchmark, one.sample.metric), {})
             whole[place] = -worse_than(reference, one.estimate, one.sample.better)
-    found: dict[int, Reason] = {}
+    disproved: dict[int, Reason] = {}
     for (benchmark, _), whole in wholes.items():
         median = statistics.median(whole.values())
         if median < 0 and any(_is_measured(expected[place]) for place in whole):
@@ -154,7 +154,7 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
         for times, code in _SLIPS.items():
             if abs(abs(median) - math.log(times)) <= _AS_FAR and 2 * least > math.log(times):
                 for place in whole:
-                    found[place] = reason(
+                    disproved[place] = reason(
                         code,
                         benchmark=benchmark,
                         figures=len(whole),
@@ -162,7 +162,7 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
                         how="better" if median > 0 else WORSE,
                         where=getattr(expected[place], "where", "") or "it",
                     )
-    return found
+    return disproved
 
 
 def _is_measured(reference: Reference | None) -> bool:
