@@ -56,7 +56,7 @@ help:
 	@echo "make docs     the documentation as pages to browse offline: .clustergate/docs/index.html"
 	@echo "make dry-run  ReFrame's dry run of every check on every site config"
 	@echo "make release  source archive and wheels in dist/, checked, with an SBOM"
-	@echo "make clean    remove builds and stages; results stay"
+	@echo "make clean    what takes space: builds and stages (YES=1: remove them; results stay)"
 
 # A recipe's own status is lost in make's 2, so the last line says which it was.
 check: $(VENV)/ready
@@ -150,5 +150,8 @@ constraints:
 	@$(PIN) pyproject.toml --group build --constraint constraints.txt --output-file requirements.txt
 	@$(PIN) --group sbom --constraint constraints.txt --output-file ci/sbom.txt
 
+CLEANED = $(wildcard $(addprefix .clustergate/,builds stage prefixes manifests))
 clean:
-	@rm -rf .clustergate/builds .clustergate/stage .clustergate/prefixes .clustergate/manifests
+	@$(if $(CLEANED),du -sh $(CLEANED),echo "there is nothing to remove")
+	@$(if $(CLEANED),$(if $(YES),rm -rf $(CLEANED) && echo "removed: $(CLEANED)",\
+	  echo "nothing was removed; \`make clean YES=1\` removes these" >&2 && exit 2))

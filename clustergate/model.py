@@ -56,6 +56,21 @@ class BadRequest(ClustergateError):
     exit_status = 1
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a text can name a stack, a run, a system …: something, and no path.
+
+    What has a name lies in a folder of that name.
+    """
+    return bool(text.strip()) and text not in (".", "..") and not {"/", "\0"} & {*text}
+
+
+def require_name(kind: str, text: str) -> str:
+    """Return a name; raises :class:`BadRequest` for what is none, see :func:`is_name`."""
+    if not is_name(text):
+        raise BadRequest("input.no-name", kind=kind, name=text)
+    return text
+
+
 class OutputError(ClustergateError):
     """A benchmark's text cannot be trusted: cut off, damaged, failed or incomplete.
 

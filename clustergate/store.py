@@ -28,12 +28,14 @@ from clustergate.files.shared import locked
 from clustergate.files.whole import is_full, read_json, write_whole
 from clustergate.model import (
     METRICS,
+    BadRequest,
     Better,
     CaseRecord,
     ClustergateError,
     Launch,
     Row,
     Sample,
+    is_name,
     number_of_run,
 )
 from clustergate.paths import state_dir
@@ -128,7 +130,18 @@ def stage_folder(run_id: str, state: Path | None = None) -> Path:
 
 
 def run_folder(run_id: str, state: Path | None = None) -> Path:
+    """Return the folder of a run, or of what it measured in one of its own: ``RUN/golden-mpich``.
+
+    Raises :class:`BadRequest` for what is no name.
+    """
+    if not names_run(run_id):
+        raise BadRequest("input.no-name", kind="run", name=run_id)
     return runs_folder(state) / run_id
+
+
+def names_run(text: str) -> bool:
+    """Tell whether a text can name a run, or what it measured in a folder of its own."""
+    return all(map(is_name, text.split("/", 1)))
 
 
 def make_folder(path: Path) -> None:

@@ -415,7 +415,7 @@ def test_a_run_of_many_conditions_fits_a_terminal(
     assert "all 20 launches of A were disturbed: PingPong.2p.64B.latency_us" in lines
 
 
-@pytest.mark.parametrize("name", ["nothing", "previous", ""])
+@pytest.mark.parametrize("name", ["nothing", "previous", ".."])
 def test_what_is_not_there_is_one_sentence(run: Any, tmp_path: Path, name: str) -> None:
     status, out, err = run(write(tmp_path / "a.csv"), name)
     assert (status, out, err.count("\n")) == (1, "", 1)

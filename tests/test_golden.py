@@ -544,7 +544,7 @@ def test_the_command_lists_and_unpins(tmp_path, monkeypatch, capsys):
     assert cli.main(["golden", "list"]) == 0
     told = capsys.readouterr().out
     assert "today (accepted); today's build equals it" in told
-    assert cli.main(["golden", "unpin", "mpich", "openmpi"]) == 1
+    assert cli.main(["golden", "unpin", "mpich", "openmpi", "--yes"]) == 1
     said = capsys.readouterr().err
     assert "openmpi has no golden build, so there is none to remove" in said
     assert "golden pin" not in said

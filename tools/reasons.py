@@ -197,7 +197,6 @@ GENERAL: Mapping[str, str] = {
     "expectation.elsewhere": "nothing: run that mode, that stack or as many nodes to compare it",
     "gate.expectations": "nothing: a statement, not a fault",
     "contender.*": "leave that variable out",
-    "golden.name": "name a stack that there is (`clustergate list stacks`)",
     "golden.unavailable": "set that stack up (`clustergate setup`)",
     "prune.not-removed": "remove that folder by hand",
     "prune.*": "nothing: it is kept",

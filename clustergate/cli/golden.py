@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -13,7 +15,7 @@ from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_site
 from clustergate.golden import builds, contents
-from clustergate.model import ClustergateError
+from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
 from clustergate.wording.commands import completed
@@ -46,6 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     verify.set_defaults(run=_verify)
     unpin = parts.add_parser("unpin", help="remove golden builds")
     unpin.add_argument("stacks", nargs="+", metavar="STACK")
+    option(unpin, "--yes", "remove more than one")
     unpin.set_defaults(run=_unpin)
 
 
@@ -114,11 +117,25 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _unpin(arguments: argparse.Namespace) -> int:
-    def unpinned(stack: str) -> str:
-        builds.unpin(state_dir(), stack)
-        return f"{stack} has no golden build any more"
+    stacks = [*dict.fromkeys(arguments.stacks)]
 
-    return _each(arguments.stacks, unpinned)
+    def kept(stack: str) -> str:
+        # Of one that was damaged nothing but its folder is known.
+        folder, line = builds.require_folder(state_dir(), stack), ""
+        with contextlib.suppress(ClustergateError):
+            line = f": {_line_of(builds.read(state_dir(), stack))}"
+        return f"the golden build of {stack}, {folder}{line}"
+
+    def unpinned(stack: str) -> str:
+        what = kept(stack)
+        builds.unpin(state_dir(), stack)
+        return f"removed {what}"
+
+    if len(stacks) == 1 or arguments.yes:
+        return _each(stacks, unpinned)
+    _each(stacks, lambda stack: f"would be removed: {kept(stack)}")
+    words = shlex.join(stacks)
+    raise BadRequest("golden.several", stacks=stacks, words=words)
 
 
 def _each(stacks: list[str], do: Callable[[str], str]) -> int:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from clustergate.cli.passing_on import option
 from clustergate.launching import hostfiles
-from clustergate.paths import suite_folder
+from clustergate.model import is_name
+from clustergate.paths import site_folder, suite_folder
 from clustergate.sites.configs import site_files
 from clustergate.wording.notation import did_you_mean, nearest
 
@@ -30,24 +31,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    named = hostfiles.hostfile_path(arguments.file)
-    # A name that is a path would leave the folder.
-    known = Path(arguments.file).name == arguments.file and os.path.lexists(named)
-    if not known and not Path(arguments.file).exists():
+    path = Path(arguments.file)
+    if is_name(arguments.file):
+        named = hostfiles.hostfile_path(arguments.file)
+        path = named if os.path.lexists(named) else path
+    if not os.path.lexists(path):
         template = suite_folder("hostfiles") / "template.txt"
         if arguments.file in {path.stem for path in site_files()}:
-            facts = {"path": named, "template": template}
+            facts = {"path": hostfiles.hostfile_path(arguments.file), "template": template}
             raise hostfiles.HostfileError("hostfile.none", name=arguments.file, **facts)
+        folder = site_folder() / "hostfiles"
         raise hostfiles.HostfileError(
             "hostfile.unknown",
-            folder=named.parent,
+            folder=folder,
             name=arguments.file,
-            meant=did_you_mean(
-                nearest(arguments.file, [f.stem for f in named.parent.glob("*.txt")])
-            ),
+            meant=did_you_mean(nearest(arguments.file, [f.stem for f in folder.glob("*.txt")])),
             template=template,
         )
-    hostfile = hostfiles.read_hostfile(named if known else Path(arguments.file))
+    hostfile = hostfiles.read_hostfile(path)
     names = [node.name for node in hostfile.usable]
     if arguments.dialect == "slurm":
         print(

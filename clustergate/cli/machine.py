@@ -32,7 +32,7 @@ from clustergate.machine.fingerprint import (
 )
 from clustergate.machine.load import load_between, read_load
 from clustergate.model import BadRequest, ClustergateError
-from clustergate.store import run_folder
+from clustergate.store import names_run, run_folder, runs_folder
 
 DESCRIPTION = """\
 Print the state of this node: hardware, kernel, limits, network, software, and its current load.
@@ -143,14 +143,15 @@ def _named_states(named: str) -> _Named:
 def _locate(named: str) -> tuple[str, Path]:
     if named in RECENT:
         named = recent(named, NODE_STATE).name
-    for path in (Path(named), run_folder(abbreviated(named))):
+    runs = [run_folder(abbreviated(named))] if names_run(named) else []
+    for path in (Path(named), *runs):
         if os.path.isdir(path):
             if not os.path.exists(path / NODE_STATE):
                 raise ClustergateError("machine.unrecorded", folder=path, file=NODE_STATE)
             return named, path / NODE_STATE
         if os.path.exists(path):
             return named, path
-    raise ClustergateError("run.no-such", name=named, near=near_runs(named), folder=run_folder(""))
+    raise ClustergateError("run.no-such", name=named, near=near_runs(named), folder=runs_folder())
 
 
 # --- output -----------------------------------------------------------------------------------

@@ -60,8 +60,9 @@ class PassingOnParser(argparse.ArgumentParser):
         super().error(printable(message))
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Note an option; refuse one that is empty, as an unset variable of a shell leaves it."""
-        if action.option_strings and not all(map(str.strip, arg_strings)):
+        """Note an option; refuse what is empty, as an unset variable of a shell leaves it."""
+        of_command = isinstance(action, argparse._SubParsersAction)
+        if not of_command and not all(map(str.strip, arg_strings)):
             raise argparse.ArgumentError(action, "its value is empty")
         if action.option_strings:
             commands.called.append([action.option_strings[-1], *arg_strings])

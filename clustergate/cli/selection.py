@@ -60,7 +60,7 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
     folder = store.runs_folder()
     if name in RECENT:
         return recent(name, "cases", checks).name
-    if name and (folder / name / "cases").is_dir():
+    if store.names_run(name) and (folder / name / "cases").is_dir():
         return name
     if (short := abbreviated(name)) != name:
         return short
@@ -97,8 +97,10 @@ def named_folder(name: str) -> Path:
     """Return the folder of a run as :func:`named_run` names it, whatever is in it."""
     if name in RECENT:
         return recent(name)
-    folder = store.runs_folder() / abbreviated(name)
-    return folder if name and folder.is_dir() else store.run_folder(named_run(name))
+    named = abbreviated(name)
+    if store.names_run(named) and (folder := store.run_folder(named)).is_dir():
+        return folder
+    return store.run_folder(named_run(name))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

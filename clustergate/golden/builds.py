@@ -24,7 +24,7 @@ from clustergate.files.shared import locked, mount_of
 from clustergate.files.whole import read_json, write_whole
 from clustergate.golden import contents
 from clustergate.machine.configuration import is_beside, is_of_system, site_files
-from clustergate.model import BadRequest, Say
+from clustergate.model import BadRequest, Say, require_name
 from clustergate.stacks.manifest import (
     Manifest,
     ManifestError,
@@ -76,10 +76,8 @@ class Golden:
 
 
 def folder_of(state: Path, stack: str) -> Path:
-    """Return where the golden build of a stack lies; raises :class:`BadRequest` for a path."""
-    if Path(stack).name != stack:
-        raise BadRequest("golden.name", stack=stack)
-    return state / "golden" / stack
+    """Return where the golden build of a stack lies; raises :class:`BadRequest` for no name."""
+    return state / "golden" / require_name("stack", stack)
 
 
 def pinned_stacks(state: Path) -> list[str]:
@@ -374,14 +372,20 @@ def digest(golden: Golden) -> str:
     return contents.digest(text)
 
 
+def require_folder(state: Path, stack: str) -> Path:
+    """Return the folder of a golden build, whatever is in it; raises BadRequest for none."""
+    home = folder_of(state, stack)
+    if not home.is_dir():
+        raise BadRequest("golden.not-there", stack=stack)
+    return home
+
+
 def unpin(state: Path, stack: str) -> None:
     """Remove a golden build, also one that was changed or only in part written.
 
     Raises :class:`BadRequest` where there is none.
     """
-    home = folder_of(state, stack)
-    if not home.is_dir():
-        raise BadRequest("golden.not-there", stack=stack)
+    home = require_folder(state, stack)
     with locked(home.parent / f".{stack}.lock"):
         (home / _MANIFEST).unlink(missing_ok=True)
         _remove(home)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, require_name
 from clustergate.paths import site_file
 from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
@@ -99,8 +99,11 @@ class Hostfile:
 
 
 def hostfile_path(system: str) -> Path:
-    """Return where the hostfile of a system lies, whether it exists or not."""
-    return site_file("hostfiles", f"{system}.txt")
+    """Return where the hostfile of a system lies, whether it exists or not.
+
+    Raises :class:`BadRequest` for what is no name.
+    """
+    return site_file("hostfiles", f"{require_name('system', system)}.txt")
 
 
 def read_hostfile(path: Path) -> Hostfile:

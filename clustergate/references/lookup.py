@@ -34,6 +34,7 @@ from clustergate.model import (
     Figure,
     Reference,
     Sample,
+    require_name,
 )
 from clustergate.paths import site_file
 from clustergate.references.expectations import Expect, expectations_in
@@ -66,8 +67,11 @@ _EARLIER = "tail_percent"
 
 
 def reference_file(system: str) -> Path:
-    """Return the file of one of the site's systems, whether it is there or not."""
-    return site_file("references", f"{system}.yaml")
+    """Return the file of one of the site's systems, whether it is there or not.
+
+    Raises :class:`BadRequest` for what is no name.
+    """
+    return site_file("references", f"{require_name('system', system)}.yaml")
 
 
 def layout_key(conditions: Conditions) -> str:

@@ -35,7 +35,7 @@ from clustergate.launching.hostfiles import (
 )
 from clustergate.machine.environment import cleaning_script
 from clustergate.machine.node import read_node
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, is_name
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
@@ -247,7 +247,7 @@ def _described(
 def _with_slots(system: dict[str, Any]) -> None:
     """Let the hostfile say how many cores nodes have where the partitions do not."""
     name, partitions = system.get("name"), system.get("partitions")
-    if not isinstance(name, str) or not isinstance(partitions, list):
+    if not isinstance(name, str) or not is_name(name) or not isinstance(partitions, list):
         return
     if (nodes := hostfile_of(name)) is None:
         return

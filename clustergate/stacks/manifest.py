@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.files.whole import parse_json, write_whole
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, require_name
 
 SCHEMA = 1
 SET_UP = "CLUSTERGATE_SET_UP"
@@ -92,7 +92,8 @@ class Manifest:
 
 
 def manifest_path(state: Path, stack: str) -> Path:
-    return state / "manifests" / f"{stack}.json"
+    """Return where the manifest of a stack lies; raises BadRequest for what is no name."""
+    return state / "manifests" / f"{require_name('stack', stack)}.json"
 
 
 def write_manifest(state: Path, manifest: Manifest) -> Path:

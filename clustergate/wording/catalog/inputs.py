@@ -28,6 +28,11 @@ WORDS = {
     "prune.young": "started after {before}",
     "prune.not-removed": "could not be removed: {why}",
     "prune.newest": "among the newest {newest} of their system and mode",
+    "input.no-name": (
+        "{name!r} is no name of a {kind}",
+        "a name is neither empty nor a path",
+        "if a variable stands for it, see that it is set",
+    ),
     "input.unknown-name": ("unknown {kind} {name!r}", "known: {known:list}"),
     "input.process-counts": ("process counts are a list such as 2,3,5", "this is not: {named!r}"),
     "input.too-small": "{name} must be at least {least}, not {value}",

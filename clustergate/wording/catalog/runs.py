@@ -216,7 +216,11 @@ WORDS = {
         "it is not known which way the metric {metric!r} improves",
         "say --better lower or --better higher",
     ),
-    "golden.name": "{stack!r} is no name of a stack",
+    "golden.several": (
+        "nothing was removed",
+        "{stacks:list} are more than one",
+        "`clustergate golden unpin --yes {words}` removes them",
+    ),
     "golden.unavailable": ("{stack} is unavailable here", "{why}", ""),
     "golden.exists": (
         "{stack} has a golden build, of {by} on {pinned}{note}",
