@@ -10,7 +10,7 @@ from pathlib import Path
 from clustergate.golden import builds as golden
 from clustergate.launching.dialects import env_words
 from clustergate.launching.plan import IN_FRONT, preloading
-from clustergate.model import BadRequest
+from clustergate.model import BadRequest, require_name
 from clustergate.stacks import suggestion
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
 
@@ -54,6 +54,8 @@ def parse_contender(text: str) -> Named:
     if ":" in stack:
         _, _, rest = stack.partition(":")
         raise BadRequest("contender.no-variable", text=text, rest=rest, syntax=SYNTAX)
+    if pinned:
+        require_name("stack", stack)
     variables: dict[str, str] = {}
     for setting in settings:
         name, _, value = setting.partition("=")

@@ -573,6 +573,15 @@ ENTRIES: tuple[Entry, ...] = (
             "attack_streams::what_a_check_could_not_print_is_not_in_its_files",
         ),
     ),
+    Entry(
+        *(71, "a deletion of more than was meant"),
+        tests=(
+            "names::what_is_no_name_is_refused_and_nothing_is_lost",
+            "names::several_golden_builds_go_only_when_that_is_confirmed",
+            "names::make_clean_says_what_it_removes_and_asks",
+            "names::a_folder_that_is_no_environment_is_not_replaced_by_one",
+        ),
+    ),
 )
 
 
