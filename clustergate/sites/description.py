@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.files.whole import read_json
-from clustergate.model import ClustergateError, NodeFacts, is_name
+from clustergate.model import ClustergateError, NodeFacts
 from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_limits import Limits, limits_of
 from clustergate.schedulers.wishes import is_exclusive, partition_of_access, qos_of_access
@@ -512,7 +512,6 @@ def require_valid(said: Mapping[str, Any], source: Source) -> None:
     if others := [system["name"] for system in said["systems"][1:]]:
         facts = {"names": others, "name": said["systems"][0]["name"]}
         raise SiteError("site.several-systems", at=source.at("name", others[0]), **facts)
-    _require_once("system", said["systems"], source)
     for system in said["systems"]:
         _require_once("partition", system["partitions"], source, system["name"])
         for partition in system["partitions"]:
@@ -709,10 +708,7 @@ _BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at mo
 def _require_once(
     kind: str, items: Sequence[Mapping[str, Any]], source: Source, of: str = ""
 ) -> None:
-    """Refuse what is no name, and two of the same: ReFrame would silently take one of them."""
-    for name in (item["name"] for item in items):
-        if not is_name(name):
-            raise SiteError("input.no-name", at=source.at("name", name), kind=kind, name=name)
+    """Refuse two of the same name: ReFrame would silently take one of them."""
     for name, times in Counter(item["name"] for item in items).items():
         if times > 1:
             facts = {"times": times, "kind": kind, "of": f" of {of}" * bool(of), "name": name}
