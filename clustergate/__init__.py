@@ -1,5 +1,37 @@
 """clustergate: the gate a cluster passes before it goes back to its users."""
 
+import os
+import sys
+
+# What the command imports beside Python's own modules, and what these import.
+_NEEDED = (
+    *("ClusterShell", "archspec", "filelock", "jinja2", "jsonschema", "numpy", "packaging"),
+    *("polars", "psutil", "referencing", "reframe", "requests", "yaml"),
+)
+
+
+def _installed_first() -> None:
+    """Let what is installed stand in front of a folder of PYTHONPATH that has another of it.
+
+    It stays findable, and packages that add checks may be there.
+    """
+    needed = {*_NEEDED, *sys.stdlib_module_names}
+
+    def shadows(folder: str) -> bool:
+        try:
+            return not needed.isdisjoint(name.partition(".")[0] for name in os.listdir(folder))
+        except OSError:
+            return False
+
+    said = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    added = {os.path.abspath(folder) for folder in said if folder and shadows(folder)}
+    sys.path.sort(key=lambda folder: os.path.abspath(folder) in added)
+
+
+# Of the command alone, before it imports anything.
+if os.path.basename(sys.argv[0]) in ("clustergate", "-m"):
+    _installed_first()
+
 
 def version() -> str:
     """Return the version of the suite as it was installed: a tag's, or what comes after one."""

@@ -8,6 +8,7 @@ wants to be launched come from the site config and the stack's manifest.
 from __future__ import annotations
 
 import dataclasses
+import os
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from clustergate.launching.dialects import env_words
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed, within
-from clustergate.machine.environment import read_removed
+from clustergate.machine.environment import read_removed, removed_at_submission
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample, rows_of
 from clustergate.paths import state_dir
 from clustergate.references import lookup
@@ -419,7 +420,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             "partition": partition.fullname,
             "conditions": self.conditions() if hasattr(self, "layout") else {"mode": self.mode},
             "command": getattr(self, "command", ""),
-            "removed_environment": read_removed(Path(self.stagedir) / sites.REMOVED_ENVIRONMENT),
+            "removed_environment": {
+                **removed_at_submission(os.environ),
+                **read_removed(Path(self.stagedir) / sites.REMOVED_ENVIRONMENT),
+            },
         }
         what["details"] = {resuming.HASH: self.hashcode, **what.get("details", {})}
         record = CaseRecord(**{**shared, **what})

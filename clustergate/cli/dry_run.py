@@ -65,13 +65,13 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     checks = mode.checks if own else [*every_check(), modes.SCREEN_CHECK]
     expected = modes.expected_cases(checks, described.partitions, mode)
     options = modes.reframe_options(mode, checks)
-    variables = {sites.LOG_LEVEL: "info", **sites.reframe_variables(site, described)}
+    environment = {**reframe.environment_for(site, described), sites.LOG_LEVEL: "info"}
 
     def write(partition: Partition) -> Path:
         report = Path(scratch) / f"{partition.name}.json"
         only = [*options, f"--system={partition.fullname}"]
         command = reframe.command(only, report=report, action="--dry-run")
-        ended = capture(command, env={**os.environ, **variables})
+        ended = capture(command, env=environment)
         if ended.returncode:
             why = reframe.last_error((ended.stdout + ended.stderr).splitlines())
             how = reframe.how_it_ended(ended.returncode)

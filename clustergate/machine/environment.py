@@ -2,7 +2,8 @@
 
 :func:`clean_environment` removes the inherited variables that can change a figure, and
 :func:`describe_removed` says what each of them would have done. What a site or a stack declares
-comes on top later and is no matter of this module. Pure functions.
+comes on top later and is no matter of this module. :func:`clean_call` does the same for the call
+of ReFrame, from which jobs are submitted. Pure functions.
 
 A variable may hold a credential (``SLURM_JWT``), and what is recorded goes into reports and CI
 artifacts: only values of variables that are known to hold none are kept, all others are names.
@@ -10,6 +11,7 @@ artifacts: only values of variables that are known to hold none are kept, all ot
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -120,8 +122,48 @@ EFFECTS: Mapping[str, str] = {
     "__MODULES_*": "belong to LOADEDMODULES",
     "HWLOC_*": "show the launcher and the library another machine than this one",
     "MPIEXEC_*": "make the launcher start the ranks in another way, or end them",
+    "SLURM_CPU_FREQ_REQ": "let the processors run at another frequency",
+    "SLURM_CPU_BIND": "bind the ranks elsewhere, or not at all",
+    "SLURM_MEM_BIND": "bind the ranks' memory elsewhere, or not at all",
+    "SLURM_HINT": "place or bind the ranks in another way",
+    "SLURM_DIST*": "place the ranks in another way",
+    "SLURM_THREAD_SPEC": "keep hardware threads from the ranks",
+    "SLURM_CORE_SPEC": "keep cores from the ranks",
+    "SRUN_*": "speak to srun as its options",
     "SLURM_*": "speak to srun of an allocation that is not there, or as its options",
 }
+
+# Read by srun as its options (its manual, INPUT ENVIRONMENT VARIABLES), without those that Slurm
+# sets in every allocation. In a job it sets one of these where the job script asks for its option.
+SRUN_INPUT = tuple(
+    f"SLURM_{name}"
+    for name in (
+        *("ACCTG_FREQ", "BCAST", "BCAST_EXCLUDE", "CLUSTERS", "COMPRESS", "CONSTRAINT"),
+        *("CORE_SPEC", "CPU_BIND", "CPU_FREQ_REQ", "DEBUG", "DEBUG_FLAGS", "DELAY_BOOT"),
+        *("DEPENDENCY", "DISABLE_STATUS", "DISTRIBUTION", "DIST_PLANESIZE", "EPILOG", "EXACT"),
+        *("EXCLUSIVE", "EXIT_ERROR", "EXIT_IMMEDIATE", "EXPORT_ENV", "GPU_BIND", "GPU_FREQ"),
+        *("GRES_FLAGS", "HINT", "IMMEDIATE", "KILL_BAD_EXIT", "LABELIO", "MEM_BIND", "MPI_TYPE"),
+        *("NETWORK", "NO_KILL", "OPEN_MODE", "OVERCOMMIT", "OVERLAP", "POWER", "PROFILE"),
+        *("PROLOG", "REMOTE_CWD", "REQ_SWITCH", "RESV_PORTS", "SEND_LIBS", "SIGNAL"),
+        *("SPREAD_JOB", "STDERRMODE", "STDINMODE", "STDOUTMODE", "STEP_GRES"),
+        *("STEP_KILLED_MSG_NODE_ID", "TASK_EPILOG", "TASK_PROLOG", "TEST_EXEC", "THREADS"),
+        *("THREADS_PER_CORE", "THREAD_SPEC", "TIMELIMIT", "UNBUFFEREDIO", "USE_MIN_NODES"),
+        *("WAIT", "WAIT4SWITCH", "WORKING_DIR"),
+    )
+)
+# By these Slurm's programs find their controller and are let in.
+_REACHING_SLURM = ("SLURM_CONF*", "SLURM_JWT", "SLURM_SACK*", "SLURM_TIME_FORMAT")
+# What a call of ReFrame does without, beside what jobs do.
+_AT_SUBMISSION: Mapping[str, str] = {
+    "RFM_*": "make ReFrame run otherwise than the suite asks",
+}
+# ReFrame's variables that change neither what is measured nor where the suite finds it.
+_PASSED_ON = (
+    *("RFM_GIT_TIMEOUT", "RFM_HTTPJSON_URL", "RFM_KEEP_STAGE_FILES", "RFM_POLL_*"),
+    *("RFM_REPORT_JUNIT", "RFM_SQLITE_CONN_TIMEOUT", "RFM_SYSLOG_ADDRESS"),
+)
+REMOVED_AT_SUBMISSION = "CLUSTERGATE_REMOVED_AT_SUBMISSION"
+"""The variable that tells the checks what :func:`clean_call` removed, as JSON."""
 
 # Variables that one BLAS alone reads, with what the name of its file holds.
 _READ_BY: Mapping[str, str] = {
@@ -151,12 +193,19 @@ SHOWN = (
     *("MPIR_CVAR_CH4_*", "MPIR_CVAR_*_ALGORITHM", "MPIR_CVAR_ODD_EVEN_CLIQUES", "HYDRA_BINDING"),
     *("MV2_CPU_BINDING_POLICY", "MV2_ENABLE_AFFINITY", "MV2_HYBRID_BINDING_POLICY", "MV2_USE_*"),
     *("OMPI_MCA_btl", "OMPI_MCA_coll", "OMPI_MCA_mtl", "OMPI_MCA_osc", "OMPI_MCA_pml"),
+    *("RFM_TRAP_JOB_ERRORS", "SLURM_CPU_BIND", "SLURM_CPU_FREQ_REQ", "SLURM_DIST*", "SLURM_HINT"),
+    *("SLURM_CORE_SPEC", "SLURM_THREAD_SPEC", "SLURM_MEM_BIND"),
     *("PRTE_MCA_hwloc_*", "PRTE_MCA_rmaps_*", "MALLOC_*", "GLIBC_TUNABLES", "LD_BIND_NOW"),
 )
 HIDDEN = "(hidden)"
 # Numbers with a decimal point, messages in English.
 LOCALE: Mapping[str, str] = {"LANG": "C", "LC_ALL": "C", "LC_NUMERIC": "C"}
 _ALLOCATION = "SLURM_JOB_ID"
+# Other options of sbatch for which Slurm sets such a variable, as cases of a shell.
+_SHORT_OPTIONS = (
+    'SLURM_DIST*) option="--distribution|-m";; SLURM_CORE_SPEC) option="$option|-S";; '
+    'SLURM_OVERCOMMIT) option="$option|-O";; SLURM_THREADS_PER_CORE) option="$option|--hint";;'
+)
 _LONGEST_SHOWN = 60
 _SECRET_NAME = re.compile(r"auth|cookie|cred|jwt|key|pass|secret|token", re.IGNORECASE)
 # Words of manuals are short, and divided by punctuation. A credential is a long word, or is told by
@@ -179,7 +228,8 @@ class CleanEnvironment:
 def clean_environment(inherited: Mapping[str, str]) -> CleanEnvironment:
     """Separate what may stay of an inherited environment from what can change a figure.
 
-    In a Slurm allocation ``SLURM_*`` stays, without it srun would not find the nodes.
+    In a Slurm allocation ``SLURM_*`` stays, without it srun would not find the nodes; but not
+    :data:`SRUN_INPUT`.
     """
     allocated = _ALLOCATION in inherited
     removed = {
@@ -187,10 +237,45 @@ def clean_environment(inherited: Mapping[str, str]) -> CleanEnvironment:
         for name, value in inherited.items()
         if _effect(name) is not None
         and name not in (*HARMLESS, *LOCALE)
-        and not (allocated and name.startswith("SLURM_"))
+        and not (allocated and name.startswith("SLURM_") and name not in SRUN_INPUT)
     }
     remaining = {name: value for name, value in inherited.items() if name not in removed}
     return CleanEnvironment({**remaining, **LOCALE}, removed)
+
+
+def clean_call(
+    inherited: Mapping[str, str], own: Mapping[str, str], overriding: Collection[str]
+) -> dict[str, str]:
+    """Return the environment for a call of ReFrame, of which jobs inherit.
+
+    What would reach ReFrame, sbatch or srun as an option is removed, and told the checks in
+    :data:`REMOVED_AT_SUBMISSION`. ``own`` are the suite's variables, which replace those of the
+    same name; ``overriding`` are the variables by which sbatch passes over what jobs ask for,
+    which the run tells.
+    """
+    allocated = _ALLOCATION in inherited
+
+    def is_option(name: str) -> bool:
+        if name.startswith("RFM_"):
+            return not any(fnmatchcase(name, pattern) for pattern in _PASSED_ON)
+        if name.startswith("SLURM_") and not allocated:
+            return not any(fnmatchcase(name, pattern) for pattern in _REACHING_SLURM)
+        return name in SRUN_INPUT or name.startswith("SRUN_")
+
+    removed = {
+        name: shown_value(name, value)
+        for name, value in inherited.items()
+        if name not in own and is_option(name)
+    }
+    gone = {*removed, *overriding}
+    remaining = {name: value for name, value in inherited.items() if name not in gone}
+    return {**remaining, **own, REMOVED_AT_SUBMISSION: json.dumps(removed)}
+
+
+def removed_at_submission(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that :func:`clean_call` removed, each with what is shown of it."""
+    removed: dict[str, str] = json.loads(environ.get(REMOVED_AT_SUBMISSION, "{}"))
+    return removed
 
 
 def shown_value(name: str, value: str) -> str:
@@ -218,7 +303,7 @@ def describe_removed(removed: Mapping[str, str], blas: Collection[str] | None = 
     """
     return [
         f"{_assignment(name, value)} was set in the shell and was removed: it would "
-        f"{_effect(name) or 'change what is measured'}"
+        f"{_of(name, {**EFFECTS, **_AT_SUBMISSION}) or 'change what is measured'}"
         for name, value in sorted(removed.items())
         if value and not name.startswith("_") and (blas is None or not _is_of_another(name, blas))
     ]
@@ -238,7 +323,11 @@ def _assignment(name: str, value: str) -> str:
 
 
 def _effect(name: str) -> str | None:
-    return next((effect for pattern, effect in EFFECTS.items() if fnmatchcase(name, pattern)), None)
+    return _of(name, EFFECTS)
+
+
+def _of(name: str, effects: Mapping[str, str]) -> str | None:
+    return next((effect for pattern, effect in effects.items() if fnmatchcase(name, pattern)), None)
 
 
 def cleaning_script(record: str) -> str:
@@ -246,7 +335,8 @@ def cleaning_script(record: str) -> str:
 
     What they take away is written to the file ``record`` in the job's folder, for
     :func:`read_removed`. They run on the node, where the variables arrive, and not where the job
-    is submitted.
+    is submitted. An option of srun's stays that the job script itself asks for, as a site config
+    may: Slurm sets its variable.
     """
     patterns = "|".join(EFFECTS)
     shown = "|".join(SHOWN)
@@ -256,8 +346,14 @@ def cleaning_script(record: str) -> str:
         f": > {record}\n"
         f"secret='{_SECRET_VALUE}'\n"
         "for name in $(compgen -e); do\n"
-        f'  case "${{{_ALLOCATION}:+in an allocation}} $name" in "in an allocation SLURM_"*) '
-        "continue;; esac\n"
+        f'  case "${{{_ALLOCATION}:+in an allocation}} $name" in "in an allocation SLURM_"*)\n'
+        f'    case "$name" in {"|".join(SRUN_INPUT)}) ;; *) continue;; esac\n'
+        '    option="${name#SLURM_}"; option="${option%_REQ}"; option="${option%_ENV}"\n'
+        '    option="${option,,}"; option="--${option//_/-}"\n'
+        f'    case "$name" in {_SHORT_OPTIONS} esac\n'
+        # The bracket keeps this line from looking like a line for sbatch.
+        '    if grep -qsE "^[#]SBATCH(.*[[:space:]])?($option)" "$0"; then continue; fi;;\n'
+        "  esac\n"
         f'  case "$name" in\n    {harmless}) ;;\n    {patterns})\n'
         # The record lies in the job's folder, which is kept: no value that is not told.
         f'      case "$name" in {shown}) told="=${{!name}}";; *) told="";; esac\n'

@@ -26,6 +26,7 @@ from clustergate.session.reframe import (
     Call,
     call_for,
     command,
+    environment_for,
     how_it_ended,
     last_error,
     read_log,
@@ -159,8 +160,8 @@ def prepare(
 def _require_settings(request: Request, site: Site) -> None:
     """Refuse now what ReFrame would refuse behind ``-S`` once stacks are there and a node quiet."""
     options = [*modes.reframe_options(request.mode, request.checks), *request.options]
-    variables = {**sites.reframe_variables(request.site, site), sites.LOG_LEVEL: "info"}
-    ended = capture(command(options, action="--list"), env={**os.environ, **variables})
+    environment = {**environment_for(request.site, site), sites.LOG_LEVEL: "info"}
+    ended = capture(command(options, action="--list"), env=environment)
     if ended.returncode < 0:
         raise ClustergateError("check.no-list", ended=how_it_ended(ended.returncode))
     if ended.returncode:

@@ -24,6 +24,7 @@ from clustergate import store
 from clustergate.benchmarks.registry import check_paths
 from clustergate.files.whole import read_json
 from clustergate.history.stored_runs import started_of
+from clustergate.machine.environment import clean_call
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import HOME, state_dir
 from clustergate.schedulers import SLURM
@@ -79,9 +80,7 @@ def call_for(
     """
     loaded = sites.load(site)
     require_partitions(options, loaded)
-    environment = {**os.environ, **sites.reframe_variables(site, loaded)}
-    for name in overriding(os.environ, words_in(options)):
-        del environment[name]
+    environment = environment_for(site, loaded, words_in(options))
     environment |= {store.RUN_ID: run_id, HOME: str(state_dir())}
     environment[SET_UP] = ",".join(set_up)
     if process_counts is not None:
@@ -89,6 +88,19 @@ def call_for(
     path = store.run_folder(run_id) / report
     in_slurm = [one.fullname for one in loaded.partitions if one.scheduler in SLURM]
     return Call(run_id, command(options, report=path), environment, path, in_slurm)
+
+
+def environment_for(path: Path, site: Site, words: Iterable[str] = ()) -> dict[str, str]:
+    """Return the environment in which ReFrame is called: the shell's, without options in disguise.
+
+    ``words`` are options of sbatch. What is installed beside this Python stands in front of what
+    PYTHONPATH adds.
+    """
+    variables = sites.reframe_variables(path, site)
+    environment = clean_call(os.environ, variables, overriding(os.environ, words))
+    if "PYTHONPATH" in environment:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    return environment
 
 
 def require_partitions(options: Sequence[str], site: Site) -> None:

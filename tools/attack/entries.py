@@ -582,6 +582,14 @@ ENTRIES: tuple[Entry, ...] = (
             "names::a_folder_that_is_no_environment_is_not_replaced_by_one",
         ),
     ),
+    Entry(
+        *(72, "an option in disguise: a variable that srun, ReFrame or Python reads"),
+        tests=(
+            "attack_variables::no_option_of_sruns_reaches_a_launch_from_the_shell",
+            "attack_variables::no_variable_of_reframes_fails_a_dry_run",
+            "attack_variables::another_yaml_on_pythons_path_does_not_matter",
+        ),
+    ),
 )
 
 

@@ -1,0 +1,83 @@
+"""Attacks by variables of the shell that are options of srun, of ReFrame and of Python."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from clustergate.sites import configs as sites
+
+OPTIONS = {
+    "SLURM_CPU_FREQ_REQ": "Low",
+    "SLURM_CPU_BIND": "none",
+    "SLURM_HINT": "nomultithread",
+    "SLURM_DISTRIBUTION": "cyclic",
+    "SLURM_THREAD_SPEC": "1",
+    "SLURM_EXPORT_ENV": "NONE",
+    "SLURM_KILL_BAD_EXIT": "0",
+    "SRUN_CPUS_PER_TASK": "7",
+}
+ALLOCATION = {"SLURM_JOB_ID": "17", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "n[1-2]"}
+CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
+
+
+def in_job(folder: Path, variables: Mapping[str, str], *asked: str) -> tuple[dict[str, str], str]:
+    """Return what is left in a job of the suite whose script asks for options, and the record."""
+    script = folder / "job.sh"
+    words = [f"#SBATCH {option}" for option in asked]
+    script.write_text("\n".join(["#!/bin/bash", *words, *sites.preparation(), "exec env -0"]))
+    environment = {"PATH": os.environ["PATH"], **variables}
+    command = ["bash", str(script)]
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    left = dict(entry.split("=", 1) for entry in ended.stdout.split("\0") if entry)
+    return left, (folder / sites.REMOVED_ENVIRONMENT).read_text()
+
+
+def test_no_option_of_sruns_reaches_a_launch_from_the_shell(tmp_path):
+    left, record = in_job(tmp_path, {**ALLOCATION, **OPTIONS})
+    assert not OPTIONS.keys() & left.keys()
+    assert ALLOCATION.items() <= left.items()
+    assert [name for name in OPTIONS if name not in record] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("--cpu-freq=High", "SLURM_CPU_FREQ_REQ"),
+        ("--exclusive --hint=nomultithread", "SLURM_HINT"),
+        ("-m cyclic", "SLURM_DISTRIBUTION"),
+        ("--thread-spec=1", "SLURM_THREAD_SPEC"),
+    ],
+)
+def test_what_the_site_config_asks_slurm_for_stays(tmp_path, option, name):
+    left, _ = in_job(tmp_path, {**ALLOCATION, **OPTIONS}, option)
+    assert OPTIONS.keys() & left.keys() == {name}
+
+
+def call(*words: str, home: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "CLUSTERGATE_HOME": str(home), **variables}
+    command = [CLUSTERGATE, *words]
+    return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True)
+
+
+def test_another_yaml_on_pythons_path_does_not_matter(tmp_path):
+    """It ended as a bug in the suite."""
+    added = tmp_path / "added"
+    added.mkdir()
+    for name in ("yaml", "argparse", "reframe", "numpy"):
+        (added / f"{name}.py").write_text("raise RuntimeError('another one')\n")
+    ended = call("dry-run", "--site", "local", home=tmp_path, PYTHONPATH=str(added))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("RFM_TRAP_JOB_ERRORS", "nonsense"), ("RFM_MODULE_MAPPINGS", "a"),
+    ("RFM_VERBOSE", "x"), ("RFM_STAGE_DIR", "/nonexistent")],
+)  # fmt: skip
+def test_no_variable_of_reframes_fails_a_dry_run(tmp_path, name, value):
+    ended = call("dry-run", "--site", "local", home=tmp_path, **{name: value})
+    assert ended.returncode == 0, ended.stdout + ended.stderr
