@@ -81,3 +81,20 @@ def test_another_yaml_on_pythons_path_does_not_matter(tmp_path):
 def test_no_variable_of_reframes_fails_a_dry_run(tmp_path, name, value):
     ended = call("dry-run", "--site", "local", home=tmp_path, **{name: value})
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.long
+def test_options_in_disguise_fail_no_case_and_are_named(suite, tmp_path):
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    suite.replace_program("mpich", "xhpl", f'env > {seen}/$$; exec "$real"')
+    hostile = {**OPTIONS, "RFM_TRAP_JOB_ERRORS": "1", "RFM_STAGE_DIR": str(tmp_path / "stage")}
+    ended = suite.check("-S", "n=1000", selection=("--check=HplCheck", "--stack=mpich"), **hostile)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    (record,) = suite.records()
+    for name in hostile:
+        assert name in record["removed_environment"]
+        assert name in ended.stdout
+    environments = [path.read_text() for path in seen.iterdir()]
+    assert environments
+    assert not [name for name in hostile for text in environments if f"\n{name}=" in text]

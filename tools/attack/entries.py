@@ -588,6 +588,7 @@ ENTRIES: tuple[Entry, ...] = (
             "attack_variables::no_option_of_sruns_reaches_a_launch_from_the_shell",
             "attack_variables::no_variable_of_reframes_fails_a_dry_run",
             "attack_variables::another_yaml_on_pythons_path_does_not_matter",
+            "attack_variables::options_in_disguise_fail_no_case_and_are_named",
         ),
     ),
 )
