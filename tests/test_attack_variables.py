@@ -75,8 +75,7 @@ def test_another_yaml_on_pythons_path_does_not_matter(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("RFM_TRAP_JOB_ERRORS", "nonsense"), ("RFM_MODULE_MAPPINGS", "a"),
-    ("RFM_VERBOSE", "x"), ("RFM_STAGE_DIR", "/nonexistent")],
+    ("name", "value"), [("RFM_MODULE_MAPPINGS", "a"), ("RFM_VERBOSE", "x")],
 )  # fmt: skip
 def test_no_variable_of_reframes_fails_a_dry_run(tmp_path, name, value):
     ended = call("dry-run", "--site", "local", home=tmp_path, **{name: value})
