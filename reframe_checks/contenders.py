@@ -15,6 +15,7 @@ from clustergate.ab.gathering import A, B, side_of, unspent_s
 from clustergate.benchmarks.budget import Budget
 from clustergate.launching import plan as planning
 from clustergate.launching.estimation import Sampled, sampled_figures
+from clustergate.launching.reading import lines_of
 from clustergate.model import CaseRecord, ClustergateError, Launch, Row, Sample
 from clustergate.paths import state_dir
 from clustergate.proof import ranks as proof
@@ -135,6 +136,12 @@ class TwoContenders(rfm.RegressionTestPlugin):
         made = self.launches_by_order()[launch.order]
         self.without, side = made.without, made.contender
         complaints, rows = super().prove_launch(launch, hosts, peaks, of or self.manifests[side])
+        # UCX writes to either.
+        folder = planning.launch_folder(Path(self.stagedir), launch.order)
+        for name in (planning.OUTPUT, planning.ERRORS):
+            if (path := folder / name).is_file():
+                unused = contenders.without_effect(self.named[side], lines_of(path))
+                complaints = [*complaints, *unused]
         return [one.of_contender(f"{side} ({self.named[side].text})") for one in complaints], rows
 
     def keep(self, **what: Any) -> CaseRecord:

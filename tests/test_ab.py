@@ -630,6 +630,20 @@ def test_stored_contenders_are_stacks_for_compare(run: Any) -> None:
 
 
 @pytest.mark.mpi
+def test_a_contender_whose_variables_changed_nothing_is_no_comparison(suite: Any) -> None:
+    """A misspelt variable compared a stack with itself."""
+    command = [str(Path(sys.executable).parent / "clustergate"), "ab", "--site", "local"]
+    command += ["--a", "mpich", "--b", "mpich:UCX_TSL=self:LD_PRELOAD=/no/such.so"]
+    command += ["--benchmarks", "PingPong", "--sizes", "8", "--rounds", "2", "--processes", "2"]
+    ended = subprocess.run(
+        command, env=suite.environment(), cwd=suite.home, capture_output=True, text=True
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "UCX_TSL had no effect" in ended.stderr
+    assert "/no/such.so of LD_PRELOAD was not loaded" in ended.stderr
+
+
+@pytest.mark.mpi
 def test_two_settings_of_one_stack_are_launched_in_turn_and_proven(suite: Any) -> None:
     command = [str(Path(sys.executable).parent / "clustergate"), "ab", "--site", "local"]
     command += ["--a", "mpich", "--b", "mpich:UCX_RNDV_THRESH=1k", "--benchmarks", "PingPong"]

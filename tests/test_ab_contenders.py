@@ -8,6 +8,7 @@ from clustergate.ab.contenders import (
     manifest_of,
     parse_contender,
     require_known,
+    without_effect,
 )
 from clustergate.model import BadRequest
 from clustergate.stacks.manifest import Manifest, ManifestError, write_manifest
@@ -75,3 +76,39 @@ def test_the_ranks_get_them_whatever_the_launcher_passes_on():
     preloaded = ["LD_PRELOAD=/proof.so:/x.so", "CLUSTERGATE_PRELOAD=/proof.so:/x.so"]
     assert in_ranks(named, "/proof.so") == ["env", "UCX_TLS=tcp", *preloaded]
     assert in_ranks(parse_contender("mpich"), "/proof.so") == []
+
+
+UCX = "[1732.1] [n1:7:0] parser.c:2036 UCX  WARN  unused "
+
+
+@pytest.mark.parametrize(
+    ("variables", "line", "told"),
+    [
+        ("UCX_TSL=self", UCX + "environment variable: UCX_TSL (maybe: UCX_TLS?)", "UCX_TSL had no"),
+        ("UCX_TSL=self", UCX + "env variable: UCX_TSL (set UCX_WARN_UNUSED_ENV_VARS=n)", "UCX_TSL"),
+        ("UCX_B=1", UCX + "environment variables: UCX_A; UCX_B", "UCX_B had no effect"),
+        # Guessed by UCX, or set by others.
+        ("UCX_TLS=self", UCX + "environment variable: UCX_TSL (maybe: UCX_TLS?)", ""),
+        ("UCX_TLS=self", "UCX_TLS=self", ""),
+        (
+            "I_MPI_FABRIC=shm",
+            "[0] MPI startup(): I_MPI_FABRIC environment variable is not supported.",
+            "I_MPI_FABRIC had no effect",
+        ),
+        (
+            "LD_PRELOAD=/no.so",
+            "ERROR: ld.so: object '/no.so' from LD_PRELOAD cannot be preloaded "
+            "(cannot open shared object file): ignored.",
+            "/no.so of LD_PRELOAD was not loaded: cannot open shared object file",
+        ),
+        (
+            "UCX_TLS=self",
+            "ld.so: object '/no.so' from LD_PRELOAD cannot be preloaded: ignored.",
+            "",
+        ),
+    ],
+)
+def test_what_of_a_contender_had_no_effect_is_told(variables: str, line: str, told: str) -> None:
+    found = without_effect(parse_contender(f"mpich:{variables}"), [line, "and more", line])
+    assert len(found) == bool(told)
+    assert told in "".join(map(str, found))

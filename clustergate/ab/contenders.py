@@ -13,6 +13,7 @@ from clustergate.launching.plan import IN_FRONT, preloading
 from clustergate.model import BadRequest, require_name
 from clustergate.stacks import suggestion
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
+from clustergate.wording.reasons import Reason, reason
 
 SYNTAX = (
     "STACK, STACK:VARIABLE=VALUE, or in the place of STACK golden:STACK, or the path of a manifest "
@@ -22,6 +23,13 @@ PRELOAD = "LD_PRELOAD"
 GOLDEN = "golden:"
 # A colon within a value is its own (I_MPI_FABRICS=shm:ofi): only one before NAME= parts.
 _PARTS = re.compile(r":(?=[A-Za-z_][A-Za-z0-9_]*=)")
+# What UCX and Intel MPI print of variables that they do not know, and ld.so of a missing object.
+# UCX guesses in brackets which one was meant.
+_UNUSED = re.compile(r"unused env(?:ironment)? variables?: *([^(\n]*)")
+_UNSUPPORTED = re.compile(r"\b(I_MPI_\w+) environment variable is not supported")
+_NOT_PRELOADED = re.compile(
+    r"object '([^']*)' from LD_PRELOAD cannot be preloaded(?: \(([^)]*)\))?"
+)
 # By these the driver knows the ranks of a launch.
 _OURS = "CLUSTERGATE_PROOF"
 
@@ -113,3 +121,21 @@ def in_ranks(named: Named, proof_library: str) -> list[str]:
     own = {k: v for k, v in named.variables.items() if k not in IN_FRONT}
     preloaded = preloading(proof_library, own) if PRELOAD in own else []
     return env_words({k: v for k, v in own.items() if k != PRELOAD}, preloaded)
+
+
+def without_effect(named: Named, lines: Iterable[str]) -> list[Reason]:
+    """Return which of a contender's variables changed nothing, as its launch printed it.
+
+    Else a misspelt one would compare a stack with itself. What others set is no matter here.
+    """
+    preloaded = re.split("[: ]", named.variables.get(PRELOAD, ""))
+    found: dict[Reason, None] = {}
+    for line in lines:
+        unused = [name for part in _UNUSED.findall(line) for name in re.findall(r"\w+", part)]
+        for name in [*unused, *_UNSUPPORTED.findall(line)]:
+            if name in named.variables:
+                found[reason("contender.unused-variable", name=name)] = None
+        for path, why in _NOT_PRELOADED.findall(line):
+            if path in preloaded:
+                found[reason("contender.not-preloaded", path=path, why=why or "ld.so")] = None
+    return [*found]

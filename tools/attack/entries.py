@@ -591,6 +591,13 @@ ENTRIES: tuple[Entry, ...] = (
             "attack_variables::options_in_disguise_fail_no_case_and_are_named",
         ),
     ),
+    Entry(
+        *(73, "a contender whose variables changed nothing"),
+        tests=(
+            "ab::a_contender_whose_variables_changed_nothing_is_no_comparison",
+            "ab_contenders::what_of_a_contender_had_no_effect_is_told",
+        ),
+    ),
 )
 
 

@@ -166,6 +166,15 @@ WORDS = {
     "contender.no-variable": ("{text!r}: {rest!r} is not VARIABLE=VALUE", "write {syntax}"),
     "contender.set-twice": "{text!r} sets {name} twice",
     "contender.own-variable": "{text!r}: the suite itself sets {name}",
+    "contender.unused-variable": (
+        "{name} had no effect: the MPI library does not know or use it",
+        "correct its name, or leave it out",
+    ),
+    "contender.not-preloaded": (
+        "{path} of LD_PRELOAD was not loaded",
+        "{why}",
+        "name a library that every node has",
+    ),
     "contender.unknown-stack": (
         "the site config names no stack {name!r}",
         "known: {known:list}{meant}; or name the path of a manifest",
