@@ -42,7 +42,8 @@ def test_a_crash_is_told_as_a_crash(suite, stack):
     assert ended.returncode == 2
     assert "measuring its peaks" not in ended.stdout
     told = verdict_of(ended, stack=stack)
-    assert "xhpl ended with exit status 41" in told, ended.stdout
+    assert "xhpl" in told, ended.stdout
+    assert "status 41" in told, ended.stdout
     assert "the last line of its output: broken" in told
 
 

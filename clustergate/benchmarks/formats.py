@@ -8,13 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from clustergate.benchmarks.descriptor import Benchmark, Format
 from clustergate.benchmarks.limits import Measurement
-from clustergate.benchmarks.registry import every_benchmark, every_metric
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.figures import name_of, reported, samples_of
-from clustergate.model import NodeFacts, OutputError, Part, Row, rows_of
+from clustergate.model import METRICS, NodeFacts, OutputError, Part, Row, rows_of
 from clustergate.wording.reasons import Reason, reason
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
@@ -92,6 +90,9 @@ def _extremes(part: Part) -> Iterator[Row]:
     if isinstance(part, Row):
         yield part
         return
+    # Whoever made a table has loaded it; a start without one is to be quick.
+    import numpy as np
+
     numbers = part.columns()
     sizes = np.maximum(np.asarray(numbers.get("bytes", [1])), 1)
     wanted: set[int] = set()
@@ -114,8 +115,9 @@ def _require_reachable(row: Row, benchmark: Benchmark, source: str) -> None:
         "cores_per_rank": _CORES_OF_A_PROCESS,
     }
     check = _check_of(row.suite, benchmark)
-    known = {name: value for name, value in row.values.items() if name in every_metric()}
-    for sample in reported(samples_of([replace(row, values=known)], every_metric())):
+    metrics = {**METRICS, **benchmark.metrics}
+    known = {name: value for name, value in row.values.items() if name in metrics}
+    for sample in reported(samples_of([replace(row, values=known)], metrics)):
         for limit in benchmark.limits(Measurement(check, conditions, sample, (), NodeFacts())):
             # What the calls of a program without a check wait for is not known.
             least = limit.at_least if check else None
