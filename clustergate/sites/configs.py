@@ -12,6 +12,7 @@ import datetime
 import os
 import re
 import runpy
+import shlex
 import socket
 import sys
 import tempfile
@@ -213,7 +214,8 @@ def with_library(environment: Mapping[str, Any], state: Path) -> dict[str, Any]:
     }
     said = [*map(list, environment.get("env_vars", ()))]
     given = [
-        [name, f"{value}:${name}" if name == "PATH" else value]
+        # ReFrame writes it into a script as it stands.
+        [name, shlex.quote(value) + (f":${name}" if name == "PATH" else "")]
         for name, value in manifest.environment.items()
         # The others' loader path is theirs: the wrappers note in a program where its library is.
         if name != "LD_LIBRARY_PATH" and name not in dict(said)
