@@ -129,13 +129,13 @@ def without_effect(named: Named, lines: Iterable[str]) -> list[Reason]:
     Else a misspelt one would compare a stack with itself. What others set is no matter here.
     """
     preloaded = re.split("[: ]", named.variables.get(PRELOAD, ""))
-    found: dict[Reason, None] = {}
+    without_effect: dict[Reason, None] = {}
     for line in lines:
         unused = [name for part in _UNUSED.findall(line) for name in re.findall(r"\w+", part)]
         for name in [*unused, *_UNSUPPORTED.findall(line)]:
             if name in named.variables:
-                found[reason("contender.unused-variable", name=name)] = None
+                without_effect[reason("contender.unused-variable", name=name)] = None
         for path, why in _NOT_PRELOADED.findall(line):
             if path in preloaded:
-                found[reason("contender.not-preloaded", path=path, why=why or "ld.so")] = None
-    return [*found]
+                without_effect[reason("contender.not-preloaded", path=path, why=why or "ld.so")] = None
+    return [*without_effect]
