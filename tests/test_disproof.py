@@ -11,7 +11,7 @@ from reframe.utility.sanity import reference_bounds
 from clustergate.baselines.writer import Measured, updated
 from clustergate.history.series import CaseKey
 from clustergate.launching.estimation import sampled_figures
-from clustergate.model import Better, CaseRecord, ConditionValue, Launch, NodeFacts, Sample, Verdict
+from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Sample, Verdict
 from clustergate.references.lookup import parse_references
 from clustergate.verdicts.assembly import (
     Outcome,
@@ -23,18 +23,9 @@ from clustergate.verdicts.assembly import (
 )
 from clustergate.verdicts.judging import exit_status
 from clustergate.wording.reasons import plain
+from tests.test_baselines import CASE
 
 PATH = Path("alpha.yaml")
-CASE: dict[str, ConditionValue] = {
-    "mode": "smoke",
-    "ranks": 2,
-    "ranks_per_node": 2,
-    "nodes": 1,
-    "cores_per_rank": 1,
-    "placement": "packed",
-    "bound": True,
-    "settings": "",
-}
 CHECKS = ("HplCheck", "ImbMpi1Check")
 SIZES = (8, 1024, 1 << 20)
 EXCLUSIVE, SHARED = {"alpha:node": NodeFacts(exclusive=True)}, {"alpha:node": NodeFacts()}

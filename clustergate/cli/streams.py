@@ -53,45 +53,34 @@ codecs.register_error(_LEGIBLE, _legible)
 @contextlib.contextmanager
 def survive_broken_pipe() -> Iterator[None]:
     """Discard what nobody reads any more, instead of ending the program."""
-    with contextlib.redirect_stdout(_Surviving(sys.stdout)):
+    with contextlib.redirect_stdout(_Tolerant(sys.stdout, BrokenPipeError)):
         yield
 
 
-class _Surviving(PrintableStream):
+class _Tolerant(PrintableStream):
+    """A stream that discards its output from the first error of a kind on."""
+
+    def __init__(self, beneath: TextIO, tolerated: type[OSError]) -> None:
+        super().__init__(beneath)
+        self.tolerated = tolerated
+
     def write(self, text: str) -> int:
         try:
-            return self.beneath.write(text)
-        except BrokenPipeError:
+            return super().write(text)
+        except self.tolerated:
             discard_output(self.beneath)
             return len(text)
 
     def flush(self) -> None:
         try:
             self.beneath.flush()
-        except BrokenPipeError:
+        except self.tolerated:
             discard_output(self.beneath)
 
 
 def discard_output(stream: TextIO) -> None:
     """Send further output nowhere, or Python would complain again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-class _Dispensable(PrintableStream):
-    """Standard error: what is told there and cannot be written is no reason for another status."""
-
-    def write(self, text: str) -> int:
-        try:
-            return super().write(text)
-        except OSError:
-            discard_output(self.beneath)
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            self.beneath.flush()
-        except OSError:
-            discard_output(self.beneath)
 
 
 def _open_what_is_closed() -> None:
@@ -120,7 +109,8 @@ def printable_streams() -> Iterator[None]:
             stream.reconfigure(errors=_LEGIBLE)
     with (
         contextlib.redirect_stdout(PrintableStream(sys.stdout)),
-        contextlib.redirect_stderr(_Dispensable(sys.stderr)),
+        # What is told there and cannot be written is no reason for another status.
+        contextlib.redirect_stderr(_Tolerant(sys.stderr, OSError)),
     ):
         yield
 

@@ -49,7 +49,7 @@ def chances(
     ``between`` is what days of such machines scatter by. It counts where an anchor has too few of
     them, and on ``exclusive`` nodes, which are alike, beside its own.
     """
-    chances = {}
+    by_name = {}
     by_days: dict[int, dict[str, float]] = {}
     for name, anchor in anchors.items():
         by_days.setdefault(anchor.days, {})[name] = anchor.spread
@@ -64,8 +64,8 @@ def chances(
                 squares = freedom * spread**2 + _OF_EXCLUSIVE * between**2
                 freedom += _OF_EXCLUSIVE
                 spread = math.sqrt(squares / freedom)
-            chances[name] = Chance(spread, freedom, compared)
-    return chances
+            by_name[name] = Chance(spread, freedom, compared)
+    return by_name
 
 
 def drifted_by(anchor: Anchor, by_day: Sequence[Sequence[float]], chance: Chance) -> float:
