@@ -123,19 +123,19 @@ def in_ranks(named: Named, proof_library: str) -> list[str]:
     return env_words({k: v for k, v in own.items() if k != PRELOAD}, preloaded)
 
 
-def unused(named: Named, lines: Iterable[str]) -> list[Reason]:
+def without_effect(named: Named, lines: Iterable[str]) -> list[Reason]:
     """Return which of a contender's variables changed nothing, as its launch printed it.
 
     Else a misspelt one would compare a stack with itself. What others set is no matter here.
     """
     preloaded = re.split("[: ]", named.variables.get(PRELOAD, ""))
-    unused: dict[Reason, None] = {}
+    reasons: dict[Reason, None] = {}
     for line in lines:
         unused = [name for part in _UNUSED.findall(line) for name in re.findall(r"\w+", part)]
         for name in [*unused, *_UNSUPPORTED.findall(line)]:
             if name in named.variables:
-                unused[reason("contender.unused-variable", name=name)] = None
+                reasons[reason("contender.unused-variable", name=name)] = None
         for path, why in _NOT_PRELOADED.findall(line):
             if path in preloaded:
-                unused[reason("contender.not-preloaded", path=path, why=why or "ld.so")] = None
-    return [*unused]
+                reasons[reason("contender.not-preloaded", path=path, why=why or "ld.so")] = None
+    return [*reasons]
