@@ -388,12 +388,22 @@ def test_a_file_is_never_written_over(folder: Path, capsys: pytest.CaptureFixtur
     assert "exists already" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["../escape", "a b", 'x"y', "", "9lives"])
+@pytest.mark.parametrize("name", ["../escape", "a b", 'x"y', "9lives"])
 def test_a_name_that_is_none_is_refused(
     folder: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(command(name)) == 1
     assert "is not a valid name of a system" in capsys.readouterr().err
+    assert not list(folder.glob("**/*.py"))
+
+
+def test_an_empty_name_is_that_of_an_unset_variable(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        cli.main(command(""))
+    assert refused.value.code == 2
+    assert "argument name: its value is empty" in capsys.readouterr().err
     assert not list(folder.glob("**/*.py"))
 
 

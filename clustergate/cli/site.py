@@ -18,7 +18,7 @@ from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable
 from clustergate.launching.hostfiles import fold
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError, require_name
+from clustergate.model import ClustergateError
 from clustergate.paths import site_folder
 from clustergate.schedulers import said_by_slurm
 from clustergate.sites import pipelines, scontrol
@@ -80,7 +80,6 @@ COMMANDS = {
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do next."""
-    require_name("system", arguments.name)
     nodes, partitions, lscpu = (
         _read(getattr(arguments, option), command) for option, command in COMMANDS.items()
     )
