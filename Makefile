@@ -7,7 +7,7 @@ PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
 PACKAGES := pyproject.toml setup.py evaluations/pyproject.toml evaluations/setup.py
 PATHS := setup.py clustergate evaluations reframe_checks site_configs tests tools docs ci/virtual-cluster \
   ci/virtual_cluster.py ci/gitlab/example/site_configs
-SCRIPTS := clustergate/machine/node_state.sh .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
+SCRIPTS := bin/clustergate clustergate/machine/node_state.sh .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 # Given to make only: clusters have variables of this name.
 NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
@@ -26,6 +26,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CLUSTERGATE_PROVIDER := $(PROVIDER)
 # Compiled once, a command starts in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
+# Neither starts another Python than its own.
+unexport PYTHONHOME
+unexport PYTHONPATH
 
 BUILD = $(VENV)/bin/python -m build --no-isolation --outdir dist
 

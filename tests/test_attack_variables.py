@@ -1,6 +1,8 @@
 """Attacks by variables of the shell that are options of srun, of ReFrame and of Python."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 
 OPTIONS = {
@@ -72,6 +75,68 @@ def test_another_yaml_on_pythons_path_does_not_matter(tmp_path):
         (added / f"{name}.py").write_text("raise RuntimeError('another one')\n")
     ended = call("dry-run", "--site", "local", home=tmp_path, PYTHONPATH=str(added))
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PYTHONHOME", "/nowhere"),
+        ("PYTHONPATH", "{}"),
+        ("PYTHONIOENCODING", "nonsense"),
+        ("PYTHONWARNINGS", "error"),
+        ("PYTHONHASHSEED", "x"),
+    ],
+)
+def test_no_variable_of_pythons_keeps_the_command_from_running(tmp_path, name, value):
+    """Python ended with 1, before any line of the suite's: slower."""
+    for module in ("os", "encodings", "sitecustomize"):
+        (tmp_path / f"{module}.py").write_text("raise RuntimeError('another one')\n")
+    ended = call("list", "runs", home=tmp_path, **{name: value.format(tmp_path)})
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def installed_at(place: Path, *, environment: bool) -> Path:
+    """Return the command where pip puts it: into a virtual environment, or below a prefix."""
+    site = place / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    if environment:
+        command = [sys.executable, "-m", "venv", "--without-pip", str(place)]
+        subprocess.run(command, check=True)
+    (site / "clustergate-1.dist-info").mkdir(parents=True)
+    (place / "bin").mkdir(exist_ok=True)
+    return Path(shutil.copy(checkout() / "bin" / "clustergate", place / "bin"))
+
+
+@pytest.mark.parametrize("environment", [True, False], ids=["environment", "prefix"])
+def test_the_command_finds_its_python_wherever_it_is_installed(tmp_path, environment):
+    command = installed_at(tmp_path / "a place", environment=environment)
+    link = tmp_path / "clustergate"
+    link.symlink_to(command)
+    held = [str(checkout()), *(folder for folder in sys.path if folder.endswith("-packages"))]
+    plain = {**os.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    for python_path, status in ((held, 0), ([], 2)):
+        ended = subprocess.run(
+            [link, "list", "runs"],
+            env={**plain, "CLUSTERGATE_HOME": str(tmp_path), "PYTHONPATH": ":".join(python_path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        told = ended.stdout + ended.stderr
+        if environment or status == 0:
+            assert ended.returncode == status, told
+        if ended.returncode:
+            assert re.fullmatch(r"clustergate: .*install clustergate again\n", told), told
+
+
+def test_a_command_without_python_says_so(tmp_path):
+    command = installed_at(tmp_path, environment=False)
+    for name in ("sh", "readlink"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    ended = subprocess.run(
+        [command, "list"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch("clustergate: there is no Python for .*\n", ended.stderr)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from tests.test_screening_driver import PEAKS, plan_of, script
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((Path(cli.__file__).parent / "outputs.schema.json").read_text())
 RUN = "20261122T212341Z-r1"
-PROGRAM = Path(sys.executable).parent / "clustergate"
 Print = Callable[..., str]
 
 
@@ -233,7 +232,7 @@ def test_tables_are_legible_on_every_terminal(
     samples(tmp_path / "b.csv", 1.2)
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHON"))}
     ended = subprocess.run(
-        [PROGRAM, *words.split()],
+        [sys.executable, "-m", "clustergate", *words.split()],
         cwd=tmp_path,
         env={**plain, "COLUMNS": "70", "NO_COLOR": "1", **terminal},
         capture_output=True,
