@@ -609,8 +609,9 @@ class Launch:
 
     ``started`` is in seconds since the epoch. ``lost_cores`` is what other processes and other
     machines of the same host used meanwhile, in cores' worth, ``stolen_cores`` the latter alone,
-    on the node ``host`` that lost most; ``core_distance_ns`` the longer of the round trips between
-    two cores of the first node right before and right after it; each None where it is not known.
+    on the node ``host`` that lost most, ``own_cores`` what its ranks used there;
+    ``core_distance_ns`` the longer of the round trips between two cores of the first node right
+    before and right after it; each None where it is not known.
     ``kept_off`` is the largest share of the launch that others can have kept one rank off its core,
     ``any_kept_off`` the share in which one rank or another was; ``far`` by how many times two cores
     were farther from each other than at their nearest, 1 where they were not.
@@ -631,6 +632,14 @@ class Launch:
     kept_off: float | None = None
     any_kept_off: float | None = None
     far: float = 1.0
+    own_cores: float | None = None
+
+    @property
+    def others_share(self) -> float | None:
+        """What others used for each second of its own work, on the node that lost most."""
+        if self.lost_cores is None or not self.own_cores:
+            return None
+        return self.lost_cores / self.own_cores
 
     def plain(self) -> dict[str, Any]:
         return {**asdict(self), "disturbed": plain(self.disturbed) if self.disturbed else None}

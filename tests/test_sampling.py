@@ -194,8 +194,8 @@ def test_how_long_a_rank_can_have_been_kept_off_its_core(data):
         ((2.0, 10.0), {"user": 1300}, 0.1, 0.9),
         # What was stolen may have been stolen from any of them.
         ((10.0, 10.0), {"user": 2000, "steal": 200}, 0.2, 0.64),
-        # Others beside the ranks share with them what cores share.
-        ((10.0, 10.0), {"user": 3000}, 0.5, 0.5),
+        # Others beside the ranks share with them what cores share: one of three who work.
+        ((10.0, 10.0), {"user": 3000}, 1 / 3, 2 / 3),
     ],
 )
 def test_a_rank_was_kept_off_when_it_did_not_compute_and_others_did(
@@ -208,6 +208,34 @@ def test_a_rank_was_kept_off_when_it_did_not_compute_and_others_did(
     ]
     (load,) = node_loads(ranks)
     assert (load.kept_off, load.all_on) == pytest.approx((kept_off, all_on))
+
+
+def on_a_large_node(data, others_s, first_rank_s=10.0):
+    """Return the load of 128 ranks that work for 10 s each, all but the first without a pause."""
+    one = read_proofs(data / "proof" / "mpich-imb")[0]
+    ranks = [dataclasses.replace(one, rank=rank) for rank in range(128)]
+    own_s = [first_rank_s, *[10.0] * 127]
+    ticks = {"user": round(100 * (sum(own_s) + others_s))}
+    (load,) = node_loads(
+        [later(rank, 10.0, own, ticks) for rank, own in zip(ranks, own_s, strict=True)]
+    )
+    return load
+
+
+def test_the_daemons_of_a_large_node_disturb_nobody(data):
+    daemons = on_a_large_node(data, others_s=5.0)
+    assert daemons.lost_cores == pytest.approx(0.5)
+    assert not daemons.disturbed
+    # All that they can have taken is what of all work was theirs.
+    assert daemons.kept_off == pytest.approx(0.5 / 128.5)
+    assert on_a_large_node(data, others_s=27.0).disturbed
+
+
+def test_one_rank_of_many_that_lost_its_core_is_a_disturbance(data):
+    held_up = on_a_large_node(data, others_s=5.0, first_rank_s=5.0)
+    assert held_up.lost_cores == pytest.approx(0.5)
+    assert held_up.disturbed
+    assert held_up.kept_off == pytest.approx(0.5)
 
 
 def test_nodes_that_share_a_kernel_are_one(data):

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.machine.load import DISTURBING_CORES
+from clustergate.machine.load import disturbing_cores
 from clustergate.model import Launch
 from clustergate.proof.ranks import Moment, RankProof
 from clustergate.wording.reasons import Reason, reason
@@ -27,6 +27,9 @@ from clustergate.wording.reasons import Reason, reason
 TICKS_PER_SECOND = 100
 # Counters are cut to whole ticks: two differences of them, of the work and of what was stolen.
 _TICKS_IN_DOUBT = 2
+# One rank that lost so much of its own core holds up all others, however many they are. Below that,
+# it may have slept while daemons worked elsewhere.
+_HELD_UP = 0.25
 # Between reading one clock and the other a rank may lose its core for a moment.
 _CLOCK_DOUBT_S = 0.02
 # Times the shortest distance of the job. Of 5,600 recorded launches on virtual machines those from
@@ -46,7 +49,8 @@ class NodeLoad:
 
     ``kept_off`` is the largest share of the time that a rank can have been kept off its core,
     ``all_on`` that in which all of them had theirs. Where others worked on cores that no rank had,
-    they took of caches, memory and the other thread of a core; at most they shared alike.
+    they took of caches and memory; at most they shared alike with the ranks.
+    ``own_cores`` is the work of the ranks themselves, None where that is not known.
     """
 
     host: str
@@ -56,6 +60,7 @@ class NodeLoad:
     cores: int = 0
     kept_off: float = 0.0
     all_on: float = 1.0
+    own_cores: float | None = None
 
     @property
     def lost_cores(self) -> float:
@@ -66,7 +71,9 @@ class NodeLoad:
     def disturbed(self) -> bool:
         """Whether it was so much that the figures tell of the others, not of the node."""
         in_doubt = _TICKS_IN_DOUBT / TICKS_PER_SECOND / self.seconds
-        return self.lost_cores > DISTURBING_CORES + in_doubt
+        lost = self.lost_cores - in_doubt
+        held_up = lost > disturbing_cores(None) and self.kept_off > _HELD_UP
+        return held_up or lost > disturbing_cores(self.own_cores)
 
     @property
     def why(self) -> Reason:
@@ -223,9 +230,10 @@ def _load(ranks: Sequence[RankProof]) -> NodeLoad | None:
     own_s += sum(last.monotonic_s - moment.monotonic_s for moment in ends)
     worked_s, stolen_s = ((b - a) / TICKS_PER_SECOND for a, b in zip(early, late, strict=True))
     others, stolen = max(0.0, worked_s - own_s) / seconds, max(0.0, stolen_s / seconds)
+    own = max(own_s / seconds, 1 / TICKS_PER_SECOND)
     off = [min(_off_core(rank) + stolen, others + stolen, 1.0) for rank in ranks]
-    # What others worked beside the ranks.
-    beside = 1.0 + max(0.0, others + stolen - sum(off))
+    # What others worked beside the ranks, for each second of work of the ranks.
+    beside = 1.0 + max(0.0, others + stolen - sum(off)) / own
     return NodeLoad(
         ranks[0].hostname,
         seconds,
@@ -234,6 +242,7 @@ def _load(ranks: Sequence[RankProof]) -> NodeLoad | None:
         cores=len(first.steal_by_cpu or ()),
         kept_off=1.0 - (1.0 - max(off)) / beside,
         all_on=math.prod(1.0 - share for share in off) / beside,
+        own_cores=own,
     )
 
 

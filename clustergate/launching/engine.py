@@ -188,6 +188,7 @@ class Engine:
             host=lost.host if lost else "",
             lost_cores=round(lost.lost_cores, 4) if lost else None,
             stolen_cores=round(lost.stolen_cores, 4) if lost else None,
+            own_cores=round(lost.own_cores, 4) if lost and lost.own_cores is not None else None,
             core_distance_ns=max(distances, default=None),
             disturbed=lost.why if lost and lost.disturbed else None,
             node=node,

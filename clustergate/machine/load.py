@@ -12,10 +12,12 @@ from pathlib import Path
 
 from clustergate.machine.kernel_files import integer, text, word
 
-# Cores' worth of others' work from which a launch is disturbed, however many cores the node has: a
-# launch waits for its slowest rank. On a virtual machine of two cores the kernel and the hypervisor
-# alone take up to 0.09; docs/verdicts-measured.md tells what this separates there.
+# Others' work that disturbs, in cores' worth: a fiftieth of the launch's own, or every daemon of a
+# node with 128 cores would. On a virtual machine of two cores the kernel and the hypervisor alone
+# take up to 0.09, so less than a tenth of a core disturbs nowhere; docs/verdicts-measured.md tells
+# what this separates there.
 DISTURBING_CORES = 0.1
+_DISTURBING_SHARE = 0.02
 # Fields of /proc/stat, proc(5). Guest time is left out: the kernel counts it as user time too.
 _JIFFIES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _PRESSURES = ("cpu", "memory", "io")
@@ -27,6 +29,14 @@ _PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 
 Load = Mapping[str, float | None]
 """Numbers by names that tell their units; None for what the machine does not show."""
+
+
+def disturbing_cores(own: float | None) -> float:
+    """Return from how many cores' worth of work on others disturb a launch that used ``own``.
+
+    None: that is not known, as of launches that were stored before 2026-12.
+    """
+    return max(DISTURBING_CORES, _DISTURBING_SHARE * (own or 0.0))
 
 
 def read_load(root: Path = Path("/")) -> dict[str, float | None]:

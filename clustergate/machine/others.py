@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from clustergate.machine.load import DISTURBING_CORES
+from clustergate.machine.load import DISTURBING_CORES, disturbing_cores
 from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Fact, reason
 
@@ -70,16 +70,20 @@ def look(seconds: float = _LOOK_S) -> Busy:
 
 
 def wait_for_quiet(
-    limit_s: float, say: Callable[[str], None], look: Callable[[], Busy] = look
+    limit_s: float,
+    say: Callable[[str], None],
+    look: Callable[[], Busy] = look,
+    cores: int | None = None,
 ) -> None:
     """Wait until others leave this node alone, for so many seconds at most; say whom it waits for.
 
-    Each ``look`` takes a second.
+    Each ``look`` takes a second. ``cores`` are those that will be measured, None: all there are.
     """
+    cores = _cores() if cores is None else cores
     waited_s, begun = 0.0, time.monotonic()
     while waited_s < limit_s:
         seen = look()
-        if seen.cores <= DISTURBING_CORES:
+        if seen.cores <= disturbing_cores(cores):
             return
         if not waited_s:
             say(str(reason("node.waiting", limit_s=limit_s, **seen.facts)))
@@ -87,6 +91,10 @@ def wait_for_quiet(
         waited_s = max(waited_s + _LOOK_S, time.monotonic() - begun)
         if waited_s >= limit_s:
             say(str(reason("node.not-quiet", **seen.facts)))
+
+
+def _cores() -> int:
+    return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
 
 def used_by_others() -> dict[_Process, Used]:
@@ -137,6 +145,7 @@ class Watch:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
+        self._cores = _cores()
         self._used: dict[str, float] = {}
         self._begun = time.monotonic()
         self._last = used_by_others()
@@ -158,6 +167,6 @@ class Watch:
         passed = max(time.monotonic() - self._begun, _LOOK_S)
         by_name = {name: cpu_s / passed for name, cpu_s in self._used.items()}
         seen = Busy(sum(by_name.values()), by_name)
-        if seen.cores <= DISTURBING_CORES / 2:
+        if seen.cores <= disturbing_cores(self._cores) / 2:
             return []
         return [str(reason("node.beside", **seen.facts))]
