@@ -18,7 +18,7 @@ from clustergate.benchmarks.registry import builds
 from clustergate.model import ClustergateError
 from clustergate.paths import checkout, state_dir
 from clustergate.stacks.kernels import FILES, NODE_KERNELS
-from clustergate.stacks.spack import locks, provider, recipes
+from clustergate.stacks.spack import lock_choice, locks, recipes
 from clustergate.stacks.spack.bootstrap import BUILTIN, read_pins
 from clustergate.stacks.spack.composition import read_spack_request
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, package_name
@@ -276,21 +276,25 @@ def test_a_lock_with_wheels_is_taken_where_they_and_the_build_tools_are(
     monkeypatch.setattr(locks.Lock, "needed_files", lambda lock: [])
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
     said: list[str] = []
-    chosen = provider._choose_lock(request, said.append)
+    monkeypatch.setattr(locks.Lock, "compilers", lambda lock: {})
+    chosen = lock_choice.choose(request, said.append)
     assert said == []
     assert chosen is not None
-    lock, text, _ = chosen
-    assert str(tmp_path) in text
-    assert all(spec.target == target for spec in lock.specs.values() if not spec.external)
+    assert str(tmp_path) in chosen.text
+    assert all(spec.target == target for spec in chosen.lock.specs.values() if not spec.external)
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool"])
-    assert provider._choose_lock(request, said.append) is None
-    assert said[0].endswith("it takes the operating system's libtool, which is not installed")
+    assert lock_choice.choose(request, said.append) is None
+    told = f"{path.name} needs the operating system's libtool (not installed); to use it, `"
+    assert told in lock_choice.unused(request)
 
 
 @pytest.mark.parametrize("path", WHEEL_LOCKS, ids=stack_of)
 def test_a_lock_with_wheels_names_no_path_of_a_machine_and_todays_sources(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert f'"{provider.STATE}/prefixes/' in text or f'"{provider.STATE}/spack/externals/' in text
+    assert (
+        f'"{lock_choice.STATE}/prefixes/' in text
+        or f'"{lock_choice.STATE}/spack/externals/' in text
+    )
     for named in paths_in(json.loads(text)):
         assert re.fullmatch(r"/usr(/bin/[\w.+-]+)?", named)
     test_a_lock_is_of_the_sources_that_the_recipes_compile(path)

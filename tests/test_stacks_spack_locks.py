@@ -5,13 +5,18 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import ClassVar
 
 import archspec.cpu
 import pytest
 
 from clustergate.files.marked_yaml import read_document
 from clustergate.model import ClustergateError
-from clustergate.stacks.spack import provider, recipes
+from clustergate.stacks.builder import SetUp
+from clustergate.stacks.lacking import Lack, LackError
+from clustergate.stacks.manifest import Manifest, write_manifest
+from clustergate.stacks.spack import lock_choice, locks, provider, recipes
 from clustergate.stacks.spack.composition import read_spack_request
 from clustergate.stacks.spack.locks import (
     Host,
@@ -51,7 +56,10 @@ def test_a_lock_tells_roots_and_who_provides_what(text):
 
 def test_a_lock_tells_what_it_takes_for_granted(text):
     needed = parse_lock(text).needed_files()
-    assert "/usr/bin/gfortran" in needed
+    assert "/usr/bin/gcc" in needed
+    # The compiler's package names it, and nothing is built with it.
+    assert "/usr/bin/gfortran" in text
+    assert "/usr/bin/gfortran" not in needed
     assert "/home/user/clustergate/.clustergate/prefixes/openmpi-ccbdee38d9b9" in needed
 
 
@@ -170,70 +178,248 @@ def test_committed_locks_are_of_the_environments_beside_them(path):
     assert disagreement(lock, committed["spack"]["specs"]) == ""
 
 
+class StandIn(SpackProgram):
+    """Stands for Spack: answers as the scripts do, and concretizes to a text."""
+
+    text = ""
+    changed: ClassVar[list[str]] = []
+    recipes: ClassVar[list[dict[str, object]]] = []
+    calls: ClassVar[list[str]] = []
+
+    def run(self, arguments: Sequence[str], *others: object, **options: object) -> str:
+        folder, words = Path(arguments[1]), arguments[2:]
+        self.calls.append(Path(words[-1]).name if str(recipes.COMPARISON) in words else words[0])
+        if str(recipes.COMPARISON) in words:
+            there = (folder / "spack.lock").is_file()
+            return json.dumps(self.changed if there else [])
+        if str(recipes.SCRIPT) in words:
+            return json.dumps({"recipes": self.recipes, "elsewhere": False, "mirrors": []})
+        if "concretize" in words:
+            (folder / "spack.lock").write_text(self.text)
+        if "install" in words:
+            raise ClustergateError("spack.no-specs", at="here")
+        return ""
+
+
 @pytest.fixture
-def kept(tmp_path, text, monkeypatch):
-    """Return the lock that was made for a site, on a machine without libtool and bison."""
+def spack(tmp_path, text, monkeypatch):
+    """Return a stand-in for Spack, on a machine without libtool and bison."""
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool", "bison"])
-    request = read_spack_request("spack-openmpi", tmp_path, {"externals": "wheels"})
+    spack = StandIn(tmp_path, "1.1.0", tmp_path)
+    for name, value in {"text": text, "changed": [], "recipes": [], "calls": []}.items():
+        monkeypatch.setattr(StandIn, name, value)
 
-    class Spack(SpackProgram):
-        def run(self, *arguments: object, **options: object) -> str:
-            (request.folder / "spack.lock").write_text(text)
-            return ""
+    def composed(request, *others):
+        request.folder.mkdir(parents=True, exist_ok=True)
+        return spack, [], None
 
-    request.folder.mkdir(parents=True)
-    provider._concretize(request, Spack(tmp_path, "1.1.0", tmp_path), lambda sentence: None)
-    return request
+    monkeypatch.setattr(provider, "_compose_environment", composed)
+    monkeypatch.setattr(provider, "build_tools", lambda *others: {})
+    return spack
 
 
-def test_a_kept_lock_is_made_anew_when_build_tools_were_installed_since(kept, monkeypatch):
+@pytest.fixture
+def request_(tmp_path, spack):
+    return read_spack_request("spack-openmpi", tmp_path, {"externals": "wheels"})
+
+
+@pytest.fixture
+def no_committed(monkeypatch):
+    monkeypatch.setattr(lock_choice, "committed_lock", lambda request: None)
+
+
+@pytest.fixture
+def committed(request_, monkeypatch):
+    """Return a committed lock that fits once libtool and bison are installed."""
+    (file,) = spack_repo().glob("environments/openmpi/locks/wheels/debian12-x86_64_v4.lock")
+    monkeypatch.setattr(locks, "host", lambda: HOST)
+    monkeypatch.setattr(locks.Lock, "needed_files", lambda lock: [])
+    monkeypatch.setattr(locks.Lock, "compilers", lambda lock: {})
+    return file.name
+
+
+def silent(sentence: str) -> None:
+    pass
+
+
+def kept_text(request) -> str:
+    return lock_choice.kept_lock(request, locks.host()).read_text()
+
+
+def test_a_kept_lock_is_made_anew_when_build_tools_were_installed_since(
+    request_, spack, no_committed, monkeypatch
+):
+    assert provider.prepare(request_, say=silent).origin.startswith(str(request_.state))
     said: list[str] = []
-    assert provider._choose_lock(kept, said.append) is not None
+    assert lock_choice.choose(request_, said.append) is not None
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["bison"])
-    assert provider._choose_lock(kept, said.append) is None
-    assert said[0] == "concretizing again, to use the operating system's libtool"
-    # What is built already stays as it is.
-    assert provider._choose_lock(kept, said.append, to_build=False) is not None
+    assert lock_choice.choose(request_, said.append) is None
+    assert said == ["concretizing again, to use the operating system's libtool"]
 
 
-def test_a_kept_lock_holds_when_build_tools_are_gone(kept, monkeypatch):
+def test_what_is_installed_while_spack_concretizes_counts_as_not_there(
+    request_, spack, no_committed, monkeypatch
+):
+    """Spack may have looked before: then the lock is without it."""
+
+    def find(*others):
+        monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
+        return {}
+
+    monkeypatch.setattr(provider, "build_tools", find)
+    provider.prepare(request_, say=silent)
+    assert lock_choice.tools_since(request_) == ["bison", "libtool"]
+
+
+def test_a_kept_lock_holds_when_build_tools_are_gone(request_, spack, no_committed, monkeypatch):
+    provider.prepare(request_, say=silent)
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool", "bison", "m4"])
-    assert provider._choose_lock(kept, lambda sentence: None) is not None
+    assert lock_choice.choose(request_, silent) is not None
 
 
-def test_a_lock_that_came_from_another_machine_holds(kept, monkeypatch):
-    provider._tools_beside(provider.kept_lock(kept, host())).unlink()
+def test_a_lock_that_came_from_another_machine_holds(request_, spack, no_committed, monkeypatch):
+    provider.prepare(request_, say=silent)
+    lock_choice.tools_beside(lock_choice.kept_lock(request_, locks.host())).unlink()
     monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
-    assert provider._choose_lock(kept, lambda sentence: None) is not None
+    assert lock_choice.choose(request_, silent) is not None
 
 
-def test_recipes_are_indexed_by_one_call_alone_before_anything_is_installed(kept):
+def test_the_committed_lock_waits_for_its_tools_where_something_else_is_missing_too(
+    request_, spack, committed, monkeypatch
+):
+    """All at once: the tools that it takes, and each source of each package that it pins."""
+    source = {"sha256": "ab" * 32, "urls": ["https://a.example/libnl-3.3.0.tar.gz"]}
+    libnl = {"name": "libnl", "version": "3.3.0", "needs": [], "sources": [source]}
+    monkeypatch.setattr(StandIn, "recipes", [libnl])
+    monkeypatch.setattr(recipes, "is_reachable", lambda url: False)
+    prepared = provider.prepare(request_, say=silent)
+    assert [lack.what for lack in prepared.absent] == [
+        "libtool",
+        "libnl 3.3.0: libnl-3.3.0.tar.gz (sha256 abababababab…)",
+    ]
+    assert committed in prepared.origin
+    assert "concretize" not in spack.calls
+
+
+def test_a_lock_is_made_without_the_tools_of_the_committed_one_and_that_is_told(
+    request_, spack, committed, monkeypatch
+):
+    said: list[str] = []
+    monkeypatch.setattr(StandIn, "recipes", [{"name": "hpl", "needs": [], "sources": []}])
+    assert "concretized for this site" in provider.prepare(request_, say=said.append).origin
+    (told,) = [one for one in said if committed in one]
+    assert f"{committed} needs the operating system's libtool (not installed); to use it, `" in told
+    # As often as it is built from that one, its origin says why.
+    again = provider.prepare(request_, say=silent)
+    assert f"since the committed {committed} needs the operating system's libtool" in again.origin
+
+
+def test_the_committed_lock_wins_as_soon_as_it_fits(request_, spack, committed, monkeypatch):
+    monkeypatch.setattr(StandIn, "recipes", [{"name": "hpl", "needs": [], "sources": []}])
+    provider.prepare(request_, say=silent)
+    monkeypatch.setattr(recipes, "tools_to_compile", lambda: [])
+    said: list[str] = []
+    assert provider.prepare(request_, say=said.append).origin.endswith(f"{committed} (committed)")
+    kept = lock_choice.kept_lock(request_, locks.host())
+    assert said[0] == f"taking the committed lock {committed}, which fits, not {kept}"
+
+
+def test_a_stack_that_is_built_stays_and_is_told_of_the_committed_lock(
+    request_, spack, committed, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(StandIn, "recipes", [{"name": "hpl", "needs": [], "sources": []}])
+    own = provider.prepare(request_, say=silent)
+    there = str(tmp_path)
+    key = provider.key_of_build(request_, own.lock)
+    manifest = Manifest(
+        *(request_.stack, "spack"),
+        launcher=there,
+        mpi_library=there,
+        proof_library=there,
+        build_key=key,
+    )
+    write_manifest(tmp_path, manifest)
+    monkeypatch.setattr(provider, "_without_package", dict)
+    spack.calls.clear()
+    for tools, told in ((["libtool"], False), ([], True)):
+        monkeypatch.setattr(recipes, "tools_to_compile", lambda tools=tools: tools)
+        said: list[str] = []
+        set_up = SetUp(request_.stack, tmp_path, said.append, {"externals": "wheels"})
+        assert provider.provide(set_up) == manifest
+        command = f"`clustergate setup --stack {request_.stack} --refresh`"
+        assert any(f"{committed} fits now: {command}" in one for one in said) == told
+    assert spack.calls == []
+
+
+def test_a_lock_of_another_recipe_is_told_and_a_new_one_is_made(
+    request_, spack, committed, monkeypatch
+):
+    """Spack would install what the lock pins under the old hash: the binary stays as it was."""
+    monkeypatch.setattr(recipes, "tools_to_compile", list)
+    monkeypatch.setattr(StandIn, "changed", ["hpcc"])
+    said: list[str] = []
+    first = provider.prepare(request_, say=said.append)
+    assert "concretized for this site" in first.origin
+    assert any(f"{committed} is of another recipe of hpcc" in one for one in said)
+    assert any("spack-repo/README.md says how to commit it" in one for one in said)
+    assert kept_text(request_) == spack.text
+    monkeypatch.setattr(StandIn, "changed", [])
+    spack.calls.clear()
+    again = provider.prepare(request_, say=silent)
+    assert f"since the committed {committed} is of another recipe of hpcc)" in again.origin
+    assert "concretize" not in spack.calls
+
+
+def test_an_own_lock_of_another_recipe_is_made_anew(request_, spack, no_committed, monkeypatch):
+    provider.prepare(request_, say=silent)
+    monkeypatch.setattr(StandIn, "changed", ["libxml2"])
+    monkeypatch.setattr(StandIn, "text", spack.text + "\n")
+    spack.calls.clear()
+    said: list[str] = []
+    provider.prepare(request_, say=said.append)
+    assert any("is of another recipe of libxml2" in one for one in said)
+    assert "concretize" in spack.calls
+    assert kept_text(request_).endswith("}\n")
+
+
+def test_without_a_compiler_what_is_known_is_told(request_, spack, no_committed, monkeypatch):
+    needs = [{"name": "mvapich2", "version": "2", "needs": ["fortran"], "sources": []}]
+    monkeypatch.setattr(StandIn, "recipes", needs)
+    missing = {"gfortran": Lack("gfortran", "gfortran")}
+    monkeypatch.setattr(
+        recipes, "missing_tools", lambda names, *path: [missing[n] for n in names if n in missing]
+    )
+    said: list[str] = []
+    with pytest.raises(LackError) as raised:
+        provider.prepare(request_, say=said.append)
+    assert raised.value.lacks == (missing["gfortran"],)
+    assert said[-1].startswith("without a compiler Spack cannot concretize")
+
+
+def test_recipes_are_indexed_by_one_call_alone_before_anything_is_installed(
+    request_, no_committed, monkeypatch
+):
     """While one call makes the index, another that needs it fails after two minutes."""
     at_once, indexing = [], threading.Semaphore(1)
-    calls: list[tuple[str, ...]] = []
+    compare = recipes.other_than_locked
 
-    class Spack(SpackProgram):
-        def run(self, arguments: Sequence[str], *others: object, **options: object) -> str:
-            calls.append((*arguments[2:], ""))
-            if "provider_index" in arguments[-1]:
-                at_once.append(indexing.acquire(blocking=False))
-                time.sleep(0.05)
-                indexing.release()
-            if "install" in arguments:
-                raise ClustergateError("spack.no-specs", at="here")
-            return '{"recipes": []}'
+    def indexed(spack, request):
+        at_once.append(indexing.acquire(blocking=False))
+        time.sleep(0.05)
+        indexing.release()
+        return compare(spack, request)
 
-    lock, _, origin = provider._choose_lock(kept, print) or pytest.fail("no lock")
-    spack = Spack(kept.state, "1.1.0", kept.state)
+    monkeypatch.setattr(recipes, "other_than_locked", indexed)
 
     def install(number: int) -> None:
-        request = dataclasses.replace(kept, stack=f"{kept.stack}-{number}")
+        request = dataclasses.replace(request_, stack=f"{request_.stack}-{number}")
         with pytest.raises(ClustergateError):
-            provider._install(provider.Prepared(request, spack, lock, origin), print)
+            provider._install(provider.prepare(request, say=silent), silent)
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(install, range(4)))
-    assert at_once == [True] * 4
-    order = ["index" if "provider_index" in str(one) else one[0] for one in calls]
-    assert order.index("index") < order.index("install")
-    assert order.count("index") == order.count("install")
+    assert len(at_once) >= 4
+    assert all(at_once)
+    order = StandIn.calls
+    assert order.index(recipes.COMPARISON.name) < order.index("install")
+    assert order.count("install") == 4

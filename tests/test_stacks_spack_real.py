@@ -16,7 +16,7 @@ from clustergate.paths import state_dir
 from clustergate.stacks import StackRequest, provide
 from clustergate.stacks.lacking import LackError
 from clustergate.stacks.manifest import Manifest, manifest_path
-from clustergate.stacks.spack import provider, recipes
+from clustergate.stacks.spack import lock_choice, provider, recipes
 from clustergate.stacks.spack.composition import builtin, compose, read_spack_request
 from clustergate.stacks.spack.locks import host
 from clustergate.stacks.spack.program import find_spack
@@ -51,7 +51,7 @@ def test_every_program_is_there_and_tells_which_lock_made_it(built: Manifest) ->
 
 
 def kept_lock() -> Path:
-    return provider.kept_lock(read_spack_request(STACK, state_dir(), SETTINGS), host())
+    return lock_choice.kept_lock(read_spack_request(STACK, state_dir(), SETTINGS), host())
 
 
 def test_what_the_loader_takes_is_held_to_the_lock(built: Manifest) -> None:
@@ -90,7 +90,7 @@ def elsewhere(built: Manifest) -> Iterator[Path]:
     yield folder
     request = read_spack_request(OTHER, state_dir(), {**SETTINGS, "environment": "openmpi"})
     manifest_path(state_dir(), OTHER).unlink(missing_ok=True)
-    for kept in provider.kept_lock(request, host()).parent.glob(f"{OTHER}-*"):
+    for kept in lock_choice.kept_lock(request, host()).parent.glob(f"{OTHER}-*"):
         kept.unlink()
     for left in (folder, request.folder):
         shutil.rmtree(left, ignore_errors=True)
@@ -149,7 +149,7 @@ def test_recipes_tell_what_they_need_before_anything_is_concretized() -> None:
     try:
         compose(request)
         specs = ["mvapich2@2.3.7-1", "hpl@2.3", "amdblis", "amdblis@5.1"]
-        answer = recipes.ask(spack, request, [(spec, "") for spec in specs])
+        answer = recipes.ask(spack, request, [(spec, "") for spec in specs], follow=())
     finally:
         request.log.unlink(missing_ok=True)
         shutil.rmtree(request.folder, ignore_errors=True)

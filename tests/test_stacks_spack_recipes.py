@@ -42,7 +42,8 @@ def wanted(tmp_path, monkeypatch):
 
 
 def test_tools_and_sources_are_told_together(wanted):
-    assert recipes.lacks(ANSWER, wanted, reachable=lambda url: False) == [
+    found = recipes.lacks(ANSWER, wanted, reachable=lambda url: False, packaged=["libtool"])
+    assert found == [
         Lack("gfortran", "gfortran"),
         Lack("hpl 2.3: hpl-2.3.tar.gz (sha256 32c5c17d2233…)"),
         Lack("libtool", "libtool"),
@@ -57,7 +58,7 @@ def test_tools_and_sources_are_told_together(wanted):
     ],
 )
 def test_a_source_may_come_from_its_address_or_a_mirror(wanted, place):
-    found = recipes.lacks(ANSWER, wanted, reachable=lambda url: url == place)
+    found = recipes.lacks(ANSWER, wanted, lambda url: url == place, packaged=["libtool"])
     assert [lack.what for lack in found] == ["gfortran", "libtool"]
 
 
@@ -97,12 +98,16 @@ def test_what_the_store_has_needs_nothing(wanted):
     assert recipes.lacks({**ANSWER, "recipes": recipes_here}, wanted, lambda url: False) == []
 
 
-def test_a_lock_names_its_compilers_and_the_tools_that_it_takes(wanted):
-    assert recipes.lacks(ANSWER, wanted, lambda url: True, taken={"gcc"}) == []
-    found = recipes.lacks(ANSWER, wanted, lambda url: True, taken={"gcc", "libtool"})
-    assert found == [Lack("libtool", "libtool")]
-    here = {**ANSWER, "recipes": [{**one, "here": True} for one in ANSWER["recipes"]]}
-    assert recipes.lacks(here, wanted, lambda url: True, taken={"libtool"}) == []
+def test_a_lock_names_its_compilers(wanted):
+    assert recipes.lacks(ANSWER, wanted, lambda url: True, locked=True) == []
+
+
+def test_what_a_committed_lock_compiles_is_no_package_of_the_systems(wanted):
+    """It pins another release than that."""
+    found = recipes.lacks(ANSWER, wanted, lambda url: "hpl" in url, locked=True)
+    assert [lack.what for lack in found] == [
+        "libtool 2.5.4: libtool-2.5.4.tar.gz (sha256 da8ebb2ce4dc…)"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -206,3 +211,46 @@ def test_resources_of_recipes_are_asked_for(monkeypatch, capsys):
     runpy.run_path(str(Path(recipes.__file__).with_name("ask_recipes.py")))
     (answer,) = json.loads(capsys.readouterr().out)["recipes"]
     assert answer["sources"] == [{"sha256": "ab" * 32, "urls": ["https://a.example/xmlts.tar.gz"]}]
+
+
+def test_a_recipe_is_compared_with_the_hash_that_the_lock_has(tmp_path, monkeypatch, capsys):
+    """In place of Spack stands what its specs and packages have."""
+    own = tmp_path / "package.py"
+    own.write_text("own")
+
+    def spec(name, noted, first, external=""):
+        """Return one that Spack hashes by its first recipe, or by the content of its own."""
+
+        def content_hash(content=None):
+            return first if content is None else content.decode()
+
+        package = SimpleNamespace(content_hash=content_hash)
+        return SimpleNamespace(
+            name=name, external=external, package=package, package_hash=lambda: noted
+        )
+
+    class Gone(SimpleNamespace):
+        @property
+        def package(self):
+            raise LookupError(self.name)
+
+    specs = [
+        spec("hpcc", "old", "new"),
+        spec("hpl", "same", "same"),
+        # Its recipe is not the first of its name.
+        spec("mvapich2", "own", "another"),
+        spec("gcc", "old", "new", external="/usr"),
+        Gone(name="removed", external="", package_hash=lambda: "old"),
+    ]
+    repo = SimpleNamespace(filename_for_package_name=lambda name: str(own))
+    path = SimpleNamespace(provider_index=None, repo_for_pkg=lambda spec: repo)
+    environment = SimpleNamespace(all_specs=lambda: specs)
+    parts = {
+        "environment": SimpleNamespace(active_environment=lambda: environment),
+        "repo": SimpleNamespace(PATH=path),
+    }
+    monkeypatch.setitem(sys.modules, "spack", SimpleNamespace(**parts))
+    for name, module in parts.items():
+        monkeypatch.setitem(sys.modules, f"spack.{name}", module)
+    runpy.run_path(str(recipes.COMPARISON))
+    assert json.loads(capsys.readouterr().out) == ["hpcc"]

@@ -36,7 +36,8 @@ from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import bootstrap, locks
 from clustergate.stacks.spack.composition import SpackRequest, read_spack_request
-from clustergate.stacks.spack.provider import kept_lock, prepare
+from clustergate.stacks.spack.lock_choice import kept_lock
+from clustergate.stacks.spack.provider import prepare
 
 # Not part of a clone, whatever tool made it.
 NOT_CLONE = (".git", ".venv", ".venv.log", ".clustergate", "__pycache__", "*.egg-info", ".*_cache")

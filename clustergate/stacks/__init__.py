@@ -27,7 +27,7 @@ class Provider(Protocol):
         """Put a stack and its benchmarks on disk; see :func:`provide`."""
 
     def lacks(self, set_up: SetUp, /) -> list[Lack]:
-        """Return in seconds what is not here; see :func:`lacks`."""
+        """Return what is not here, before anything is built; see :func:`lacks`."""
 
     def planned(self, stack: str, settings: Mapping[str, Any], /) -> Manifest:
         """Return the manifest that a stack would have; see :func:`planned`."""
@@ -65,13 +65,19 @@ def provide(
     return manifest
 
 
-def lacks(request: StackRequest, state: Path, *, say: Say = lambda sentence: None) -> list[Lack]:
-    """Return in seconds what a stack is built with and is not here; raises as :func:`provide`."""
+def lacks(
+    request: StackRequest,
+    state: Path,
+    *,
+    say: Say = lambda sentence: None,
+    refresh: bool = False,
+) -> list[Lack]:
+    """Return what a stack is built with and is not here; raises as :func:`provide`."""
     if separators := {*":;"} & {*str(state)}:
         raise ClustergateError(
             "path.separators", path=state, separators=" and ".join(sorted(separators))
         )
-    set_up = SetUp(request.stack, state, say, request.settings, named_folders())
+    set_up = SetUp(request.stack, state, say, request.settings, named_folders(), refresh)
     return PROVIDERS[request.provider].lacks(set_up)
 
 

@@ -46,10 +46,6 @@ _PROGRAMS = {
 }
 
 
-class LackError(ClustergateError):
-    """Something that a stack is built with is not here; nothing was built."""
-
-
 @dataclass(frozen=True)
 class Lack:
     """A tool that is not here, or a source that cannot be had, in words for whoever brings it.
@@ -59,6 +55,19 @@ class Lack:
 
     what: str
     package: str = ""
+
+
+class LackError(ClustergateError):
+    """Something that a stack is built with is not here; nothing was built."""
+
+    lacks: Sequence[Lack] = ()
+
+    @classmethod
+    def of(cls, lacks: Sequence[Lack]) -> LackError:
+        """Return the error that names all of them, and how to bring them."""
+        error = cls("stack.lacks", lacks=sentence_of(lacks))
+        error.lacks = tuple(lacks)
+        return error
 
 
 def missing_tools(names: Iterable[str], path: str | None = None) -> list[Lack]:

@@ -14,7 +14,7 @@ from clustergate.machine.processes import end_children
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.stacks import StackRequest, lacks, provide
-from clustergate.stacks.lacking import Lack, LackError, sentence_of, summary
+from clustergate.stacks.lacking import Lack, LackError, summary
 from clustergate.stacks.manifest import Manifest
 from clustergate.store import require_home
 from clustergate.wording.reasons import Reason, reason
@@ -53,7 +53,7 @@ def provide_each(
     reported at once, and the others go on.
     """
     require_home(state := state_dir())
-    look = partial(lacks, state=state, say=say)
+    look = partial(lacks, state=state, refresh=refresh, say=say)
     bring = partial(provide, state=state, refresh=refresh, applications=applications)
     report = say if len(requests) > 1 else lambda sentence: None
     results: dict[str, Manifest | NotSetUp] = {}
@@ -63,9 +63,7 @@ def provide_each(
             results[request.stack] = absent
         elif absent:
             lacking[request.stack] = absent
-            results[request.stack] = NotSetUp(
-                request.stack, LackError("stack.lacks", lacks=sentence_of(absent))
-            )
+            results[request.stack] = NotSetUp(request.stack, LackError.of(absent))
     for line in summary(lacking):
         report(line)
     ready = [request for request in requests if request.stack not in results]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clustergate.files.whole import write_whole
 from clustergate.stacks.manifest import Program, write_manifest
-from clustergate.stacks.spack import locks, provider
+from clustergate.stacks.spack import lock_choice, locks, provider
 from clustergate.stacks.spack.composition import read_spack_request
 from tools.bench.spread import Aim, Figure
 from tools.bench.workspace import Workspace
@@ -48,7 +48,7 @@ def note_as_built(stack: str, state: Path) -> None:
     request = read_spack_request(stack, state, _SETTINGS)
     environment = request.repository / "environments" / _SETTINGS["environment"]
     text = next(environment.glob("locks/*.lock")).read_text(encoding="utf-8")
-    kept = provider.kept_lock(request, locks.host())
+    kept = lock_choice.kept_lock(request, locks.host())
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_whole(kept, text)
     there = sys.executable

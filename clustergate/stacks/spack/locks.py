@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from clustergate.model import ClustergateError
 from clustergate.wording.notation import listed
 
 DEFAULT_BLAS = "openblas"
-# What packages took to build, in minutes of two cores; others take one or less.
+# What packages took to build, in minutes of two busy cores; others take one or less.
 MINUTES = {
-    **{"mpich": 24, "openmpi": 19, "mvapich2": 11, "amdblis": 11},
+    **{"mpich": 24, "openmpi": 19, "mvapich2": 30, "amdblis": 11},
+    **{"mvapich2 fabrics=nemesis": 11},
     **dict.fromkeys(("compiler-wrapper", "gcc-runtime"), 0),
 }
 
@@ -44,7 +45,8 @@ class LockedSpec:
     """One concrete package of a lock.
 
     ``dependencies`` are (hash, virtuals that it provides here) pairs; ``external`` is the prefix of
-    something that Spack did not build, ``files`` are the compilers that such a package names.
+    something that Spack did not build, ``compilers`` are the programs that such a package names by
+    language. ``fabric`` is the choice of an MPI library that has one.
     """
 
     name: str
@@ -53,7 +55,8 @@ class LockedSpec:
     system: str
     target: str
     external: str = ""
-    files: tuple[str, ...] = ()
+    compilers: Mapping[str, str] = field(default_factory=dict)
+    fabric: str = ""
     dependencies: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __str__(self) -> str:
@@ -104,12 +107,30 @@ class Lock:
 
     def needed_files(self) -> list[str]:
         """Return prefixes and compilers outside the store that this lock takes for granted."""
-        external = [spec for spec in self.specs.values() if spec.external]
-        return sorted({path for spec in external for path in (spec.external, *spec.files)})
+        external = {spec.external for spec in self.specs.values() if spec.external}
+        return sorted(external | {*self.compilers().values()})
+
+    def compilers(self) -> dict[str, str]:
+        """Return the compilers that what is built calls, by language: c, cxx, fortran.
+
+        A package may name others that nothing calls.
+        """
+        edges = [
+            (self.specs[key], virtuals)
+            for spec in self.specs.values()
+            if not spec.external
+            for key, virtuals in spec.dependencies
+        ]
+        return {
+            language: one.compilers[language]
+            for one, virtuals in edges
+            for language in virtuals
+            if language in one.compilers
+        }
 
 
 def _minutes(spec: LockedSpec) -> int:
-    return MINUTES.get(spec.name, 1)
+    return MINUTES.get(f"{spec.name} fabrics={spec.fabric}", MINUTES.get(spec.name, 1))
 
 
 def parse_lock(text: str, source: str = "spack.lock") -> Lock:
@@ -139,7 +160,8 @@ def _locked_spec(key: str, entry: Mapping[str, Any]) -> LockedSpec:
         system=entry["arch"]["platform_os"],
         target=target if isinstance(target, str) else target["name"],
         external=str(external.get("path") or ""),
-        files=tuple(str(path) for path in compilers.values()),
+        compilers={str(language): str(path) for language, path in compilers.items()},
+        fabric=str((entry.get("parameters") or {}).get("fabrics", "")),
         dependencies=tuple(
             (edge["hash"], tuple(edge["parameters"].get("virtuals", ())))
             for edge in entry.get("dependencies", ())

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
-import json
 import os
 import re
 import sys
@@ -21,7 +19,7 @@ from typing import Any
 from clustergate.benchmarks.build import BlasLinkage, Build, Source
 from clustergate.benchmarks.registry import builds, builds_on_request
 from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, is_full, read_json, write_whole
+from clustergate.files.whole import full_disk, is_full, write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
@@ -30,10 +28,10 @@ from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, SetUp, Toolchain
 from clustergate.stacks.compilation import build_key, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
-from clustergate.stacks.lacking import Lack, LackError, sentence_of
+from clustergate.stacks.lacking import Lack, LackError
 from clustergate.stacks.manifest import Manifest, Program, read_manifest
 from clustergate.stacks.sources import SourceUnavailable, obtain
-from clustergate.stacks.spack import bootstrap, linkage, locks, recipes
+from clustergate.stacks.spack import bootstrap, linkage, lock_choice, locks, recipes
 from clustergate.stacks.spack.composition import (
     UNPROVEN_FORTRAN,
     SpackRequest,
@@ -42,38 +40,43 @@ from clustergate.stacks.spack.composition import (
     obstacle,
     read_spack_request,
 )
-from clustergate.stacks.spack.externals import External, build_tools, from_wheels, specs_of_wheels
+from clustergate.stacks.spack.externals import External, build_tools, from_wheels
 from clustergate.stacks.spack.libraries import (
     MpiPackage,
     blas_of,
     package_name,
     pinned_version,
 )
+from clustergate.stacks.spack.lock_choice import ChosenLock, kept_lock
 from clustergate.stacks.spack.locks import Lock, LockedSpec
 from clustergate.stacks.spack.messages import LARGER_DISK
 from clustergate.stacks.spack.program import SpackProgram, find_spack
-from clustergate.stacks.spack.settings import applications_of, environment_file
+from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
+from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Reason, reason
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
 KERNELS = NODE_KERNELS.package
 
-
-# Stands for the state folder in a committed lock: there the wheels are that it takes.
-STATE = "@state@"
 # Spack starts scripts by `<store>/bin/sbang`, which it allows the 127 characters of a first line.
 LONGEST_STORE = 127 - len("/bin/sbang")
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """An environment that is ready to be installed: composed, with the lock that was chosen."""
+    """An environment that is composed, with the lock that was chosen.
+
+    ``absent`` is what it needs and this machine lacks, ``installed`` are the packages of the lock
+    that the store has.
+    """
 
     request: SpackRequest
     spack: SpackProgram
     lock: Lock
     origin: str
+    absent: Sequence[Lack] = ()
+    installed: Sequence[str] = ()
 
 
 def provide(set_up: SetUp) -> Manifest:
@@ -90,6 +93,12 @@ def provide(set_up: SetUp) -> Manifest:
             if manifest is None:
                 prepared = prepare(request, set_up.source_folders, say=set_up.say)
                 manifest = _install(prepared, set_up.say)
+            elif fitting := _committed_lock_that_fits(request, manifest):
+                kept = kept_lock(request, locks.host())
+                said = f"built from this site's own lock {kept}; the committed {fitting} fits now"
+                set_up.say(
+                    f"{said}: `clustergate setup --stack {request.stack} --refresh` takes it"
+                )
             if not (own := _without_package()):
                 return manifest
             added, _ = Builder(set_up, _toolchain(request, manifest)).make(own)
@@ -161,32 +170,18 @@ def _absent_programs(request: SpackRequest) -> dict[str, Program]:
 def lacks(set_up: SetUp) -> list[Lack]:
     """Return what a stack is built with and is not here; nothing of a stack that is built.
 
-    It takes seconds: recipes are read, sources fetched, and nothing is concretized or compiled.
+    Recipes are read and sources fetched, in seconds. Where no lock fits, Spack concretizes first,
+    in a minute or two: only a lock names all that is built. Nothing is compiled.
     """
     request = read_spack_request(set_up.stack, set_up.state, set_up.settings)
+    set_up = set_up.saying(set_up.stack)
     with locked(f"{request.folder}.lock", say=set_up.say):
-        if _read_finished(request):
+        if not set_up.refresh and _read_finished(request):
             return []
-        spack, externals, _ = _compose_environment(request, set_up.source_folders, set_up.say)
-        set_up.say(f"{set_up.stack}: asking Spack's recipes what they need")
-        if chosen := _choose_lock(request, lambda sentence: None):
-            return _asked(request, spack, chosen[0])[1]
-        given = {external.package for external in externals}
-        roots = [spec for spec in request.specs if package_name(spec) not in given]
-        blas = [request.settings.blas] if request.settings.blas not in given else []
-        specs = [(" ".join(spec.split()), "") for spec in (*roots, *blas, recipes.WRAPPER)]
-        return recipes.lacks(recipes.ask(spack, request, specs), request)
-
-
-def _asked(
-    request: SpackRequest, spack: SpackProgram, lock: Lock
-) -> tuple[dict[str, Any], list[Lack]]:
-    """Return what the recipes that a lock pins answer, and what they need and is not here."""
-    pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
-    # The lock names its compilers.
-    taken = {spec.name for spec in lock.specs.values() if spec.external}
-    answer = recipes.ask(spack, request, pinned)
-    return answer, recipes.lacks(answer, request, taken=taken)
+        try:
+            return list(prepare(request, set_up.source_folders, say=set_up.say).absent)
+        except LackError as error:
+            return list(error.lacks)
 
 
 def _compose_environment(
@@ -224,30 +219,91 @@ _tried: set[tuple[Source, Path]] = set()
 
 
 def prepare(request: SpackRequest, source_folders: Sequence[Path] = (), *, say: Say) -> Prepared:
-    """Compose the environment of a stack and get its lock, without installing anything."""
+    """Compose the environment of a stack and get its lock, without installing anything.
+
+    Raises :class:`LackError` where there is no lock, and what is missing keeps Spack from making
+    one.
+    """
     spack, externals, sources = _compose_environment(request, source_folders, say)
-    chosen = _choose_lock(request, say)
-    if chosen is None:
-        _index_recipes(request, spack, say)
-        if request.settings.externals:
-            say("looking for the operating system's build tools")
-            tools = build_tools(spack, builtin(request.state), request.log)
-            compose(request, externals, tools, sources)
-        chosen = _concretize(request, spack, say)
-    lock, text, origin = chosen
-    write_whole(request.folder / "spack.lock", text)
-    return Prepared(request, spack, lock, origin)
+    while chosen := lock_choice.choose(request, say):
+        prepared = _ask(request, spack, chosen, say)
+        if prepared.absent or not (changed := _other_recipes(request, spack, say)):
+            return prepared
+        names = listed(changed, 3)
+        say(
+            f"{chosen.name} is of another recipe of {names}: concretizing makes a lock of this one "
+            "for this site; spack-repo/README.md says how to commit it"
+        )
+        if not chosen.committed:
+            break
+        lock_choice.note_other_recipes(request, chosen.lock, changed)
+    # With the system's tools the committed lock would fit: then all that it needs is told.
+    if wanted := lock_choice.committed_but_for_tools(request):
+        but_for_tools = _ask(request, spack, wanted, say)
+        if not all(map(_can_be_compiled, but_for_tools.absent)):
+            return but_for_tools
+    else:
+        but_for_tools = None
+    absent = _ask_roots(request, spack, externals, say)
+    if any(lack.package in recipes.LANGUAGES.values() for lack in absent):
+        say("without a compiler Spack cannot concretize: what else is missing shows afterwards")
+        raise LackError.of(absent)
+    if why := lock_choice.unused(request):
+        say(f"concretizing: {why}")
+    try:
+        chosen = _concretize(request, spack, externals, sources, say)
+    except ClustergateError:
+        if absent:
+            raise LackError.of(absent) from None
+        raise
+    prepared = _ask(request, spack, chosen, say)
+    return but_for_tools if prepared.absent and but_for_tools else prepared
 
 
-def _index_recipes(request: SpackRequest, spack: SpackProgram, say: Say) -> None:
-    """Have Spack index its recipes, which takes minutes the first time."""
+def _can_be_compiled(lack: Lack) -> bool:
+    """Tell whether Spack can do without something: a tool that it compiles itself then."""
+    return bool(lack.package) and lack.package not in (*recipes.LANGUAGES.values(), *recipes.TOOLS)
+
+
+def _ask(request: SpackRequest, spack: SpackProgram, chosen: ChosenLock, say: Say) -> Prepared:
+    """Put a lock into the environment, and ask the recipes that it pins what they need."""
+    write_whole(request.folder / "spack.lock", chosen.text)
+    say("asking Spack's recipes what they need")
+    lock = chosen.lock
+    pinned = [(f"{s.name}@={s.version}", s.hash) for s in lock.specs.values() if not s.external]
+    answer = recipes.ask(spack, request, pinned, follow=())
+    entries = answer.get("recipes", [])
+    installed = [one["name"] for one in entries if one.get("here")]
+    tools = lock_choice.missing_tools(lock) if len(installed) < len(entries) else []
+    # A lock of the site's own is made anew when they come.
+    packaged = recipes.packaged_tools(request) if not chosen.committed else []
+    lacked = recipes.lacks(answer, request, locked=True, packaged=packaged)
+    absent = list(dict.fromkeys([*tools, *lacked]))
+    return Prepared(request, spack, lock, chosen.origin, absent, installed)
+
+
+def _ask_roots(
+    request: SpackRequest, spack: SpackProgram, externals: Sequence[External], say: Say
+) -> list[Lack]:
+    """Return what the roots of an environment without a lock need and this machine lacks."""
+    (request.folder / "spack.lock").unlink(missing_ok=True)
+    say("asking Spack's recipes what they need")
+    given = {external.package for external in externals}
+    roots = [spec for spec in request.specs if package_name(spec) not in given]
+    blas = [request.settings.blas] if request.settings.blas not in given else []
+    specs = [(" ".join(spec.split()), "") for spec in (*roots, *blas, recipes.WRAPPER)]
+    packaged = recipes.packaged_tools(request)
+    answer = recipes.ask(spack, request, specs, follow=packaged)
+    return recipes.lacks(answer, request, packaged=packaged)
+
+
+def _other_recipes(request: SpackRequest, spack: SpackProgram, say: Say) -> list[str]:
+    """Have Spack index its recipes, and return those that are not the ones of the lock."""
     # A call that needs the index while another makes it waits two minutes for it, and fails; an
     # installation then hides why.
     with locked(request.state / "spack" / "index.lock", say=say):
         say("having Spack index its recipes (the first time takes minutes)")
-        code = "import spack.repo; _ = spack.repo.PATH.provider_index"
-        command = ["-e", str(request.folder), "python", "-c", code]
-        spack.run(command, request.log, doing="indexing the recipes")
+        return recipes.other_than_locked(spack, request)
 
 
 def _require_usable(request: SpackRequest) -> None:
@@ -264,103 +320,41 @@ def _require_usable(request: SpackRequest) -> None:
         raise ClustergateError("spack.store-not-writable", store=request.store)
 
 
-def kept_lock(request: SpackRequest, machine: locks.Host) -> Path:
-    """Return where the lock that was concretized for a site is kept.
-
-    Its name holds all that it depends on, so that an unchanged stack finds it again.
-    """
-    where = f"{machine.system}-{request.settings.target or machine.targets[0]}"
-    return request.state / "spack" / "locks" / f"{request.stack}-{where}-{request.inputs}.lock"
-
-
-def _choose_lock(
-    request: SpackRequest, say: Say, *, to_build: bool = True
-) -> tuple[Lock, str, str] | None:
-    """Return the lock that there is for an request, its text and where it came from.
-
-    ``to_build`` passes over one that was made before the operating system had its build tools.
-    """
-    machine = locks.host()
-    kept = kept_lock(request, machine)
-    if kept.is_file() and not (to_build and _outdated(request, kept, say)):
-        text = kept.read_text(encoding="utf-8")
-        day = datetime.date.fromtimestamp(kept.stat().st_mtime).isoformat()
-        origin = f"{kept} (concretized for this site on {day})"
-        return locks.parse_lock(text, str(kept)), text, origin
-    if not request.may_use_committed_lock():
-        return None
-    settings = request.settings
-    folder = environment_file(settings, request.repository).parent / "locks" / settings.externals
-    path = locks.committed_lock(folder, machine, blas=settings.blas, target=settings.target)
-    if path is None:
-        return None
-    text = path.read_text(encoding="utf-8").replace(STATE, json.dumps(str(request.state))[1:-1])
-    lock = locks.parse_lock(text, str(path))
-    if objection := _objection(request, lock):
-        say(f"ignoring the committed lock {path.name}: it {objection}")
-        return None
-    return lock, text, f"{path} (committed)"
-
-
-def _objection(request: SpackRequest, lock: Lock) -> str:
-    """Return why a committed lock does not fit this stack and machine; empty when it does."""
-    if absent := [file for file in lock.needed_files() if not Path(file).exists()]:
-        return f"needs {', '.join(absent)}, missing on this machine"
-    if not request.settings.externals:
-        return locks.disagreement(lock, request.specs)
-    taken = {spec.name for spec in lock.specs.values() if spec.external}
-    if missing := [name for name in recipes.tools_to_compile() if name in taken]:
-        return f"takes the operating system's {', '.join(missing)}, which is not installed"
-    given = specs_of_wheels(request.mpi, request.settings.blas)
-    return locks.disagreement(lock, [given.get(package_name(s), s) for s in request.specs])
-
-
-def _tools_beside(lock: Path) -> Path:
-    """Return the file that keeps which build tools a lock made for a site could not have."""
-    return lock.with_suffix(".tools")
-
-
-def _outdated(request: SpackRequest, kept: Path, say: Say) -> bool:
-    """Tell whether the operating system has build tools that it had not when a lock was made."""
-    if not request.settings.externals:
-        return False
-    now = set(recipes.tools_to_compile())
-    try:
-        then = set(read_json(_tools_beside(kept)))
-    except (OSError, ValueError):
-        # It came from another machine, or nobody kept that then.
-        return False
-    if came := sorted(then - now):
-        say(f"concretizing again, to use the operating system's {', '.join(came)}")
-    return bool(came)
-
-
-def _concretize(request: SpackRequest, spack: SpackProgram, say: Say) -> tuple[Lock, str, str]:
+def _concretize(
+    request: SpackRequest,
+    spack: SpackProgram,
+    externals: Sequence[External],
+    sources: Path | None,
+    say: Say,
+) -> ChosenLock:
     """Let Spack concretize the composed environment, and keep the lock with the site."""
     made = request.folder / "spack.lock"
     made.unlink(missing_ok=True)
+    # What is installed meanwhile, Spack may see or not.
+    without = recipes.tools_to_compile()
+    _other_recipes(request, spack, say)
+    if request.settings.externals:
+        say("looking for the operating system's build tools")
+        tools = build_tools(spack, builtin(request.state), request.log)
+        compose(request, externals, tools, sources)
     say(f"concretizing with Spack {spack.version} for this machine, which takes minutes")
     doing = f"concretizing the environment {request.settings.environment!r}"
     spack.run(["-e", str(request.folder), "concretize"], request.log, doing=doing, say=say)
     text = made.read_text(encoding="utf-8")
-    lock = locks.parse_lock(text, str(made))
-    kept = kept_lock(request, locks.host())
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(_tools_beside(kept), json.dumps(recipes.tools_to_compile()) + "\n")
-    write_whole(kept, text)
-    return lock, text, f"{kept} (concretized for this site on {datetime.date.today().isoformat()})"
+    locks.parse_lock(text, str(made))
+    lock_choice.keep(request, text, without)
+    own = lock_choice.own_lock(request)
+    assert own is not None
+    return own
 
 
 def _install(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
     request, spack, lock = prepared.request, prepared.spack, prepared.lock
     environment = ["-e", str(request.folder)]
-    answer, absent = _asked(request, spack, lock)
-    if absent:
-        raise LackError("stack.lacks", lacks=sentence_of(absent))
-    installed = [one["name"] for one in answer.get("recipes", []) if one.get("here")]
-    _index_recipes(request, spack, say)
-    say(f"installing from the lock {prepared.origin}: {lock.work(installed)}")
+    if prepared.absent:
+        raise LackError.of(prepared.absent)
+    say(f"installing from the lock {prepared.origin}: {lock.work(prepared.installed)}")
     spack.run(
         [*environment, "install", "--only-concrete", "--no-add", "--fail-fast"],
         request.log,
@@ -483,18 +477,30 @@ def _ldd(program: Path, variables: Mapping[str, str]) -> str:
 
 
 def _read_finished(request: SpackRequest) -> Manifest | None:
-    """Return the manifest of the last build if it is what would be built now and is still there."""
+    """Return the manifest of the last build if it is what would be built now and is still there.
+
+    What is built already stays as it is, whichever of the stack's locks it was built from.
+    """
     try:
         manifest = read_manifest(request.state, request.stack)
-        chosen = _choose_lock(request, say=lambda sentence: None, to_build=False)
+        chosen = [lock_choice.committed_lock(request), lock_choice.own_lock(request)]
     except ClustergateError:
         return None
-    if chosen is None or manifest.build_key != key_of_build(request, chosen[0]):
+    keys = [key_of_build(request, one.lock) for one in chosen if one]
+    if manifest.build_key not in keys:
         return None
     files = [manifest.launcher, manifest.mpi_library, manifest.proof_library]
     files += [program.path for program in manifest.programs.values() if not program.unavailable]
     files += [manifest.blas.library] if manifest.blas else []
     return manifest if all(Path(file).exists() for file in files) else None
+
+
+def _committed_lock_that_fits(request: SpackRequest, manifest: Manifest) -> str:
+    """Return the name of a committed lock that fits and that a build is not from, or nothing."""
+    committed = lock_choice.committed_lock(request)
+    if committed is None or manifest.build_key == key_of_build(request, committed.lock):
+        return ""
+    return "" if lock_choice.why_unfit(request, committed.lock) else committed.name
 
 
 def key_of_build(request: SpackRequest, lock: Lock) -> str:

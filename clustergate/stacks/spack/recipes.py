@@ -19,31 +19,48 @@ from clustergate.stacks.spack.program import SpackProgram
 from clustergate.stacks.spack.sources import archive_ending, mirrored_name
 
 SCRIPT = Path(__file__).with_name("ask_recipes.py")
+COMPARISON = Path(__file__).with_name("compare_recipes.py")
 # What Spack calls for whatever it builds, and the linkage proof afterwards.
 TOOLS = ("make", "patch", "tar", "gzip", "bzip2", "xz", "nm", "ldd")
 # Every package that is compiled is compiled through it.
 WRAPPER = "compiler-wrapper"
-_LANGUAGES = {"c": C, "cxx": CXX, "fortran": FORTRAN}
+LANGUAGES = {"c": C, "cxx": CXX, "fortran": FORTRAN}
 _CONNECT_S, _ANSWER_S = 8, 20
 _AT_ONCE = 16
 
 
 def ask(
-    spack: SpackProgram, request: SpackRequest, specs: Sequence[tuple[str, str]]
+    spack: SpackProgram,
+    request: SpackRequest,
+    specs: Sequence[tuple[str, str]],
+    *,
+    follow: Collection[str],
 ) -> dict[str, Any]:
     """Let Spack tell what the recipes of (spec, hash) pairs ask for, as :data:`SCRIPT` prints it.
 
-    Build tools that the operating system could have, and has not, are followed further.
+    Of the packages that they need, those in ``follow`` are asked, too: build tools that Spack would
+    compile.
     """
-    wanted = {
-        "specs": list(specs),
-        "tools": tools_to_compile() if request.settings.externals else [],
-    }
+    wanted = {"specs": list(specs), "tools": list(follow)}
     command = ["-e", str(request.folder), "python", str(SCRIPT), json.dumps(wanted)]
     printed = spack.run(command, request.log, doing="asking the recipes what they need")
-    line = next((line for line in reversed(printed.splitlines()) if line.startswith("{")), "{}")
-    answer: dict[str, Any] = json.loads(line)
+    answer: dict[str, Any] = json.loads(_last_line(printed, "{") or "{}")
     return answer
+
+
+def other_than_locked(spack: SpackProgram, request: SpackRequest) -> list[str]:
+    """Return the packages of an environment's lock whose recipes are not those it was made with.
+
+    Spack indexes its recipes for that, which takes minutes the first time.
+    """
+    command = ["-e", str(request.folder), "python", str(COMPARISON)]
+    printed = spack.run(command, request.log, doing="indexing the recipes")
+    changed: list[str] = json.loads(_last_line(printed, "[") or "[]")
+    return changed
+
+
+def _last_line(printed: str, begun: str) -> str:
+    return next((line for line in reversed(printed.splitlines()) if line.startswith(begun)), "")
 
 
 def tools_to_compile() -> list[str]:
@@ -52,23 +69,30 @@ def tools_to_compile() -> list[str]:
     return [*(lack.package for lack in absent), *([] if ARCHIVE_MACRO.is_file() else [MACROS])]
 
 
+def packaged_tools(request: SpackRequest) -> list[str]:
+    """Return the absent tools that a stack would take from the operating system's packages."""
+    return tools_to_compile() if request.settings.externals else []
+
+
 def lacks(
     answer: Mapping[str, Any],
     request: SpackRequest,
     reachable: Callable[[str], bool] | None = None,
     *,
-    taken: Collection[str] | None = None,
+    locked: bool = False,
+    packaged: Collection[str] = (),
 ) -> list[Lack]:
     """Return what the recipes of a stack ask for and cannot have here.
 
-    ``reachable`` tells whether an address serves a file, ``taken`` are packages that a lock takes
-    from the operating system; it names its compilers. A compiler that a site's scope names need not
-    be on PATH; what a build cache or an upstream store may hold needs no source.
+    ``reachable`` tells whether an address serves a file. ``locked`` recipes are those of a lock,
+    which names its compilers; ``packaged`` tools Spack would take from the operating system. A
+    compiler that a site's scope names need not be on PATH; what a build cache or an upstream store
+    may hold needs no source.
     """
     built = [one for one in answer.get("recipes", []) if not one.get("here") and "error" not in one]
     needs = dict.fromkeys(need for one in built for need in one["needs"])
-    looked_for = taken is None and not _names_compilers(request)
-    languages = [_LANGUAGES[need] for need in needs if need in _LANGUAGES and looked_for]
+    looked_for = not locked and not _names_compilers(request)
+    languages = [LANGUAGES[need] for need in needs if need in LANGUAGES and looked_for]
     missing = missing_tools([*languages, *TOOLS]) if built else []
     wanted = {source["sha256"]: source for one in built for source in one["sources"]}
     if answer.get("elsewhere", True):
@@ -78,12 +102,10 @@ def lacks(
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         there = pool.map(had, wanted.values())
         absent = {key for key, is_there in zip(wanted, there, strict=True) if not is_there}
-    # Nobody wants to bring the source of a tool that the operating system has as a package.
-    packaged = tools_to_compile() if request.settings.externals else []
-    missing += [Lack(name, name) for name in packaged if built and name in (taken or ())]
     for one in built:
         if any(source["sha256"] in absent for source in one["sources"]):
             name = one["name"]
+            # Nobody wants to bring the source of what the operating system has as a package.
             missing.append(Lack(name, name) if name in packaged else _source(one, absent))
     return list(dict.fromkeys(missing))
 
