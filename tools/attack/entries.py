@@ -601,6 +601,14 @@ ENTRIES: tuple[Entry, ...] = (
             "ab_contenders::what_of_a_contender_had_no_effect_is_told",
         ),
     ),
+    Entry(
+        *(74, "a recipe of Spack's that changed while its binary stayed"),
+        tests=(
+            "stacks_spack_locks::a_lock_of_another_recipe_is_told_and_a_new_one_is_made",
+            "stacks_spack_locks::an_own_lock_of_another_recipe_is_made_anew",
+            "stacks_spack_recipes::a_recipe_is_compared_with_the_hash_that_the_lock_has",
+        ),
+    ),
 )
 
 
