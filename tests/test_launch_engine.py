@@ -1,5 +1,6 @@
 """The engine: one launch, with small shell scripts in the place of MPI programs."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine, LaunchError
-from clustergate.launching.plan import Contender, launch_folder
+from clustergate.launching.plan import Contender, launch_folder, read_log
 from clustergate.paths import checkout
 
 
@@ -58,6 +59,44 @@ def test_what_is_no_mpi_program_is_started_as_it_is(tmp_path, monkeypatch):
     one.launch(shell('echo "$CLUSTERGATE_PROOF_NONCE"'), 0)
     one.launch(shell('echo "$CLUSTERGATE_PROOF_NONCE"', proves=False), 1)
     assert (said(tmp_path, 0), said(tmp_path, 1)) == ("word-0\n", "\n")
+
+
+@pytest.fixture
+def records(data, tmp_path):
+    """Return the records of a rank whose MPI_Wtime was right, and of one whose was slow."""
+    record = json.loads(next((data / "proof" / "mpich-imb").glob("rank-*.json")).read_text())
+    names = ("wtime_s", "monotonic_s", "time_of_day_s", "kernel_time_of_day_s")
+    for name, speed in (("right", 1.0), ("slow", 0.9845)):
+        for moment, raw_s in (("at_init", 100.0), ("at_finalize", 130.0)):
+            clocks = {"raw_s": raw_s, "apart_s": 1e-6, **dict.fromkeys(names, raw_s)}
+            record[moment]["clocks"] = {**clocks, "wtime_s": raw_s * speed}
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("kinds", "launches"), [("slow right", 2), ("slow slow", 2), ("right", 1)])
+def test_a_launch_whose_mpi_timer_alone_is_wrong_is_made_again_once(records, kinds, launches):
+    job = records / "job"
+    job.mkdir()
+    one = Engine(job, "word")
+    one.begin_log()
+    lines = '[ "$1" ] || exit 1; echo "$1"; cp ' + f'"{records}/$1.json" "$CLUSTERGATE_PROOF_DIR"'
+    script = f"""
+        set -- {kinds}
+        made=$(cat "{records}/made" 2>/dev/null | wc -l)
+        echo >> "{records}/made"
+        shift "$made"
+        {lines}/rank-0.json
+    """
+    made = one.launch(shell(script), 0)
+    assert (records / "made").read_text().count("\n") == launches
+    assert said(job) == kinds.split()[-1] + "\n"
+    log = read_log(job)
+    assert [one.launch.order for one in log.launches] == [0]
+    assert len(log.notes) == launches - 1
+    assert all("a launch was made again, since MPI_Wtime of rank" in note for note in log.notes)
+    # What was thrown away took its time, too.
+    assert (made.waited_s > 0) == (launches == 2)
 
 
 def test_launches_inherit_the_environment_that_was_given(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from clustergate.proof.ranks import (
     ProofExpectation,
     RankProof,
     clock_notes,
+    mistimed_note,
     read_proofs,
     summary,
     waited_for,
@@ -142,6 +143,27 @@ def test_a_clock_that_runs_slow_is_no_proof(data: Path) -> None:
         "rank 1 on vm: clocks ran at another speed than the kernel's (MPI_Wtime at 0.1, "
         "clock_gettime at 0.1 times CLOCK_MONOTONIC_RAW)"
     )
+
+
+def test_a_timer_of_mpi_alone_that_runs_slow_names_its_calibration_first(data: Path) -> None:
+    first, second = read_proofs(data / "proof" / "mpich-imb")
+    proofs = [timed(first, 30.0, wtime_s=29.535), timed(second, 30.0)]
+    sentence = only(check_proofs(proofs, asked("mpich-imb")))
+    assert sentence.startswith(
+        "rank 0 on vm: MPI_Wtime ran at 0.984 times CLOCK_MONOTONIC_RAW, so that no time and no "
+        "rate counts: the MPI library calibrated its timer wrongly, as it does on a busy core"
+    )
+    assert mistimed_note(proofs).startswith(
+        "a launch was made again, since MPI_Wtime of rank 0 on vm ran at 0.984 times"
+    )
+
+
+@pytest.mark.parametrize("of_second", [{}, {"wtime_s": 29.5, "monotonic_s": 3.0}])
+def test_a_launch_with_right_clocks_or_intercepted_ones_is_not_made_again(
+    data: Path, of_second: dict[str, float]
+) -> None:
+    first, second = read_proofs(data / "proof" / "mpich-imb")
+    assert mistimed_note([timed(first, 30.0), timed(second, 30.0, **of_second)]) == ""
 
 
 def test_a_clock_of_the_node_that_runs_fast_is_no_proof(data: Path) -> None:

@@ -66,6 +66,17 @@ class Passed:
             if not self._is_small(beyond) and not self._is_small(beyond - self.set_by_s):
                 yield called, 1 + beyond / self.seconds
 
+    @property
+    def mistimed(self) -> float | None:
+        """The speed of MPI_Wtime where that alone is wrong, None elsewhere.
+
+        Nobody who intercepts the clocks of the C library leaves those right; but a library that
+        counts the processor's cycles, and found out how many there are in a second while its core
+        was busy, is wrong for as long as it runs.
+        """
+        misled = dict(self.misled())
+        return misled.get("MPI_Wtime") if len(misled) == 1 else None
+
     def follows_the_time_of_day(self) -> list[str]:
         """Return which clocks went along when the time of day was set, gettimeofday aside.
 

@@ -364,7 +364,11 @@ def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator
     for _, group in _grouped(proofs, lambda proof: proof.hostname):
         known = [(proof, passed) for proof in group if (passed := proof.passed)]
         misled = {proof.rank: dict(passed.misled()) for proof, passed in known}
-        wrong = [proof for proof, _ in known if misled[proof.rank]]
+        mistimed = [proof for proof, passed in known if passed.mistimed]
+        if mistimed:
+            speed = f"{misled[mistimed[0].rank]['MPI_Wtime']:.3g}"
+            yield reason("proof.mistimed", **_who(mistimed), speed=speed)
+        wrong = [proof for proof, _ in known if misled[proof.rank] and proof not in mistimed]
         if wrong:
             speeds = ", ".join(f"{k} at {v:.2g}" for k, v in misled[wrong[0].rank].items())
             yield reason("proof.wrong-clocks", **_who(wrong), clocks=speeds)
@@ -388,6 +392,15 @@ def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator
                 longest_s=longest,
                 launch_s=expected.launch_s,
             )
+
+
+def mistimed_note(proofs: Sequence[RankProof]) -> str:
+    """Return that a launch may be right the next time, as MPI_Wtime alone was wrong; or nothing."""
+    wrong = [proof for proof in proofs if proof.passed and [*proof.passed.misled()]]
+    speeds = [proof.passed.mistimed for proof in wrong if proof.passed]
+    if not wrong or None in speeds:
+        return ""
+    return str(reason("proof.launched-again", **_who(wrong), speed=f"{speeds[0]:.3g}"))
 
 
 def clock_notes(proofs: Sequence[RankProof]) -> list[str]:

@@ -264,7 +264,7 @@ def notes_of(job: Job, read: Reading) -> list[str]:
     if log := read.log:
         if job.plan.on_each_node and log.mapped and (unhashed := nodes - len(log.unlike)) > 0:
             notes = [*notes, str(reason("nodes.unhashed", count=unhashed, nodes=nodes))]
-        notes = [*notes, *described(log.kept_out, log.all_site_files)]
+        notes = [*notes, *log.notes, *described(log.kept_out, log.all_site_files)]
         folders = [planning.proof_folder(job.stage, made.launch.order) for made in log.launches]
         with contextlib.suppress(ClustergateError):
             proofs = list(map(proof.read_proofs, folders))

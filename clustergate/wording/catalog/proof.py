@@ -88,6 +88,18 @@ WORDS = {
         _WHO + " ran under an audit library of the loader, which can intercept any function",
         "remove LD_AUDIT from what the shell of the node sets",
     ),
+    "proof.mistimed": (
+        _WHO + ": MPI_Wtime ran at {speed} times CLOCK_MONOTONIC_RAW, so that no time and no rate "
+        "counts",
+        "the MPI library calibrated its timer wrongly, as it does on a busy core",
+        "run again on an idle node; if it stays so, look at what is preloaded there",
+    ),
+    "proof.launched-again": (
+        "a launch was made again, since MPI_Wtime of {ranks:ranks} on {hosts:names} ran at {speed} "
+        "times CLOCK_MONOTONIC_RAW",
+        "the MPI library calibrated its timer wrongly, as it does on a busy core",
+        "nothing, unless it happens often: then measure on idle nodes",
+    ),
     "proof.wrong-clocks": (
         _WHO + ": clocks ran at another speed than the kernel's ({clocks} times "
         "CLOCK_MONOTONIC_RAW), so that no time and no rate counts",
