@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.paths import checkout
-from tools.bench import aims, screening
+from tools.bench import aims, metal, screening
 from tools.bench.runs import FOUND, PASSED
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 from tools.bench.verdicts import INTERMITTENT, OURS, Replayed, sheets_of
@@ -77,6 +77,18 @@ def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
                 f"{title}.\n\n{markdown(heads, rows)}"
                 for one in replays
                 for title, heads, rows in sheets_of(one)
+            ),
+        )
+    if simulated := [one for run in kept if "metal" in run for one in metal.read(run["metal"])]:
+        days = ", ".join(run["started"][:10] for run in kept if "metal" in run)
+        yield (
+            "metal",
+            "\n\n".join(
+                [f"Counted on {days}, with the seed {metal.SEED}."]
+                + [
+                    f"{title}:\n\n{markdown(metal.HEADS, rows)}"
+                    for title, rows in metal.tables(simulated)
+                ]
             ),
         )
     answered = [aims.Answered.read(one) for run in kept for one in run.get("aims", ())]

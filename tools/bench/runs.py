@@ -12,19 +12,18 @@ import datetime
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clustergate import model
-from clustergate.baselines.proposals import Rule, make_baseline
+from clustergate.baselines.proposals import Rule
 from clustergate.baselines.writer import Entry, Measured, updated
 from clustergate.benchmarks import imb
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, same_measurement, samples_of
-from clustergate.history.series import CaseKey, collect
+from clustergate.history.series import CaseKey
 from clustergate.history.stored_runs import PastRun
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.estimation import widest_interval
@@ -43,9 +42,7 @@ from clustergate.model import (
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import MODES, Mode, effort_of
-from clustergate.verdicts import coverage
-from clustergate.verdicts.assembly import Outcome, assemble, verdicts
-from clustergate.verdicts.judging import exit_status
+from tools.bench import judge
 from tools.bench.launches import TIME, Launch
 
 CHECK, WHERE, SOURCE = "ImbMpi1Check", "recorded:node", Path("recorded.yaml")
@@ -271,29 +268,26 @@ def _entry(metric: Metric) -> Entry:
 
 @dataclass(frozen=True)
 class Judge:
-    """What a baseline made: the references, and how many figures of the recorded ones have one."""
+    """What a baseline of recorded runs made, whose cases are judged one by one."""
 
-    mode: Mode
     stacks: Sequence[str]
-    references: References
-    refused: int = 0
-    expected: Sequence[CaseId] = field(init=False)
+    whole: judge.Judge
 
-    def __post_init__(self) -> None:
-        keys = [CaseId(CHECK, WHERE, stack, _PARAMETERS) for stack in self.stacks]
-        object.__setattr__(self, "expected", keys)
+    @property
+    def references(self) -> References:
+        """Those of the recorded figures, and of the rest of the mode."""
+        return self.whole.references
+
+    @property
+    def refused(self) -> int:
+        """How many of the recorded figures got no reference."""
+        return self.whole.refused
 
     def case(self, run: Run, stack: str, slowed: Slowed | None = None) -> Case:
         """Judge one stack of a run, some of whose figures are ``slowed``."""
-        plain = record_of(run, stack, self.mode)
-        known = self.references.nearest_ns(CHECK, WHERE, stack, plain.conditions)
-        record = record_of(run, stack, self.mode, known, slowed)
-        outcome = Outcome(
-            record.name, CHECK, stack, "pass", partition=WHERE, parameters=_PARAMETERS
-        )
-        find = self.references.find
-        (case,) = assemble([], [outcome], [record], find, mode=self.mode.name)
-        return case
+        plain = record_of(run, stack, self.whole.mode)
+        known = judge.nearest_ns(self.whole, plain)
+        return judge.case_of(self.whole, record_of(run, stack, self.whole.mode, known, slowed))
 
     def replayed_figures(self) -> float:
         """Return the share of the figures that were replayed which have a reference."""
@@ -302,22 +296,7 @@ class Judge:
 
     def exit_status(self, cases: Sequence[Case]) -> int:
         """Return the exit status of a check of which these are the cases."""
-        system, _, name = WHERE.partition(":")
-        partition = Partition(
-            name=name,
-            scheduler="local",
-            environs=self.stacks,
-            cores_per_node=2,
-            memory_bytes_per_node=24 << 30,
-            nominal_gflops_per_core=50.0,
-            nodes=1,
-            system=system,
-        )
-        lost, _ = coverage.not_as_foreseen(
-            self.expected, cases, self.references, self.mode, [partition]
-        )
-        dead, _ = coverage.dead_references(cases, self.references, self.mode)
-        return exit_status(verdicts([*cases, *lost, *dead]))
+        return judge.status_of(self.whole, cases)
 
 
 def judge_of(runs: Sequence[Run], mode: Mode, stacks: Sequence[str], rule: Rule) -> Judge:
@@ -334,22 +313,20 @@ def judge_of(runs: Sequence[Run], mode: Mode, stacks: Sequence[str], rule: Rule)
         for k, run in enumerate(sorted(runs, key=lambda run: run.started), start=1)
     ]
     recorded = _measured_once(map(name_of, past[0].records[0].samples))
+    system, _, name = WHERE.partition(":")
+    partition = Partition(
+        name=name,
+        scheduler="local",
+        environs=stacks,
+        cores_per_node=2,
+        memory_bytes_per_node=24 << 30,
+        nominal_gflops_per_core=50.0,
+        nodes=1,
+        system=system,
+    )
+    expected = [CaseId(CHECK, WHERE, stack, _PARAMETERS) for stack in stacks]
     rest = rest_of_mode(mode.name, tuple(stacks), recorded)
-    made = make_baseline(collect(past), rest, rule)
-    refused = sum(len(refusal.names) for refusal in made.refusals)
-    if not made.measured:
-        return Judge(mode, stacks, rest, refused)
-    references = parse_references(updated("", made.measured), SOURCE, every_check())
-    _add(references.document.data, rest.document.data)
-    return Judge(mode, stacks, references, refused)
-
-
-def _add(whole: dict[str, Any], more: Mapping[str, Any]) -> None:
-    for key, value in more.items():
-        if isinstance(value, Mapping) and key in whole:
-            _add(whole[key], value)
-        else:
-            whole.setdefault(key, value)
+    return Judge(stacks, judge.make_judge(past, mode, expected, partition, rule, rest))
 
 
 # --- what is said of a change -------------------------------------------------------------------

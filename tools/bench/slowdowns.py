@@ -1,4 +1,4 @@
-"""The changes that are put into recorded launches, to see which of them are found. Pure."""
+"""The changes that are put into launches, to see which of them are found. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SIZE, BENCHMARK, STACK = "one size", "one benchmark", "one stack"
+HPL, ALL_COMPUTE, WINDOW = "HPL", "all compute", "three sizes"
+# These became faster.
+UPGRADED, UPGRADED_LATENCY = "one stack upgraded", "small messages of a stack upgraded"
 
 
 @dataclass(frozen=True)

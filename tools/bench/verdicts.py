@@ -4,7 +4,8 @@ Unchanged launches that were recorded at different hours are replayed through wh
 baseline of some recordings becomes a reference file, and runs of another are judged by it. How
 often is a run called a regression in which nothing changed, and how often is a slow-down found that
 was put into it? Beside it stands what the field's rules say of the same launches. Then launches are
-slowed down for real on this machine, in ways that a cluster knows.
+slowed down for real on this machine, in ways that a cluster knows. A simulated cluster has what no
+recording has: HPL and HPCC, several nodes, and many days (:mod:`tools.bench.metal`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from clustergate.paths import state_dir
 from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest
-from tools.bench import aims, field, otava, pairs, record, runs
+from tools.bench import aims, field, metal, otava, pairs, record, runs
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
 from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
@@ -70,7 +71,7 @@ _FRESH_RUNS = 10
 _SLOWED_LAUNCHES = 15
 # Of ten rounds; a run takes two at most.
 _MOST_JOBS = 4 * _FRESH_RUNS
-_PARTS = ("replay", "ab", "aims", "provoked")
+_PARTS = ("metal", "replay", "ab", "aims", "provoked")
 
 
 CHANGES = (
@@ -553,7 +554,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failure = ""
     parts = [asked.only] if asked.only else _PARTS
     try:
-        recorded = _recorded(asked.recorded or recordings())
+        if "metal" in parts:
+            results["metal"] = _metal(asked, console, say)
+        others = [part for part in parts if part != "metal"]
+        recorded = _recorded(asked.recorded or recordings()) if others else {}
         if "replay" in parts:
             results["recordings"] = told_of_recordings(recorded)
             console.print(results["recordings"], soft_wrap=True)
@@ -591,6 +595,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2 if failure else 0
 
 
+def _metal(
+    asked: argparse.Namespace, console: Console, say: Callable[[str], None]
+) -> Mapping[str, Any]:
+    """Judge runs of the simulated cluster, print what comes out, and return it for JSON."""
+    kept = metal.measured(
+        asked.kept or metal.kept_in(),
+        lambda name: all(text in name for text in asked.cells),
+        asked.runs or metal.RUNS,
+        asked.baselines,
+        say,
+    )
+    for title, rows in metal.tables(kept):
+        console.print(table_of(f"Simulated: {title}", metal.HEADS, rows))
+    return metal.plain(kept)
+
+
 def _recorded(files: Sequence[Path]) -> dict[str, Sequence[Launch]]:
     found: dict[str, Sequence[Launch]] = {
         path.name.partition(".")[0]: list(read_launches(path)) for path in files
@@ -617,8 +637,21 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
         help=f"replay runs of these modes (default: {','.join(MODES)})",
     )  # fmt: skip
     parser.add_argument(
-        "--runs", type=int, default=JUDGED_RUNS, metavar="N",
-        help=f"judge so many runs of a recording by each baseline (default: {JUDGED_RUNS})",
+        "--runs", type=int, metavar="N",
+        help=f"judge so many runs of a recording by each baseline (default: {JUDGED_RUNS}), and so "
+        f"many unchanged ones of a simulated cell (default: {metal.RUNS}; others half as many)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cells", action="append", default=[], metavar="TEXT",
+        help="simulate the cells alone whose names hold this, such as '| 5 days | HPL'",
+    )  # fmt: skip
+    parser.add_argument(
+        "--baselines", type=int, default=metal.BASES, metavar="N",
+        help=f"simulate so many baselines of each kind (default: {metal.BASES})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kept", type=Path, metavar="FILE",
+        help="go on with what was counted into this file (default: that of this very judge)",
     )  # fmt: skip
     parser.add_argument("--only", choices=_PARTS, help="this part alone")
     asked = parser.parse_args(arguments)
@@ -650,7 +683,7 @@ def _replay(
                 MODES[name],
                 sessions=sessions,
                 otava_python=python,
-                judged_runs=asked.runs,
+                judged_runs=asked.runs or JUDGED_RUNS,
                 changes=CHANGES,
             )
             if one is None:

@@ -1,0 +1,385 @@
+"""A simulated cluster: how often a check errs on it and what it finds, beside the field.
+
+Runs are stored, become a baseline and its reference file, and later runs are judged by it, as a
+check does (:mod:`tools.bench.judge`). What was counted is kept after each baseline, by its cell: a
+setting, a machine, a kind of baseline and a change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.model import CaseId, CaseRecord, Verdict
+from clustergate.paths import checkout, state_dir
+from tools.bench import simulated_rules
+from tools.bench.judge import Judge, judge_run, make_judge, of_figures, regressions
+from tools.bench.simulated_noise import BARE_METAL, CLOUD, HEAVY, MACHINES, NOISY, RECURRING, SHARED
+from tools.bench.simulated_rules import Beside
+from tools.bench.simulated_runs import (
+    BASELINES,
+    SimulatedRun,
+    affected_by,
+    baseline_runs,
+    form_of,
+    later_run,
+    past_runs,
+)
+from tools.bench.slowdowns import (
+    ALL_COMPUTE,
+    BENCHMARK,
+    HPL,
+    NOTHING,
+    SIZE,
+    STACK,
+    UPGRADED,
+    UPGRADED_LATENCY,
+    WINDOW,
+    Change,
+)
+from tools.bench.spread import CONFIDENCE, Share
+
+SEED = 46
+RUNS, BASES = 400, 8
+"""Unchanged runs of a cell, of others half as many; and by how many baselines they are judged."""
+
+CHANGES = (
+    NOTHING,
+    *(Change(HPL, by) for by in (1.03, 1.05, 1.10, 1.20)),
+    *(Change(ALL_COMPUTE, by) for by in (1.05, 1.10)),
+    *(Change(SIZE, by) for by in (1.20, 1.40)),
+    Change(WINDOW, 1.20),
+    *(Change(BENCHMARK, by) for by in (1.10, 1.20, 1.40)),
+    *(Change(STACK, by) for by in (1.05, 1.10, 1.20, 1.40)),
+    *(Change(UPGRADED, by) for by in (1.10, 1.20)),
+    Change(UPGRADED_LATENCY, 1.20),
+    Change(STACK, 1.30, 10),
+)
+_FEW = (
+    NOTHING,
+    *(Change(HPL, by) for by in (1.05, 1.20)),
+    Change(SIZE, 1.40),
+    *(Change(BENCHMARK, by) for by in (1.10, 1.20)),
+    *(Change(STACK, by) for by in (1.05, 1.20)),
+    Change(UPGRADED, 1.10),
+    Change(UPGRADED_LATENCY, 1.20),
+)
+_BAD_DAY = (NOTHING, Change(HPL, 1.20), Change(STACK, 1.20))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is counted together: the names of a setting, a machine and a baseline, and a change."""
+
+    setting: str
+    machine: str
+    baseline: str
+    change: Change
+
+    def __str__(self) -> str:
+        return f"{self.setting} | {self.machine} | {self.baseline} | {self.change}"
+
+    @property
+    def judged_by(self) -> str:
+        """What its baselines are made of, whatever the change."""
+        return f"{self.setting} | {self.machine} | {self.baseline}"
+
+    @classmethod
+    def named(cls, name: str) -> Cell:
+        """Return the cell of a name; raises KeyError for none."""
+        return {str(cell): cell for cell in CELLS}[name]
+
+
+_DAYS = ("1 day", "5 days", "20 days")
+_BAD = ("5 days, one of them bad", "20 days, one of them bad")
+
+
+def _cells() -> Iterator[Cell]:
+    smoke, wide, long = "smoke", "smoke, three stacks, two nodes", "maintenance"
+    parts = (
+        (smoke, BARE_METAL, _DAYS, CHANGES),
+        (smoke, HEAVY, _DAYS, _FEW),
+        (smoke, BARE_METAL, _BAD, _BAD_DAY),
+        (smoke, NOISY, _DAYS, _FEW),
+        (smoke, RECURRING, ("5 days",), (NOTHING, Change(STACK, 1.20))),
+        (wide, HEAVY, _DAYS, _FEW),
+        (smoke, CLOUD, ("1 day", "5 days"), (NOTHING, Change(HPL, 1.20), Change(STACK, 1.20))),
+        (smoke, SHARED, ("1 day", "5 days"), (NOTHING, Change(STACK, 1.20), Change(STACK, 1.40))),
+        (long, BARE_METAL, ("5 days",), _FEW),
+    )
+    for setting, machine, baselines, changes in parts:
+        for baseline in baselines:
+            for change in changes:
+                yield Cell(setting, machine.name, baseline, change)
+
+
+CELLS = tuple(_cells())
+# Its runs have ten times as many samples.
+_FEWER = {"maintenance": 8}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was said of the runs of a cell that one baseline judged.
+
+    ``found`` ended with status 1 for a regression that holds a figure which the change affects,
+    ``accused`` for one that holds none, as all of an unchanged run do. ``passed`` with status 0 and
+    all affected figures passed, ``inconclusive`` is what is neither. ``figures_passed`` are of the
+    ``figures`` that are unchanged. ``launches`` and ``node_seconds`` are those of all runs, with
+    what was launched again, which is ``again`` too. ``by_hand`` has of each run the worst of
+    affected figures and of others in tolerances; ``by_hand_again`` is what was launched again for
+    those.
+    """
+
+    cell: str
+    basis: int
+    runs: int = 0
+    found: int = 0
+    accused: int = 0
+    passed: int = 0
+    inconclusive: int = 0
+    figures: int = 0
+    figures_passed: int = 0
+    launches: int = 0
+    node_seconds: float = 0.0
+    again: int = 0
+    mann_whitney: int = 0
+    mann_whitney_accused: int = 0
+    likelihood_ratio: int = 0
+    by_hand_again: int = 0
+    by_hand: Sequence[Sequence[float]] = field(default_factory=tuple)
+
+
+@dataclass(eq=False)
+class _Basis:
+    """A baseline, and all that judges by it."""
+
+    judge: Judge
+    beside: Beside
+
+
+_PASSED = (Verdict.PASS, Verdict.IMPROVEMENT)
+
+
+def counted(cells: Sequence[Cell], basis: int, runs: int) -> list[Counted]:
+    """Return what is said of the runs of some cells, which have their baseline in common.
+
+    A run is the same in all cells but for the change.
+    """
+    first = cells[0]
+    form, machine = form_of(first.setting), MACHINES[first.machine]
+    seed = [SEED, zlib.crc32(first.judged_by.encode()), basis]
+    made = baseline_runs(form, machine, BASELINES[first.baseline], [*seed, 0])
+    partition = form.setting.partition(exclusive=machine.exclusive)
+    expected = [case.key for case in form.cases]
+    judge = make_judge(past_runs(made), form.setting.mode, expected, partition)
+    of = _Basis(judge, Beside(form, machine, made))
+    sums = {cell: Counted(str(cell), basis) for cell in cells}
+    for k in range(runs):
+        plain = later_run(form, machine, [*seed, 1, k])
+        for cell in cells:
+            if k < share_of(cell, runs):
+                lot = np.random.default_rng([*seed, 2, k])
+                affected = affected_by(cell.change, form, lot)
+                run = plain.with_change(cell.change, affected)
+                sums[cell] = _with_run(sums[cell], of, run, affected)
+    return list(sums.values())
+
+
+def share_of(cell: Cell, runs: int) -> int:
+    """Return how many runs of a baseline a cell has where unchanged ones are so many."""
+    return runs if cell.change == NOTHING else math.ceil(runs / 2)
+
+
+def _with_run(
+    so_far: Counted, of: _Basis, run: SimulatedRun, affected: NDArray[np.bool_]
+) -> Counted:
+    turns: dict[CaseId, int] = {}
+    launched = list(run.taken.values())
+
+    def again(key: CaseId) -> CaseRecord:
+        turns[key] = turns.get(key, 0) + 1
+        launched.append(run.again(key, turns[key]))
+        return launched[-1].record
+
+    judged = judge_run(of.judge, run.records, again)
+    hit = {
+        (case.key.check, case.key.stack, name)
+        for case in run.form.cases
+        for name, place in zip(case.names, case.places, strict=True)
+        if affected[place]
+    }
+    called = regressions(judged.cases) if judged.status == 1 else []
+    verdicts = of_figures(judged.cases)
+    unchanged = [verdict for key, verdict in verdicts.items() if key not in hit]
+    passed = judged.status == 0 and all(verdicts.get(key) in _PASSED for key in hit or verdicts)
+    slower = (run.slower > 0).any()  # what became faster is accused as others are
+    found = bool(slower and any(not hit.isdisjoint(one) for one in called))
+    accused = any(hit.isdisjoint(one) or not slower for one in called)
+    by_hand = of.beside.by_hand(run, affected)
+    ranks, ranks_accuse = of.beside.mann_whitney(run, affected)
+    return dataclasses.replace(
+        so_far,
+        runs=so_far.runs + 1,
+        found=so_far.found + found,
+        accused=so_far.accused + accused,
+        passed=so_far.passed + passed,
+        inconclusive=so_far.inconclusive + (not (found or accused or passed)),
+        figures=so_far.figures + len(unchanged),
+        figures_passed=so_far.figures_passed + sum(one in _PASSED for one in unchanged),
+        launches=so_far.launches + sum(one.launches for one in launched),
+        node_seconds=so_far.node_seconds + sum(one.node_seconds for one in launched),
+        again=so_far.again + sum(turns.values()),
+        mann_whitney=so_far.mann_whitney + ranks,
+        mann_whitney_accused=so_far.mann_whitney_accused + ranks_accuse,
+        likelihood_ratio=so_far.likelihood_ratio + of.beside.likelihood_ratio(run, affected),
+        by_hand_again=so_far.by_hand_again + by_hand.launches,
+        by_hand=[*so_far.by_hand, [round(by_hand.affected, 3), round(by_hand.others, 3)]],
+    )
+
+
+# --- what is kept, and the table ----------------------------------------------------------------
+
+
+def kept_in() -> Path:
+    """Return the file of what was counted of this very judge, by this simulation."""
+    digest = hashlib.sha256()
+    judge = ("judge", "verdicts", "statistics", "baselines", "references", "launching")
+    files = [path for name in judge for path in (checkout() / "clustergate" / name).rglob("*.py")]
+    files += [*Path(__file__).parent.glob("simulated_*.py"), Path(__file__).with_name("judge.py")]
+    for path in sorted(files):
+        digest.update(path.read_bytes())
+    return state_dir() / "bench" / f"metal-{digest.hexdigest()[:8]}.jsonl"
+
+
+def read_counted(path: Path) -> dict[tuple[str, int], Counted]:
+    """Return what was kept by cell and baseline, nothing where there is no file."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    kept = [Counted(**json.loads(line)) for line in lines if line.endswith("}")]
+    return {(one.cell, one.basis): one for one in kept}
+
+
+def measured(
+    path: Path, wanted: Callable[[str], bool], runs: int, bases: int, say: Say
+) -> list[Counted]:
+    """Return what is said of the wanted cells, and keep each part of it as soon as it is known.
+
+    ``runs`` are the unchanged ones of a cell. What is kept there already is not counted again.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = read_counted(path)
+    cells = [cell for cell in CELLS if wanted(str(cell))]
+    for basis in range(bases):
+        for name in dict.fromkeys(cell.judged_by for cell in cells):
+            mine = [cell for cell in cells if cell.judged_by == name]
+            each = math.ceil(runs / bases / _FEWER.get(mine[0].setting, 1))
+            lacking = [
+                cell
+                for cell in mine
+                if (one := known.get((str(cell), basis))) is None or one.runs < share_of(cell, each)
+            ]
+            if not lacking:
+                continue
+            say(f"{name}: baseline {basis + 1} of {bases}")
+            done = counted(lacking, basis, each)
+            with path.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(asdict(one)) + "\n" for one in done)
+            known |= {(one.cell, one.basis): one for one in done}
+    return [known[str(cell), basis] for cell in cells for basis in range(bases)]
+
+
+HEADS = (
+    "baseline", "slower", "runs", "found", "others accused", "passed", "inconclusive",
+    "unchanged figures passed", "launches", "node-seconds",
+    "by hand: found", "others", "by hand, widened: found", "others",
+    "Mann-Whitney: found", "others", "likelihood ratio: found",
+)  # fmt: skip
+
+
+def tables(kept: Iterable[Counted]) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
+    """Yield of each setting and machine a title and the rows, in percent with 95 % intervals."""
+    by_cell: dict[str, list[Counted]] = {}
+    for one in kept:
+        by_cell.setdefault(one.cell, []).append(one)
+    cells = [cell for cell in CELLS if str(cell) in by_cell]
+    for title in dict.fromkeys((cell.setting, cell.machine) for cell in cells):
+        mine = [cell for cell in cells if (cell.setting, cell.machine) == title]
+        rows = []
+        for cell in mine:
+            unchanged = by_cell.get(str(dataclasses.replace(cell, change=NOTHING)), [])
+            rows.append(_row(cell, by_cell[str(cell)], widened(unchanged)))
+        yield ", ".join(title), rows
+
+
+def widened(unchanged: Sequence[Counted]) -> float:
+    """Return by how many times tolerances must be wider for 1 % of the unchanged runs to alarm."""
+    worst = sorted((max(run) for one in unchanged for run in one.by_hand), reverse=True)
+    allowed = int(simulated_rules.ALARMS * len(worst))
+    return max(worst[allowed], 1.0) if worst else 1.0
+
+
+def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
+    changed = cell.change != NOTHING
+
+    def told(count: Callable[[Counted], float]) -> str:
+        return percent([(int(count(one)), one.runs) for one in bases])
+
+    def by_hand(place: int, factor: float) -> str:
+        return told(lambda one: sum(run[place] > factor for run in one.by_hand))
+
+    runs = sum(one.runs for one in bases)
+    figures = sum(one.figures for one in bases)
+    return (
+        cell.baseline,
+        str(cell.change),
+        str(runs),
+        told(lambda one: one.found) if changed else "",
+        told(lambda one: one.accused),
+        told(lambda one: one.passed),
+        told(lambda one: one.inconclusive),
+        f"{100 * sum(one.figures_passed for one in bases) / max(figures, 1):.0f}",
+        f"{sum(one.launches for one in bases) / runs:.1f}",
+        f"{sum(one.node_seconds for one in bases) / runs:.0f}",
+        by_hand(0, 1.0) if changed else "",
+        by_hand(1, 1.0),
+        f"{times:.1f} x: {by_hand(0, times)}" if changed else f"{times:.1f} x",
+        by_hand(1, times),
+        told(lambda one: one.mann_whitney) if changed else "",
+        told(lambda one: one.mann_whitney_accused),
+        told(lambda one: one.likelihood_ratio) if changed else "",
+    )
+
+
+def percent(counts: Sequence[tuple[int, int]]) -> str:
+    """Return a share in percent with its 95 % interval, from counts by baseline.
+
+    Runs that a baseline judges are alike, so baselines are drawn (:class:`~tools.bench.spread.
+    Share`); where it happened never or always that tells nothing, and each run is a trial.
+    """
+    happened, of = map(sum, zip(*counts, strict=True))
+    if happened not in (0, of):
+        return str(Share(counts))
+    rare = 100 * (1.0 - (1.0 - CONFIDENCE) ** (1.0 / max(of, 1)))
+    return f"0 (<{rare:.1f})" if happened == 0 else f"100 (>{100 - rare:.1f})"
+
+
+def plain(kept: Sequence[Counted]) -> Mapping[str, Any]:
+    """Return it as JSON holds it."""
+    return {"seed": SEED, "counted": [asdict(one) for one in kept]}
+
+
+def read(content: Mapping[str, Any]) -> list[Counted]:
+    """Return what :func:`plain` made."""
+    return [Counted(**one) for one in content["counted"]]

@@ -1,0 +1,247 @@
+"""What is said of the runs of a simulated cluster beside the judge: the field, and the limit. Pure.
+
+Class tolerances are those that operators write by hand, held against the median of the baseline,
+with a second launch of what exceeds them. The likelihood ratio knows how the machine scatters,
+which launches had a spike, and where the nodes lay; only what became slower, and by how much, it
+does not know. Nothing that sees the same launches finds more at the same rate of false alarms.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.model import CaseId
+from tools.bench import field as others
+from tools.bench.simulated_noise import (
+    BANDWIDTH,
+    COLLECTIVE,
+    COMPUTE,
+    KINDS,
+    LATENCY,
+    MEMORY,
+    Array,
+    Machine,
+)
+from tools.bench.simulated_runs import Form, Measured, SimulatedRun, Taken
+
+TOLERANCES = {COMPUTE: 0.03, MEMORY: 0.05, LATENCY: 0.10, BANDWIDTH: 0.05, COLLECTIVE: 0.20}
+ALARMS = 0.01
+"""Of unchanged runs, for the likelihood ratio and for tolerances that are widened."""
+_DRAWN = 2000
+_WINDOWS = (2, 3)
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """What class tolerances say of a run.
+
+    ``affected`` and ``others`` are the worst of the figures that a change affects and of all
+    others, in units of their tolerance: beyond 1 they exceed it, in the second launch as well.
+    """
+
+    affected: float
+    others: float
+    launches: int
+    node_seconds: float
+
+
+@dataclass(eq=False)
+class Beside:
+    """The rules beside the judge, of one baseline."""
+
+    form: Form
+    machine: Machine
+    runs: Sequence[SimulatedRun]
+    _ranked: dict[int, tuple[Taken, NDArray[np.bool_]]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def _usual(self) -> Mapping[CaseId, Array]:
+        """The median over runs of each figure's best launch."""
+        return {
+            case.key: np.median([_best(run.taken[case.key]) for run in self.runs], axis=0)
+            for case in self.form.cases
+        }
+
+    def by_hand(self, run: SimulatedRun, affected: NDArray[np.bool_]) -> ByHand:
+        """Hold a run against class tolerances, and launch again what exceeds them."""
+        worst = [0.0, 0.0]
+        launches, seconds = 0, 0.0
+        for case in self.form.cases:
+            places = case.places[case.compared]
+            tolerated = np.log1p([TOLERANCES[self.form.kinds[place]] for place in places])
+            beyond = (_best(run.taken[case.key]) - self._usual[case.key]) / tolerated
+            if (beyond > 1.0).any():
+                second = run.again(case.key)
+                launches += second.launches
+                seconds += second.node_seconds
+                beyond = np.minimum(beyond, (_best(second) - self._usual[case.key]) / tolerated)
+            for k, of in enumerate((affected[places], ~affected[places])):
+                worst[k] = max(worst[k], float(beyond[of].max(initial=0.0)))
+        return ByHand(worst[0], worst[1], launches, seconds)
+
+    def mann_whitney(self, run: SimulatedRun, affected: NDArray[np.bool_]) -> tuple[bool, bool]:
+        """Tell whether ranks call a figure slower that a change affects, and another one."""
+        called = [False, False]
+        figures = sum(len(case.compared) for case in self.form.cases)
+        for case in self.form.cases:
+            taken = run.taken[case.key]
+            if id(taken) not in self._ranked:
+                known = others.Known(self._known[case.key], figures)
+                said = others.mann_whitney(known, np.exp(taken.printed))
+                if len(self._ranked) >= len(self.form.cases) * 4:
+                    self._ranked.clear()
+                self._ranked[id(taken)] = taken, said
+            _, said = self._ranked[id(taken)]
+            of = affected[case.places[case.compared]]
+            called = [called[0] or bool(said[of].any()), called[1] or bool(said[~of].any())]
+        return called[0], called[1]
+
+    @functools.cached_property
+    def _known(self) -> Mapping[CaseId, Sequence[Array]]:
+        return {
+            case.key: [np.exp(run.taken[case.key].printed) for run in self.runs]
+            for case in self.form.cases
+        }
+
+    # --- the likelihood ratio -----------------------------------------------------------------
+
+    def likelihood_ratio(self, run: SimulatedRun, affected: NDArray[np.bool_]) -> bool:
+        """Tell whether the best explanation by a slowdown holds a figure that a change affects."""
+        mean, launches = _mean([run], self.form)
+        places = _places(self.form)
+        change, of_launches = self._before
+        sd, _ = self._sd
+        with np.errstate(divide="ignore"):
+            variance = sd**2 / launches + of_launches
+        score = self._scores((mean - change)[None, :], variance)[0]
+        holds = self._sets @ affected[places] > 0
+        return bool((score[holds] > self.threshold).any())
+
+    @functools.cached_property
+    def _sd(self) -> tuple[Array, Array]:
+        kinds = [self.form.kinds[place] for place in _places(self.form)]
+        return self.machine.sd(kinds)
+
+    @functools.cached_property
+    def _days(self) -> Sequence[Sequence[SimulatedRun]]:
+        by_day = itertools.groupby(self.runs, key=lambda run: run.started.date())
+        return [list(some) for _, some in by_day]
+
+    @functools.cached_property
+    def _before(self) -> tuple[Array, Array]:
+        """The mean of the days, and its variance but for what days share."""
+        sd, day = self._sd
+        means, counts = zip(*(_mean(some, self.form) for some in self._days), strict=True)
+        there = np.array(counts) > 0
+        days = np.maximum(there.sum(axis=0), 1)
+        each = np.where(there, sd**2 / np.maximum(counts, 1), 0.0).sum(axis=0) / days**2
+        mean = np.where(there, means, 0.0).sum(axis=0) / days
+        own = day**2 * (1.0 - self.machine.shared) * (1.0 + 1.0 / days)
+        return mean, np.where(there.any(axis=0), each + own, np.inf)
+
+    @functools.cached_property
+    def _sets(self) -> Array:
+        return _sets(self.form)
+
+    @functools.cached_property
+    def _of_kinds(self) -> Array:
+        kinds = [self.form.kinds[place] for place in _places(self.form)]
+        return np.array([[float(kind == one) for kind in kinds] for one in KINDS])
+
+    def _scores(self, changes: Array, variance: Array) -> Array:
+        """Return how surely each set of figures is slower, in standard deviations.
+
+        With the covariance D + sum of t 1 1' over kinds, whose inverse Sherman and Morrison give.
+        """
+        weights = np.where(np.isfinite(variance), 1.0 / variance, 0.0)
+        _, day = self._sd
+        shared = np.array([(day[of > 0] ** 2).max(initial=0.0) for of in self._of_kinds])
+        shared *= self.machine.shared * (1.0 + 1.0 / len(self._days))
+        of_kind = self._of_kinds * weights
+        less = shared / (1.0 + shared * of_kind.sum(axis=1))
+        inner = changes * weights - (changes @ of_kind.T * less) @ of_kind
+        held = self._sets @ of_kind.T
+        norms = self._sets @ weights - held**2 @ less
+        return np.asarray(inner @ self._sets.T / np.sqrt(np.maximum(norms, 1e-300)))
+
+    @functools.cached_property
+    def threshold(self) -> float:
+        """What the best explanation of an unchanged run exceeds in 1 % of them."""
+        lot = np.random.default_rng(1)
+        sd, day = self._sd
+        counts = np.array(
+            [
+                self.runs[0].taken[case.key].launches
+                for case in self.form.cases
+                for _ in case.compared
+            ]
+        )
+        days = len(self._days)
+        each = len(self.runs) // days
+        own = day**2 * (1.0 - self.machine.shared) * (1.0 + 1.0 / days)
+        variance = sd**2 / counts * (1.0 + 1.0 / (days * each)) + own
+        shared = np.sqrt(self.machine.shared * (1.0 + 1.0 / days)) * day
+        drawn = lot.normal(size=(_DRAWN, len(sd))) * np.sqrt(variance)
+        drawn += lot.normal(size=(_DRAWN, len(KINDS))) @ self._of_kinds * shared
+        return float(np.quantile(self._scores(drawn, variance).max(axis=1), 1.0 - ALARMS))
+
+
+def _best(taken: Taken) -> Array:
+    return np.asarray(taken.printed.min(axis=0))
+
+
+def _places(form: Form) -> NDArray[np.int64]:
+    return np.concatenate([case.places[case.compared] for case in form.cases])
+
+
+def _mean(runs: Sequence[SimulatedRun], form: Form) -> tuple[Array, NDArray[np.int64]]:
+    """Return the mean of the launches without a spike of each figure, and how many those are."""
+    means, counts = [], []
+    for case in form.cases:
+        all_of = [run.taken[case.key] for run in runs]
+        logs = np.concatenate([one.true for one in all_of])
+        kept = ~np.concatenate([one.spiked for one in all_of])
+        counts.append(kept.sum(axis=0))
+        means.append(np.where(kept, logs, 0.0).sum(axis=0) / np.maximum(counts[-1], 1))
+    return np.concatenate(means), np.concatenate(counts)
+
+
+def _keys(one: Measured) -> Sequence[Hashable]:
+    """Return of which sets a figure is that may be slower together, but for windows of sizes."""
+    return (
+        ("kind", one.kind),
+        ("stack", one.stack),
+        ("kind of a stack", one.stack, one.kind),
+        ("benchmark", one.check, one.benchmark),
+        ("benchmark of a stack", one.check, one.benchmark, one.stack),
+        one,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _sets(form: Form) -> Array:
+    """Return the sets of figures that may be slower together, one a line, each once."""
+    figures = [form.measured[place] for place in _places(form)]
+    held: dict[Hashable, list[int]] = {}
+    curves: dict[Hashable, list[int]] = {}
+    for place, one in enumerate(figures):
+        for key in _keys(one):
+            held.setdefault(key, []).append(place)
+        if one.size >= 0:
+            curves.setdefault((one.check, one.stack, one.benchmark), []).append(place)
+    distinct = {tuple(places) for places in held.values()}
+    for curve in curves.values():
+        curve.sort(key=lambda place: figures[place].size)
+        for width in _WINDOWS:
+            windows = (curve[k : k + width] for k in range(len(curve) - width + 1))
+            distinct |= {tuple(sorted(window)) for window in windows}
+    sets = np.zeros((len(distinct), len(figures)))
+    for line, places in enumerate(sorted(distinct)):
+        sets[line, list(places)] = 1.0
+    return sets
