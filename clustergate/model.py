@@ -734,6 +734,8 @@ class Evidence:
 
 RESUMED = "resumed"
 """The part of a run that tells of cases from before it was resumed."""
+LAUNCHED_AGAIN = "launched again"
+"""The part of a run that tells what looks slow and is not confirmed."""
 EXPECTATIONS = "expectations"
 """The part of a run that tells which of what people expect was not compared."""
 A_DAY_S = 86400.0

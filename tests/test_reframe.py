@@ -88,6 +88,21 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     assert told[1].startswith("  faults found: node n2 after ")
 
 
+@pytest.mark.parametrize(
+    ("phase", "result"),
+    [("performance", "ran, and some figure looks slow or wrong,"), ("sanity", "FAILED")],
+)
+def test_nothing_is_told_as_slower_before_it_was_launched_again(tmp_path, phase, result):
+    printed = [
+        "[ RUN      ] HplCheck /be2cd3ab @local:node+mpich",
+        "[     FAIL ] (1/1) HplCheck /be2cd3ab @local:node+mpich",
+        f"==> test failed during '{phase}': test staged in '/stage/HplCheck'",
+    ]
+    words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
+    call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
+    assert told_by(call)[1:] == [f"  {result} after"]
+
+
 def test_only_jobs_of_slurm_are_looked_for_in_its_queue():
     call = call_for("x", checkout() / "ci" / "virtual_cluster.py", [])
     assert call.in_slurm == ["virtual-cluster:srun", "virtual-cluster:mpirun"]

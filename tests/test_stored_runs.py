@@ -184,11 +184,13 @@ def test_a_session_is_found_by_its_report_or_by_its_time(state):
     storage(
         state,
         ("11111111-aaaa", 0.0, 1.0, report),
+        ("55555555-eeee", 0.0, 1.0, report.replace("reframe.json", "again-1/reframe.json")),
         ("22222222-bbbb", began - 0.3, began + 60, "/elsewhere/run-1.json"),
         ("33333333-cccc", 5.0, 6.0, "/elsewhere/run-2.json"),
         ("33333333-dddd", 5.0, 6.0, "/elsewhere/run-3.json"),
     )
     assert run_of_session("11111111", state) == RUNS[1]
+    assert run_of_session("55555555", state) == RUNS[1]
     assert run_of_session("22222222-bbbb", state) == RUNS[0]
     for nobody in ("33333333-cccc", "33333333", "44444444", "2222", "", "%", "last"):
         assert run_of_session(nobody, state) is None

@@ -111,6 +111,10 @@ GENERAL: Mapping[str, str] = {
         "see the reason beside it: which launches are slow, and what sets them apart"
     ),
     "figures.more-doubtful": "`show RUN --json` lists them all",
+    "change.again": "find what changed since then, or measure the node alone",
+    "change.not-again": "nothing: it is counted; `clustergate history` shows how often",
+    "again.*": "nothing: a part of a sentence, which has the command that confirms",
+    "gate.slow-once": "nothing: a statement, not a fault",
     "change.detectable": "nothing: to see smaller changes, take more launches",
     "reference.none": "after five runs over an hour, `clustergate baseline` makes references",
     "limit.not-reached": "do not trust this figure: look at what the message names",

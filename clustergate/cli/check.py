@@ -11,6 +11,7 @@ from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import (
+    add_confirmation,
     add_repeatable,
     add_run_options,
     named_folder,
@@ -61,6 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--strict",
         "exit status 2 also where a case was so disturbed that none of its figures can be judged",
     )
+    add_confirmation(parser)
     add_json(parser)
     add_run_options(parser)
 
@@ -107,4 +109,6 @@ def _request(arguments: argparse.Namespace) -> Request:
         arguments.strict,
         os.environ.get(sites.WITHOUT_NODES, ""),
         tuple(commands.called),
+        not arguments.no_confirm,
+        parse_duration(arguments.confirm_wait),
     )

@@ -14,6 +14,7 @@ from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import (
+    add_confirmation,
     add_repeatable,
     add_run_options,
     named_folder,
@@ -65,6 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--before RUN",
         "compare with this run (default: the last one that did not keep the gate closed)",
     )
+    add_confirmation(parser)
     add_json(parser)
     add_run_options(parser)
     # Whoever interrupted one looks for it.
@@ -200,6 +202,9 @@ def _gate_alone(
                 small = Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))
                 evidence.append(small)
         keep_out(without)
+        until = None
+        if arguments.budget:
+            until = time.time() + parse_duration(arguments.budget) - (time.monotonic() - begun)
         request = Request(
             modes.mode_named(MODE),
             site,
@@ -208,6 +213,9 @@ def _gate_alone(
             (*arguments.reframe_options, *wishes),
             site_told=str(chosen),
             fallback=chosen.fallback,
+            confirm=not arguments.no_confirm,
+            confirm_wait_s=parse_duration(arguments.confirm_wait),
+            confirm_until=until,
         )
         results, ran = run_benchmarks(request, run_id, started, say)
         used_s, left_s = time.monotonic() - begun, None

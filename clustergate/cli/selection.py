@@ -168,6 +168,18 @@ def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
     return options_for(wishes, load(site)) if any(wishes) else []
 
 
+def add_confirmation(parser: argparse.ArgumentParser) -> None:
+    """Add the options for launching again what looks slow."""
+    option(
+        parser,
+        "--confirm-wait TIME",
+        "what looks slow is launched again twice; so long, at most, such a job waits in a queue "
+        "(default: %(default)s)",
+        default="10m",
+    )
+    option(parser, "--no-confirm", "launch nothing again: what looks slow is not confirmed")
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of what measures: on which system, by what jobs, where to copy the run."""
     add_site(parser)

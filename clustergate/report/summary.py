@@ -14,6 +14,7 @@ from clustergate.gate.contract import MODE
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     EXPECTATIONS,
+    LAUNCHED_AGAIN,
     RESUMED,
     Better,
     Case,
@@ -255,11 +256,12 @@ def exit_meaning(run: Run) -> str:
         "a figure exceeds a physical limit": Verdict.IMPOSSIBLE in judged,
         "no figure of a case could be judged, and --strict was given": _fails_as_undecided(run),
         "cases are of another day": any(one.part == RESUMED for one in run.evidence),
+        "what looks slow is not confirmed": any(one.part == LAUNCHED_AGAIN for one in run.evidence),
         "an expectation was not compared": any(one.part == EXPECTATIONS for one in run.evidence),
         "software could not be compared with its golden build": any(
             exit_status([one.verdict], "gate")
             for one in run.evidence
-            if one.part not in (RESUMED, EXPECTATIONS)
+            if one.part not in (RESUMED, EXPECTATIONS, LAUNCHED_AGAIN)
         ),
     }
     return "; ".join(what for what, holds in faults.items() if holds) or "no fault found"

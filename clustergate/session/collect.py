@@ -19,7 +19,7 @@ from clustergate.history.node_states import (
 )
 from clustergate.launching.disturbance import overlapping
 from clustergate.machine.configuration import ConfigurationFile
-from clustergate.model import CaseRecord
+from clustergate.model import Case, CaseRecord
 from clustergate.session import resuming
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import left_out, read_log, read_outcomes, stopped_early
@@ -43,6 +43,22 @@ class Collected:
     notes: Sequence[str]
     not_loaded: Mapping[str, Reason]
     duration_s: float
+
+
+@dataclass(frozen=True)
+class Again:
+    """What launching again left.
+
+    ``cases`` are those of the run, with what looked slow decided, ``records`` those of each further
+    time.
+    """
+
+    cases: tuple[Case, ...]
+    records: Sequence[Sequence[CaseRecord]] = ()
+
+    @property
+    def launched(self) -> list[CaseRecord]:
+        return [record for of_one in self.records for record in of_one]
 
 
 def collect(prepared: Prepared, status: int) -> Collected:

@@ -17,9 +17,9 @@ from typing import IO
 from clustergate import store
 from clustergate.machine.processes import terminated_with_parent
 from clustergate.schedulers.slurm_queue import asked_in_slurm
-from clustergate.session.reframe import Call, Step, read_outcomes, step_of
+from clustergate.session.reframe import Call, Step, phase_of, read_outcomes, step_of
 from clustergate.session.resuming import completed, end_processes_of, lock_run
-from clustergate.verdicts.assembly import Outcome
+from clustergate.verdicts.assembly import PERFORMANCE_PHASE, Outcome
 from clustergate.wording.notation import counted, printable
 from clustergate.wording.reasons import reason
 from clustergate.wording.texts import Foreseen
@@ -27,6 +27,10 @@ from clustergate.wording.texts import Foreseen
 GRACE_S = 30.0
 _ASKED_EVERY_S = 5.0
 _RESULTS = {"OK": "ran", "SKIP": "not available here, or skipped"}
+
+
+# What ReFrame fails by its figures may pass when it is launched again.
+_LOOKED_AT = "ran, and some figure looks slow or wrong,"
 
 
 def _failed() -> str:
@@ -170,7 +174,12 @@ def _sentences(
     done = left = 0
     submitted: Step | None = None
     said = ""
+    failed_s: float | None = None
     for line in lines:
+        if failed_s is not None and line:
+            is_judged = failure is _failed and phase_of(line) == PERFORMANCE_PHASE
+            yield f"  {_LOOKED_AT if is_judged else failure()} after {failed_s:.0f} s"
+            failed_s = None
         if step := step_of(line):
             ended = step.word not in ("RUN", "DRY")
             left = step.left if ended else left
@@ -181,8 +190,11 @@ def _sentences(
                 done += 1
                 if seconds := waiting.get(_pair(step)):
                     seconds.pop()
-                result = _RESULTS.get(step.word) or failure()
-                yield f"  {result} after {time.monotonic() - start:.0f} s"
+                if step.word in _RESULTS:
+                    yield f"  {_RESULTS[step.word]} after {time.monotonic() - start:.0f} s"
+                else:
+                    # The next line says why.
+                    failed_s = time.monotonic() - start
         if submitted and (step or not line):
             what = f"{_readable(submitted.name)} with {submitted.stack}"
             counts = f": {done} of {done + left} done" if left else ""
@@ -198,6 +210,8 @@ def _sentences(
                 start = time.monotonic()
                 yield sentence
             submitted, said = submitted if why != "" else None, sentence
+    if failed_s is not None:
+        yield f"  {failure()} after {failed_s:.0f} s"
 
 
 def _pair(step: Step) -> tuple[str, str]:

@@ -7,34 +7,61 @@ from typing import Any
 
 from clustergate import store
 from clustergate.history.node_states import read_states
-from clustergate.model import RESUMED, CaseRecord, Evidence, Run, Verdict
+from clustergate.judge import confirmation
+from clustergate.model import (
+    LAUNCHED_AGAIN,
+    RESUMED,
+    Case,
+    CaseId,
+    CaseRecord,
+    Evidence,
+    Run,
+    Verdict,
+)
 from clustergate.schedulers.slurm_nodes import notes_on_failure
-from clustergate.session.collect import Collected
+from clustergate.session.collect import Again, Collected
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.resuming import measured_long_before
 from clustergate.sites.description import Partition
 from clustergate.verdicts import assembly, coverage
+from clustergate.verdicts.assembly import Outcome
 from clustergate.verdicts.standings import not_compared, standings
+from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, reason
 
 _WORTH_SAYING_S = 1.0
 
 
-def judge(prepared: Prepared, collected: Collected) -> Run:
-    """Return the run, judged. Where a case failed, the scheduler is asked for its nodes."""
-    request, known, records = prepared.request, prepared.references, collected.records
-    cases = assembly.assemble(
-        prepared.expected,
-        collected.outcomes,
+def assembled(
+    prepared: Prepared,
+    collected: Collected,
+    outcomes: Sequence[Outcome],
+    records: Sequence[CaseRecord],
+    expected: Sequence[CaseId] = (),
+) -> tuple[Case, ...]:
+    """Return the cases of some outcomes, judged, and which of those ``expected`` are missing."""
+    return assembly.assemble(
+        expected,
+        outcomes,
         records,
-        known.find,
+        prepared.references.find,
         {one.fullname: one.facts for one in prepared.site.partitions},
-        request.mode.name,
+        prepared.request.mode.name,
         prepared.not_set_up,
         collected.not_loaded,
-        known.expects,
+        prepared.references.expects,
     )
+
+
+def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
+    """Return the run, judged, with what looked slow as decided by launching it again.
+
+    Where a case failed, the scheduler is asked for its nodes.
+    """
+    request, known, records = prepared.request, prepared.references, collected.records
+    cases = again.cases
+    every = [*records, *again.launched]
     counts = f"{PROCESS_COUNTS} names {request.process_counts}" if request.process_counts else ""
     missing, unjudged = coverage.uncovered(
         [key for key in prepared.expected if key.stack not in prepared.not_set_up],
@@ -55,13 +82,14 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         *assembly.unexpected(prepared.expected, collected.outcomes),
         *assembly.removed_variables(records),
         *notes_of_stacks(records),
-        *costs_beside(records),
+        *costs_beside(every),
+        *launched_again(again),
         *(
             map(str, idle_cores(records, cores_by_node(prepared.run_id), prepared.partitions))
             if not prepared.restriction
             else ()
         ),
-        *assembly.disturbances(records),
+        *assembly.disturbances(every),
         *assembly.wide_limits(records),
         *assembly.loosely_limited(cases),
         *assembly.modes_seen(cases),
@@ -84,13 +112,39 @@ def judge(prepared: Prepared, collected: Collected) -> Run:
         strict=request.strict,
         evidence=tuple(
             Evidence(RESUMED, Verdict.INCONCLUSIVE, (why,))
-            for why in [measured_long_before(records)]
+            for why in [measured_long_before(every)]
             if why
         )
+        + tuple(unconfirmed(cases))
         + tuple(not_compared(expectations)),
         expectations=expectations,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def launched_again(again: Again) -> list[str]:
+    """Return in a line what was launched again and what it cost, and what was slow only once."""
+    records, cases = again.launched, again.cases
+    if not records:
+        return []
+    launches = sum(len(record.launches) for record in records)
+    node_s = sum(
+        record.spent_s("launch_s", "peaks_s", "waited_s") * int(record.conditions.get("nodes", 1))
+        for record in records
+    )
+    names = len({record.name for record in records})
+    said = f"launched again: {counted(names, 'case')} in {counted(launches, 'launch')}"
+    once = sum(map(confirmation.not_again, cases))
+    slow = f"; {counted(once, 'figure')} slow once and not again" if once else ""
+    return [f"{said}, {node_s:.0f} node-seconds{slow}"]
+
+
+def unconfirmed(cases: Sequence[Case]) -> Iterator[Evidence]:
+    """Yield which cases look slow and nobody knows whether they are."""
+    for case in cases:
+        if why := confirmation.unconfirmed(case):
+            of = f"{case.check} with {case.stack}"
+            yield Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), of)
 
 
 def notes_of_stacks(records: Sequence[CaseRecord]) -> list[str]:

@@ -147,6 +147,14 @@ def with_checks(names: Iterable[str]) -> list[str]:
     return [rf"--name=^{name}\b" for name in names]
 
 
+def with_cases(keys: Iterable[str]) -> list[str]:
+    """Return the options that run the tests of some cases alone, see :func:`case_key`.
+
+    A test has a case with each stack in each partition.
+    """
+    return [f"--name={hash}" for hash in dict.fromkeys(key.split()[0] for key in keys)]
+
+
 def with_settings(settings: Mapping[str, object]) -> list[str]:
     """Return the options that set variables of all checks, or of one: ``Check.variable``."""
     return [f"--setvar={name}={value}" for name, value in settings.items()]
@@ -203,6 +211,12 @@ def case_key(hash: str, partition: str, stack: str) -> str:
     return f"/{hash} @{partition}+{stack}"
 
 
+def phase_of(line: str) -> str:
+    """Return the phase in which the case failed of which ReFrame spoke before; empty for none."""
+    match = _PHASE.match(line)
+    return match[1] if match else ""
+
+
 def ended_cases(lines: Iterable[str]) -> list[Outcome]:
     """Return the cases that ReFrame's output says came to their end, each as it ended last.
 
@@ -221,8 +235,8 @@ def ended_cases(lines: Iterable[str]) -> list[Outcome]:
                     partition=step.partition,
                     parameters=parameters_of(step.name),
                 )
-        elif (match := _PHASE.match(line)) and last and cases[last].result == "fail":
-            cases[last] = dataclasses.replace(cases[last], phase=match[1])
+        elif (phase := phase_of(line)) and last and cases[last].result == "fail":
+            cases[last] = dataclasses.replace(cases[last], phase=phase)
             last = ""
     return list(cases.values())
 
@@ -421,9 +435,11 @@ def run_of_session(uuid: str, state: Path | None = None) -> str | None:
     if len(rows) != 1:
         return None
     report, first, last = rows[0]
-    folder = Path(report or "").parent
-    if folder.parent == store.runs_folder(state):
-        return folder.name
+    # What a run launches again has a folder within that of the run.
+    folder = Path(report or "")
+    for within in folder.parents:
+        if within.parent == store.runs_folder(state):
+            return within.name
     # The name of a run is cut to whole seconds.
     during = [
         path.parent.name

@@ -15,6 +15,7 @@ from clustergate.model import ClustergateError
 from clustergate.sites import modes
 
 WAIT_S = 30.0
+CONFIRM_WAIT_S = 600.0
 _LAUNCHED = "launched"
 
 
@@ -27,7 +28,9 @@ class Request:
     ``fallback`` that no site config claims the machine and none was named. ``wait_s`` is for how
     many seconds at most it waits for this node to be quiet, ``strict`` that a case which was so
     disturbed that nothing of it can be judged fails the run. ``without_nodes`` are left out.
-    ``called`` is :data:`clustergate.wording.commands.called`.
+    ``called`` is :data:`clustergate.wording.commands.called`. What looks slow is launched again if
+    it is to ``confirm``: a job of that waits at most ``confirm_wait_s`` in a queue, and it must be
+    done by ``confirm_until`` (seconds since the epoch, None for whenever).
     """
 
     mode: modes.Mode
@@ -42,6 +45,9 @@ class Request:
     strict: bool = False
     without_nodes: str = ""
     called: Sequence[Sequence[str]] = ()
+    confirm: bool = True
+    confirm_wait_s: float = CONFIRM_WAIT_S
+    confirm_until: float | None = None
 
 
 Launched = Mapping[str, Mapping[str, str]]
@@ -92,6 +98,8 @@ def read_request(run_id: str) -> Request:
             bool(asked.get("strict")),
             str(asked.get("without_nodes", "")),
             tuple(asked.get("called", ())),
+            bool(asked.get("confirm", True)),
+            float(asked.get("confirm_wait_s", CONFIRM_WAIT_S)),
         )
     except FileNotFoundError:
         raise ClustergateError("run.options-lost", run=run_id) from None

@@ -86,8 +86,13 @@ def is_all_kept(
 
 def measured_long_before(records: Sequence[CaseRecord]) -> Reason | None:
     """Return which cases of a run are of more than a day before its last one, None for none."""
-    last = {one.name: max(x.started for x in one.launches) for one in records if one.launches}
-    newest = max(last.values(), default=0.0)
+    last: dict[str, float] = {}
+    for one in records:
+        moments = [x.started for x in one.launches]
+        # Of one that was launched again, the first time counts.
+        if moments and one.name not in last:
+            last[one.name] = max(moments)
+    newest = max((x.started for one in records for x in one.launches), default=0.0)
     old = [moment for moment in last.values() if newest - moment > A_DAY_S]
     if not old:
         return None

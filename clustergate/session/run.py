@@ -1,10 +1,14 @@
-"""A run from end to end: prepare, execute, collect, judge, compare with golden builds, publish."""
+"""A run from end to end.
+
+Prepare, execute, collect, launch again what looks slow, judge, compare with golden builds, publish.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +20,7 @@ from clustergate.model import Run, Say
 from clustergate.schedulers.slurm_limits import note_words
 from clustergate.schedulers.wishes import words_in
 from clustergate.session import resuming
+from clustergate.session.again import confirm
 from clustergate.session.collect import collect
 from clustergate.session.execute import execute
 from clustergate.session.forecast import waiting_s
@@ -57,8 +62,11 @@ def run_session(
         }
         status = execute(prepared.call, watch.say, waiting)
         collected = collect(prepared, status)
+        again = confirm(prepared, collected, watch.say)
+        duration_s = time.monotonic() - prepared.begun
+        collected = dataclasses.replace(collected, duration_s=duration_s)
         who = tuple(watch.sentences()) if here and prepared.measures else ()
-        judged = dataclasses.replace(judge(prepared, collected), beside=who)
+        judged = dataclasses.replace(judge(prepared, collected, again), beside=who)
     if is_against_golden(request):
         # SciPy takes longer to import than all other commands need.
         from clustergate.session.software import against_golden

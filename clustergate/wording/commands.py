@@ -22,6 +22,7 @@ TAKEN: Mapping[str, Collection[str]] = {
 # Of the call itself, not of what it does: the same command is told all others again.
 _OF_THE_CALL = {
     *("--resume", "--stored", "--json", "--csv", "--copy-to", "--dry-run", "--yes", "--wait"),
+    *("--confirm-wait", "--no-confirm"),
 }
 _NAMED = re.compile(rf"`{_PROGRAM} ((?:golden |tune )?[a-z-]+)([^`]*)`")
 

@@ -51,6 +51,7 @@ WORDS = {
         "`clustergate gate` measures anew",
     ),
     "gate.expectations": "{met} of {of:expectation|expectations} met",
+    "gate.slow-once": "{count:figure was|figures were} slow once, and not when launched again",
     "gate.inconclusive": (
         "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
         "give the gate more budget, for more launches, or free the nodes of other work",

@@ -181,6 +181,27 @@ WORDS = {
         "{figure} is missing, which is part of its baseline",
         "see why that one was not measured",
     ),
+    "change.again": "slow three times in a row ({each:list})",
+    "change.not-again": "slow once, and not when launched again ({each:list})",
+    "change.on-nodes": (
+        "slow on {nodes:names} each time, and not on {others:names} ({each:list})",
+        "",
+        "`clustergate screen` compares the nodes",
+    ),
+    "change.not-confirmed": (
+        "looks slow ({each:list}), which is not confirmed",
+        "{why}",
+        "`clustergate check --mode {mode} --check {check} --stack {stack}` launches it again",
+    ),
+    "again.not-asked": "--no-confirm was given",
+    "again.no-time": (
+        "launching it again takes about {needed_s:.0f} s, and {left_s:.0f} s are left"
+    ),
+    "again.no-wait": "--confirm-wait 0s lets no job wait in a queue",
+    "again.queued": "its job did not start within --confirm-wait {wait_s:.0f}s",
+    "again.failed": "launched again, it failed: {why}",
+    "again.left-out": "ReFrame did not launch it again; its output is in {log}",
+    "again.untold": "launched again {times}, it was too disturbed to tell",
     "change.detectable": (
         "{launches:launch|launches} detect a slowdown of {often:percent} with 80 % probability, of "
         "{surely:percent} with 99 %"

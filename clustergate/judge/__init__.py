@@ -1,0 +1,1 @@
+"""The judge: a run against the runs of its baseline. Pure."""

@@ -1,0 +1,261 @@
+"""What looks slow is launched again, twice, before anybody is told that it is slower. Pure.
+
+Slow all three times is a regression, slow once and not again is counted, and what could not be
+launched again is not confirmed. Neither the mean nor the best of the launches decides: the mean
+keeps half of a spike, and the best hides what comes and goes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from clustergate.figures import name_of
+from clustergate.model import Better, Case, CaseId, Figure, Group, Judgement, Verdict
+from clustergate.wording.notation import counted, listed
+from clustergate.wording.reasons import Reason, reason
+
+TIMES = 2
+"""How often a case that looks slow is launched again."""
+AGAIN, NOT_AGAIN = "change.again", "change.not-again"
+NOT_CONFIRMED, ON_NODES = "change.not-confirmed", "change.on-nodes"
+_NAMED = 2
+_DECIDED = (AGAIN, NOT_AGAIN, NOT_CONFIRMED, ON_NODES)
+_SAME = "figure.same-measurement"
+# By these reasons alone a regression is one against references that were measured.
+_AGAINST_RUNS = {
+    *("change.detectable", "change.undetectable", "figure.crept"),
+    *("launches.slow-share", "launches.all-slow", "launches.unexcused"),
+}
+# Within the bound, if none of the others is said beside it.
+_WITHIN = {
+    *("figure.as-expected", "figure.improvement", "figure.unclear", "figure.outdone"),
+    *("group.as-expected", "group.improvement", "group.inconclusive"),
+}
+_UNTOLD = {
+    *("change.undetectable", "launches.slow-share", "launches.all-slow"),
+    *("figure.excused", "group.excused"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one launching of a case says of a figure, or of a benchmark as a whole.
+
+    It was ``worse_by`` this fraction of its reference, None where there is no value. Whether it
+    ``is_slow`` is None where nobody can tell, as of disturbed launches. It ``passes`` where this
+    launching alone is a pass.
+    """
+
+    worse_by: float | None
+    is_slow: bool | None
+    nodes: tuple[str, ...] = ()
+    passes: bool = False
+
+
+class Answer(enum.Enum):
+    """What all launchings of something that looked slow come to."""
+
+    SLOW = "slow each time"
+    FAST = "slow once, and not again"
+    ON_NODES = "slow on some nodes each time, and not on others"
+    OPEN = "not confirmed"
+
+
+def answer_of(looks: Sequence[Look]) -> Answer:
+    """Return what some launchings say, the first of which looked slow."""
+    slow = [one for one in looks if one.is_slow]
+    fast = [one for one in looks if one.is_slow is False]
+    if fast:
+        of_slow, of_fast = ({node for one in some for node in one.nodes} for some in (slow, fast))
+        elsewhere = bool(of_slow and of_fast) and of_slow.isdisjoint(of_fast)
+        return Answer.ON_NODES if elsewhere and len(slow) > 1 else Answer.FAST
+    return Answer.SLOW if len(slow) > TIMES else Answer.OPEN
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A case as one launching of it was judged, and the nodes that it was on."""
+
+    case: Case
+    nodes: tuple[str, ...] = ()
+
+
+def suspicious(cases: Sequence[Case]) -> dict[CaseId, str]:
+    """Return what looks slow against references that were measured, by case, in words."""
+    said = {}
+    for case in cases:
+        groups = [(one.benchmark, _worse_by(one)) for one in case.groups if _looks_slow(one)]
+        slower = [name for name, _ in groups]
+        figures = [
+            (one.benchmark, _worse_by(one))
+            for one in case.figures
+            if _looks_slow(one) and one.benchmark not in slower
+        ]
+        if both := sorted(groups + figures, key=lambda one: -(one[1] or 0.0)):
+            (name, by), more = both[0], len(both) - 1
+            said[case.identity] = f"{name} {'' if by is None else _percent(by) + ' '}slower" + (
+                f", and {more} more" if more else ""
+            )
+    return said
+
+
+def is_open(first: Launched, again: Sequence[Launched]) -> bool:
+    """Tell whether anything of a case that looked slow may still be found slow every time."""
+    return any(answer_of(looks) is Answer.OPEN for looks in _looks(first, again).values())
+
+
+def decided(first: Launched, again: Sequence[Launched], mode: str, why: Reason | None) -> Case:
+    """Return a case judged by all its launchings; ``why`` is the reason why there are no more."""
+    looks = _looks(first, again)
+    case = first.case
+
+    def of(name: str, judgement: Judgement) -> Judgement:
+        return _judgement(judgement, looks[name], case, mode, why)
+
+    groups = tuple(
+        dataclasses.replace(one, judgement=of(one.benchmark, one.judgement))
+        if _looks_slow(one)
+        else one
+        for one in case.groups
+    )
+    figures = {
+        name_of(one): dataclasses.replace(one, judgement=of(name_of(one), one.judgement))
+        if _looks_slow(one)
+        else one
+        for one in case.figures
+    }
+    for name, one in figures.items():
+        other = figures.get(str(one.judgement.reasons[0].facts.get("other")))
+        if one.judgement.reasons[0].code == _SAME and other is not None:
+            given = [*one.judgement.reasons, *_of_confirmation(other.judgement)]
+            judgement = Judgement(other.judgement.verdict, tuple(given))
+            # What the average cannot tell stays open.
+            if one.judgement.verdict is Verdict.REGRESSION:
+                figures[name] = dataclasses.replace(one, judgement=judgement)
+    return dataclasses.replace(case, groups=groups, figures=tuple(figures.values()))
+
+
+def unconfirmed(case: Case) -> Reason | None:
+    """Return why it is open whether a case is slower, None where it is not."""
+    for judgement in _judgements(case):
+        for why in judgement.reasons:
+            if why.code in (NOT_CONFIRMED, ON_NODES):
+                return why
+    return None
+
+
+def not_again(case: Case) -> int:
+    """Return how many figures and benchmarks of a case were slow once, and not again."""
+    return sum(
+        any(why.code == NOT_AGAIN for why in judgement.reasons) for judgement in _judgements(case)
+    )
+
+
+def with_passes(case: Case) -> Case:
+    """Return a case in which a pass is what was slow once and passed when it was launched again."""
+
+    def passed(judgement: Judgement) -> Judgement:
+        kept = any(why.code == NOT_AGAIN and why.facts["passed"] for why in judgement.reasons)
+        return Judgement(Verdict.PASS, judgement.reasons[:1]) if kept else judgement
+
+    groups = [dataclasses.replace(one, judgement=passed(one.judgement)) for one in case.groups]
+    figures = [dataclasses.replace(one, judgement=passed(one.judgement)) for one in case.figures]
+    return dataclasses.replace(case, groups=tuple(groups), figures=tuple(figures))
+
+
+def _judgements(case: Case) -> Iterator[Judgement]:
+    yield from (one.judgement for one in case.groups)
+    yield from (one.judgement for one in case.figures)
+
+
+def _of_confirmation(judgement: Judgement) -> list[Reason]:
+    return [why for why in judgement.reasons if why.code in _DECIDED]
+
+
+def _looks_slow(one: Figure | Group) -> bool:
+    if one.judgement.verdict is not Verdict.REGRESSION:
+        return False
+    if isinstance(one, Group):
+        return True
+    # What misses an expectation is told by that one, and its best launch decides.
+    missed = any(each.judgement.verdict is Verdict.REGRESSION for each in one.expected)
+    return not missed and any(why.code in _AGAINST_RUNS for why in one.judgement.reasons)
+
+
+def _looks(first: Launched, again: Sequence[Launched]) -> dict[str, list[Look]]:
+    """Return the looks at all that looked slow first: benchmarks, and figures by their names."""
+    looks: dict[str, list[Look]] = {}
+    for launched in (first, *again):
+        case = launched.case
+        seen: Mapping[str, Figure | Group] = {
+            **{one.benchmark: one for one in case.groups},
+            **{name_of(one): one for one in case.figures},
+        }
+        if launched is first:
+            looks = {name: [] for name, one in seen.items() if _looks_slow(one)}
+        for name, of_one in looks.items():
+            if name in seen:
+                of_one.append(_look(seen[name], launched.nodes))
+    return looks
+
+
+def _look(one: Figure | Group, nodes: tuple[str, ...]) -> Look:
+    judgement, codes = one.judgement, {why.code for why in one.judgement.reasons}
+    is_slow: bool | None = None
+    if _looks_slow(one):
+        is_slow = True
+    elif codes & _WITHIN and not codes & _UNTOLD and not getattr(one, "doubt", None):
+        is_slow = False
+    passes = judgement.verdict in (Verdict.PASS, Verdict.IMPROVEMENT)
+    return Look(_worse_by(one), is_slow, nodes, passes)
+
+
+def _worse_by(one: Figure | Group) -> float | None:
+    """Return by what fraction of its reference something is worse, None where that is unknown."""
+    if isinstance(one, Group):
+        return None if one.worse_by is None else math.expm1(one.worse_by)
+    for why in one.judgement.reasons:
+        if isinstance(ratio := why.facts.get("ratio"), float):
+            return 1.0 - ratio if one.better is Better.HIGHER else ratio - 1.0
+        if isinstance(by := why.facts.get("worse_by"), float):
+            return by
+    times = [why.facts.get("times") for why in one.judgement.reasons]
+    return next((each - 1.0 for each in times if isinstance(each, float)), None)
+
+
+def _percent(fraction: float) -> str:
+    # Not "-0 %".
+    return f"{round(100 * fraction) + 0} %"
+
+
+def _judgement(
+    first: Judgement, looks: Sequence[Look], case: Case, mode: str, why: Reason | None
+) -> Judgement:
+    answer = answer_of(looks)
+    nodes = list(dict.fromkeys(one.nodes for one in looks))
+    each = [
+        ("?" if one.worse_by is None else _percent(one.worse_by))
+        + (f" on {listed(one.nodes, _NAMED)}" if len(nodes) > 1 and one.nodes else "")
+        for one in looks
+    ]
+    if answer is Answer.SLOW:
+        return Judgement(first.verdict, (*first.reasons, reason(AGAIN, each=each)))
+    if answer is Answer.FAST:
+        passed = any(one.passes for one in looks)
+        said = reason(NOT_AGAIN, each=each, passed=passed)
+    elif answer is Answer.ON_NODES:
+        of_slow, of_fast = (
+            [*dict.fromkeys(n for one in looks if one.is_slow is slow for n in one.nodes)]
+            for slow in (True, False)
+        )
+        said = reason(ON_NODES, each=each, nodes=of_slow, others=of_fast)
+    else:
+        made = len(looks) - 1
+        untold = reason("again.untold", times=counted(made, "time"))
+        of = {"mode": mode, "check": case.check, "stack": case.stack}
+        said = reason(NOT_CONFIRMED, each=each, why=str(why or untold), **of)
+    return Judgement(Verdict.INCONCLUSIVE, (said, *first.reasons))
