@@ -62,7 +62,31 @@ def test_who_is_not_done_is_named_when_a_stack_is_done(monkeypatch):
 
     monkeypatch.setattr(set_up, "provide", provide)
     provide_each(ORDERS[:2], say=say)
-    assert told == ["MPICH: compiling HPL", "setting up openmpi: mpich is done"]
+    assert told == ["MPICH: compiling HPL", "mpich is done", "setting up openmpi"]
+
+
+def test_what_goes_on_is_what_is_repeated_once_a_stack_is_done(monkeypatch):
+    told: list[str] = []
+    building, done = threading.Event(), threading.Event()
+
+    def say(sentence):
+        told.append(sentence)
+        if sentence == "openmpi is done":
+            done.set()
+
+    def provide(request, state, *, say, **options):
+        if request.stack == "mpich":
+            say("spack-mpich: building mpich 5.0.1 (12 of 15)")
+            building.set()
+            assert done.wait(PATIENCE_S)
+        else:
+            assert building.wait(PATIENCE_S)
+            say("openmpi: compiling HPL")
+        return Manifest(request.stack, request.provider)
+
+    monkeypatch.setattr(set_up, "provide", provide)
+    provide_each(ORDERS[:2], say=say)
+    assert told[2:] == ["openmpi is done", "spack-mpich: building mpich 5.0.1 (12 of 15)"]
 
 
 def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatch):
@@ -176,3 +200,16 @@ def test_what_several_stacks_have_in_common_is_told_once_and_first(broken):
     assert [type(one) for one in found] == [NotSetUp] * 3
     assert told[0].endswith(f"could not be set up: {FULL}")
     assert [line.partition(" ")[2] for line in told[1:]] == ["could not be set up either"] * 2
+
+
+def test_a_check_that_cannot_be_set_up_promises_no_time(tmp_path, monkeypatch, capsys):
+    """There is no Spack here, so nothing will be done by any time."""
+    for name, value in {"CLUSTERGATE_PROVIDER": "spack", "CLUSTERGATE_HOME": tmp_path}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("SPACK_ROOT", raising=False)
+    assert main(["check", "--site", "local", "--mode", "smoke"]) != 0
+    said = capsys.readouterr().err
+    assert "there is no Spack here" in said
+    assert "plus the set-up of spack-mvapich2" in said
+    assert "done by" not in said

@@ -152,9 +152,8 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
     )
     planned = plan_of(mode_named("smoke"), TWO, {}, AT_1430, ["openmpi"], referenced=False)
     assert planned == (
-        "done by 14:33 (at most 3 minutes on two idle cores, once built), plus the set-up of "
-        "openmpi: HplCheck with mpich, openmpi, mode smoke; no references yet: judged against "
-        "physical limits only"
+        "at most 3 minutes on two idle cores, once built, plus the set-up of openmpi: HplCheck "
+        "with mpich, openmpi, mode smoke; no references yet: judged against physical limits only"
     )
     # As the gate reckons: nothing is said of two cores where there are more.
     planned = plan_of(mode_named("maintenance"), TWO, {}, AT_1430, referenced=True)
@@ -180,9 +179,8 @@ def test_a_run_may_wait_for_a_quiet_node_and_the_last_one_was_not_undisturbed() 
         wait_s=30.0,
     )
     assert planned == (
-        "done by about 14:32 (2 min 30 s, as last time, beside other programs), plus the set-up "
-        "of openmpi, plus up to 30 s of waiting for an idle node: HplCheck with mpich, openmpi, "
-        "mode smoke"
+        "2 min 30 s, as last time, beside other programs, plus the set-up of openmpi, plus up to "
+        "30 s of waiting for an idle node: HplCheck with mpich, openmpi, mode smoke"
     )
 
 

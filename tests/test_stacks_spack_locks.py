@@ -86,6 +86,21 @@ def test_an_mpi_library_that_is_compiled_takes_most_of_the_time(text):
     assert "takes as it is" not in alone
 
 
+def test_how_long_mvapich2_takes_is_of_the_fabric_that_the_lock_has():
+    """With mrail it took 41 and 43 minutes with all that it needs, with nemesis 15."""
+    path = spack_repo() / "environments/mvapich2/locks/wheels/debian12-x86_64_v4.lock"
+    record = json.loads(path.read_text())
+
+    def minutes() -> int:
+        return int(re.findall(r"about (\d+) min", parse_lock(json.dumps(record)).work())[0])
+
+    assert minutes() == 41
+    for entry in record["concrete_specs"].values():
+        if entry["name"] == "mvapich2":
+            entry["parameters"]["fabrics"] = "nemesis"
+    assert minutes() == 22
+
+
 def test_a_missing_root_says_what_to_do(text):
     with pytest.raises(ClustergateError, match=r"spack\.lock holds no mpich.*concretized again"):
         parse_lock(text).root("mpich")

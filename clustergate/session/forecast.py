@@ -35,9 +35,10 @@ def plan_of(
 ) -> str:
     """Return in a line what will be run, until when, and what it will be judged by.
 
-    ``to_set_up`` are the stacks that are not on disk yet, ``disturbed`` what others disturbed last
-    time, ``wait_s`` for how long it may wait for this node to be quiet, ``settings`` those by
-    hand, with which nothing takes what it usually does.
+    ``to_set_up`` are the stacks that are not on disk yet: how long that takes nobody knows, so no
+    time of day is told. ``disturbed`` is what others disturbed last time, ``wait_s`` for how long
+    it may wait for this node to be quiet, ``settings`` those by hand, with which nothing takes what
+    it usually does.
     """
     checks, stacks = (
         ", ".join(dict.fromkeys(getattr(case, name) for case in expected))
@@ -45,20 +46,23 @@ def plan_of(
     )
     what = f"{checks} with {stacks}, mode {mode.name}"
     waiting = waiting_s(expected, taken_s)
+    by, how_long, when = "", tuple[str, ...](), ""
     if waiting:
         seconds = sum(map(sum, waiting.values()))
         beside = ", beside other programs" * (not waiting.keys().isdisjoint(disturbed))
-        when = f"done by about {clock(now, seconds)} ({duration(seconds)}, as last time{beside})"
+        by, how_long = f"about {clock(now, seconds)}", (duration(seconds), f"as last time{beside}")
     elif settings:
         when = f"how long it takes with {', '.join(settings)} is not known yet"
     elif mode.name == MODE:
         seconds = sum(usual_seconds(expected, taken_s).values())
         why = "as such cases usually take, not all of which ran here before"
-        when = f"done by about {clock(now, seconds)} ({duration(seconds)}, {why})"
+        by, how_long = f"about {clock(now, seconds)}", (duration(seconds), why)
     elif mode.minutes is not None:
-        when = f"done by {clock(now, 60 * mode.minutes)} ({mode.duration})"
+        by, how_long = clock(now, 60 * mode.minutes), (mode.duration,)
     else:
         when = f"how long it takes here is not known yet ({mode.duration})"
+    if by:
+        when = ", ".join(how_long) if to_set_up else f"done by {by} ({', '.join(how_long)})"
     if to_set_up:
         when += f", plus the set-up of {', '.join(to_set_up)}"
     if wait_s:

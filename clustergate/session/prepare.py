@@ -6,7 +6,7 @@ import datetime
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clustergate import store
@@ -104,9 +104,12 @@ def prepare(
         say(plan)
         # Before anything can fail: what is there of the run says what it was to be.
         write_request(request, run_id, launched)
+    absent = _not_set_up_yet(wanted)
     not_set_up = _set_up(wanted, say)
     # What an earlier set-up left of a stack that failed now must not be measured instead.
     run_with = [one.stack for one in wanted if one.stack not in not_set_up]
+    if absent and not resumes:
+        say(foresee(replace(request, stacks=tuple(run_with)), site, known)[2])
     fingerprint = state_here(run_with)
     options = modes.reframe_options(request.mode, request.checks)
     options += with_stacks(run_with) if request.stacks or not_set_up else []
@@ -184,7 +187,7 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     checks = request.checks or mode.checks
     expected = modes.expected_cases(checks, partitions, mode, request.process_counts)
     taken_s, disturbed = last_time(site.name, mode.name, request.options)
-    absent = [s.name for s in stacks if not manifest_path(state_dir(), s.name).is_file()]
+    absent = _not_set_up_yet([stack.request for stack in stacks])
     now, without = datetime.datetime.now(), known.without(expected, mode.name)
     plan = plan_of(
         *(mode, expected, taken_s, now, absent),
@@ -194,6 +197,10 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
         settings=settings_given(request.options),
     )
     return expected, taken_s, plan
+
+
+def _not_set_up_yet(wanted: Sequence[StackRequest]) -> list[str]:
+    return [s.stack for s in wanted if not manifest_path(state_dir(), s.stack).is_file()]
 
 
 def are_here(partitions: Sequence[Partition]) -> bool:

@@ -42,6 +42,7 @@ from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.sites.access import allowing, excluded_by, excluding, given_twice
 from clustergate.sites.description import (
+    DETECTED,
     MPI_STACK,
     Partition,
     Site,
@@ -68,7 +69,7 @@ WITHOUT_NODES = "CLUSTERGATE_WITHOUT_NODES"
 REMOVED_ENVIRONMENT = "removed-environment"
 # How much of what it does ReFrame keeps in its log: each record costs it milliseconds.
 LOG_LEVEL = "CLUSTERGATE_LOG_LEVEL"
-FALLBACK = "local"
+FALLBACK = DETECTED
 # What tells that this is a job: Slurm, PBS, LSF, Flux, Cobalt, OAR, Fujitsu's, LoadLeveler, SGE.
 BATCH_JOB = (
     *("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID"),

@@ -296,6 +296,10 @@ class Stack:
         return self.waived
 
 
+DETECTED = "local"
+"""The name of a machine that no site config claims, which is described as it is found."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """A system: its name, the names of its machines as regular expressions, partitions, stacks.
@@ -341,7 +345,7 @@ class Site:
         known = [stack.name for stack in self.stacks]
         for name in names:
             if name not in known:
-                meant = suggestion(name, known)
+                meant = suggestion(name, known, detected=self.name == DETECTED)
                 raise SiteError("site.unknown-stack", name=name, known=known, meant=meant)
         return [stack for stack in self.stacks if not names or stack.name in names]
 

@@ -13,7 +13,7 @@ from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
-from clustergate.stacks.spack.settings import environments
+from clustergate.stacks.spack.settings import STACK_PREFIX, environments
 from clustergate.wording.notation import did_you_mean, nearest
 
 
@@ -86,19 +86,26 @@ def planned(request: StackRequest) -> Manifest:
     return PROVIDERS[request.provider].planned(request.stack, request.settings)
 
 
-def suggestion(name: str, known: Sequence[str]) -> str:
+def suggestion(name: str, known: Sequence[str], *, detected: bool = False) -> str:
     """Return what may be meant by a stack that a site config does not have, after a semicolon.
 
     That is one of ``known`` of another provider, or what a provider has and the site does not name.
+    A machine that was ``detected`` has no site config of its own to add anything to.
     """
-    bare = name.removeprefix("spack-")
+    bare = name.removeprefix(STACK_PREFIX)
     module = f'stack("{bare}", provider="modules", modules={{"load": ["{bare}"]}})'
-    if same := [one for one in known if one.removeprefix("spack-") == bare]:
+    of_spack = f"{STACK_PREFIX}{bare}"
+    provider = detected and bare in environments() and of_spack not in known
+    if provider and not any(one.startswith(STACK_PREFIX) for one in known):
+        called = "" if name == of_spack else f" and call it {of_spack}"
+        if name == of_spack or bare not in wheels.STACKS:
+            return f"; Spack builds it: set CLUSTERGATE_PROVIDER=spack{called}"
+    if same := [one for one in known if one.removeprefix(STACK_PREFIX) == bare]:
         return did_you_mean(same[0])
     if bare in wheels.STACKS:
         added = f'it comes as wheels: add stack("{bare}")'
     elif bare in environments():
-        added = f'Spack builds it: add stack("spack-{bare}", provider="spack")'
+        added = f'Spack builds it: add stack("{of_spack}", provider="spack")'
     else:
         return did_you_mean(nearest(name, known))
     return f"; {added} to the site config, or {module} where a module loads it"

@@ -77,17 +77,19 @@ def provide_each(
 def _naming_who_is_left(
     bring: Callable[..., Manifest], stacks: Sequence[str], say: Say
 ) -> Callable[[StackRequest], Manifest]:
-    """Return what provides a stack, and says which others are not done yet when it had work.
+    """Return what provides a stack, and says what goes on with the others when it is done.
 
     The last sentence is repeated as what goes on: it must not be of a stack that is done.
     """
     left, one_at_a_time = list(stacks), threading.Lock()
+    # By stack, in the order in which they were said.
+    last: dict[str, str] = {}
 
     def done(request: StackRequest) -> Manifest:
-        said: list[str] = []
-
         def heard(sentence: str) -> None:
-            said.append(sentence)
+            with one_at_a_time:
+                last.pop(request.stack, None)
+                last[request.stack] = sentence
             say(sentence)
 
         try:
@@ -95,9 +97,12 @@ def _naming_who_is_left(
         finally:
             with one_at_a_time:
                 left.remove(request.stack)
+                had_work = bool(last.pop(request.stack, ""))
         with one_at_a_time:
-            if said and left:
-                say(f"setting up {', '.join(left)}: {request.stack} is done")
+            if had_work and left:
+                say(f"{request.stack} is done")
+                going_on = [*last.values()] or [f"setting up {', '.join(left)}"]
+                say(going_on[-1])
         return manifest
 
     return done
