@@ -136,6 +136,35 @@ def test_results_before_a_time_limit_are_kept_on_request(
     assert "the results up to there are complete" in said
 
 
+@pytest.mark.parametrize(("last", "kept"), [(121, 58), (125, 58), (60, 15)])
+def test_tables_of_imb_before_it_was_cut_off_are_kept_on_request(
+    last: int, kept: int, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (data / "imb" / "mpich-2021.11-mpi1.txt").read_text()
+    every = rows(text)
+    cut = "".join(text.splitlines(keepends=True)[:last])
+    status, found, said = parsed(tmp_path, capsys, cut, "--keep-complete")
+    assert status == 1
+    assert [one["values"] for one in found] == [row.values for row in every[:kept]]
+    assert "the results up to there are complete" in said
+    # Half of a figure is none.
+    _, found, _ = parsed(tmp_path, capsys, cut.rstrip()[:-1], "--keep-complete")
+    assert [one["values"] for one in found] == [row.values for row in every[: len(found)]]
+
+
+def test_where_nothing_was_complete_nothing_is_said_to_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = HPCC[:3000] + f"\n{LIMIT} ***\n"
+    status, found, said = parsed(tmp_path, capsys, cut, "--keep-complete")
+    assert (status, found) == (1, [])
+    assert "no result was complete before the place where it was cut off" in said
+    # What is asked for already is not recommended.
+    assert "--keep-complete" not in said
+    _, _, said = parsed(tmp_path, capsys, cut)
+    assert "--keep-complete prints those" in said
+
+
 def test_nothing_is_kept_of_an_output_that_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,14 +85,19 @@ def run(arguments: argparse.Namespace) -> int:
             except OutputError as error:
                 print(f"clustergate: {error}", file=sys.stderr)
                 status = error.exit_status
-                if complete := arguments.keep_complete and lines.ends_at(error):
-                    _say(reason("output.kept-complete", at=source))
-                if not complete:
+                cut_off = lines.ends_at(error)
+                if not (arguments.keep_complete and cut_off):
                     kept.seek(start)
                     kept.truncate()
                     columns = known
+                elif kept.tell() > start:
+                    _say(reason("output.kept-complete", at=source))
+                else:
+                    _say(reason("output.nothing-complete", at=source))
                 if lines.ended_by:
                     _say(reason("output.ended-by-scheduler", at=source, words=lines.ended_by))
+                    if cut_off and not arguments.keep_complete:
+                        _say(reason("output.may-be-kept", at=source))
         kinds = columns if arguments.format != "jsonl" and kept.tell() > 0 else {}
         kept.seek(0)
         if kinds and arguments.format == "parquet":

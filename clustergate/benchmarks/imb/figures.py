@@ -69,8 +69,9 @@ def checked(parts: Iterable[Row | Block | None], source: str) -> Iterator[Part]:
                 rows = 0
                 yield from _checked(waiting, source)
     except OutputError:
-        # What is wrong above the line of the complaint comes first.
-        list(_checked(waiting, source))
+        # What is wrong above the line of the complaint comes first. What is right there counts
+        # for who wants what was complete when the text was cut off.
+        yield from _checked(waiting, source)
         raise
     yield from _checked(waiting, source)
 

@@ -94,7 +94,15 @@ WORDS = {
     ),
     "output.ended-by-scheduler": (
         "the job was ended from outside: {words}",
-        "give it more time; --keep-complete takes the results before that",
+        "give it what it lacked: time, memory or another node",
+    ),
+    "output.may-be-kept": (
+        "results may be complete before the place where it was cut off",
+        "--keep-complete prints those",
+    ),
+    "output.nothing-complete": (
+        "no result was complete before the place where it was cut off",
+        "run it again",
     ),
     "output.kept-complete": (
         "the results up to there are complete and were kept",
