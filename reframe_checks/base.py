@@ -32,6 +32,7 @@ from clustergate.launching.dialects import env_words
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed, within
+from clustergate.launching.watchdog import Patience
 from clustergate.machine.environment import read_removed, removed_at_submission
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample, rows_of
 from clustergate.paths import state_dir
@@ -52,6 +53,9 @@ from reframe_checks.sweeps import require_base
 from reframe_checks.system import MAINTAINERS, begin_clean, partition_of, stack_of, used_shape
 
 # Of ReFrame's own: they change what is launched, and the conditions of a case do not tell them.
+_START_OF_A_RANK_S = 0.05
+# A part of a launch without an MPI call is no longer than the launch, and that may be slow.
+_TIMES_AS_LONG = 3.0
 _BY_THE_SITE = ("env_vars", "modules", "prerun_cmds", "local")
 
 
@@ -83,6 +87,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     #: Settings that change what is measured; a changed one has no reference of the default.
     settings_that_matter: Sequence[str] = ()
     defaults: Mapping[str, Any] = {}
+    #: Seconds that no MPI call takes: a launch in which all ranks wait longer is ended. 0 leaves it
+    #: to the benchmark.
+    longest_call_s = variable(float, value=0.0, loggable=True)
     #: Cores, and threads of the BLAS, for each rank.
     cores_per_rank = variable(int, value=1, loggable=True)
 
@@ -234,6 +241,24 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             environment=exports,
             inputs=self.inputs(),
             output=self.output_file,
+            patience=self.patience(),
+        )
+
+    def expected_s(self) -> float:
+        """Return how long a launch takes, roughly."""
+        return self.descriptor.usual_s
+
+    def patience(self) -> Patience | None:
+        """Return how long a launch may show no progress; one rank alone waits for nobody."""
+        if self.ranks == 1:
+            return None
+        return Patience(
+            # MPI_Init of many ranks is the longest of its calls.
+            waiting_s=(self.longest_call_s or self.descriptor.longest_call_s)
+            + _START_OF_A_RANK_S * self.ranks,
+            computing_s=_TIMES_AS_LONG * self.expected_s(),
+            ranks=self.ranks,
+            several_nodes=self.layout.nodes > 1,
         )
 
     def by_hand(self, one: planning.Contender) -> str:

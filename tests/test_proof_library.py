@@ -86,8 +86,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compile_(*cc, folder / "program.c", "-o", folder / "program", "-lmpi", "-ldl")
     compile_(*cc, "-Wl,--no-as-needed", folder / "program.c", "-o", folder / "linked",
              "-lmpi", "-ldl", "-ldlopens")  # fmt: skip
-    proof = SOURCES / "proof.c"
-    compile_(*cc, "-shared", proof, "-o", folder / "libproof.so", "-lmpi", "-ldl")
+    proof = [SOURCES / name for name in ("proof.c", "progress.c")]
+    compile_(*cc, "-pthread", "-shared", *proof, "-o", folder / "libproof.so", "-lmpi", "-ldl")
     return folder
 
 

@@ -187,7 +187,8 @@ class Benchmark:
     trusted, nothing where it may be. What ranks compute ``apart`` from each other, but for messages
     now and then, is named with how long it took, or nothing where ``time_s`` says so. The rows
     ``matrix`` have the order of the matrix that it solved as ``n``; printed values go in steps of
-    ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as long as it never ran. The
+    ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as long as it never ran. A
+    launch is ended in which all ranks wait in MPI calls for ``longest_call_s``. The
     ``headlines`` are what a summary shows; a report draws as bars the figures of a benchmark that
     has ``families``: parts of their metrics' names by what they are a measure of, none for what
     fits nowhere else; what only repeats another figure is of the family without a name. Its checks
@@ -212,6 +213,7 @@ class Benchmark:
     matrix: str = ""
     step: float = 0.0
     usual_s: float = 200.0
+    longest_call_s: float = 90.0
     headlines: tuple[Headline, ...] = ()
     families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     place: int = 100

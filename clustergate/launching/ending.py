@@ -99,11 +99,11 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask a launcher to end with its ranks; kill it when it does not."""
+def end(process: subprocess.Popen[bytes], seconds: float = ENDING_SECONDS) -> None:
+    """Ask a launcher to end with its ranks; kill it when it does not within so many seconds."""
     process.terminate()
     try:
-        process.wait(ENDING_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

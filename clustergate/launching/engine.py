@@ -25,7 +25,13 @@ from typing import Any
 
 from clustergate.files.shared import look_afresh
 from clustergate.launching.disturbance import NodeLoad, are_far, kept_off, node_loads, worst
-from clustergate.launching.ending import end, end_session, not_interrupted
+from clustergate.launching.ending import (
+    ENDING_SECONDS,
+    SESSION_ENDING_SECONDS,
+    end,
+    end_session,
+    not_interrupted,
+)
 from clustergate.launching.plan import (
     ERRORS,
     HASHES,
@@ -41,6 +47,7 @@ from clustergate.launching.plan import (
     preloading,
     proof_folder,
 )
+from clustergate.launching.watchdog import HUNG, Patience, watching
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.node import hashing, node_record, saying
@@ -48,7 +55,7 @@ from clustergate.machine.power import energy_between, longest_s, read_energy
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, mistimed_note, read_proofs
-from clustergate.wording.reasons import Given
+from clustergate.wording.reasons import Given, Reason
 
 _HOME = "home"
 _SAYING_S = 60.0
@@ -179,9 +186,12 @@ class Engine:
                 contender.environment,
                 (folder, folder / OUTPUT, folder / ERRORS),
                 contender.seconds,
+                (contender.patience, proofs) if contender.patience else None,
             )
         except LaunchError as error:
             status, failed = error.status, str(error)
+            if error.reason.code == HUNG:
+                self.note({"hung": dict(error.reason.facts)})
         seconds = time.monotonic() - begun
         node = _node_between(before, seconds) if before else {}
         loads = _loads(proofs)
@@ -312,6 +322,7 @@ class Engine:
             *preloading(contender.proof_library, environment),
             f"CLUSTERGATE_PROOF_DIR={proof_folder(self.job, order)}",
             f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._nonce, order)}",
+            *([f"CLUSTERGATE_PROOF_EVERY={p.every_s:g}"] if (p := contender.patience) else []),
         ]
 
     def _run(
@@ -320,10 +331,12 @@ class Engine:
         environment: Mapping[str, str],
         files: tuple[Path, Path, Path],
         seconds: float | None,
+        watch: tuple[Patience, Path] | None = None,
     ) -> int:
         """Run a command to its end and return its status; when interrupted, end it first.
 
-        ``files`` are the folder that it runs in, its standard output and its standard error.
+        ``files`` are the folder that it runs in, its standard output and its standard error. With
+        a ``watch``, its patience and the folder of its proofs, it is ended when it hangs.
         """
         folder, output, errors = files
         process = None
@@ -342,7 +355,11 @@ class Engine:
                         start_new_session=self._own_sessions,
                     )
                     self._running.add(process)
-                return process.wait(seconds)
+                with self._watching(process, folder, watch) as hangs:
+                    status = process.wait(seconds)
+                if hangs and status:
+                    raise LaunchError(HUNG, status, **hangs[0].facts)
+                return status
             except subprocess.TimeoutExpired as late:
                 self._end(process)
                 seconds = round(late.timeout, 1)
@@ -356,9 +373,26 @@ class Engine:
                 with self._lock:
                     self._running.discard(process)
 
-    def _end(self, process: subprocess.Popen[bytes] | None) -> None:
-        if process is not None:
-            (end_session if self._own_sessions else end)(process)
+    def _watching(
+        self,
+        process: subprocess.Popen[bytes],
+        folder: Path,
+        watch: tuple[Patience, Path] | None,
+    ) -> contextlib.AbstractContextManager[Sequence[Reason]]:
+        if watch is None:
+            return contextlib.nullcontext(())
+        patience, proofs = watch
+        return watching(
+            patience, folder, proofs, lambda: self._end(process, SESSION_ENDING_SECONDS)
+        )
+
+    def _end(
+        self, process: subprocess.Popen[bytes] | None, seconds: float = ENDING_SECONDS
+    ) -> None:
+        if process is not None and self._own_sessions:
+            end_session(process)
+        elif process is not None:
+            end(process, seconds)
 
     def _wait_for_near_cores(self) -> float:
         """Wait while cores are farther apart than they were in this job; return the seconds of it.

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from clustergate.benchmarks.budget import Budget
 from clustergate.files.whole import parse_json, read_json
+from clustergate.launching.watchdog import Patience
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofExpectation
@@ -44,7 +45,8 @@ class Contender:
     front of what is there), ``inputs`` the names and texts of files that the program finds in its
     folder. The figures are in ``output``, or on standard output where that is empty.
     ``proof_library`` is preloaded into the ranks; what ``proves`` nothing is no MPI program. It is
-    ended after ``seconds``, where they are given. ``expected`` is what a launch must prove, but for
+    ended after ``seconds``, where they are given, and where it hangs longer than the ``patience``
+    with it. ``expected`` is what a launch must prove, but for
     its nonce and its nodes, where the study that planned it says so; ``on`` is where it is
     launched, in the words of that study. ``without`` are words left out of the program's: parts
     of it that are decided.
@@ -62,12 +64,17 @@ class Contender:
     expected: ProofExpectation | None = None
     on: str = ""
     without: tuple[str, ...] = ()
+    patience: Patience | None = None
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Contender:
-        proof = entry.get("expected")
-        read = {"without": (*entry.get("without", ()),)}
-        return cls(**{**entry, **read, "expected": ProofExpectation(**proof) if proof else None})
+        proof, patience = entry.get("expected"), entry.get("patience")
+        read = {
+            "without": (*entry.get("without", ()),),
+            "expected": ProofExpectation(**proof) if proof else None,
+            "patience": Patience(**patience) if patience else None,
+        }
+        return cls(**{**entry, **read})
 
 
 @dataclass(frozen=True)
@@ -194,7 +201,8 @@ class JobLog:
     node is (:func:`clustergate.machine.node.node_record`), ``rounds`` what it went through where
     launches ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes``
     sentences of its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest
-    usual round trip between two cores that earlier jobs of the run saw on the first node.
+    usual round trip between two cores that earlier jobs of the run saw on the first node; ``hung``
+    has the facts of a launch that was ended because it showed no progress.
     """
 
     launches: Sequence[Launched] = ()
@@ -210,6 +218,7 @@ class JobLog:
     notes: tuple[str, ...] = ()
     ended: bool = False
     near_ns: float | None = None
+    hung: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def all_site_files(self) -> list[ConfigurationFile]:
@@ -348,6 +357,7 @@ _SINGLE: Mapping[str, Callable[[Any], object]] = {
     "names": _names,
     "ended": bool,
     "near_ns": float,
+    "hung": dict,
 }
 
 

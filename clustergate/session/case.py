@@ -26,6 +26,7 @@ from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.driver import ASIDE_ENDED
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
 from clustergate.launching.reading import lines_of
+from clustergate.launching.watchdog import HUNG
 from clustergate.machine import power
 from clustergate.machine.configuration import described
 from clustergate.machine.fingerprint import Fingerprint, processor_of
@@ -35,6 +36,7 @@ from clustergate.proof import ranks as proof
 from clustergate.schedulers import SLURM, slurm_energy
 from clustergate.sites.description import Partition
 from clustergate.verdicts.assembly import NO_FIGURES
+from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Reason, reason
 
 # The exit status of what a signal ended is above this.
@@ -87,7 +89,17 @@ class Job:
         if self.hostfile and hosts:
             complaints += hostfiles.excluded_among(self.hostfile, hosts)
         ended = ended_by_scheduler(self.state)
-        if ended or self.exit_status:
+        if self.log.hung:
+            who, nodes = str(self.log.hung["who"]), list(hosts or ())
+            if nodes and not any(host in who for host in nodes):
+                who += f"; on {listed(nodes)}"
+            complaints.append(reason(HUNG, **{**self.log.hung, "who": who}))
+            with contextlib.suppress(proof.ProofError):
+                folder = planning.proof_folder(self.stage, launches)
+                if not proof.read_proofs(folder):
+                    late = proof.waited_for(folder, self.layout.ranks_on(hosts or ()))
+                    complaints += [late] if late else []
+        elif ended or self.exit_status:
             status = reason("job.exit-status", status=self.exit_status)
             complaints.append(reason("job.ended", sentence=ended) if ended else status)
             said = list(self.lines(self.errors))

@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from clustergate.benchmarks.build import Build, Command, Compiled, Workplace, mpicc
 from clustergate.kernels import SOURCES
 
-FILES = ("proof.c", "blas.h", "node_peaks.c", "dgemm.c", "core_distance.c", "pinned.h")
+_PROOF = ("proof.c", "progress.c")
+FILES = (*_PROOF, "progress.h", "blas.h", "node_peaks.c", "dgemm.c", "core_distance.c", "pinned.h")
 # That of them which computes with the BLAS; none needs MPI.
 DGEMM = "dgemm"
 
 
 def _commands(work: Workplace) -> Iterable[Command]:
-    proof, what = [str(SOURCES / "proof.c")], "the proof of the run"
-    shared = ["-shared", "-ldl"]
-    yield mpicc(work.lib / "libproof.so", proof, ["-fPIC"], shared, what=what)
     threads = ["-pthread"]
+    proof = [str(SOURCES / name) for name in _PROOF]
+    shared, what = ["-shared", "-ldl"], "the proof of the run"
+    yield mpicc(work.lib / "libproof.so", proof, ["-fPIC", *threads], shared, what=what)
     for name, libraries in (("node_peaks", ["-lm"]), ("core_distance", [])):
         yield mpicc(work.bin / name, [str(SOURCES / f"{name}.c")], threads, libraries)
     call = [f"-DCBLAS_DGEMM={work.blas.symbol_prefix}cblas_dgemm", f"-I{work.blas.include}"]

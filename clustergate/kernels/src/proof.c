@@ -1,20 +1,20 @@
 /* The proof of a run: every rank says who it is, where it runs and what it has loaded.
  *
- *   mpicc -O2 -fPIC -shared -o libproof.so proof.c -ldl
+ *   mpicc -O2 -fPIC -shared -pthread -o libproof.so proof.c progress.c -ldl
  *   mpirun … env LD_PRELOAD=<path>/libproof.so CLUSTERGATE_PRELOAD=<path>/libproof.so \
  *                CLUSTERGATE_PROOF_DIR=<dir> CLUSTERGATE_PROOF_NONCE=<word> <benchmark> …
  *
  * It is preloaded into the launch that is measured, not into one like it. By MPI's profiling
- * interface it stands before MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort; every other
- * call goes straight to the MPI library: nothing that is timed passes through here. A process
+ * interface it stands before MPI_Init, MPI_Init_thread, MPI_Finalize and MPI_Abort, and progress.c
+ * before the calls by which ranks wait for each other, which cost four stores each. A process
  * writes <dir>/rank-<hostname>-<pid>.json when it is initialised and again when it reaches
- * MPI_Finalize, so that a killed rank leaves a record that says it did not finish. Of a launch
- * that hangs two empty files tell more: entered-<hostname>-<pid> of a process that comes to
- * MPI_Init, from which none returns before all have come, and ended-<hostname>-<pid> of a rank
- * that answers the signal by which a job is ended: one that is stuck does not. Rank 0 writes a line
- * with the word of the launch, CLUSTERGATE_PROOF_NONCE, to standard output, so that the output of
- * another launch is not taken for its own. Nothing here may fail the benchmark: what cannot be found
- * out is null.
+ * MPI_Finalize, so that a killed rank leaves a record that says it did not finish. Of a launch that
+ * hangs two empty files tell more: entered-<hostname>-<pid> of a process that comes to MPI_Init,
+ * from which none returns before all have come, and ended-<hostname>-<pid> of a rank that answers
+ * the signal by which a job is ended: one that is stuck does not. Rank 0 writes a line with the
+ * word of the launch, CLUSTERGATE_PROOF_NONCE, to standard output, so that the output of another
+ * launch is not taken for its own. Nothing here may fail the benchmark: what cannot be found out is
+ * null.
  *
  * The loader takes the benchmark's own dependencies before those of a preloaded library: a
  * benchmark that finds the wrong MPI library keeps it, and is found out.
@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "blas.h"
+#include "progress.h"
 
 enum { MAX_CPUS = 16384 };
 
@@ -151,7 +152,9 @@ static long thread_count(void)
     char buffer[4096];
     const char *status = text_of("/proc/self/status", buffer, sizeof buffer);
     const char *threads = status != NULL ? strstr(status, "\nThreads:") : NULL;
-    return threads != NULL ? strtol(threads + strlen("\nThreads:"), NULL, 10) : -1;
+    if (threads == NULL)
+        return -1;
+    return strtol(threads + strlen("\nThreads:"), NULL, 10) - progress_threads();
 }
 
 static double seconds_of(clockid_t clock)
@@ -449,6 +452,8 @@ static void entering(void)
     snprintf(path, sizeof path, "%s/entered-%s-%ld", state.directory, state.hostname,
              (long)getpid());
     touch(path);
+    progress_begin(state.directory, state.hostname);
+    progress_enter_init();
 }
 
 /* Nothing but what a signal handler may call, signal-safety(7); then the signal does its work. */
@@ -484,6 +489,7 @@ static void initialised(void)
     int length = 0;
     size_t size = 0;
     bool usable = true;
+    progress_leave();
     if (state.directory == NULL)
         return;
     watch_for_the_end();
@@ -499,6 +505,7 @@ static void initialised(void)
         PMPI_Comm_rank(MPI_COMM_WORLD, &state.rank);
         PMPI_Comm_size(MPI_COMM_WORLD, &state.size);
     }
+    progress_of_rank(state.rank, state.size);
     if (state.rank == 0)
         mark_the_output();
     FILE *out = open_memstream(&state.at_init, &size);
@@ -531,7 +538,10 @@ int MPI_Finalize(void)
 {
     /* Before, not after: only rank 0 is sure to return from MPI_Finalize. */
     write_record(true, false);
-    return PMPI_Finalize();
+    progress_enter_finalize();
+    int status = PMPI_Finalize();
+    progress_leave();
+    return status;
 }
 
 int MPI_Abort(MPI_Comm communicator, int status)

@@ -57,6 +57,12 @@ WORDS = {
     "launch.failed": "{sentence}",
     "launch.job-ending": "it was not started, since the job is ending",
     "launch.too-long": "it took longer than {seconds:g} s",
+    "launch.no-progress": (
+        "no progress for {seconds:.0f} s",
+        "{who}",
+        "it was ended: see whether these nodes reach each other; where an MPI call takes as long, "
+        "raise it by `-S longest_call_s=SECONDS`",
+    ),
     "launch.not-started": ("{command} cannot be started", "{why}", ""),
     "job.capped-time": (
         "its jobs asked for {most_s:g} s instead of {asked_s:g} s",

@@ -5,7 +5,8 @@ from spack_repo.builtin.build_systems.generic import Package
 from spack_repo.clustergate.suite_sources import FOLDER, complaint
 
 SOURCES = (
-    *("blas.h", "core_distance.c", "dgemm.c", "node_peaks.c", "pinned.h", "proof.c"),
+    *("blas.h", "core_distance.c", "dgemm.c", "node_peaks.c", "pinned.h"),
+    *("progress.c", "progress.h", "proof.c"),
     *("mpi_kernel.h", "bidirectional_stream.c", "host_overhead.c", "mpi_trials.c", "stream.c"),
 )
 
@@ -25,8 +26,8 @@ class ClustergateKernels(Package):
 
     variant(
         "sources",
-        default="b335f1e002bf",
-        values=("b335f1e002bf",),
+        default="d68df9b8589a",
+        values=("d68df9b8589a",),
         description="Digest of the C sources; another source is another build",
     )
 
@@ -44,7 +45,8 @@ class ClustergateKernels(Package):
         def compiled(source, output, *options):
             mpicc("-O3", "-pthread", str(FOLDER / source), "-o", output, *options, "-ldl", "-lm")
 
-        compiled("proof.c", prefix.lib.join("libproof.so"), "-fPIC", "-shared")
+        proof = (str(FOLDER / "progress.c"), "-fPIC", "-shared")
+        compiled("proof.c", prefix.lib.join("libproof.so"), *proof)
         compiled("node_peaks.c", prefix.bin.node_peaks)
         compiled("core_distance.c", prefix.bin.core_distance)
         for name in ("bidirectional_stream", "host_overhead", "mpi_trials", "stream"):
