@@ -9,6 +9,8 @@ from clustergate.sites import configuration, stack
 
 # There is no other network; Intel MPI would look for one.
 TCP = [["FI_PROVIDER", "tcp"]]
+# As `site scan` writes it where there is no RDMA device.
+OFI = [["MPIR_CVAR_CH4_NETMOD", "ofi"]]
 PARTITION = {
     "max_jobs": 1,
     "extras": {
@@ -38,5 +40,5 @@ site_configuration = configuration(
             ],
         }
     ],
-    stacks=[stack("intel-mpi", env_vars=TCP), stack("mpich"), stack("openmpi")],
+    stacks=[stack("intel-mpi", env_vars=TCP), stack("mpich", env_vars=OFI), stack("openmpi")],
 )

@@ -32,6 +32,7 @@ from clustergate.launching.dialects import env_words
 from clustergate.launching.estimation import sampled_figures
 from clustergate.launching.reading import expected_of, read_launch
 from clustergate.launching.stopping import exactly, undisturbed_needed, within
+from clustergate.launching.transports import transport_note
 from clustergate.launching.watchdog import Patience
 from clustergate.machine.environment import read_removed, removed_at_submission
 from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample, rows_of
@@ -379,7 +380,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             unmeasured=read.unmeasured,
             peaks=read.peaks,
             complaints=complaints,
-            notes=[*self.notes(read.samples), *map(str, self.capped), *notes_of(job, read)],
+            notes=[
+                *self.notes(read.samples),
+                *map(str, self.capped),
+                *filter(None, [transport_note(self.current_environ.env_vars, self.layout.nodes)]),
+                *notes_of(job, read),
+            ],
             details=self.details(),
         )
         if complaints:

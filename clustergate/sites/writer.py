@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 from clustergate.launching.hostfiles import fold
@@ -107,6 +108,31 @@ def hostname_patterns(names: Sequence[str]) -> list[str]:
         for parts in (re.findall(r"\d+|\D+", name) for name in names)
     }
     return sorted(f"{pattern}$" for pattern in patterns)
+
+
+def rdma_devices(root: Path = Path("/")) -> list[str]:
+    """Return the adapters of this node that reach other nodes' memory."""
+    return sorted(device.name for device in (root / "sys/class/infiniband").glob("*"))
+
+
+def wheel_lines(stack: str, rdma: Sequence[str]) -> list[str]:
+    """Return the lines of a stack from a wheel for a site with these RDMA devices.
+
+    MPICH's wheels (4.3.2, 5.0.1, 5.0.2) wait for ever over UCX, whatever its transport, when a
+    nonblocking receive from MPI_ANY_SOURCE is tested again and again; over libfabric they do not.
+    """
+    if stack != "mpich":
+        return [f'stack("{stack}"),']
+    over_ucx = "over UCX, receives of MPICH's wheel from MPI_ANY_SOURCE hang (HPCC's RandomAccess)"
+    if rdma:
+        return [
+            *_comment(f"For {', '.join(rdma)} it takes UCX; {over_ucx}."),
+            'stack("mpich"),',
+        ]
+    return [
+        *_comment(f"No RDMA device here, so libfabric over TCP; {over_ucx}."),
+        'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),',
+    ]
 
 
 def site_config(
