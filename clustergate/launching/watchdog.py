@@ -29,6 +29,7 @@ _POLLING = 1000.0
 _IDLE = 0.01
 # Bytes that a node sends in a second beside messages: ssh, the scheduler, shared files.
 _BESIDE = 100e3
+_SILENT_ALONE = 3.0
 # After the last call a rank may come to its end.
 _FIRST, _LAST = "MPI_Init", "MPI_Finalize"
 _NAMED = 2
@@ -40,7 +41,8 @@ class Patience:
     """For how many seconds nothing may happen in a launch before it hangs.
 
     ``waiting_s`` where all of its ``ranks`` wait in MPI calls: no call takes longer.
-    ``computing_s`` where some rank may compute. On ``several_nodes`` it also counts that the first
+    ``computing_s`` where some rank may compute, and a multiple of that where nothing is known of
+    any. On ``several_nodes`` it also counts that the first
     of them sends.
     """
 
@@ -160,7 +162,10 @@ class Watch:
             stand.unheard = at_s - self._heard[name][1] >= waiting_s
         computing_s = max(self._patience.computing_s, waiting_s)
         stands = self._stands.values()
-        if not stands or any(stand.how == "computes" for stand in stands):
+        if not stands:
+            # Silence alone proves little: how long the work takes was only estimated.
+            return _SILENT_ALONE * computing_s
+        if any(stand.how == "computes" for stand in stands):
             return computing_s
         # With a node that is silent the others of its ranks may not have been told of.
         if len(stands) >= self._patience.ranks or any(stand.unheard for stand in stands):
