@@ -123,7 +123,7 @@ def wheel_lines(stack: str, rdma: Sequence[str]) -> list[str]:
     """
     if stack != "mpich":
         return [f'stack("{stack}"),']
-    over_ucx = "over UCX, receives of MPICH's wheel from MPI_ANY_SOURCE hang (HPCC's RandomAccess)"
+    over_ucx = "over UCX, receives of MPICH's wheel from MPI_ANY_SOURCE may hang"
     if rdma:
         return [
             *_comment(f"For {', '.join(rdma)} it takes UCX; {over_ucx}."),
