@@ -1,5 +1,6 @@
 """The simulated cluster: its noise, its runs, and what is said of them, by the way of a check."""
 
+import dataclasses
 import functools
 import json
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tools.bench import measured, metal
+from tools.bench import measured, metal, metal_aims
 from tools.bench.judge import Judge, judge_run, make_judge, of_figures, regressions
 from tools.bench.metal import Cell, Counted
 from tools.bench.simulated_noise import (
@@ -255,6 +256,48 @@ def test_the_table_has_shares_with_intervals_and_widened_tolerances() -> None:
     cells = [cell.strip() for cell in row.split("|")]
     assert cells[1:5] == ["5 days", "HPL 5 %", "8", "75 (75-75)"]
     assert cells[11:15] == ["100 (>68.8)", "0 (<31.2)", "2.5 x: 50 (0-100)", "0 (<31.2)"]
+
+
+def test_an_aim_is_met_where_the_interval_holds_it() -> None:
+    nothing, hpl = (
+        Cell("smoke", "bare metal", "5 days", change) for change in (NOTHING, Change(HPL, 1.05))
+    )
+    kept = [counted(hpl, k, found=found) for k, found in enumerate((2, 4))]
+    kept.append(dataclasses.replace(counted(nothing, 0, found=0), accused=1))
+    met = {row[0].partition(": ")[0]: row[1::2] for row in metal_aims.aim_rows(kept)}
+    assert met[str(hpl)] == ("75.0 (50.0-100.0)", "met")
+    below = metal_aims.aim_rows([counted(hpl, k, found=2) for k in range(2)])
+    assert below[0][1::2] == ("50.0 (50.0-50.0)", "missed")
+    alarms = next(row for row in metal_aims.aim_rows(kept) if "alarms" in row[0])
+    assert alarms[1::2] == ("25.0 (25.0-25.0)", "missed")
+
+
+def test_tolerances_by_hand_that_find_more_are_told() -> None:
+    nothing, hpl = (
+        Cell("smoke", "bare metal", "5 days", change) for change in (NOTHING, Change(HPL, 1.05))
+    )
+    unchanged = counted(nothing, 0, found=0, by_hand=[[0.0, 0.5]])
+    better = [counted(hpl, k, found=1) for k in range(2)]
+    (row,) = metal_aims.by_hand_rows([unchanged, *better])
+    assert row == (str(hpl), "25", "100", "-75 to -75")
+    assert not metal_aims.by_hand_rows([unchanged, *(counted(hpl, k, found=4) for k in range(2))])
+
+
+def test_what_is_found_in_80_percent_lies_between_what_was_simulated() -> None:
+    by = [(np.log(1.05), 0.5), (np.log(1.10), 0.98)]
+    assert 0.05 < metal_aims.found_in(by, 0.8) < 0.10
+    assert metal_aims.found_in([(np.log(1.05), 0.8)], 0.8) == pytest.approx(0.05)
+    assert metal_aims.found_in(by, 0.99) == float("inf")
+
+
+def test_the_likelihood_ratio_finds_four_of_five_from_where_it_says() -> None:
+    runs = baseline_runs(SMOKE, BARE_METAL, BASELINES["5 days"], [11])
+    beside = Beside(SMOKE, BARE_METAL, runs)
+    hpl = affected_by(Change(HPL), SMOKE, np.random.default_rng(1))
+    change = Change(HPL, 1.0 + beside.found_in_80(hpl))
+    later = (later_run(SMOKE, BARE_METAL, [12, k]).with_change(change, hpl) for k in range(40))
+    # The baseline is drawn once, and is what it is: this is no exact share.
+    assert 20 <= sum(beside.likelihood_ratio(run, hpl) for run in later) <= 40
 
 
 def test_every_cell_has_a_name_of_its_own_and_is_known() -> None:

@@ -362,17 +362,26 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
     )
 
 
-def percent(counts: Sequence[tuple[int, int]]) -> str:
-    """Return a share in percent with its 95 % interval, from counts by baseline.
+def shares(counts: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """Return the 95 % interval of a share, from counts by baseline.
 
     Runs that a baseline judges are alike, so baselines are drawn (:class:`~tools.bench.spread.
     Share`); where it happened never or always that tells nothing, and each run is a trial.
     """
     happened, of = map(sum, zip(*counts, strict=True))
     if happened not in (0, of):
-        return str(Share(counts))
-    rare = 100 * (1.0 - (1.0 - CONFIDENCE) ** (1.0 / max(of, 1)))
-    return f"0 (<{rare:.1f})" if happened == 0 else f"100 (>{100 - rare:.1f})"
+        return Share(counts).bounds
+    rare = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / max(of, 1))
+    return (0.0, rare) if happened == 0 else (1.0 - rare, 1.0)
+
+
+def percent(counts: Sequence[tuple[int, int]]) -> str:
+    """Return a share in percent with its interval."""
+    happened, of = map(sum, zip(*counts, strict=True))
+    low, high = (100 * bound for bound in shares(counts))
+    if happened in (0, of):
+        return f"0 (<{high:.1f})" if happened == 0 else f"100 (>{low:.1f})"
+    return f"{100 * happened / of:.0f} ({low:.0f}-{high:.0f})"
 
 
 def plain(kept: Sequence[Counted]) -> Mapping[str, Any]:

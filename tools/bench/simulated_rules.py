@@ -2,19 +2,24 @@
 
 Class tolerances are those that operators write by hand, held against the median of the baseline,
 with a second launch of what exceeds them. The likelihood ratio knows how the machine scatters,
-which launches had a spike, and where the nodes lay; only what became slower, and by how much, it
-does not know. Nothing that sees the same launches finds more at the same rate of false alarms.
+which launches had a spike, which day of the baseline was bad, and where the nodes lay; only what
+became slower, and by how much, it does not know. Nothing that sees the same launches finds more at
+the same rate of false alarms.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from clustergate.model import CaseId
 from tools.bench import field as others
@@ -131,7 +136,8 @@ class Beside:
     @functools.cached_property
     def _days(self) -> Sequence[Sequence[SimulatedRun]]:
         by_day = itertools.groupby(self.runs, key=lambda run: run.started.date())
-        return [list(some) for _, some in by_day]
+        days = (list(some) for _, some in by_day)
+        return [some for some in days if not some[0].on_bad_day]
 
     @functools.cached_property
     def _before(self) -> tuple[Array, Array]:
@@ -146,7 +152,7 @@ class Beside:
         return mean, np.where(there.any(axis=0), each + own, np.inf)
 
     @functools.cached_property
-    def _sets(self) -> Array:
+    def _sets(self) -> Any:
         return _sets(self.form)
 
     @functools.cached_property
@@ -168,24 +174,38 @@ class Beside:
         inner = changes * weights - (changes @ of_kind.T * less) @ of_kind
         held = self._sets @ of_kind.T
         norms = self._sets @ weights - held**2 @ less
-        return np.asarray(inner @ self._sets.T / np.sqrt(np.maximum(norms, 1e-300)))
+        return np.asarray((self._sets @ inner.T).T / np.sqrt(np.maximum(norms, 1e-300)))
+
+    @functools.cached_property
+    def _usual_variance(self) -> Array:
+        """That of a run without spikes, but for what the figures of a kind share."""
+        sd, day = self._sd
+        first, days = self.runs[0].taken, len(self._days)
+        counts = np.array(
+            [first[case.key].launches for case in self.form.cases for _ in case.compared]
+        )
+        own = day**2 * (1.0 - self.machine.shared) * (1.0 + 1.0 / days)
+        runs = sum(map(len, self._days))
+        return np.asarray(sd**2 / counts * (1.0 + 1.0 / runs) + own)
+
+    def found_in_80(self, affected: NDArray[np.bool_]) -> float:
+        """Return the slowdown of some figures that the likelihood ratio finds in 80 % of runs."""
+        change = affected[_places(self.form)].astype(float)
+        weights = 1.0 / self._usual_variance
+        _, day = self._sd
+        held = self._of_kinds @ (weights * change)
+        shared = np.array([(day[of > 0] ** 2).max(initial=0.0) for of in self._of_kinds])
+        shared *= self.machine.shared * (1.0 + 1.0 / len(self._days))
+        less = shared / (1.0 + shared * (self._of_kinds @ weights))
+        norm = float(weights @ change - held**2 @ less)
+        return math.expm1((self.threshold + NormalDist().inv_cdf(0.8)) / math.sqrt(norm))
 
     @functools.cached_property
     def threshold(self) -> float:
         """What the best explanation of an unchanged run exceeds in 1 % of them."""
         lot = np.random.default_rng(1)
         sd, day = self._sd
-        counts = np.array(
-            [
-                self.runs[0].taken[case.key].launches
-                for case in self.form.cases
-                for _ in case.compared
-            ]
-        )
-        days = len(self._days)
-        each = len(self.runs) // days
-        own = day**2 * (1.0 - self.machine.shared) * (1.0 + 1.0 / days)
-        variance = sd**2 / counts * (1.0 + 1.0 / (days * each)) + own
+        days, variance = len(self._days), self._usual_variance
         shared = np.sqrt(self.machine.shared * (1.0 + 1.0 / days)) * day
         drawn = lot.normal(size=(_DRAWN, len(sd))) * np.sqrt(variance)
         drawn += lot.normal(size=(_DRAWN, len(KINDS))) @ self._of_kinds * shared
@@ -225,8 +245,11 @@ def _keys(one: Measured) -> Sequence[Hashable]:
 
 
 @functools.lru_cache(maxsize=4)
-def _sets(form: Form) -> Array:
-    """Return the sets of figures that may be slower together, one a line, each once."""
+def _sets(form: Form) -> Any:
+    """Return the sets of figures that may be slower together, one a line, each once.
+
+    It is a sparse matrix of ones.
+    """
     figures = [form.measured[place] for place in _places(form)]
     held: dict[Hashable, list[int]] = {}
     curves: dict[Hashable, list[int]] = {}
@@ -241,7 +264,7 @@ def _sets(form: Form) -> Array:
         for width in _WINDOWS:
             windows = (curve[k : k + width] for k in range(len(curve) - width + 1))
             distinct |= {tuple(sorted(window)) for window in windows}
-    sets = np.zeros((len(distinct), len(figures)))
-    for line, places in enumerate(sorted(distinct)):
-        sets[line, list(places)] = 1.0
-    return sets
+    columns = [place for places in sorted(distinct) for place in places]
+    ends = np.cumsum([0, *map(len, sorted(distinct))])
+    shape = (len(distinct), len(figures))
+    return sparse.csr_matrix((np.ones(len(columns)), columns, ends), shape)

@@ -372,6 +372,7 @@ class SimulatedRun:
     slower: Array
     every: int = 1
     level: int = 0
+    on_bad_day: bool = False
     _taken: dict[tuple[CaseId, int], Taken] = field(default_factory=dict)
 
     @property
@@ -519,13 +520,14 @@ def baseline_runs(
     made = []
     for day in range(baseline.days):
         of_day = day_of(machine, form.kinds, lot)
-        if day == bad:
+        is_bad = day == bad and baseline.bad_day > 1.0
+        if is_bad:
             of_day = of_day + math.log(baseline.bad_day)
         for k in range(baseline.runs_a_day):
             started = _FIRST_DAY + datetime.timedelta(days=day, hours=0.5 * k)
             of_run, level = [*seed, day, k], level_of(machine, lot)
             run = SimulatedRun(form, machine, started, of_run, of_day, nothing, level=level)
-            made.append(run)
+            made.append(replace(run, on_bad_day=is_bad))
     return made
 
 

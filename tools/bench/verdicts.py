@@ -36,7 +36,7 @@ from clustergate.paths import state_dir
 from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest
-from tools.bench import aims, field, metal, otava, pairs, record, runs
+from tools.bench import aims, field, metal, metal_aims, otava, pairs, record, runs
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
 from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
@@ -608,6 +608,8 @@ def _metal(
     )
     for title, rows in metal.tables(kept):
         console.print(table_of(f"Simulated: {title}", metal.HEADS, rows))
+    for of_aims, heads in metal_aims.HEADS.items():
+        console.print(table_of("Simulated: what was aimed at", heads, of_aims(kept)))
     return metal.plain(kept)
 
 

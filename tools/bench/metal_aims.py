@@ -1,0 +1,211 @@
+"""What the judge is to reach on the simulated cluster, and what of it was measured. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from tools.bench.metal import CELLS, SEED, Cell, Counted, shares, widened
+from tools.bench.simulated_noise import BARE_METAL, HEAVY, MACHINES, NOISY
+from tools.bench.simulated_rules import Beside
+from tools.bench.simulated_runs import BASELINES, affected_by, baseline_runs, form_of
+from tools.bench.slowdowns import (
+    ALL_COMPUTE,
+    BENCHMARK,
+    HPL,
+    NOTHING,
+    SIZE,
+    STACK,
+    UPGRADED,
+    UPGRADED_LATENCY,
+    Change,
+)
+
+FOUND, ALARMS, PASSED = "found", "alarms", "unchanged figures passed"
+_OF: dict[str, Callable[[Counted], tuple[int, int]]] = {
+    FOUND: lambda one: (one.found, one.runs),
+    ALARMS: lambda one: (one.accused, one.runs),
+    PASSED: lambda one: (one.figures_passed, one.figures),
+}
+_WIDE = "smoke, three stacks, two nodes"
+_LOTS = 24
+# What happened never or always is taken for so rare.
+_LEAST = 0.002
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A share that a cell is to reach, or of alarms not to exceed."""
+
+    cell: Cell
+    what: str
+    share: float
+
+    def is_met(self, low: float, high: float) -> bool:
+        """Tell whether it is met, from a measured interval: what this holds counts for it."""
+        return low <= self.share if self.what == ALARMS else high >= self.share
+
+
+def _bare(baseline: str, change: Change, share: float, what: str = FOUND) -> Aim:
+    return Aim(Cell("smoke", BARE_METAL.name, baseline, change), what, share)
+
+
+def _alarms() -> Iterator[Aim]:
+    for cell in CELLS:
+        if cell.change == NOTHING:
+            yield Aim(cell, ALARMS, 0.01)
+        elif cell.change.where in (UPGRADED, UPGRADED_LATENCY):
+            small = cell.change.where == UPGRADED_LATENCY and cell.setting == _WIDE
+            share = 0.09 if cell.machine == NOISY.name else 0.03 if small else 0.01
+            yield Aim(cell, ALARMS, share)
+
+
+AIMS = (
+    *_alarms(),
+    _bare("1 day", Change(HPL, 1.10), 0.95),
+    _bare("1 day", Change(STACK, 1.05), 0.90),
+    _bare("1 day", Change(BENCHMARK, 1.20), 0.90),
+    _bare("5 days", Change(HPL, 1.05), 0.90),
+    _bare("5 days", Change(ALL_COMPUTE, 1.05), 0.75),
+    _bare("5 days", Change(BENCHMARK, 1.10), 0.75),
+    _bare("5 days", Change(STACK, 1.05), 0.95),
+    _bare("5 days", Change(SIZE, 1.40), 0.78),
+    Aim(Cell("smoke", HEAVY.name, "5 days", Change(HPL, 1.05)), FOUND, 0.80),
+    *(_bare("20 days", Change(where, 1.05), 0.99) for where in (HPL, ALL_COMPUTE, STACK)),
+    _bare("20 days", Change(BENCHMARK, 1.10), 0.95),
+    _bare("20 days", Change(SIZE, 1.20), 0.60),
+    _bare("5 days", NOTHING, 0.70, PASSED),
+    _bare("20 days", NOTHING, 0.78, PASSED),
+    *(
+        _bare(f"{days} days, one of them bad", Change(where, 1.20), 0.95)
+        for days in (5, 20)
+        for where in (HPL, STACK)
+    ),
+)
+# What is found in 80 % is at most so many times what the likelihood ratio finds.
+TIMES_OPTIMUM = {"1 day": 2.7, "5 days": 2.2, "20 days": 1.8}
+
+
+def aim_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
+    """Return a row for each aim that was measured: the aim, the share, whether it is met."""
+    by_cell = _by_cell(kept)
+    rows: list[tuple[str, ...]] = []
+    for aim in AIMS:
+        if of_cell := by_cell.get(str(aim.cell)):
+            counts = [_OF[aim.what](one) for one in of_cell]
+            low, high = shares(counts)
+            happened, of = map(sum, zip(*counts, strict=True))
+            best = sum(one.likelihood_ratio for one in of_cell) / sum(one.runs for one in of_cell)
+            bound = "at most" if aim.what == ALARMS else "in"
+            rows.append((
+                f"{aim.cell}: {aim.what} {bound} {100 * aim.share:g} %",
+                f"{100 * happened / of:.1f} ({100 * low:.1f}-{100 * high:.1f})",
+                f"{100 * best:.0f}" if aim.what == FOUND else "",
+                "met" if aim.is_met(low, high) else "missed",
+            ))  # fmt: skip
+    return rows
+
+
+def by_hand_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
+    """Return where tolerances by hand find more at 1 % of alarms, beyond the interval.
+
+    Of each such cell: what is found, by the judge and by hand, and the difference with its
+    interval, drawn by baselines.
+    """
+    by_cell = _by_cell(kept)
+    rows: list[tuple[str, ...]] = []
+    for name, of_cell in by_cell.items():
+        cell = Cell.named(name)
+        unchanged = by_cell.get(str(dataclasses.replace(cell, change=NOTHING)))
+        if cell.change == NOTHING or not unchanged:
+            continue
+        times = widened(unchanged)
+        ours = np.array([one.found for one in of_cell])
+        by_hand = np.array([sum(run[0] > times for run in one.by_hand) for one in of_cell])
+        runs = np.array([one.runs for one in of_cell])
+        lot = np.random.default_rng(1).integers(0, len(runs), (4000, len(runs)))
+        less = (ours - by_hand)[lot].sum(axis=1) / runs[lot].sum(axis=1)
+        low, high = (100 * float(np.quantile(less, q)) for q in (0.025, 0.975))
+        if high < 0:
+            shown = [f"{100 * some.sum() / runs.sum():.0f}" for some in (ours, by_hand)]
+            rows.append((name, *shown, f"{low:.0f} to {high:.0f}"))
+    return rows
+
+
+def optimum_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
+    """Return what the judge finds in 80 % and what the likelihood ratio does, on bare metal."""
+    by_cell = _by_cell(kept)
+    rows: list[tuple[str, ...]] = []
+    for baseline, where in itertools.product(
+        TIMES_OPTIMUM, (HPL, ALL_COMPUTE, STACK, BENCHMARK, SIZE)
+    ):
+        measured = [
+            (math.log(cell.change.factor), _share(by_cell[str(cell)]))
+            for cell in CELLS
+            if (cell.setting, cell.machine, cell.baseline) == ("smoke", BARE_METAL.name, baseline)
+            and cell.change.where == where
+            and cell.change.every == 1
+            and str(cell) in by_cell
+        ]
+        ours = found_in(measured, 0.8)
+        if measured:
+            best = _optimum(baseline, where)
+            times = "" if math.isinf(ours) else f"{ours / best:.1f}"
+            rows.append((
+                baseline, where, "more than measured" if math.isinf(ours) else f"{100 * ours:.1f}",
+                f"{100 * best:.1f}", times, f"{TIMES_OPTIMUM[baseline]:g}",
+            ))  # fmt: skip
+    return rows
+
+
+def found_in(measured: Sequence[tuple[float, float]], share: float) -> float:
+    """Return the slowdown that is found in such a share, from shares by logarithms of slowdowns.
+
+    Between two of them the quantiles of the normal distribution are interpolated; infinite where
+    none reaches it.
+    """
+    points = [(0.0, _LEAST), *sorted(measured)]
+    normal = NormalDist()
+    for (before, low), (after, high) in itertools.pairwise(points):
+        if high >= share:
+            inner = (min(max(p, _LEAST), 1.0 - _LEAST) for p in (low, share, high))
+            below, at, above = map(normal.inv_cdf, inner)
+            part = (at - below) / (above - below) if above > below else 1.0
+            return math.expm1(before + min(max(part, 0.0), 1.0) * (after - before))
+    return math.inf
+
+
+@functools.lru_cache(maxsize=64)
+def _optimum(baseline: str, where: str) -> float:
+    form, machine = form_of("smoke"), MACHINES[BARE_METAL.name]
+    beside = Beside(form, machine, baseline_runs(form, machine, BASELINES[baseline], [SEED]))
+    lots = (np.random.default_rng([SEED, k]) for k in range(_LOTS))
+    found = [beside.found_in_80(affected_by(Change(where), form, lot)) for lot in lots]
+    return float(np.median(found))
+
+
+def _share(of_cell: Sequence[Counted]) -> float:
+    return sum(one.found for one in of_cell) / sum(one.runs for one in of_cell)
+
+
+def _by_cell(kept: Iterable[Counted]) -> dict[str, list[Counted]]:
+    by_cell: dict[str, list[Counted]] = {}
+    for one in kept:
+        by_cell.setdefault(one.cell, []).append(one)
+    return by_cell
+
+
+HEADS: Mapping[Callable[[Iterable[Counted]], list[tuple[str, ...]]], Sequence[str]] = {
+    aim_rows: ("aim", "measured", "likelihood ratio", ""),
+    optimum_rows: (
+        "baseline", "slower", "found in 80 %: from %", "the likelihood ratio", "times", "aim",
+    ),
+    by_hand_rows: ("cell", "found", "by hand, widened", "difference"),
+}  # fmt: skip
