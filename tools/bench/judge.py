@@ -25,8 +25,8 @@ from clustergate.verdicts import coverage
 from clustergate.verdicts.assembly import Outcome, assemble, verdicts
 from clustergate.verdicts.judging import exit_status
 
-Again = Callable[[CaseId], CaseRecord]
-"""Launches a case of the judged run again, alone, and returns what that left behind."""
+Again = Callable[[CaseId], CaseRecord | None]
+"""Launches a case of the judged run again, alone: what that left, None where nothing can be."""
 FigureKey = tuple[str, str, str]
 """Check, stack and name of a figure."""
 

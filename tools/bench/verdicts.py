@@ -36,7 +36,7 @@ from clustergate.paths import state_dir
 from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest
-from tools.bench import aims, field, metal, metal_aims, otava, pairs, record, runs
+from tools.bench import aims, field, metal, metal_aims, otava, pairs, realdata, record, runs
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
 from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
@@ -556,6 +556,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if "metal" in parts:
             results["metal"] = _metal(asked, console, say)
+        if asked.data:
+            told = list(_of_real_machines(asked.data, say))
+            console.print(table_of("Results of real machines", realdata.HEADS, realdata.rows(told)))
+            results["realdata"] = [asdict(one) for one in told]
         others = [part for part in parts if part != "metal"]
         recorded = _recorded(asked.recorded or recordings()) if others else {}
         if "replay" in parts:
@@ -613,6 +617,12 @@ def _metal(
     return metal.plain(kept)
 
 
+def _of_real_machines(folder: Path, say: Callable[[str], None]) -> Iterator[realdata.Told]:
+    for system in realdata.systems(realdata.read_values(folder)):
+        say(f"{system.dataset}: {system.machine}, {system.benchmark}, {len(system.days)} days")
+        yield from realdata.told_of(system)
+
+
 def _recorded(files: Sequence[Path]) -> dict[str, Sequence[Launch]]:
     found: dict[str, Sequence[Launch]] = {
         path.name.partition(".")[0]: list(read_launches(path)) for path in files
@@ -650,6 +660,10 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--baselines", type=int, default=metal.BASES, metavar="N",
         help=f"simulate so many baselines of each kind (default: {metal.BASES})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER",
+        help="judge the results of real machines in this folder as well (*.csv.gz)",
     )  # fmt: skip
     parser.add_argument(
         "--kept", type=Path, metavar="FILE",
