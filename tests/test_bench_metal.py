@@ -255,7 +255,7 @@ def test_the_table_has_shares_with_intervals_and_widened_tolerances() -> None:
     (row,) = (line for line in text.splitlines() if "HPL 5 %" in line)
     cells = [cell.strip() for cell in row.split("|")]
     assert cells[1:5] == ["5 days", "HPL 5 %", "8", "75 (75-75)"]
-    assert cells[11:15] == ["100 (>68.8)", "0 (<31.2)", "2.5 x: 50 (0-100)", "0 (<31.2)"]
+    assert cells[14:18] == ["100 (>68.8)", "0 (<31.2)", "2.5 x: 50 (0-100)", "0 (<31.2)"]
 
 
 def test_an_aim_is_met_where_the_interval_holds_it() -> None:
@@ -298,6 +298,15 @@ def test_the_likelihood_ratio_finds_four_of_five_from_where_it_says() -> None:
     later = (later_run(SMOKE, BARE_METAL, [12, k]).with_change(change, hpl) for k in range(40))
     # The baseline is drawn once, and is what it is: this is no exact share.
     assert 20 <= sum(beside.likelihood_ratio(run, hpl) for run in later) <= 40
+
+
+def test_what_the_rule_before_said_is_told_of_cells_that_are_known() -> None:
+    known = {str(cell) for cell in metal.CELLS}
+    assert known.issuperset(metal.before())
+    hpl = Cell("smoke", "bare metal", "5 days", Change(HPL, 1.05))
+    (total,) = metal.totals([counted(hpl, k, found=3) for k in range(2)]).values()
+    assert total == metal.Before(8, 6, 0, 0.75)
+    assert total.told(total.found) == "75"
 
 
 def test_every_cell_has_a_name_of_its_own_and_is_known() -> None:

@@ -8,6 +8,7 @@ setting, a machine, a kind of baseline and a change.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -300,9 +301,51 @@ def measured(
     return [known[str(cell), basis] for cell in cells for basis in range(bases)]
 
 
+BEFORE = Path(__file__).with_name("metal_before.json")
+"""What the rule before this judge said of the same runs, as far as these were counted."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """Of a cell, by the rule before: so many runs, with what was found and accused in them."""
+
+    runs: int
+    found: int
+    accused: int
+    figures_passed: float
+
+    def told(self, count: int) -> str:
+        """Return a count in percent of the runs."""
+        return f"{100 * count / self.runs:.0f}"
+
+
+def totals(kept: Iterable[Counted]) -> dict[str, Before]:
+    """Return what was counted by cell, of all baselines together."""
+    by_cell: dict[str, list[Counted]] = {}
+    for one in kept:
+        by_cell.setdefault(one.cell, []).append(one)
+    return {
+        cell: Before(
+            sum(one.runs for one in some),
+            sum(one.found for one in some),
+            sum(one.accused for one in some),
+            round(sum(x.figures_passed for x in some) / max(sum(x.figures for x in some), 1), 3),
+        )
+        for cell, some in by_cell.items()
+    }
+
+
+@functools.cache
+def before() -> Mapping[str, Before]:
+    """Return what was kept of the rule before, by cell."""
+    content = json.loads(BEFORE.read_text(encoding="utf-8"))
+    return {cell: Before(**one) for cell, one in content["cells"].items()}
+
+
 HEADS = (
     "baseline", "slower", "runs", "found", "others accused", "passed", "inconclusive",
     "unchanged figures passed", "launches", "node-seconds",
+    "the rule before: found", "others", "passed figures",
     "by hand: found", "others", "by hand, widened: found", "others",
     "Mann-Whitney: found", "others", "likelihood ratio: found",
 )  # fmt: skip
@@ -352,6 +395,7 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
         f"{100 * sum(one.figures_passed for one in bases) / max(figures, 1):.0f}",
         f"{sum(one.launches for one in bases) / runs:.1f}",
         f"{sum(one.node_seconds for one in bases) / runs:.0f}",
+        *_before(cell),
         by_hand(0, 1.0) if changed else "",
         by_hand(1, 1.0),
         f"{times:.1f} x: {by_hand(0, times)}" if changed else f"{times:.1f} x",
@@ -360,6 +404,14 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
         told(lambda one: one.mann_whitney_accused),
         told(lambda one: one.likelihood_ratio) if changed else "",
     )
+
+
+def _before(cell: Cell) -> Sequence[str]:
+    known = before().get(str(cell))
+    if known is None:
+        return "", "", ""
+    found = known.told(known.found) if cell.change != NOTHING else ""
+    return found, known.told(known.accused), f"{100 * known.figures_passed:.0f}"
 
 
 def shares(counts: Sequence[tuple[int, int]]) -> tuple[float, float]:
