@@ -283,11 +283,19 @@ class Judge:
         """How many of the recorded figures got no reference."""
         return self.whole.refused
 
-    def case(self, run: Run, stack: str, slowed: Slowed | None = None) -> Case:
-        """Judge one stack of a run, some of whose figures are ``slowed``."""
+    def record(self, run: Run, stack: str, slowed: Slowed | None = None) -> CaseRecord:
+        """Return what a stack of a run left, some of whose figures are ``slowed``."""
         plain = record_of(run, stack, self.whole.mode)
         known = judge.nearest_ns(self.whole, plain)
-        return judge.case_of(self.whole, record_of(run, stack, self.whole.mode, known, slowed))
+        return record_of(run, stack, self.whole.mode, known, slowed)
+
+    def case(self, run: Run, stack: str, slowed: Slowed | None = None) -> Case:
+        """Judge one stack of a run, some of whose figures are ``slowed``."""
+        return judge.case_of(self.whole, self.record(run, stack, slowed))
+
+    def judged(self, records: Sequence[CaseRecord], again: judge.Again) -> judge.Judged:
+        """Judge a run of all stacks."""
+        return judge.judge_run(self.whole, records, again)
 
     def replayed_figures(self) -> float:
         """Return the share of the figures that were replayed which have a reference."""

@@ -31,7 +31,7 @@ from rich.table import Table
 from clustergate import store
 from clustergate.baselines.proposals import Rule
 from clustergate.cli.progress import Progress
-from clustergate.model import Case, ClustergateError
+from clustergate.model import Case, CaseId, CaseRecord, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
@@ -53,6 +53,8 @@ JUDGED_RUNS, OTAVA_RUNS = 10, 2
 # A baseline of one recording: none of them lasts the hour that the rule asks for.
 SESSION = datetime.timedelta(hours=0.3)
 OURS, OTAVA = "clustergate", "E-divisive"
+# How often what looks slow is launched again.
+_AGAIN = 2
 DELAYS_NS = (20, 100)
 # Rounds of a comparison of a stack with itself, by who asks, and how many of each. The gate has
 # ten minutes, and all seven benchmarks were launched in turn 46 times a minute.
@@ -81,9 +83,11 @@ CHANGES = (
 )
 
 
-def put_in(
-    change: Change, run: Run, lot: np.random.Generator
-) -> tuple[Mapping[str, Sequence[str]], Slowed]:
+Put = tuple[Mapping[str, Sequence[str]], Slowed]
+"""What a change affects, by stack and figure, and how much slower each launch is."""
+
+
+def put_in(change: Change, run: Run, lot: np.random.Generator) -> Put:
     """Return what a change affects, by stack and figure, and how much slower each launch is."""
     names = {stack: sorted(some[0].microseconds) for stack, some in run.launches.items()}
     if change == NOTHING:
@@ -194,13 +198,19 @@ def replayed(
             launches += sum(map(len, run.launches.values()))
             for rule in seconds:
                 seconds[rule] += _first(run) if rule == "one run, 10 %" else run.seconds
-            plain = {stack: judge.case(run, stack) for stack in STACKS}
-            decided.append(runs.decided(list(plain.values())))
+            place_of_run = next(k for k, one in enumerate(of[other]) if one is run)
+            in_turn = of[other][place_of_run : place_of_run + 1 + _AGAIN]
+            plain = [{stack: judge.record(one, stack) for stack in STACKS} for one in in_turn]
             for place, change in enumerate(changes):
-                affected, slowed = put_in(change, run, np.random.default_rng([judged, place]))
-                answers[
-                    OURS, change, other, _answer_of_check(judge, run, plain, affected, slowed)
-                ] += 1
+                put = [
+                    put_in(change, one, np.random.default_rng([judged, place])) for one in in_turn
+                ]
+                affected, slowed = put[0]
+                said, again_s, cases = _answer_of_check(judge, in_turn, plain, put)
+                answers[OURS, change, other, said] += 1
+                if change == NOTHING:
+                    seconds[OURS] += again_s
+                    decided.append(runs.decided(cases))
                 for rule, told in _field(known, run, affected, slowed).items():
                     answers[rule, change, other, told] += 1
                 if otava_python and k % (judged_runs // OTAVA_RUNS or 1) == 0:
@@ -266,20 +276,41 @@ def _first(run: Run) -> float:
 
 def _answer_of_check(
     judge: Judge,
-    run: Run,
-    plain: Mapping[str, Case],
-    affected: Mapping[str, Sequence[str]],
-    slowed: Slowed,
-) -> str:
-    """Return what a check says: found is what makes it exit with 1."""
-    cases = dict(plain)
-    if slowed:
-        cases |= {stack: judge.case(run, stack, slowed) for stack in affected}
-    told = runs.answer(list(cases.values()), affected)
-    status = judge.exit_status(list(cases.values()))
-    if status == 1 and not slowed:
-        return FOUND
-    return INCONCLUSIVE if status == 2 and told != FOUND else told
+    in_turn: Sequence[Run],
+    plain: Sequence[Mapping[str, CaseRecord]],
+    put: Sequence[Put],
+) -> tuple[str, float, Sequence[Case]]:
+    """Return what a check says: found is what makes it exit with 1.
+
+    The first of some runs is judged, and where a case is launched again the launches of the next
+    ones are taken; ``plain`` are their records without the change. Behind it: the seconds of what
+    was launched again, and the cases.
+    """
+    turns: Counter[str] = Counter()
+    seconds = 0.0
+
+    def record(turn: int, stack: str) -> CaseRecord:
+        affected, slowed = put[turn]
+        if not slowed or stack not in affected:
+            return plain[turn][stack]
+        return judge.record(in_turn[turn], stack, slowed)
+
+    def again(key: CaseId) -> CaseRecord | None:
+        nonlocal seconds
+        turns[key.stack] += 1
+        if turns[key.stack] >= len(in_turn):
+            return None
+        seconds += sum(x.noted.seconds for x in in_turn[turns[key.stack]].launches[key.stack])
+        return record(turns[key.stack], key.stack)
+
+    said = judge.judged([record(0, stack) for stack in plain[0]], again)
+    affected, slowed = put[0]
+    told = runs.answer(said.cases, affected)
+    if said.status == 1 and not slowed:
+        told = FOUND
+    elif said.status == 2 and told != FOUND:
+        told = INCONCLUSIVE
+    return told, seconds, said.cases
 
 
 def slowed_times(
