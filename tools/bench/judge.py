@@ -17,13 +17,15 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.figures import name_of, same_measurement
 from clustergate.history.series import collect
 from clustergate.history.stored_runs import PastRun
+from clustergate.judge import confirmation
+from clustergate.judge.confirmation import Launched
 from clustergate.model import Case, CaseId, CaseRecord, Verdict
 from clustergate.references.lookup import References, parse_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode
 from clustergate.verdicts import coverage
 from clustergate.verdicts.assembly import Outcome, assemble, verdicts
-from clustergate.verdicts.judging import exit_status
+from clustergate.verdicts.judging import exit_status, worst_status
 
 Again = Callable[[CaseId], CaseRecord | None]
 """Launches a case of the judged run again, alone: what that left, None where nothing can be."""
@@ -52,11 +54,10 @@ _MOST_KNOWN = 64
 
 @dataclass(frozen=True)
 class Judged:
-    """What is said of a run: its cases, its exit status, and what was launched again for it."""
+    """What is said of a run: its cases, and its exit status."""
 
     cases: Sequence[Case]
     status: int
-    again: Sequence[CaseRecord] = field(default_factory=tuple)
 
 
 def make_judge(
@@ -84,9 +85,24 @@ def make_judge(
 
 
 def judge_run(judge: Judge, records: Sequence[CaseRecord], again: Again) -> Judged:
-    """Judge a run of which all records are given; today's rule launches nothing ``again``."""
-    cases = [case_of(judge, record) for record in records]
-    return Judged(cases, status_of(judge, cases))
+    """Judge a run of which all records are given, with what looks slow launched ``again``."""
+    first = [Launched(case_of(judge, record), record.hosts) for record in records]
+    slow = confirmation.suspicious([one.case for one in first])
+    cases = [
+        _confirmed(judge, one, again) if one.case.identity in slow else one.case for one in first
+    ]
+    is_open = any(confirmation.unconfirmed(case) for case in cases)
+    return Judged(cases, worst_status([status_of(judge, cases), 2 * is_open]))
+
+
+def _confirmed(judge: Judge, first: Launched, again: Again) -> Case:
+    looks: list[Launched] = []
+    while len(looks) < confirmation.TIMES and confirmation.is_open(first, looks):
+        record = again(first.case.identity)
+        if record is None:
+            break
+        looks.append(Launched(case_of(judge, record), record.hosts))
+    return confirmation.decided(first, looks, judge.mode.name, None)
 
 
 def status_of(judge: Judge, cases: Sequence[Case]) -> int:
