@@ -250,7 +250,7 @@ def test_the_table_has_shares_with_intervals_and_widened_tolerances() -> None:
     content = json.loads(json.dumps({"metal": metal.plain(kept), "started": "2026-11-29T06:00"}))
     text = dict(measured.texts([content]))["metal"]
     assert "smoke, bare metal:" in text
-    assert f"2026-11-29, with the seed {metal.SEED}" in text
+    assert f"2026-11-29: seed {metal.SEED}, 2 baselines" in text
     assert metal.widened([unchanged]) == 2.5
     (row,) = (line for line in text.splitlines() if "HPL 5 %" in line)
     cells = [cell.strip() for cell in row.split("|")]
@@ -265,7 +265,7 @@ def test_an_aim_is_met_where_the_interval_holds_it() -> None:
     kept = [counted(hpl, k, found=found) for k, found in enumerate((2, 4))]
     kept.append(dataclasses.replace(counted(nothing, 0, found=0), accused=1))
     met = {row[0].partition(": ")[0]: row[1::2] for row in metal_aims.aim_rows(kept)}
-    assert met[str(hpl)] == ("75.0 (50.0-100.0)", "met")
+    assert met[hpl.title] == ("75.0 (50.0-100.0)", "met")
     below = metal_aims.aim_rows([counted(hpl, k, found=2) for k in range(2)])
     assert below[0][1::2] == ("50.0 (50.0-50.0)", "missed")
     alarms = next(row for row in metal_aims.aim_rows(kept) if "alarms" in row[0])
@@ -279,7 +279,7 @@ def test_tolerances_by_hand_that_find_more_are_told() -> None:
     unchanged = counted(nothing, 0, found=0, by_hand=[[0.0, 0.5]])
     better = [counted(hpl, k, found=1) for k in range(2)]
     (row,) = metal_aims.by_hand_rows([unchanged, *better])
-    assert row == (str(hpl), "25", "100", "-75 to -75")
+    assert row == (hpl.title, "25", "100", "-75 to -75")
     assert not metal_aims.by_hand_rows([unchanged, *(counted(hpl, k, found=4) for k in range(2))])
 
 

@@ -80,11 +80,12 @@ def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
             ),
         )
     if simulated := [one for run in kept if "metal" in run for one in metal.read(run["metal"])]:
-        days = ", ".join(run["started"][:10] for run in kept if "metal" in run)
+        days = ", ".join(dict.fromkeys(run["started"][:10] for run in kept if run.get("metal")))
+        bases = len({one.basis for one in simulated})
         yield (
             "metal",
             "\n\n".join(
-                [f"Counted on {days}, with the seed {metal.SEED}."]
+                [f"Counted on {days}: seed {metal.SEED}, {bases} baselines of each kind."]
                 + [
                     f"{title}:\n\n{markdown(metal.HEADS, rows)}"
                     for title, rows in metal.tables(simulated)

@@ -91,6 +91,11 @@ class Cell:
         return f"{self.setting} | {self.machine} | {self.baseline} | {self.change}"
 
     @property
+    def title(self) -> str:
+        """Its name in a table."""
+        return str(self).replace(" | ", ", ")
+
+    @property
     def judged_by(self) -> str:
         """What its baselines are made of, whatever the change."""
         return f"{self.setting} | {self.machine} | {self.baseline}"
@@ -374,7 +379,7 @@ def widened(unchanged: Sequence[Counted]) -> float:
 
 
 def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
-    changed = cell.change != NOTHING
+    changed = cell.change.where not in (NOTHING.where, UPGRADED, UPGRADED_LATENCY)
 
     def told(count: Callable[[Counted], float]) -> str:
         return percent([(int(count(one)), one.runs) for one in bases])
@@ -395,7 +400,7 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
         f"{100 * sum(one.figures_passed for one in bases) / max(figures, 1):.0f}",
         f"{sum(one.launches for one in bases) / runs:.1f}",
         f"{sum(one.node_seconds for one in bases) / runs:.0f}",
-        *_before(cell),
+        *_before(cell, changed=changed),
         by_hand(0, 1.0) if changed else "",
         by_hand(1, 1.0),
         f"{times:.1f} x: {by_hand(0, times)}" if changed else f"{times:.1f} x",
@@ -406,11 +411,11 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
     )
 
 
-def _before(cell: Cell) -> Sequence[str]:
+def _before(cell: Cell, *, changed: bool) -> Sequence[str]:
     known = before().get(str(cell))
     if known is None:
         return "", "", ""
-    found = known.told(known.found) if cell.change != NOTHING else ""
+    found = known.told(known.found) if changed else ""
     return found, known.told(known.accused), f"{100 * known.figures_passed:.0f}"
 
 

@@ -105,7 +105,7 @@ def aim_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
             best = sum(one.likelihood_ratio for one in of_cell) / sum(one.runs for one in of_cell)
             bound = "at most" if aim.what == ALARMS else "in"
             rows.append((
-                f"{aim.cell}: {aim.what} {bound} {100 * aim.share:g} %",
+                f"{aim.cell.title}: {aim.what} {bound} {100 * aim.share:g} %",
                 f"{100 * happened / of:.1f} ({100 * low:.1f}-{100 * high:.1f})",
                 f"{100 * best:.0f}" if aim.what == FOUND else "",
                 "met" if aim.is_met(low, high) else "missed",
@@ -135,7 +135,7 @@ def by_hand_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
         low, high = (100 * float(np.quantile(less, q)) for q in (0.025, 0.975))
         if high < 0:
             shown = [f"{100 * some.sum() / runs.sum():.0f}" for some in (ours, by_hand)]
-            rows.append((name, *shown, f"{low:.0f} to {high:.0f}"))
+            rows.append((cell.title, *shown, f"{low:.0f} to {high:.0f}"))
     return rows
 
 
