@@ -738,6 +738,8 @@ LAUNCHED_AGAIN = "launched again"
 """The part of a run that tells what looks slow and is not confirmed."""
 EXPECTATIONS = "expectations"
 """The part of a run that tells which of what people expect was not compared."""
+REFERENCES = "references"
+"""The part of a run that tells which references, written by hand, were not compared."""
 A_DAY_S = 86400.0
 """What was measured further apart than this is of no one state of the nodes."""
 

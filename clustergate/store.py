@@ -45,6 +45,8 @@ SCHEMA = 1
 # Conditions of a node's peaks that are computed with.
 _OF_PEAKS = ("k", "flops_per_cycle")
 RUN_ID = "CLUSTERGATE_RUN_ID"
+# Before a plain ReFrame call names its own.
+_OF_SESSION = bool(os.environ.get(RUN_ID))
 
 
 class StoreError(ClustergateError):
@@ -69,6 +71,11 @@ def new_run_id(now: datetime.datetime) -> str:
     except OSError as error:
         raise unwritable(newest, error) from None
     return f"{now.astimezone(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-r{number}"
+
+
+def is_of_session() -> bool:
+    """Tell whether ``clustergate check`` or a command like it called this process, and judges."""
+    return _OF_SESSION
 
 
 def current_run_id() -> str:

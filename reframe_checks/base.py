@@ -19,7 +19,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
-from reframe.core.exceptions import SanityError
+from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
 from clustergate import stacks, store
@@ -47,11 +47,19 @@ from clustergate.sites import modes
 from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
+from clustergate.verdicts.standings import left_out
 from clustergate.wording.notation import printable
 from clustergate.wording.reasons import Reason, reason, sentence_of
 from reframe_checks.build import StackBuild
 from reframe_checks.sweeps import require_base
-from reframe_checks.system import MAINTAINERS, begin_clean, partition_of, stack_of, used_shape
+from reframe_checks.system import (
+    MAINTAINERS,
+    begin_clean,
+    partition_of,
+    partitions_here,
+    stack_of,
+    used_shape,
+)
 
 # Of ReFrame's own: they change what is launched, and the conditions of a case do not tell them.
 _START_OF_A_RANK_S = 0.05
@@ -426,6 +434,22 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             name: sn.make_performance_function(sn.defer(value), unit)
             for name, value, unit, _ in figures
         }
+
+    @run_after("performance")
+    def require_comparison(self) -> None:
+        """Fail for what people wrote and nothing was compared with; a session tells it itself."""
+        if self.is_dry_run() or store.is_of_session():
+            return
+        name, partition = self.kept.name, self.current_partition.fullname
+        outcome = assembly.Outcome(
+            name, self.kept.check, self.kept.stack, "pass", partition=partition
+        )
+        of = (self.references().find, {partition: partition_of(self).facts})
+        expects = self.references().expects
+        (case,) = assembly.assemble((), [outcome], [self.kept], *of, expects=expects)
+        whys = left_out(self.references(), case, self.asked_mode, partitions_here())
+        if whys:
+            raise PerformanceError(printable(sentence_of(whys)))
 
     def named_figures(self) -> list[Any]:
         """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""

@@ -36,6 +36,11 @@ def partition_of(test: Any) -> Partition:
     return _described(test.current_partition)
 
 
+def partitions_here() -> list[Partition]:
+    """Return all partitions of the system at hand, as its site config describes them."""
+    return list(map(_described, runtime().system.partitions))
+
+
 def stack_of(test: Any) -> Stack:
     """Return the stack with which a test runs, as its site config describes it."""
     environ = test.current_environ

@@ -48,7 +48,7 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.references.lookup import References
+from clustergate.references.lookup import References, parse_references
 from clustergate.report import verdicts
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.screening import terminal_lines
@@ -600,8 +600,21 @@ def test_it_names_the_nodes_that_the_hostfile_excludes(
     assert json.loads((page.parent / "gate.json").read_text())["excluded"] == [told]
 
 
+@pytest.mark.parametrize(
+    ("known", "says"),
+    [
+        (References(Path("none")), "there are no references of local"),
+        (
+            parse_references('expect: {HPL: ">= 1 Gflop/s"}', Path("local.yaml"), ("HplCheck",)),
+            "local has 1 expectation and no references",
+        ),
+    ],
+)
 def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    known: References,
+    says: str,
 ) -> None:
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         partitions = sites.load(wanted.site).partitions
@@ -611,7 +624,7 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
 
     begun: dict[str, Any] = {}
-    monkeypatch.setattr(gate, "references_of", lambda system: References(Path("none")))
+    monkeypatch.setattr(gate, "references_of", lambda system: known)
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
     # Who looks for its answer before it is there is told how to call it again.
     assert begun["called"][:2] == [["gate"], ["--site", "local"]]
@@ -619,7 +632,7 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
     assert "1 of " in said.out
     assert "figures have nothing to compare with (" in said.out
     # It says so before it measures, too.
-    assert "there are no references of local" in said.err
+    assert says in said.err
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,10 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
         "at most 3 minutes on two idle cores, once built, plus the set-up of openmpi: HplCheck "
         "with mpich, openmpi, mode smoke; no references yet: judged against physical limits only"
     )
+    planned = plan_of(mode_named("smoke"), TWO, {}, AT_1430, referenced=False, expectations=3)
+    assert planned.endswith(
+        "no references yet: judged against 3 expectations and physical limits only"
+    )
     # As the gate reckons: nothing is said of two cores where there are more.
     planned = plan_of(mode_named("maintenance"), TWO, {}, AT_1430, referenced=True)
     assert planned == (

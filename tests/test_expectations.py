@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,11 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.references.lookup import References, parse_references
-from clustergate.report.summary import first_screen, status_of
+from clustergate.report.summary import exit_meaning, first_screen, status_of
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
 from clustergate.session.readiness import FAIL, OK, of_references
+from clustergate.sites.description import Partition
 from clustergate.sites.modes import mode_named
 from clustergate.verdicts.assembly import (
     Outcome,
@@ -36,7 +38,8 @@ from clustergate.verdicts.assembly import (
     reframe_figures,
 )
 from clustergate.verdicts.judging import exit_status
-from clustergate.verdicts.standings import not_compared, standings
+from clustergate.verdicts.standings import left_out, not_compared, standings
+from clustergate.verdicts.standings import of_references as of_references_by_hand
 
 IMB, HPL = "ImbMpi1Check", "HplCheck"
 STACKS = ("mpich", "openmpi")
@@ -327,6 +330,126 @@ def test_a_case_that_failed_or_is_not_there_is_told():
     case = Case(IMB, "mpich", CaseState.MISSING, partition="alpha:node")
     (one,) = standings(known.expects, [case], mode_named("smoke"), STACKS)
     assert one.standing is Standing.NOT_COMPARED
+
+
+# --- references that were written by hand -----------------------------------------------------
+
+NODE = Partition(
+    system="alpha", name="node", environs=STACKS, scheduler="local", launcher="clustergate"
+)
+LATENCY = "[1.0, null, 0.1, us]"
+
+
+def by_hand(
+    name: str,
+    mode: str = "smoke",
+    stack: str = "mpich",
+    partition: str = "alpha:node",
+    values: str = "[3100.0, -0.05, null, MB/s]",
+) -> References:
+    """Return a reference in ReFrame's form, of a contract."""
+    text = (
+        "$provenance: {ImbMpi1Check: {origin: published, source: contract}}\n"
+        "ImbMpi1Check:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
+        f"  {partition}:\n    {stack}:\n      2-ranks-packed:\n        {mode}:\n"
+        f"          {name}: {values}\n"
+    )
+    return parse_references(text, Path("alpha.yaml"), every_check())
+
+
+def held_against(known: References, *records: CaseRecord) -> Run:
+    """Return a smoke run with references written by hand, as `clustergate check` judges it."""
+    outcomes = [Outcome(r.name, r.check, r.stack, "pass", partition="alpha:node") for r in records]
+    cases = assemble([one.identity for one in outcomes], outcomes, records, known.find)
+    uncompared, beside = of_references_by_hand(known, cases, mode_named("smoke"), [NODE])
+    return Run(
+        "one", "alpha", "smoke", "2026-11-01T00:00:00+00:00", 1.0, cases,
+        evidence=tuple(uncompared), notes=tuple(map(str, beside)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (by_hand("PingPong.2p.16777216B.bandwidth_mb_s"), "smoke does not measure it"),
+        (by_hand("PingPong.4p.4MiB.bandwidth_mb_s"), "mean 'PingPong.2p.4194304B.bandwidth_mb_s'?"),
+        (by_hand("PingPng.2p.4MiB.bandwidth_mb_s"), "mean 'PingPong.2p.4194304B.bandwidth_mb_s'?"),
+        (by_hand("PingPng.2p.4MiB.bandwidth_mb_s", "maintenance"), "did you mean 'PingPong.2p"),
+        (by_hand("PingPong.2p.8B.latency_us", values=LATENCY), "the run left no such figure"),
+        (by_hand("PingPong.2p.8B.latency_us", stack="mpch", values=LATENCY), "mean 'mpich'?"),
+        (
+            by_hand("PingPong.2p.8B.latency_us", partition="alpha:nod", values=LATENCY),
+            "did you mean 'alpha:node'?",
+        ),
+    ],
+)
+def test_a_reference_written_by_hand_that_was_not_compared_ends_with_2(known, words):
+    """It was a note, with exit status 0."""
+    run = held_against(known, record())
+    assert status_of(run) == 2
+    text = render(run, width=400)
+    assert words in text
+    assert "correct alpha.yaml:" in text
+    assert "a reference was not compared" in exit_meaning(run)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        by_hand("PingPong.2p.4MiB.bandwidth_mb_s", "maintenance"),
+        by_hand("PingPong.2p.16MiB.bandwidth_mb_s", "smoke+largest_bytes=16777216"),
+        by_hand("PingPong.2p.4MiB.bandwidth_mb_s", stack="openmpi"),
+    ],
+)
+def test_a_reference_of_another_run_is_counted_in_one_line(known):
+    run = held_against(known, record())
+    assert status_of(run) == 0
+    (line,) = [one for one in run.notes if "1 reference written by hand not of this run" in one]
+    assert "alpha.yaml:8" in line
+
+
+def test_a_reference_that_was_compared_is_told_of_nowhere():
+    run = held_against(by_hand("PingPong.2p.4MiB.bandwidth_mb_s"), record())
+    assert (status_of(run), run.evidence, run.notes) == (0, (), ())
+
+
+def test_doctor_fails_for_a_reference_that_no_run_can_compare():
+    """It counted it as present."""
+    good, bad = (by_hand(f"PingPong.2p.{of}.bandwidth_mb_s") for of in ("4MiB", "16777216B"))
+    of = ((), "smoke", STACKS, [NODE])
+    assert of_references("alpha", good, *of).status == OK
+    assert of_references("alpha", bad, *of).status == FAIL
+
+
+@pytest.mark.mpi
+def test_plain_reframe_fails_for_what_nobody_compared(suite: Any, tmp_path: Path):
+    """It passed, and nobody was told of a misspelt name."""
+    (tmp_path / "references").mkdir()
+    (tmp_path / "references" / "local.yaml").write_text('expect: {PingPng 8 B: "<= 1.2 us"}\n')
+    ended = suite.reframe(
+        *("-n", "HplCheck", "-S", "HplCheck.n=500", "--system=local:node", "-p", "mpich", "-r"),
+        CLUSTERGATE_SITE_FOLDER=str(tmp_path),
+    )
+    assert ended.returncode == 1, ended.stdout
+    assert "Failing phase: performance" in ended.stdout
+    assert "did you mean 'PingPong 8 B'?" in ended.stdout
+
+
+def test_plain_reframe_is_told_by_each_case_what_it_had_to_compare():
+    one = record()
+    outcome = Outcome(one.name, IMB, "mpich", "pass", partition="alpha:node")
+
+    def whys(known: References) -> str:
+        expects = known.expects
+        (case,) = assemble((), [outcome], [one], known.find, expects=expects)
+        return "; ".join(map(str, left_out(known, case, mode_named("smoke"), [NODE])))
+
+    assert whys(read('  PingPong best: ">= 1 MB/s"\n  HPL: ">= 1 Gflop/s"\n')) == ""
+    assert "left no such figure" in whys(read('  PingPong 8 B: "<= 1 us"\n'))
+    assert "did you mean 'openmpi'?" in whys(
+        read('  PingPong best: {value: ">= 1 MB/s", stacks: opnmpi}\n')
+    )
+    assert "no such figure" in whys(by_hand("PingPong.2p.8B.latency_us", values=LATENCY))
 
 
 def test_doctor_tells_what_can_never_be_compared():

@@ -399,12 +399,17 @@ def test_another_mode_and_a_case_that_failed_say_nothing_of_the_file(load, chang
 
 
 def test_a_mode_need_not_measure_all_sizes_of_a_pattern_but_all_its_benchmarks(load):
+    measured = "origin: measured, dates: [2026-11-08], samples: 1, rule: r, build: b, nodes: [n1]"
+    text = TEXT.replace(
+        "  ImbMpi1Check:\n    origin: published\n    source: A paper, table 3\n",
+        f"  ImbMpi1Check: {{{measured}}}\n",
+    )
     maintenance = {**CONDITIONS, "mode": "maintenance"}
     cases = [
         record("ImbMpi1Check", [ping(8)], conditions=maintenance, stack=stack)
         for stack in ("mpich", "openmpi")
     ]
-    (sentence,) = load().unused(cases)
+    (sentence,) = load(text).unused(cases)
     assert "PingPing.2p.1024B.latency_us was not used" in sentence
 
 

@@ -37,7 +37,7 @@ from clustergate.schedulers.slurm_nodes import NO_ANSWER
 from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
 from clustergate.session.judge import cores_by_node, idle_cores
 from clustergate.session.placing import keep_out
-from clustergate.session.readiness import nodes_in_the_way, say_in_the_way
+from clustergate.session.readiness import nodes_in_the_way, say_in_the_way, without_references
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -183,7 +183,7 @@ def _gate_alone(
         ):
             say(f"the gate will not open, whatever the results: {why}")
         referenced = bool(known.paths())
-        unreferenced = reason("references.none", system=system)
+        unreferenced = without_references(system, known)
         if not referenced:
             say(str(unreferenced))
         # Until it is decided, no later run may be compared with it.

@@ -13,6 +13,7 @@ from clustergate.cli.selection import taken
 from clustergate.history.listing import listed_runs
 from clustergate.history.stored_runs import doubted_runs, left_out
 from clustergate.report import console
+from clustergate.wording.notation import counted
 
 Rows = Sequence[Mapping[str, Any]]
 _MB = 1e6
@@ -117,7 +118,9 @@ def _systems(arguments: argparse.Namespace) -> Rows:
         try:
             site = configs.load(path)
             known = references_of(site.name)
-            row = {"partitions": [one.name for one in site.partitions], "baseline": known.blessed}
+            expected = counted(len(known.expects), "expectation") if known.expects else ""
+            baseline = known.blessed or expected
+            row = {"partitions": [one.name for one in site.partitions], "baseline": baseline}
         except ClustergateError as error:
             row = {"partitions": [], "baseline": str(error)}
         rows.append({"system": path.stem, "this_machine": path == here, **row})

@@ -185,6 +185,14 @@ class References:
         return tuple(expectations_in(self.document, str(self.source)))
 
     @cached_property
+    def by_hand(self) -> tuple[Keys, ...]:
+        """The keys of each reference that a person wrote, and that no run measured."""
+        origins = {one.get("origin") for one in self._provenance().values()}
+        if "published" not in origins:
+            return ()
+        return tuple(path for path in self._all_paths if self.at(path).by_hand)
+
+    @cached_property
     def _all_paths(self) -> list[tuple[str, ...]]:
         return self.paths()
 
@@ -390,7 +398,8 @@ class References:
         A check that did not run says nothing, nor does a case that left no figures, nor an effort
         that the run did not make; :meth:`unmet_layouts` speaks of layouts. What remains is a
         partition or a stack that no case of its check has, where the ``whole`` site config ran, and
-        a figure that a case of the very effort did not yield.
+        a figure that a case of the very effort did not yield. Of what people wrote by hand
+        :func:`clustergate.verdicts.standings.of_references` speaks.
         """
         by_check: dict[str, list[CaseRecord]] = {}
         for record in records:
@@ -400,6 +409,7 @@ class References:
             f"{why}; rename or remove it"
             for check, own in by_check.items()
             for path, why in (self._unused if whole else self._unmeasured)(check, own)
+            if not all(one in self.by_hand for one in self._all_paths if one[: len(path)] == path)
         ]
 
     def unsized(self, records: Iterable[CaseRecord]) -> list[str]:

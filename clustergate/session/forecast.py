@@ -10,6 +10,7 @@ from clustergate.gate.contract import MODE, usual_seconds
 from clustergate.history.stored_runs import Taken
 from clustergate.model import CaseId
 from clustergate.sites.modes import Mode
+from clustergate.wording.notation import counted
 from clustergate.wording.texts import clock, duration
 
 
@@ -29,6 +30,7 @@ def plan_of(
     to_set_up: Sequence[str] = (),
     *,
     referenced: bool,
+    expectations: int = 0,
     disturbed: Collection[tuple[str, str]] = (),
     wait_s: float = 0.0,
     settings: Collection[str] = (),
@@ -38,7 +40,7 @@ def plan_of(
     ``to_set_up`` are the stacks that are not on disk yet: how long that takes nobody knows, so no
     time of day is told. ``disturbed`` is what others disturbed last time, ``wait_s`` for how long
     it may wait for this node to be quiet, ``settings`` those by hand, with which nothing takes what
-    it usually does.
+    it usually does. Where nothing is ``referenced``, people may have written ``expectations``.
     """
     checks, stacks = (
         ", ".join(dict.fromkeys(getattr(case, name) for case in expected))
@@ -67,5 +69,7 @@ def plan_of(
         when += f", plus the set-up of {', '.join(to_set_up)}"
     if wait_s:
         when += f", plus up to {duration(wait_s)} of waiting for an idle node"
-    by = "" if referenced else "; no references yet: judged against physical limits only"
+    beside = f"{counted(expectations, 'expectation')} and " if expectations else ""
+    bare = f"; no references yet: judged against {beside}physical limits only"
+    by = "" if referenced else bare
     return f"{when}: {what}{by}"

@@ -26,7 +26,7 @@ from clustergate.session.resuming import measured_long_before
 from clustergate.sites.description import Partition
 from clustergate.verdicts import assembly, coverage
 from clustergate.verdicts.assembly import Outcome
-from clustergate.verdicts.standings import not_compared, standings
+from clustergate.verdicts.standings import not_compared, of_references, standings
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, reason
 
@@ -75,6 +75,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
     cases = (*cases, *missing)
     stacks = [stack.name for stack in prepared.site.stacks]
     expectations = standings(known.expects, cases, request.mode, stacks)
+    uncompared, elsewhere = of_references(known, cases, request.mode, prepared.site.partitions)
     notes = [
         *prepared.notes,
         *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
@@ -94,6 +95,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         *assembly.loosely_limited(cases),
         *assembly.modes_seen(cases),
         *known.notes,
+        *map(str, elsewhere),
         *known.unsized(records),
         *known.unused(records, whole=not (request.stacks or prepared.not_set_up)),
         *notes_on_failure((one.scheduler for one in prepared.site.partitions), cases),
@@ -116,7 +118,8 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
             if why
         )
         + tuple(unconfirmed(cases))
-        + tuple(not_compared(expectations)),
+        + tuple(not_compared(expectations))
+        + tuple(uncompared),
         expectations=expectations,
         notes=tuple(dict.fromkeys(notes)),
     )

@@ -191,7 +191,8 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     now, without = datetime.datetime.now(), known.without(expected, mode.name)
     plan = plan_of(
         *(mode, expected, taken_s, now, absent),
-        referenced=len(without) < len(expected) or bool(known.expects),
+        referenced=len(without) < len(expected),
+        expectations=len(known.expects),
         disturbed=disturbed,
         wait_s=request.wait_s if are_here(partitions) else 0.0,
         settings=settings_given(request.options),

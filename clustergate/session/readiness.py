@@ -43,7 +43,7 @@ from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
 from clustergate.store import require_home
-from clustergate.verdicts.standings import impossible
+from clustergate.verdicts.standings import impossible, never_compared
 from clustergate.wording.notation import counted, did_you_mean, nearest
 from clustergate.wording.reasons import Reason, plain, reason
 
@@ -152,21 +152,32 @@ def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list
     ]
 
 
+def without_references(system: str, known: References) -> Reason:
+    """Return what to say of a system without references, which may have expectations."""
+    if count := len(known.expects):
+        return reason("references.expectations-alone", system=system, expectations=count)
+    return reason("references.none", system=system)
+
+
 def of_references(
     system: str,
     known: References,
     planned: Sequence[CaseId] = (),
     mode: str = "",
     stacks: Collection[str] = (),
+    partitions: Sequence[Partition] = (),
 ) -> Finding:
     """Return whether there are references, of all that is planned in a mode where one is named."""
-    if whys := [why for one in known.expects if (why := impossible(one, stacks))]:
+    whys = [why for one in known.expects if (why := impossible(one, stacks))]
+    # A site config that cannot be read is told by itself.
+    never = never_compared(known, partitions) if partitions else {}
+    if whys := [*whys, *never.values()]:
         return Finding("references", FAIL, whys[0])
     count, expected = len(known.paths()), counted(len(known.expects), "expectation")
     if not count and known.expects:
         return Finding("references", OK, expected)
     if not count:
-        return Finding("references", WARN, reason("references.none", system=system))
+        return Finding("references", WARN, without_references(system, known))
     if without := known.without(planned, mode):
         cases = dict.fromkeys(f"{one.check} with {one.stack} on {one.partition}" for one in without)
         why = reason("references.not-of-these", figures=count, of_mode=mode, cases=[*cases])
@@ -437,7 +448,8 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     yield from itertools.chain.from_iterable(of_stacks)
     judged_by = cache(partial(references_of, site.name))
     planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
-    of = (planned, mode.name if mode else "", [stack.name for stack in site.stacks])
+    stacks = [stack.name for stack in site.stacks]
+    of = (planned, mode.name if mode else "", stacks, site.partitions)
     yield from _tried("references", lambda: [of_references(site.name, judged_by(), *of)])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
     if mode:

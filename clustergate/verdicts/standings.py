@@ -2,7 +2,8 @@
 
 What a run had to compare and did not is never passed over: a name that no check has, a stack that
 the site does not know, a figure that its case lacks. What is of another mode, stack or number of
-nodes is counted, and leaves the status alone. Pure.
+nodes is counted, and leaves the status alone. The same holds for references that people wrote by
+hand, in ReFrame's form. Pure.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.naming import Meaning, meant
-from clustergate.benchmarks.registry import benchmark_of
+from clustergate.benchmarks.naming import Meaning, meaning_of, meant
+from clustergate.benchmarks.registry import benchmark_of, every_check
+from clustergate.figures import name_of
 from clustergate.model import (
     EXPECTATIONS,
+    REFERENCES,
     Case,
     CaseState,
     Evidence,
@@ -25,6 +28,9 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.references.expectations import Expect
+from clustergate.references.lookup import Keys, References, effort_key, layout_key, matches
+from clustergate.references.rules import mode_of
+from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode, effort_of, every_mode
 from clustergate.verdicts.judging import FAR_OFF
 from clustergate.wording.notation import did_you_mean, listed, nearest
@@ -206,3 +212,115 @@ def not_compared(all_of: Iterable[ExpectationStanding], *, in_gate: bool = False
         if one.standing is Standing.NOT_COMPARED
         or (in_gate and one.reason.facts.get("by") in _ALL_IN_A_GATE)
     ]
+
+
+# --- references that people wrote by hand ------------------------------------------------------
+
+# Figures have similar names, and of a small size another one is not meant.
+_ALIKE = 0.8
+
+
+def never_compared(known: References, partitions: Sequence[Partition]) -> dict[Keys, Reason]:
+    """Return which references, written by hand, no run can ever compare, each with the reason.
+
+    ``partitions`` are all of the site. Those of a published study are of figures that it derives.
+    """
+    whys: dict[Keys, Reason] = {}
+    for keys in known.by_hand:
+        mode = every_mode().get(mode_of(keys[4]))
+        if not (mode and mode.as_published) and (why := _never(keys, mode, partitions)):
+            whys[keys] = _uncompared(known, [keys], why)
+    return whys
+
+
+def _never(keys: Keys, mode: Mode | None, partitions: Sequence[Partition]) -> str:
+    check, partition, stack, _, effort, name = keys
+    here = [one for one in partitions if matches(partition, one.fullname)]
+    if not here:
+        names = [one.fullname for one in partitions]
+        return f"the site config has no such partition{did_you_mean(nearest(partition, names))}"
+    if any(one.waived for one in here):
+        return ""
+    stacks = [name for one in here for name in one.stacks]
+    # Whose nodes are all left out has none.
+    if stacks and not any(matches(stack, one) for one in stacks):
+        return f"no stack of {partition} is called so{did_you_mean(nearest(stack, stacks))}"
+    meaning = meaning_of(name, check)
+    if meaning is None:
+        question = did_you_mean(meant(name))
+        # Of some checks it is not known of what their rows are.
+        return f"no settings of {check} measure it{question}" if every_check()[check].rows else ""
+    if mode is None or effort != mode.name or is_measured(meaning, mode):
+        return ""
+    others = [x.name for x in every_mode().values() if is_measured(meaning, x)]
+    instead = f"unlike {listed(others)}" if others else f"nor any mode; by -S it is {effort}+…"
+    return f"{effort} does not measure it, {instead}"
+
+
+def of_references(
+    known: References, cases: Sequence[Case], mode: Mode, partitions: Sequence[Partition]
+) -> tuple[list[Evidence], list[Reason]]:
+    """Return which references that people wrote by hand a run had to compare and did not.
+
+    The evidence is against the run. Beside it stands, in one sentence, how many are of another
+    mode, stack or layout. A published study is run as large as the machine allows.
+    """
+    if mode.as_published or not known.by_hand:
+        return [], []
+    never = never_compared(known, partitions)
+    ran = [case for case in cases if case.state is CaseState.RAN]
+    whys, lost = list(never.values()), set(never)
+    measured = [name_of(figure) for case in ran for figure in case.figures]
+    for path, names in known.unmeasured(ran):
+        keys = [(*path, name) for name in names]
+        if own := [one for one in keys if one in known.by_hand and one not in never]:
+            question = did_you_mean(nearest(own[0][-1], measured, _ALIKE))
+            whys.append(_uncompared(known, own, f"the run left no such figure{question}"))
+            lost.update(own)
+    others = [x for x in known.by_hand if x not in lost and not any(_is_of(x, c) for c in cases)]
+    counted_ones = [
+        reason("references.elsewhere", count=len(others), first=_named(known, others[0]))
+        for _ in others[:1]
+    ]
+    return [Evidence(REFERENCES, Verdict.INVALID, (why,)) for why in whys], counted_ones
+
+
+# Of one case alone they would say what only a run can.
+_OF_A_RUN = ("expectation.far-off",)
+
+
+def left_out(
+    known: References, case: Case, mode: Mode, partitions: Sequence[Partition]
+) -> list[Reason]:
+    """Return what people wrote that a case had to be compared with and was not.
+
+    For who has no run that would tell it: a plain call of ReFrame.
+    """
+    stacks = dict.fromkeys(name for one in partitions for name in one.stacks)
+    account = standings(known.expects, [case], mode, stacks)
+    evidence, _ = of_references(known, [case], mode, partitions)
+    whys = [why for one in (*not_compared(account), *evidence) for why in one.reasons]
+    return [why for why in whys if why.code not in _OF_A_RUN]
+
+
+def _is_of(keys: Keys, case: Case) -> bool:
+    """Tell whether a reference is of a case that ran, or of one that is missing or failed."""
+    check, partition, stack, layout, effort, _ = keys
+    if check != case.check or not (
+        matches(partition, case.partition) and matches(stack, case.stack)
+    ):
+        return False
+    if case.state is not CaseState.RAN:
+        return case.state.broken
+    conditions = case.conditions
+    return matches(layout, layout_key(conditions)) and matches(effort, effort_key(conditions))
+
+
+def _uncompared(known: References, keys: Sequence[Keys], why: str) -> Reason:
+    more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+    facts: dict[str, Fact] = {"name": keys[0][-1] + more, "check": keys[0][0], "stack": keys[0][2]}
+    return reason("references.not-compared", **facts, why=why, where=known.line_of(*keys[0]))
+
+
+def _named(known: References, keys: Keys) -> str:
+    return f"{keys[-1]} of {keys[0]} with {keys[2]}, {keys[3]}, {keys[4]} ({known.line_of(*keys)})"

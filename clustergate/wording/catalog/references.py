@@ -6,6 +6,11 @@ WORDS = {
         "figures are judged against physical limits alone, and the gate does not open",
         "`clustergate baseline`, after five runs over at least an hour, makes them",
     ),
+    "references.expectations-alone": (
+        "{system} has {expectations:expectation|expectations} and no references",
+        "all other figures are judged against physical limits alone, and the gate does not open",
+        "`clustergate baseline`, after five runs over at least an hour, makes them",
+    ),
     "references.not-of-these": (
         "there are references of {figures:figure|figures}, but none of {of_mode} for {cases:names}",
         "these are judged against physical limits alone",
@@ -63,6 +68,16 @@ WORDS = {
         "the {bound} bound {value} tolerates {tolerated:percent}",
         "a reference that tolerates more than {widest:whole_percent} passes what is broken",
         "narrow it, or take it out, so that the figure is counted as one without a reference",
+    ),
+    "references.not-compared": (
+        "{name} of {check} with {stack} was not compared",
+        "{why}",
+        "correct {where}",
+    ),
+    "references.elsewhere": (
+        "{count:reference|references} written by hand not of this run",
+        "another mode, stack or layout, such as {first}",
+        "",
     ),
     "expect.value": (
         "{value!r} is neither a floor nor a ceiling with its unit",
