@@ -1,5 +1,7 @@
 """What people wrote that figures must reach: its form, how it is judged, and what was compared."""
 
+import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 
 from clustergate.baselines.writer import updated
-from clustergate.benchmarks.naming import meaning_of, meant, unit_factor
+from clustergate.benchmarks.naming import meaning_of, meant, unit_factor, with_bytes
 from clustergate.benchmarks.registry import every_check
 from clustergate.figures import samples_of
 from clustergate.gate.decision import of_cases, of_expectations
@@ -24,6 +26,7 @@ from clustergate.model import (
     Standing,
     Verdict,
 )
+from clustergate.paths import checkout
 from clustergate.references.lookup import References, parse_references
 from clustergate.report.summary import exit_meaning, first_screen, status_of
 from clustergate.report.terminal import render
@@ -56,10 +59,11 @@ def record(
     size: int = 4194304,
     nodes: int = 1,
     settings: str = "",
+    mode: str = "smoke",
 ) -> CaseRecord:
     """Return a case of HPL with its share of nominal peak, or of PingPong with its bandwidth."""
     conditions: dict[str, str | int | float | bool] = {
-        "mode": "smoke",
+        "mode": mode,
         "ranks": 2,
         "ranks_per_node": 2 // nodes,
         "nodes": nodes,
@@ -147,6 +151,55 @@ def test_units_are_turned_into_each_other_but_bits_are_no_bytes():
     assert unit_factor("GB/s", "MB/s") == pytest.approx(1e3)
     assert unit_factor("Mb/s", "MB/s") is None
     assert unit_factor("%", "us") is None
+
+
+PAGE = (checkout() / "docs" / "expectations.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_every_example_of_the_page_is_taken_word_for_word():
+    files = [parse_references(text, Path("alpha.yaml"), every_check()) for text in BLOCKS]
+    assert len(files) == 2
+    assert all(one.meaning for known in files for one in known.expects)
+    names = PAGE[PAGE.index("\n- a line of the table") : PAGE.index("Sizes are in bytes")]
+    named = [
+        name for name in re.findall(r"`([^`]+)`", names) if name[0].isupper() and name != "MB/s"
+    ]
+    assert len(named) >= 8
+    assert [name for name in named if meaning_of(name) is None] == []
+
+
+def test_the_headline_of_the_page_is_what_a_run_of_its_example_says():
+    known = parse_references(BLOCKS[0], Path("alpha.yaml"), every_check())
+    hpl = record(HPL, "mvapich2", best=(92.9,), mode="maintenance", nodes=2)
+    imb = record(IMB, "mvapich2", best=(2900.0, 2890.0), mode="maintenance", nodes=2)
+    row = Row("IMB-MPI1", "PingPong", {"processes": 2, "bytes": 8}, {"latency_us": 1.1})
+    imb = dataclasses.replace(imb, samples=[*imb.samples, *samples_of([row], order=0)])
+    outcomes = [
+        Outcome(r.name, r.check, r.stack, "pass", partition=r.partition) for r in (hpl, imb)
+    ]
+    keys = [one.identity for one in outcomes]
+    cases = assemble(keys, outcomes, [hpl, imb], known.find, expects=known.expects)
+    account = standings(known.expects, cases, mode_named("maintenance"), ["mvapich2"])
+    run = Run("one", "alpha", "maintenance", "", 1.0, cases, expectations=account)
+    assert first_line(run) in PAGE
+
+
+@pytest.mark.parametrize("name", ["PingPong 16 MiB", "PingPong.2p.16MiB.bandwidth_mb_s"])
+def test_a_size_that_no_mode_measures_is_told_with_the_command_that_does(name):
+    """It was "of another mode" of published studies, or "by -S: no mode measures it"."""
+    run = judged(f'  {name}: ">= 3100 MB/s"\n', record())
+    (one,) = run.expectations
+    assert (one.standing, status_of(run)) == (Standing.ELSEWHERE, 0)
+    assert str(one.reason) == (
+        f"no mode measures {with_bytes(name)}; `clustergate check --check ImbMpi1Check -- -S "
+        "ImbMpi1Check.benchmarks=PingPong -S ImbMpi1Check.largest_bytes=16777216` does"
+    )
+    by_hand_settings = "benchmarks=['PingPong'],largest_bytes=16777216"
+    measured = record(size=1 << 24, settings=by_hand_settings)
+    assert [x.standing for x in judged(f'  {name}: ">= 3100 MB/s"\n', measured).expectations] == [
+        Standing.MET
+    ]
 
 
 # --- the form ---------------------------------------------------------------------------------

@@ -195,7 +195,8 @@ class Benchmark:
     stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
     nobody puts them there. A benchmark of a site's own names the file of its ReFrame ``tests``;
     those of the suite's are in ``reframe_checks``. ``measures`` tells which rows and sizes an
-    effort leaves out. Its ``revision`` counts up whenever its figures are measured another way:
+    effort leaves out, ``options`` with which of ReFrame's a check measures those that every mode
+    leaves out. Its ``revision`` counts up whenever its figures are measured another way:
     nothing passes by references of an earlier one.
     """
 
@@ -221,6 +222,7 @@ class Benchmark:
     tests: str = ""
     revision: int = 1
     measures: Measures = lambda check, row, conditions, effort: True
+    options: Callable[[str, str, Conditions], str] = lambda check, row, conditions: ""
 
     def method(self, effort: Effort) -> str:
         """Return what tells figures apart that were not measured in the same way: a digest."""

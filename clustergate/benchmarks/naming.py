@@ -83,6 +83,12 @@ class Meaning:
         measures = benchmark_of(self.check).measures
         return any(measures(self.check, x.benchmark, x.conditions, effort) for x in self.lines)
 
+    @property
+    def options(self) -> str:
+        """Options of ReFrame with which its check measures it where no mode does; or empty."""
+        line = self.lines[0]
+        return benchmark_of(self.check).options(self.check, line.benchmark, line.conditions)
+
     def in_unit(self, unit: str) -> Meaning | None:
         """Return those of its lines that are told in a unit, or in a multiple of it."""
         lines = tuple(x for x in self.lines if unit_factor(unit, x.unit) is not None)

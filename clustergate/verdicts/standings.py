@@ -86,6 +86,11 @@ def impossible(one: Expect, stacks: Collection[str]) -> Reason | None:
     return None
 
 
+def _for_operators() -> list[Mode]:
+    """Return the modes that repeat no published study."""
+    return [one for one in every_mode().values() if not one.as_published]
+
+
 def is_measured(meaning: Meaning, mode: Mode) -> bool:
     """Tell whether a mode measures a figure, where nothing is set by hand."""
     of_mode = meaning.check in mode.checks
@@ -96,10 +101,14 @@ def elsewhere(one: Expect, mode: Mode) -> Reason | None:
     """Return why an expectation is of another mode, None where it is of this one."""
     if one.meaning is None or (one.is_of_mode(mode.name) and is_measured(one.meaning, mode)):
         return None
-    own = [x for x in every_mode().values() if one.is_of_mode(x.name)]
+    named = map(str, one.only.get("modes", ()))
+    own = [every_mode()[x] for x in named] or _for_operators()
     if modes := [x.name for x in own if is_measured(one.meaning, x)]:
         return _of_another(one, "mode", modes)
-    return _of_another(one, "settings", [f"of {one.meaning.check}, by -S: no mode measures it"])
+    if not one.meaning.options:
+        return _of_another(one, "settings", [f"of {one.meaning.check}, by -S"])
+    facts = {"check": one.meaning.check, "options": one.meaning.options, "by": "settings"}
+    return reason("expectation.by-settings", name=one.expectation.name, **facts)
 
 
 def _standing(
@@ -252,8 +261,12 @@ def _never(keys: Keys, mode: Mode | None, partitions: Sequence[Partition]) -> st
         return f"no settings of {check} measure it{question}" if every_check()[check].rows else ""
     if mode is None or effort != mode.name or is_measured(meaning, mode):
         return ""
-    others = [x.name for x in every_mode().values() if is_measured(meaning, x)]
-    instead = f"unlike {listed(others)}" if others else f"nor any mode; by -S it is {effort}+…"
+    others = [x.name for x in _for_operators() if is_measured(meaning, x)]
+    instead = (
+        f"unlike {listed(others)}"
+        if others
+        else (f"nor does any mode; by {meaning.options or '-S'} its key is {effort}+…")
+    )
     return f"{effort} does not measure it, {instead}"
 
 

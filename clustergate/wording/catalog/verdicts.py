@@ -164,6 +164,11 @@ WORDS = {
         "{why}",
         "see why, or narrow {where}",
     ),
+    "expectation.by-settings": (
+        "no mode measures {name}",
+        "",
+        "`clustergate check --check {check} -- {options}` does",
+    ),
     "expectation.elsewhere": "{name} is of another {by}: {what:names}",
     "figures.more-doubtful": "{figures} more",
     "figure.above-peak": (
