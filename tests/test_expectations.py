@@ -38,11 +38,13 @@ from clustergate.verdicts.assembly import (
     Outcome,
     assemble,
     expectations_for,
+    references_for,
     reframe_figures,
 )
 from clustergate.verdicts.judging import exit_status
 from clustergate.verdicts.standings import left_out, not_compared, standings
 from clustergate.verdicts.standings import of_references as of_references_by_hand
+from clustergate.wording.reasons import in_words
 
 IMB, HPL = "ImbMpi1Check", "HplCheck"
 STACKS = ("mpich", "openmpi")
@@ -313,6 +315,91 @@ def test_a_reference_written_by_hand_is_beaten_however_noisy_the_launches():
     outcome = Outcome(one.name, IMB, "mpich", "pass", partition="alpha:node")
     (case,) = assemble([outcome.identity], [outcome], [one], known.find)
     assert case.figures[0].judgement.verdict is Verdict.PASS
+
+
+def with_reference(values: str, expect: str = "") -> References:
+    """Return a reference in ReFrame's form of PingPong's bandwidth, beside an expectation."""
+    lines = "" if not expect else f'expect: {{PingPong best: "{expect}"}}\n'
+    return parse_references(lines + TUPLE.format(values=values), Path("alpha.yaml"), every_check())
+
+
+TUPLE = (
+    "$provenance: {{ImbMpi1Check: {{origin: published, source: contract}}}}\n"
+    "ImbMpi1Check:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
+    "  alpha:node: {{mpich: {{2-ranks-packed: {{smoke: {{\n"
+    "    PingPong.2p.4MiB.bandwidth_mb_s: {values}}}}}}}}}\n"
+)
+
+
+def by_both(known: References, one: CaseRecord) -> tuple[Verdict, bool]:
+    """Return the verdict of the one figure of a case, and whether ReFrame fails it."""
+    outcome = Outcome(one.name, one.check, one.stack, "pass", partition=one.partition)
+    of = {"expects": known.expects}
+    (case,) = assemble([outcome.identity], [outcome], [one], known.find, **of)
+    sampled = sampled_figures(one.samples, one.launches, one.launches_needed, IMB)
+    expected = references_for(one, sampled, known.find)
+    stated = expectations_for(one, sampled, known.expects)
+    ((_, value, _, bounds),) = reframe_figures(sampled, expected, expectations=stated)
+    fails = bounds is not None and bounds[1] is not None and value < bounds[0] * (1 + bounds[1])
+    return case.figures[0].judgement.verdict, fails
+
+
+@pytest.mark.parametrize(
+    ("expect", "values", "verdict"),
+    [
+        # 2900 MB/s, and 2890 in the other launches.
+        (">= 2800 MB/s", "[3000.0, -0.05, null, MB/s]", Verdict.PASS),
+        (">= 3100 MB/s", "[3000.0, -0.05, null, MB/s]", Verdict.REGRESSION),
+        (">= 2800 MB/s", "[4000.0, -0.05, null, MB/s]", Verdict.REGRESSION),
+        (">= 2905 MB/s", "[3000.0, -0.05, null, MB/s]", Verdict.INCONCLUSIVE),
+        (">= 2905 MB/s", "[4000.0, -0.05, null, MB/s]", Verdict.REGRESSION),
+        (">= 2800 MB/s", "[3058.0, -0.05, null, MB/s]", Verdict.INCONCLUSIVE),
+        (">= 2800 MB/s", "[200.0, -0.05, null, MB/s]", Verdict.INVALID),
+        # A status of 1 stands above one of 2.
+        (">= 3100 MB/s", "[200.0, -0.05, null, MB/s]", Verdict.REGRESSION),
+    ],
+)
+def test_the_worst_of_a_reference_and_an_expectation_is_a_figures_verdict(expect, values, verdict):
+    known, one = with_reference(values, expect), record(best=(2900.0, 2890.0, 2890.0))
+    assert by_both(known, one) == (verdict, verdict in (Verdict.REGRESSION, Verdict.INVALID))
+
+
+@pytest.mark.parametrize(
+    ("best", "verdict", "statuses"),
+    [
+        ((2950.0, 2000.0, 1900.0), Verdict.PASS, (0, 0)),
+        ((2930.0, 2900.0, 2890.0), Verdict.INCONCLUSIVE, (0, 2)),
+        ((2900.0, 2890.0, 2880.0), Verdict.REGRESSION, (1, 1)),
+    ],
+)
+def test_a_tuple_written_by_hand_is_met_missed_or_undecided_as_an_expectation_is(
+    best, verdict, statuses
+):
+    """Its bound, 2945 MB/s, is the floor."""
+    known = with_reference("[3100.0, -0.05, null, MB/s]")
+    assert by_both(known, record(best=best)) == (verdict, verdict is Verdict.REGRESSION)
+    assert (exit_status([verdict]), exit_status([verdict], "gate")) == statuses
+
+
+@pytest.mark.parametrize(("best", "standing"), [(60.0, Standing.UNDECIDED), (5.0, Standing.MISSED)])
+def test_too_few_undisturbed_launches_miss_only_what_disturbances_cannot_explain(best, standing):
+    """Others kept each rank off its core in 30 % of a launch of 12 s, 10 of which were HPL's."""
+    one = record(HPL, best=(best,))
+    time = Row("HPL", "HPL", {"against": "nominal"}, {"time_s": 10.0})
+    beside = Launch(
+        *(0, 0.0, 12.0, "n1", 0.9),
+        disturbed=in_words("beside others"), kept_off=0.3, any_kept_off=0.3,
+    )  # fmt: skip
+    samples = [*one.samples, *samples_of([time], order=0)]
+    one = dataclasses.replace(one, samples=samples, launches=[beside], launches_needed=1)
+    run = judged('  HPL of nominal peak: ">= 87 %"\n', one)
+    (account,) = run.expectations
+    assert account.standing is standing
+    figure = next(figure for figure in run.cases[0].figures if figure.expected)
+    assert "beside others" in "; ".join(map(str, figure.judgement.reasons))
+    evidence = [*of_cases(run.cases), *of_expectations(run.expectations)]
+    statuses = (status_of(run), exit_status([e.verdict for e in evidence], "gate"))
+    assert statuses == ((1, 1) if standing is Standing.MISSED else (0, 2))
 
 
 # --- what was not compared --------------------------------------------------------------------
