@@ -8,14 +8,17 @@ its references.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
+from clustergate.benchmarks.naming import meaning_of
 from clustergate.benchmarks.registry import benchmark_of, builds_on_request, every_metric
 from clustergate.model import Better, ClustergateError
+from clustergate.references.expectations import EXPECT
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration
 from clustergate.sites.description import Partition, Site, Stack
@@ -98,8 +101,8 @@ def references_of(name: str) -> str:
     """Return the text of a system's reference file, empty where nothing printed can be one.
 
     A value becomes a reference when it stands as printed and the facts name its figure and its
-    launch. The worse side is bounded: by 5 %, by 10 % for what is printed as approximate, and by a
-    printed bound itself.
+    launch. The worse side is bounded: by 5 %, by 10 % for what is printed as approximate. What the
+    paper prints as a bound, such as "below 5 us", is what people expect (``expect``).
     """
     paper, system = _system(name)
     document: CommentedMap = CommentedMap()
@@ -108,8 +111,15 @@ def references_of(name: str) -> str:
         for stack_name in _stacks_of(value, system, paper):
             for layout in _layouts_of(value, system):
                 where = (f"{name}:{PARTITION}", stack_name, layout, paper.mode)
-                _enter(document, paper, value, where)
+                if one := _expected(paper, value, stack_name, layout):
+                    assert value.suite is not None
+                    stated = document.setdefault(EXPECT, CommentedMap())
+                    stated.setdefault(value.suite.figure, []).append(one)
+                else:
+                    _enter(document, paper, value, where)
     if not document[PROVENANCE]:
+        del document[PROVENANCE]
+    if not document:
         return ""
     stream = io.StringIO()
     yaml = YAML()
@@ -194,6 +204,27 @@ def _stacks_of(value: PrintedValue, system: System, paper: Paper) -> Sequence[st
     site = system.site or {}
     played = paper.systems[value.system].played_by
     return [name for name in site["stacks"] if not played or name in played]
+
+
+_LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)")
+
+
+def _expected(paper: Paper, value: PrintedValue, stack: str, layout: str) -> dict[str, Any] | None:
+    """Return a printed floor or ceiling as an expectation; None for what is a reference."""
+    suite, shape = value.suite, _LAYOUT.fullmatch(layout)
+    assert suite is not None
+    # A name that no check has is of a figure that the study derives.
+    if TOLERANCE[value.qualifier] or not shape or not meaning_of(suite.figure, suite.check):
+        return None
+    bound, lower, _, unit = entry_of(value)
+    return {
+        "value": f"{'<=' if lower is None else '>='} {bound:g} {unit}",
+        "source": provenance_of(paper, value)["source"],
+        "stacks": stack,
+        "modes": paper.mode,
+        "ranks": int(shape[1]),
+        "placement": shape[2],
+    }
 
 
 def _enter(document: Any, paper: Paper, value: PrintedValue, path: Sequence[str]) -> None:

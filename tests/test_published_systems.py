@@ -285,6 +285,18 @@ def test_a_printed_bound_is_the_bound_and_an_approximate_number_has_room():
     assert systems.entry_of(values["r018"]) == [5.13, None, 0.05, "us"]
 
 
+def test_what_a_paper_prints_as_a_bound_is_an_expectation_and_a_best_run_a_reference():
+    bounds = [one for name in NAMES for one in references_of(name).expects]
+    assert [(one.expectation.floor, one.only["placement"]) for one in bounds] == [
+        (5.0, ("one-per-node",)),
+        (5.0, ("packed",)),
+    ]
+    assert {one.only["modes"] for one in bounds} == {("published-002",)}
+    # "Up to 87 %" is what the best of all runs reached.
+    assert not references_of("westmere-m610-qdr").expects
+    assert references_of("westmere-m610-qdr").paths()
+
+
 def test_units_of_the_paper_become_those_of_the_suite():
     assert systems.entry_of(load_paper("000").values["r027"])[0] == 47400.0
     assert systems.entry_of(load_paper("001").values["r022"]) == [0.2, None, 0.1, "us"]
