@@ -334,8 +334,8 @@ TUPLE = (
 def by_both(known: References, one: CaseRecord) -> tuple[Verdict, bool]:
     """Return the verdict of the one figure of a case, and whether ReFrame fails it."""
     outcome = Outcome(one.name, one.check, one.stack, "pass", partition=one.partition)
-    of = {"expects": known.expects}
-    (case,) = assemble([outcome.identity], [outcome], [one], known.find, **of)
+    keys, expects = [outcome.identity], known.expects
+    (case,) = assemble(keys, [outcome], [one], known.find, expects=expects)
     sampled = sampled_figures(one.samples, one.launches, one.launches_needed, IMB)
     expected = references_for(one, sampled, known.find)
     stated = expectations_for(one, sampled, known.expects)

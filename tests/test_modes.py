@@ -13,7 +13,7 @@ import pytest
 from clustergate.benchmarks import registry
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
-from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
+from clustergate.benchmarks.registry import each_once, every_benchmark, every_check
 from clustergate.model import CaseId, ClustergateError, Conditions
 from clustergate.paths import checkout, entry_points
 from clustergate.sites import modes
@@ -226,18 +226,41 @@ def test_two_packages_cannot_bring_what_is_called_alike():
 
 
 def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):
-    """Its metadata alone are there, as of a package of which a part was removed."""
+    """Its metadata alone are there, as of a package of which a part was removed.
+
+    Every command ended with it, HPL was not run either.
+    """
     info = tmp_path / "site_ring-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: site-ring\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[clustergate.broken]\nring = site_ring:BENCHMARK\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ClustergateError) as caught:
-        list(load_added("clustergate.broken"))
-    assert str(caught.value) == (
-        "the package site-ring adds site_ring:BENCHMARK (clustergate.broken), which does not load "
-        "(ModuleNotFoundError: No module named 'site_ring'); fix, update or uninstall site-ring"
+    points = info / "entry_points.txt"
+    points.write_text("[clustergate.benchmarks]\nring = site_ring:BENCHMARK\n")
+    call = [sys.executable, "-m", "clustergate"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "CLUSTERGATE_HOME": str(tmp_path)}
+    sentence = (
+        "the package site-ring adds site_ring:BENCHMARK (clustergate.benchmarks), which does not "
+        "load (ModuleNotFoundError: No module named 'site_ring'); fix, update or uninstall "
+        "site-ring"
     )
+
+    def told(*words: str) -> str:
+        ended = subprocess.run([*call, *words], env=environment, capture_output=True, text=True)
+        return ended.stdout + ended.stderr
+
+    assert "HplCheck" in told("list", "checks")
+    assert f"fail  package site-ring  {sentence}" in re.sub("  +", "  ", told("doctor"))
+    # Which may be one of its own.
+    assert told("check", "--site", "local", "--check", "RingCheck") == f"clustergate: {sentence}\n"
+    ask = (
+        "from clustergate.session.judge import of_packages as of\n"
+        "from clustergate.sites.modes import mode_named as named\n"
+        "smoke = named('smoke')\n"
+        "print(*(one.reason for one in of((), smoke)), len(of(['HplCheck'], smoke)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", ask], env=environment, capture_output=True, text=True
+    )
+    assert ended.stdout == f"{sentence} 0\n", ended.stderr
     (info / "entry_points.txt").write_text("[clustergate.commands]\nring = site_ring:BENCHMARK\n")
     ended = subprocess.run(
         [sys.executable, "-m", "clustergate", "ring"],
@@ -298,8 +321,9 @@ def test_a_figure_to_be_judged_whose_metric_is_misspelt_is_refused(monkeypatch) 
 def test_tests_of_a_benchmark_that_are_not_there_are_named(monkeypatch, tmp_path) -> None:
     own = replace(every_benchmark()["hpl"], name="ring", tests=str(tmp_path / "check.py"))
     monkeypatch.setattr(registry, "every_benchmark", lambda: {"ring": own})
-    with pytest.raises(ClustergateError, match=f"ring has its ReFrame tests in {tmp_path}/check"):
-        registry.check_paths()
+    assert registry.check_paths()[1:] == []
+    whys = registry.lost_tests()
+    assert f"ring has its ReFrame tests in {tmp_path}/check" in str(whys["HplCheck"])
     (tmp_path / "check.py").write_text("class HplCheck: ...\nclass AbHplCheck: ...\n")
     assert registry.check_paths()[1:] == [str(tmp_path / "check.py")]
 

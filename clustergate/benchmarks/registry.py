@@ -19,6 +19,7 @@ from clustergate.benchmarks.build import Build, Source
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
 from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
 from clustergate.paths import entry_points, suite_folder
+from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 GROUP = "clustergate.benchmarks"
 # Of what modes derive, each by its name.
 METRICS_GROUP = "clustergate.metrics"
+MODES_GROUP = "clustergate.modes"
 
 
 Named = TypeVar("Named")
@@ -34,9 +36,30 @@ Named = TypeVar("Named")
 def load_added(group: str) -> Iterator[Any]:
     """Yield what packages beside this one add by entry points of a group, by their names.
 
-    Raises :class:`ClustergateError` for one that does not load.
+    One that does not load adds nothing, and :func:`not_loaded` says why: all else goes on.
     """
-    yield from map(load_point, entry_points(group))
+    yield from _added(group)[0]
+
+
+def not_loaded() -> dict[str, Reason]:
+    """Return why packages beside this one do not load, by their names."""
+    whys: dict[str, Reason] = {}
+    for group in (GROUP, METRICS_GROUP, MODES_GROUP):
+        for package, why in _added(group)[1].items():
+            whys.setdefault(package, why)
+    return whys
+
+
+@functools.cache
+def _added(group: str) -> tuple[tuple[Any, ...], Mapping[str, Reason]]:
+    loaded: list[Any] = []
+    failed: dict[str, Reason] = {}
+    for point in entry_points(group):
+        try:
+            loaded.append(load_point(point))
+        except ClustergateError as error:
+            failed.setdefault(point.dist.name if point.dist else point.value, error.reason)
+    return tuple(loaded), failed
 
 
 def load_point(point: EntryPoint) -> Any:
@@ -82,19 +105,26 @@ def every_benchmark() -> Mapping[str, Benchmark]:
 def check_paths() -> list[str]:
     """Return the folder and the files in which ReFrame finds the checks.
 
-    Raises :class:`ClustergateError` where a benchmark names a file that is not there, or a check
-    that it does not have.
+    Those of :func:`lost_tests` are left out.
     """
-    added = {one.tests: one for one in every_benchmark().values() if one.tests}
-    for path, one in added.items():
-        if not Path(path).is_file():
-            raise ClustergateError("added.no-tests", benchmark=one.name, path=path)
-        _require_tests(one)
-    return [str(suite_folder("reframe_checks")), *added]
+    own = (one for one in every_benchmark().values() if one.tests)
+    files = [one.tests for one in own if not _lost(one)]
+    return [str(suite_folder("reframe_checks")), *dict.fromkeys(files)]
 
 
-def _require_tests(benchmark: Benchmark) -> None:
-    """Refuse a check whose name its file has nowhere; one that does not parse, ReFrame refuses."""
+def lost_tests() -> dict[str, Reason]:
+    """Return why checks of added benchmarks have no tests, by the names of the checks.
+
+    Their file is not there, or has no test that is called so.
+    """
+    own = [one for one in every_benchmark().values() if one.tests]
+    return {check.name: why for one in own if (why := _lost(one)) for check in one.checks}
+
+
+def _lost(benchmark: Benchmark) -> Reason | None:
+    if not Path(benchmark.tests).is_file():
+        return reason("added.no-tests", benchmark=benchmark.name, path=benchmark.tests)
+    # One that does not parse, ReFrame refuses.
     text = Path(benchmark.tests).read_text(encoding="utf-8", errors="replace")
     names = [check.name for check in benchmark.checks]
     names += [benchmark.ab.name] if benchmark.ab else []
@@ -102,7 +132,8 @@ def _require_tests(benchmark: Benchmark) -> None:
         if not re.search(rf"\b{re.escape(name)}\b", text):
             known = re.findall(r"^class (\w+)", text, re.MULTILINE) or ["no class"]
             facts = {"path": benchmark.tests, "name": name, "known": known}
-            raise ClustergateError("added.no-check", **facts)
+            return reason("added.no-check", **facts)
+    return None
 
 
 @functools.cache

@@ -13,12 +13,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import every_check, lost_tests, not_loaded
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.launching.dialects import Layout
 from clustergate.machine.processes import capture
-from clustergate.model import BadRequest, CaseId
+from clustergate.model import BadRequest, CaseId, ClustergateError
 from clustergate.paths import is_clone, suite_folder
 from clustergate.references.lookup import references_of
 from clustergate.session import reframe
@@ -58,6 +58,8 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     for, or jobs that ask the scheduler for other nodes than their ranks need, and with the line of
     a reference that is wrong, though no dry run needs them.
     """
+    for why in (*not_loaded().values(), *lost_tests().values()):
+        raise ClustergateError(why)
     described = sites.load(site)
     references_of(described.name)
     if own := described.partitions[0].mode:

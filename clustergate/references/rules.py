@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clustergate.benchmarks.registry import every_metric, known_of
+from clustergate.benchmarks.registry import every_metric, known_of, not_loaded
 from clustergate.figures import reported
 from clustergate.files.marked_yaml import Complaint, Document
 from clustergate.files.whole import read_json
@@ -254,9 +254,13 @@ def _own(
     document: Document, system: str, checks: Collection[str]
 ) -> Iterator[tuple[Sequence[str | int], Reason]]:
     yield from complaints_of(document)
-    provenance = document.data.get(PROVENANCE, {})
-    statistics = document.data.get(STATISTICS, {})
-    classes = _classes(document.data)
+    # Of a package that does not load: a run tells that, and all else goes on.
+    lost = {x for x in _classes(document.data) if x not in checks} if not_loaded() else set()
+    provenance, statistics, anchors = (
+        {k: v for k, v in document.data.get(of, {}).items() if k.partition("/")[0] not in lost}
+        for of in (PROVENANCE, STATISTICS, ANCHORS)
+    )
+    classes = {k: v for k, v in _classes(document.data).items() if k not in lost}
     for check in classes:
         if check not in checks:
             known = sorted(checks)
@@ -286,7 +290,7 @@ def _own(
         if complaint := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
             yield [STATISTICS, prefix], complaint.at(f"{STATISTICS}: {prefix}")
 
-    for prefix, figures in document.data.get(ANCHORS, {}).items():
+    for prefix, figures in anchors.items():
         for name in figures:
             if (*prefix.split("/"), name) not in entries:
                 uncovering = reason("references.covers-none", at=f"{ANCHORS}: {prefix}: {name}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustergate import store
+from clustergate.benchmarks.registry import lost_tests
 from clustergate.history.node_states import (
     HERE,
     NODE_STATE,
@@ -24,7 +25,7 @@ from clustergate.session import resuming
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import left_out, read_log, read_outcomes, stopped_early
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.reasons import Reason
+from clustergate.wording.reasons import Reason, reason
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,15 @@ def collect(prepared: Prepared, status: int) -> Collected:
             *changed_since_the_last_good_run(run_id),
         ],
         stopped_early(printed),
-        left_out(printed),
+        {**left_out(printed), **_without_tests()},
         time.monotonic() - prepared.begun,
     )
+
+
+def _without_tests() -> dict[str, Reason]:
+    """Return why checks of added packages have no tests, by their names."""
+    whys = lost_tests().items()
+    return {check: reason("case.not-loaded", why=str(why)) for check, why in whys}
 
 
 def without_overlaps(records: Sequence[CaseRecord]) -> list[CaseRecord]:

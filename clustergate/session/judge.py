@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clustergate import store
+from clustergate.benchmarks.registry import not_loaded
 from clustergate.history.node_states import read_states
 from clustergate.judge import confirmation
 from clustergate.model import (
@@ -14,6 +15,7 @@ from clustergate.model import (
     Case,
     CaseId,
     CaseRecord,
+    CaseState,
     Evidence,
     Run,
     Verdict,
@@ -24,6 +26,7 @@ from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.resuming import measured_long_before
 from clustergate.sites.description import Partition
+from clustergate.sites.modes import Mode
 from clustergate.verdicts import assembly, coverage
 from clustergate.verdicts.assembly import Outcome
 from clustergate.verdicts.standings import not_compared, of_references, standings
@@ -72,7 +75,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         " and ".join(filter(None, [prepared.restriction, counts])),
         coverage.settings_by_hand(request.options),
     )
-    cases = (*cases, *missing)
+    cases = (*cases, *missing, *of_packages(request.checks, request.mode))
     stacks = [stack.name for stack in prepared.site.stacks]
     expectations = standings(known.expects, cases, request.mode, stacks)
     uncompared, elsewhere = of_references(known, cases, request.mode, prepared.site.partitions)
@@ -148,6 +151,13 @@ def unconfirmed(cases: Sequence[Case]) -> Iterator[Evidence]:
         if why := confirmation.unconfirmed(case):
             of = f"{case.check} with {case.stack}"
             yield Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), of)
+
+
+def of_packages(checks: Sequence[str], mode: Mode) -> list[Case]:
+    """Return a missing case for each added package that does not load, where all was to be run."""
+    if checks and not set(mode.checks) <= set(checks):
+        return []
+    return [Case(package, "", CaseState.MISSING, (why,)) for package, why in not_loaded().items()]
 
 
 def notes_of_stacks(records: Sequence[CaseRecord]) -> list[str]:

@@ -19,7 +19,7 @@ from reframe.core.pipeline import RegressionTest
 from reframe.core.warnings import ReframeDeprecationWarning
 
 from clustergate import store
-from clustergate.benchmarks.registry import every_benchmark
+from clustergate.benchmarks.registry import every_benchmark, lost_tests, not_loaded
 from clustergate.model import ClustergateError
 from clustergate.session.reframe import STOPPED, left_out_as
 from clustergate.wording.notation import printable
@@ -44,6 +44,13 @@ def refuse_lost_tests() -> None:
     # There is none outside of ReFrame. The same filter is added once.
     if logger is not None:
         logger.addFilter(_refuse)
+
+
+def tell_lost_packages() -> None:
+    """Warn of added packages that do not load, and of checks without tests; a session tells it."""
+    if not store.is_of_session():
+        for why in (*not_loaded().values(), *lost_tests().values()):
+            getlogger().warning(str(why))
 
 
 def warn_without_sources() -> None:

@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from clustergate.benchmarks.registry import builds_on_request
+from clustergate.benchmarks.registry import builds_on_request, lost_tests, not_loaded
 from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
 from clustergate.launching.hostfiles import Hostfile, expand, fold
@@ -411,6 +411,10 @@ def _of_machine(state: Path) -> Iterator[Finding]:
         and not any((state / name).exists() for name in ("manifests", "results/runs")),
     )
     yield from of_locks(state, mount_of(there))
+    for package, why in not_loaded().items():
+        yield Finding(f"package {package}", FAIL, why)
+    for why in dict.fromkeys(lost_tests().values()):
+        yield Finding("package", FAIL, why)
     broken = lacking.broken_compiler()
     lacked = reason("stack.lacks", lacks=lacking.sentence_of(broken))
     compiler = shutil.which("cc") or shutil.which("gcc") or lacking.C

@@ -14,15 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
-from clustergate.benchmarks.registry import each_once, every_benchmark, every_check, load_added
+from clustergate.benchmarks.registry import (
+    MODES_GROUP,
+    each_once,
+    every_benchmark,
+    every_check,
+    load_added,
+    not_loaded,
+)
 from clustergate.launching.dialects import Layout
 from clustergate.model import METRICS, CaseId, ClustergateError, Conditions, NodeFacts, Sample
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
 from clustergate.wording.notation import nearest
 
-# Packages beside this one add modes by entry points of this group.
-ADDED_MODES = "clustergate.modes"
 # How the names of those begin that the suite's own extra adds.
 OF_EXTRA = "published-"
 Derive = Callable[[Sequence[Sample], Layout, NodeFacts], tuple[Sample, ...]]
@@ -116,9 +121,9 @@ MODES: Mapping[str, Mode] = {
 def every_mode() -> Mapping[str, Mode]:
     """Return all modes by their names, those for operators first, those of added packages last.
 
-    An entry point of the group ``clustergate.modes`` names several, in any order.
+    An entry point of the group :data:`MODES_GROUP` names several, in any order.
     """
-    added = itertools.chain.from_iterable(load_added(ADDED_MODES))
+    added = itertools.chain.from_iterable(load_added(MODES_GROUP))
     modes = each_once("mode", ((mode.name, mode) for mode in (*MODES.values(), *added)))
     for one in every_benchmark().values():
         # A misspelt one would leave a mode with the effort, or the judged figures, of another.
@@ -160,8 +165,13 @@ def _line_with(name: str, benchmark: Benchmark) -> str:
 
 
 def _must_be_known(kind: str, name: str, known: Iterable[str]) -> None:
-    """Raise :class:`ClustergateError` that lists the known names for one that is none of them."""
+    """Raise :class:`ClustergateError` that lists the known names for one that is none of them.
+
+    Where a package does not load, it may be of that one.
+    """
     if name not in (names := list(known)):
+        for why in not_loaded().values():
+            raise ClustergateError(why)
         raise ClustergateError("input.unknown-name", kind=kind, name=name, known=names)
 
 

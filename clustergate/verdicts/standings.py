@@ -258,7 +258,8 @@ def _never(keys: Keys, mode: Mode | None, partitions: Sequence[Partition]) -> st
     if meaning is None:
         question = did_you_mean(meant(name))
         # Of some checks it is not known of what their rows are.
-        return f"no settings of {check} measure it{question}" if every_check()[check].rows else ""
+        known = every_check().get(check)
+        return f"no settings of {check} measure it{question}" if known and known.rows else ""
     if mode is None or effort != mode.name or is_measured(meaning, mode):
         return ""
     others = [x.name for x in _for_operators() if is_measured(meaning, x)]
