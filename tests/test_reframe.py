@@ -5,13 +5,15 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from clustergate import store
-from clustergate.model import BadRequest
+from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import checkout
 from clustergate.session import execute as execution
 from clustergate.session.execute import execute
 from clustergate.session.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
+from clustergate.sites import configs
 from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import SET_UP
 from clustergate.wording.texts import Foreseen
@@ -213,3 +215,42 @@ def test_reframe_still_has_the_warning_that_the_suite_silences():
     from reframe.core import fields
 
     assert callable(fields.user_deprecation_warning)
+
+
+@pytest.mark.parametrize(
+    ("version", "runs"),
+    [
+        ("4.9.2", True),
+        ("4.10.4", True),
+        ("4.10.5-dev.1", True),
+        ("4.8.4", False),
+        ("4.9.1", False),
+        ("4.10.3", False),
+        ("4.11.0", False),
+        ("5.0.0", False),
+        ("", False),
+    ],
+)
+def test_a_reframe_that_cannot_run_the_checks_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, version: str, runs: bool
+) -> None:
+    """Pip put 4.10.4 in the place of a site's 4.8.4 without a word."""
+    monkeypatch.setattr(configs, "_reframe_version", lambda: version)
+    if runs:
+        configs.require_reframe()
+        return
+    for ask in (configs.require_reframe, lambda: command(["--list"])):
+        with pytest.raises(ClustergateError) as refused:
+            ask()
+        said = str(refused.value)
+        assert said.startswith(f"ReFrame {version or 'none'} cannot run these checks")
+        assert "4.9.2, 4.10.4" in said
+        assert "environment of its own" in said
+
+
+def test_pip_puts_no_other_reframe_in_the_place_of_a_sites_own() -> None:
+    wanted = (checkout() / "pyproject.toml").read_text(encoding="utf-8")
+    (bounds,) = re.findall(r'"reframe-hpc([^"]+)"', wanted)
+    allowed = SpecifierSet(bounds)
+    assert all(version in allowed for version in ("4.0.0", "4.8.4", "4.9.2", "4.10.4"))
+    assert "4.11.0" not in allowed

@@ -346,6 +346,7 @@ def say_in_the_way(
     golden builds against today's.
     """
     require_home()
+    sites.require_reframe()
     others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, "doctor.no-golden")
     whose: dict[tuple[str, Reason], list[str]] = {}
     for one in look(str(site)):
@@ -411,6 +412,10 @@ def _of_machine(state: Path) -> Iterator[Finding]:
         and not any((state / name).exists() for name in ("manifests", "results/runs")),
     )
     yield from of_locks(state, mount_of(there))
+    try:
+        sites.require_reframe()
+    except ClustergateError as error:
+        yield Finding("ReFrame", FAIL, error.reason)
     for package, why in not_loaded().items():
         yield Finding(f"package {package}", FAIL, why)
     for why in dict.fromkeys(lost_tests().values()):

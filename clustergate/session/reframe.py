@@ -123,8 +123,10 @@ def command(
 
     One case runs at a time, or the figures disturb each other, and a dry run asks all that wait at
     each step of another. The options spell a mode out: beside
-    ``--mode``, ReFrame 4.10.4 forgets ``-p``.
+    ``--mode``, ReFrame 4.10.4 forgets ``-p``. Raises :class:`ClustergateError` for a ReFrame that
+    cannot run them.
     """
+    sites.require_reframe()
     return [
         # It is installed beside this Python.
         str(Path(sys.executable).parent / "reframe"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import datetime
+import importlib.metadata
+import math
 import os
 import re
 import runpy
@@ -259,11 +261,44 @@ def _with_slots(system: dict[str, Any]) -> None:
             extras.setdefault("cores_per_node", min(node.slots for node in nodes.nodes))
 
 
+# The oldest of each minor version that runs the suite. 4.8 has no `poll_rate_min`, by which it asks
+# for jobs, and no RegressionTestPlugin, of which the sweeps are made; 4.10.0 to 4.10.3 name
+# the wrong figure where one fails.
+_REFRAMES = {(4, 9): 2, (4, 10): 4}
+
+
+def require_reframe() -> None:
+    """Raise :class:`ClustergateError` for a ReFrame that cannot run the suite.
+
+    It may be a site's own, beside which the suite was installed.
+    """
+    version = _reframe_version()
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    if not match or int(match[3]) < _REFRAMES.get((int(match[1]), int(match[2])), math.inf):
+        oldest = ", ".join(f"{a}.{b}.{patch}" for (a, b), patch in _REFRAMES.items())
+        raise ClustergateError("reframe.unsupported", version=version or "none", oldest=oldest)
+
+
+def _reframe_version() -> str:
+    loaded = getattr(sys.modules.get("reframe"), "VERSION", "")
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        # One that was not installed by pip tells it once it is loaded.
+        return str(loaded or importlib.metadata.version("reframe-hpc"))
+    return ""
+
+
 def _prepare_reframe() -> None:
     """Register launchers and the loader with ReFrame, where it is ReFrame that reads the config.
 
     Also remove the log that it keeps in the temporary folder until it knows a better place.
     """
+    try:
+        require_reframe()
+    except ClustergateError as error:
+        from reframe.core.exceptions import ConfigError
+
+        # Of this kind it prints no traceback.
+        raise ConfigError(str(error)) from None
     # Imported, they register themselves.
     from reframe.core import logging
 

@@ -271,6 +271,11 @@ WORDS = {
     "tune.no-cores": "the cores of this node are unknown, so it cannot be tuned",
     "tune.no-memory": "the memory of this node is unknown, so no problem can be sized for it",
     "tune.interrupted": "interrupted; {path} {left}, and all launches have ended",
+    "reframe.unsupported": (
+        "ReFrame {version} cannot run these checks",
+        "{oldest} and later patches of these can",
+        "install clustergate into an environment of its own (docs/reframe.md)",
+    ),
     "added.not-loaded": (
         "the package {package} adds {value} ({group}), which does not load ({error}: {why})",
         "fix, update or uninstall {package}",
