@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from clustergate.model import (
 )
 from clustergate.paths import checkout
 from clustergate.references.lookup import References, parse_references
+from clustergate.report.html import render_html
 from clustergate.report.summary import exit_meaning, first_screen, status_of
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
@@ -457,6 +459,19 @@ def test_what_is_counted_stands_below_the_headline():
     text = render(run, width=300)
     assert "1 expectation not of this run: PingPong 2 MiB is of another mode: maintenance" in text
     assert "1 figure without an expectation or a reference" in text
+
+
+def test_the_page_says_beside_the_headline_what_the_terminal_does():
+    """The page said neither how many figures nobody expects anything of, nor of which run."""
+    run = judged(
+        '  PingPong best: ">= 3100 MB/s"\n  PingPong 16 MiB: ">= 1 GB/s"\n',
+        record(best=(3090.0, 2900.0, 2800.0)), record(HPL, best=(90.0,)),
+    )  # fmt: skip
+    page = re.sub(r"<[^>]+>", "", unescape(render_html(run)))
+    assert "1 expectation not of this run: no mode measures PingPong 16 MiB" in page
+    assert "1 figure without an expectation or a reference" in page
+    last = render(run, width=300).splitlines()[-1]
+    assert "exit status 0: no fault found; 1 expectation: not decided" in last
 
 
 def test_an_expectation_that_everything_beats_tenfold_is_of_another_unit_or_launch():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 
 from clustergate.machine.peaks import OF_ALL_CORES
-from clustergate.model import Case, CaseState, Run, Verdict
+from clustergate.model import Case, CaseState, Run, Standing, Verdict
 from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
     REFERENCE,
@@ -169,7 +169,10 @@ def _last_line(run: Run) -> str:
     counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
     groups = [group.judgement.verdict for case in cases for group in case.groups]
     absent = sum(case.state is CaseState.NOT_AVAILABLE for case in cases)
-    parts = [
+    parts = []
+    if open_ones := sum(one.standing is Standing.UNDECIDED for one in run.expectations):
+        parts.append(f"{counted(open_ones, 'expectation')}: {Standing.UNDECIDED.value}")
+    parts += [
         f"{counted(counts[verdict], 'figure')}: {verdict.value}"
         for verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
         if counts[verdict]
