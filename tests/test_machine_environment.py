@@ -126,6 +126,29 @@ def test_the_module_systems_account_goes_with_the_library_path() -> None:
     assert told == ["LD_LIBRARY_PATH", "LOADEDMODULES"]
 
 
+@pytest.mark.parametrize(
+    ("libraries", "told"),
+    [
+        (["MPICH Version:      5.0.2\nMPICH Device: ch4"], []),
+        (["MPICH Version:      5.0.2", "Open MPI v5.0.11, package: x"], ["OMPI_MCA_btl"]),
+        (["Intel(R) MPI Library 2021.18.1 for Linux* OS"], ["I_MPI_PIN"]),
+        (["MVAPICH2 Version:     2.3.7"], ["MV2_ENABLE_AFFINITY"]),
+        # Who knows what another vendor's reads.
+        (["Spectrum MPI v10"], ["I_MPI_PIN", "MV2_ENABLE_AFFINITY", "OMPI_MCA_btl"]),
+        (None, ["I_MPI_PIN", "MV2_ENABLE_AFFINITY", "OMPI_MCA_btl"]),
+    ],
+)
+def test_a_variable_of_another_vendors_mpi_is_told_where_that_ran(
+    libraries: list[str] | None, told: list[str]
+) -> None:
+    """A machine whose shells set I_MPI_* told it in each summary of MPICH."""
+    names = ("I_MPI_PIN", "MV2_ENABLE_AFFINITY", "OMPI_MCA_btl", "FI_PROVIDER")
+    sentences = describe_removed(dict.fromkeys(names, "1"), libraries=libraries)
+    assert sorted(one.split("=")[0].split(" ")[0] for one in sentences) == sorted(
+        [*told, "FI_PROVIDER"]
+    )
+
+
 def test_variables_without_a_value_are_removed_in_silence() -> None:
     clean = clean_environment({"LD_LIBRARY_PATH": ""})
     assert clean.removed == {"LD_LIBRARY_PATH": ""}

@@ -175,6 +175,15 @@ _READ_BY: Mapping[str, str] = {
     "ARMPL_*": "armpl",
     "NVPL_*": "nvpl",
 }
+# Variables that one vendor's MPI alone reads, with how that library names itself.
+_READ_BY_MPI: Mapping[str, str] = {
+    "I_MPI_*": "Intel",
+    "MV2_*": "MVAPICH",
+    "MVP_*": "MVAPICH",
+    "OMPI_*": "Open MPI",
+}
+# As the first words of MPI_Get_library_version. Others may be made of one of these.
+_LIBRARIES = ("Intel(R) MPI Library", "MPICH Version", "MVAPICH", "Open MPI v")
 # They only permit what a site's administrator runs anyway.
 HARMLESS = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 # Names and shell patterns of the variables whose values are told: numbers, devices, and words of a
@@ -294,18 +303,25 @@ def is_secret(name: str, value: str) -> bool:
     return bool(_SECRET_NAME.search(name) or re.search(looks, value))
 
 
-def describe_removed(removed: Mapping[str, str], blas: Collection[str] | None = None) -> list[str]:
+def describe_removed(
+    removed: Mapping[str, str],
+    blas: Collection[str] | None = None,
+    libraries: Collection[str] | None = None,
+) -> list[str]:
     """Return a sentence for each removed variable: its value if it may be told, and what it does.
 
     One without a value did nothing, and LOADEDMODULES speaks for the module system's own account.
-    Nor did one of a BLAS that is none of the files ``blas``, which ranks mapped; None: not known.
-    A machine may set it in every shell, and every summary would tell it.
+    Nor did one of a BLAS that is none of the files ``blas``, which ranks mapped, nor one of another
+    vendor's MPI than the ``libraries`` that ran, by what they say of themselves; None: not known. A
+    machine may set it in every shell, and every summary would tell it.
     """
     return [
         f"{_assignment(name, value)} was set in the shell and was removed: it would "
         f"{_of(name, {**EFFECTS, **_AT_SUBMISSION}) or 'change what is measured'}"
         for name, value in sorted(removed.items())
-        if value and not name.startswith("_") and (blas is None or not _is_of_another(name, blas))
+        if value and not name.startswith("_")
+        if blas is None or not _is_of_another(name, blas)
+        if libraries is None or not _is_of_another_mpi(name, libraries)
     ]
 
 
@@ -314,6 +330,13 @@ def _is_of_another(name: str, blas: Collection[str]) -> bool:
     own = next((word for pattern, word in _READ_BY.items() if fnmatchcase(name, pattern)), "")
     named = [{word for word in _READ_BY.values() if word in Path(file).name} for file in blas]
     return bool(own) and all(words and own not in words for words in named)
+
+
+def _is_of_another_mpi(name: str, libraries: Collection[str]) -> bool:
+    """Tell whether a variable is of another MPI library than these, each of which must be known."""
+    own = next((word for pattern, word in _READ_BY_MPI.items() if fnmatchcase(name, pattern)), "")
+    known = all(one.startswith(_LIBRARIES) for one in libraries)
+    return bool(own and libraries) and known and not any(one.startswith(own) for one in libraries)
 
 
 def _assignment(name: str, value: str) -> str:

@@ -644,7 +644,10 @@ def removed_variables(records: Sequence[CaseRecord]) -> list[str]:
     proofs: list[Any] = [record.details.get("proof") for record in records if record.samples]
     mapped = [(proof.get("blas") or {}).get("library") for proof in proofs if proof]
     known = len(mapped) == len(proofs) > 0
-    return describe_removed(removed, list(filter(None, mapped)) if known else None)
+    libraries = {str(proof.get("library_version", "")) for proof in proofs if proof}
+    all_known = known and "" not in libraries
+    blas = list(filter(None, mapped)) if known else None
+    return describe_removed(removed, blas, libraries if all_known else None)
 
 
 def disturbances(records: Sequence[CaseRecord]) -> list[str]:
