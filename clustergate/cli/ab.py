@@ -21,8 +21,9 @@ from clustergate.cli.selection import add_run_options, named_run, taken, wished
 from clustergate.cli.streams import print_coloured
 from clustergate.history.listing import AB, SUMMARY, call_of
 from clustergate.model import BadRequest, CaseRecord
+from clustergate.paths import state_dir
 from clustergate.report import console
-from clustergate.session.contest import Contest, measure_contest
+from clustergate.session.contest import Contest, lacks_programs, measure_contest
 from clustergate.session.readiness import say_in_the_way
 from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
@@ -99,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
             site = taken(arguments.site, sys.stderr if arguments.json else None).path
             contest = _contest(arguments, wished(arguments, site))
             with Progress() as say:
-                say_in_the_way(say, site, [contest.a.stack, contest.b.stack])
+                # What one of both lacks altogether ends it, once it was tried to be set up.
+                if not lacks_programs(contest, state_dir()):
+                    say_in_the_way(say, site, [contest.a.stack, contest.b.stack])
                 failures = measure_contest(contest, site, run_id, say)
         return _report(arguments, run_id, failures)
     finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 from clustergate import store
 from clustergate.ab.contenders import Named, manifest_of, require_known
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
+from clustergate.benchmarks.registry import known_of
 from clustergate.history.listing import keep_made
 from clustergate.history.node_states import NODE_STATE
 from clustergate.launching.stopping import launches_s
@@ -23,6 +24,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stacks.set_up import provide_all
+from clustergate.wording.notation import listed
 from clustergate.wording.reasons import Fact, Reason, reason
 from clustergate.wording.texts import clock
 
@@ -66,9 +68,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
         require_known(one, known)
     wanted = {one.stack for one in both if not one.golden}.intersection(known)
     provide_all([request for request in requests if request.stack in wanted], say=say)
-    for one in both:
-        if missing := manifest_of(one, state_dir()).unavailable:
-            raise ClustergateError("contender.unavailable", contender=one.text, why=missing)
+    require_programs(contest, state_dir())
     # The checks run in the environment of the first that the site has.
     first = next((one.stack for one in both if one.stack in known), known[0])
     of_each = jobs_by_partition(described.partitions, contest.checks, contest.processes, first)
@@ -111,6 +111,33 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     if absent := jobs - len(outcomes):
         failures.append(reason("contest.jobs-missing", absent=absent, jobs=jobs, log=call.log))
     return failures
+
+
+def lacks_programs(contest: Contest, state: Path) -> bool:
+    """Tell whether a contender that is set up has nothing of what it would run."""
+    try:
+        require_programs(contest, state)
+    except ClustergateError as error:
+        return error.reason.code == "contender.unavailable"
+    return False
+
+
+def require_programs(contest: Contest, state: Path) -> None:
+    """Raise :class:`ClustergateError` where a contender, or all that it would run, is not here.
+
+    Raises :class:`~clustergate.stacks.manifest.ManifestError` for a stack that is not set up.
+    """
+    for one in (contest.a, contest.b):
+        manifest = manifest_of(one, state)
+        builds = [known_of(check.name).build for check in contest.checks]
+        programs = [manifest.program(name) for build in builds if build for name in build.programs]
+        missing, what = manifest.unavailable, "its MPI library"
+        if not missing and programs and all(program.unavailable for program in programs):
+            missing = programs[0].unavailable
+            what = listed([known_of(check.name).title for check in contest.checks])
+        if missing:
+            of: dict[str, Fact] = {"contender": one.text, "what": what}
+            raise ClustergateError("contender.unavailable", **of, why=missing)
 
 
 def number_of_jobs(

@@ -183,7 +183,7 @@ WORDS = {
         "{text!r} names no manifest: there is no file {path}",
         "`clustergate setup` writes them, into the folder `manifests`",
     ),
-    "contender.unavailable": ("{contender} is not available here", "{why}", ""),
+    "contender.unavailable": ("{what} is not available here", "{why}", ""),
     "compare.itself": (
         "A and B are both {name}",
         "what is compared with itself differs in nothing",
