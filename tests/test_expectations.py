@@ -196,8 +196,8 @@ def test_a_size_that_no_mode_measures_is_told_with_the_command_that_does(name):
     (one,) = run.expectations
     assert (one.standing, status_of(run)) == (Standing.ELSEWHERE, 0)
     assert str(one.reason) == (
-        f"no mode measures {with_bytes(name)}; `clustergate check --check ImbMpi1Check -- -S "
-        "ImbMpi1Check.benchmarks=PingPong -S ImbMpi1Check.largest_bytes=16777216` does"
+        f"no mode measures {with_bytes(name)}; ImbMpi1Check does, with -- -S "
+        "ImbMpi1Check.benchmarks=PingPong -S ImbMpi1Check.largest_bytes=16777216"
     )
     by_hand_settings = "benchmarks=['PingPong'],largest_bytes=16777216"
     measured = record(size=1 << 24, settings=by_hand_settings)

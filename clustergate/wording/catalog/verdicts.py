@@ -167,7 +167,7 @@ WORDS = {
     "expectation.by-settings": (
         "no mode measures {name}",
         "",
-        "`clustergate check --check {check} -- {options}` does",
+        "{check} does, with -- {options}",
     ),
     "expectation.elsewhere": "{name} is of another {by}: {what:names}",
     "figures.more-doubtful": "{figures} more",
