@@ -256,6 +256,21 @@ def test_a_terminal_has_verdicts_in_colour_unless_no_color_says_otherwise(variab
     assert b"\x1b[31mn1" not in out
 
 
+@pytest.mark.parametrize(
+    ("behind", "style"),
+    [
+        ("2 of 2 met", "green"),
+        ("1 of 2 met. not decided: HPL 90 Gflop/s is 1 % below 91", "yellow"),
+        ("1 of 2 met. not compared: no check measures 'PingPng'", "red"),
+        ("1 of 2 met. HPL 80 Gflop/s is 12 % below 91", "red"),
+    ],
+)
+def test_the_headline_of_expectations_has_the_colour_of_the_worst(behind, style):
+    """It had none."""
+    text = console._with_colour(f"EXPECTATIONS: {behind}")
+    assert [(span.start, span.end, span.style) for span in text.spans] == [(0, 12, style)]
+
+
 def test_a_pipe_has_no_colour():
     ended = subprocess.run([sys.executable, "-c", COLOURED], capture_output=True)
     assert ended.returncode == 0, ended.stderr
