@@ -276,7 +276,7 @@ FAULTS = [
         "rank that stands still",
         [],
         with_script(STILL, checked("srun", *ACROSS, "-S", "n=8000", *SOON)),
-        [r"no progress for \d+ s: rank 1 on n2 is not heard of any more, rank 0 on n1 "],
+        [r"no progress for \d+ s: (rank 1|1 rank) on n2 is not heard of any more, rank 0 on n1 "],
         nodes="n2",
     ),
     Fault(
