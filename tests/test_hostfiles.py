@@ -214,7 +214,9 @@ def test_no_text_becomes_a_name_with_other_characters(text):
         assert node.name[0] not in "-."
 
 
-def test_the_command_prints_each_dialect(tmp_path, capsys):
+def test_the_command_prints_each_dialect(tmp_path, monkeypatch, capsys):
+    # Without a Slurm.
+    monkeypatch.setenv("PATH", str(tmp_path))
     path = tmp_path / "hosts"
     path.write_text(SMALL)
     assert main(["hostfile", str(path)]) == 0
@@ -229,6 +231,53 @@ def test_the_command_prints_each_dialect(tmp_path, capsys):
         "n3:4",
         "big1:64",
     ]
+
+
+DRAINED = """main|2|1|4|n[1,3]|(null)|idle|none
+main|1|1|4|n2|(null)|drained|none
+main|1|1|64|big1|(null)|drained|broken fan
+"""
+
+
+def with_sinfo(folder, monkeypatch, script):
+    program = folder / "bin" / "sinfo"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+
+
+def test_a_node_that_slurm_has_drained_is_not_usable(tmp_path, monkeypatch, capsys):
+    with_sinfo(tmp_path, monkeypatch, f"cat <<'EOF'\n{DRAINED}EOF")
+    path = tmp_path / "hosts"
+    path.write_text(SMALL)
+    assert main(["hostfile", str(path)]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "2 of 4 nodes usable: n[1,3]"
+    assert second.startswith("Slurm does not use big1: drained, broken fan")
+    assert main(["hostfile", str(path), "--for", "hydra"]) == 0
+    told = capsys.readouterr()
+    assert told.out.splitlines() == ["n1:4", "n3:4"]
+    assert "big1" in told.err
+
+
+def test_where_slurm_uses_none_of_the_nodes_all_are_kept_and_told(tmp_path, monkeypatch, capsys):
+    line = "main|4|1|4|n[1-3],big1|(null)|maint|none"
+    with_sinfo(tmp_path, monkeypatch, f"echo '{line}'")
+    path = tmp_path / "hosts"
+    path.write_text(SMALL)
+    assert main(["hostfile", str(path)]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "3 of 4 nodes usable: big1,n[1,3]"
+    assert second.startswith("Slurm does not use big1,n[1,3]: maint")
+
+
+def test_a_slurm_that_does_not_answer_is_told(tmp_path, monkeypatch, capsys):
+    with_sinfo(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller' >&2; exit 1")
+    path = tmp_path / "hosts"
+    path.write_text(SMALL)
+    assert main(["hostfile", str(path)]) == 0
+    assert "Unable to contact slurm controller" in capsys.readouterr().out
 
 
 def test_a_system_without_a_hostfile_is_told_from_an_unknown_one(capsys):

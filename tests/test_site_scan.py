@@ -1,5 +1,6 @@
 """A site config from what scontrol and lscpu really printed."""
 
+import datetime
 import json
 import re
 import socket
@@ -517,3 +518,40 @@ def test_what_to_do_is_told_where_scontrol_has_no_slurm_to_ask(tmp_path, monkeyp
     assert cli.main(["site", "scan", "alpha"]) == 2
     told = capsys.readouterr().err
     assert "scontrol show node failed: fatal: no configuration; run this on a login node" in told
+
+
+def on_one_machine(*, load: str = "10.19", boot: str = "2026-11-29T05:49:2", host: str = "") -> str:
+    """Return what scontrol printed of a virtual cluster, whose nodes are namespaces."""
+    return "".join(
+        described(
+            f"n{k}",
+            1,
+            2,
+            2000,
+            f"NodeHostName={host or f'n{k}'} BootTime={boot}{k % 2} CPULoad={load}",
+        ).replace("CPULoad=0.01", "")
+        for k in (1, 2, 3, 4)
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "here_s", "shared"),
+    [
+        (on_one_machine(), None, True),
+        (on_one_machine(load="0.00"), None, False),
+        (on_one_machine(load="0.00"), 0.0, True),
+        (on_one_machine(load="0.00"), 60.0, False),
+        (on_one_machine(host="box", boot="Unknown"), None, True),
+        (on_one_machine(boot="Unknown"), 0.0, False),
+        (on_one_machine().replace("05:49:21", "05:50:21"), 0.0, False),
+    ],
+)
+def test_nodes_that_share_a_machine_are_neither_bound_nor_screened_at_once(
+    nodes: str, here_s: float | None, shared: bool
+) -> None:
+    booted = datetime.datetime(2026, 11, 29, 5, 49, 20).timestamp()
+    here = None if here_s is None else booted + here_s
+    found = kinds(queue("main", "n[1-4]"), nodes)
+    text = site_config("vc", found, processor_of(LSCPU), "", booted_s=here)
+    assert ('"bind_to_cores": False,' in text, '"screen_at_once": 1,' in text) == (shared, shared)
+    compile(text, "vc.py", "exec")

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import sys
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
 from clustergate.launching import hostfiles
-from clustergate.model import is_name
+from clustergate.model import ClustergateError, is_name
 from clustergate.paths import site_folder, suite_folder
+from clustergate.schedulers.slurm_nodes import nodes_of_partitions, not_used
 from clustergate.sites.configs import site_files
 from clustergate.wording.notation import did_you_mean, nearest
 
 DESCRIPTION = (
     "Check and summarize a hostfile, or print its usable nodes in the format that "
-    "a launcher reads. hostfiles/template.txt explains the format."
+    "a launcher reads. Nodes that Slurm uses for no job are not usable. "
+    "hostfiles/template.txt explains the format."
 )
+_ASKING_S = 5.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,16 +54,51 @@ def run(arguments: argparse.Namespace) -> int:
             template=template,
         )
     hostfile = hostfiles.read_hostfile(path)
-    names = [node.name for node in hostfile.usable]
+    unused, said = _unused_by_slurm(hostfile)
+    usable = [node for node in hostfile.usable if node.name not in unused]
+    names = [node.name for node in usable]
+    if arguments.dialect:
+        print("\n".join(said), end="\n" * bool(said), file=sys.stderr)
     if arguments.dialect == "slurm":
         print(
             "\n".join([f"--nodelist={hostfiles.fold(names)}", *hostfiles.slurm_options(hostfile)])
         )
     elif arguments.dialect:
-        print(hostfiles.render(hostfile.usable, arguments.dialect), end="")
+        print(hostfiles.render(usable, arguments.dialect), end="")
     else:
         print(f"{len(names)} of {len(hostfile.nodes)} nodes usable: {hostfiles.fold(names)}")
+        print("\n".join(said), end="\n" * bool(said))
         for reason in dict.fromkeys(hostfile.excluded.values()):
             out = [name for name, why in hostfile.excluded.items() if why == reason]
             print(f"excluded {hostfiles.fold(out)} {reason}")
     return 0
+
+
+def _unused_by_slurm(hostfile: hostfiles.Hostfile) -> tuple[set[str], list[str]]:
+    """Return the nodes of a hostfile that Slurm gives to nobody, and a sentence for each reason.
+
+    None where there is no Slurm. Where it uses none at all, as in maintenance, they may all be
+    reached by ssh, and are told only.
+    """
+    if shutil.which("sinfo") is None:
+        return set(), []
+    try:
+        in_slurm = nodes_of_partitions(_ASKING_S)
+    except ClustergateError as error:
+        return set(), [str(error)]
+    causes: dict[str, str] = {}
+    for has in in_slurm.values():
+        for listed, why in has.unused.items():
+            causes |= dict.fromkeys(hostfiles.expand(listed), why)
+    # Either may know a node by a longer name.
+    of_short = {name.partition(".")[0]: why for name, why in causes.items()}
+    unused = {
+        node.name: of_short[short]
+        for node in hostfile.usable
+        if (short := node.name.partition(".")[0]) in of_short
+    }
+    said = [
+        str(not_used(hostfiles.fold(name for name in unused if unused[name] == why), why))
+        for why in dict.fromkeys(unused.values())
+    ]
+    return ({*unused} if len(unused) < len(hostfile.usable) else set()), said

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
@@ -106,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         "" if arguments.nodes else socket.gethostname(),
         stacks,
         left_out,
+        None if arguments.nodes else psutil.boot_time(),
     )
     path = site_folder() / "site_configs" / f"{arguments.name}.py"
     _write_new(path, text)

@@ -17,6 +17,8 @@ from clustergate.sites.scontrol import SlurmNode, SlurmPartition
 
 # Firmware keeps a little memory, not the same on each node: such nodes are of one kind.
 _MEMORY_ALIKE = 1.05
+# Of one kernel, as each slurmd reckons from its own clock when that booted.
+_BOOTED_ALIKE_S = 2.0
 # Features that one constraint joins.
 _MOST_FEATURES = 3
 
@@ -44,6 +46,25 @@ class NodeKind:
     def memory_bytes(self) -> int:
         """What jobs may use of every node, 0 where Slurm was not told."""
         return min(node.memory_bytes for node in self.nodes)
+
+    def shares_machine(self, here_s: float | None = None) -> bool:
+        """Tell whether its nodes are on one machine, whose cores and network they share.
+
+        Slurm says so of daemons that share a host. Else they do where all booted at the same moment
+        as this machine (``here_s``), or at the same moment and with one load: nodes that somebody
+        switched on together are idle, or differ in it.
+        """
+        hosts = [node.host for node in self.nodes if node.host]
+        if len(hosts) > len({*hosts}):
+            return True
+        booted = [node.booted_s for node in self.nodes if node.booted_s is not None]
+        if not 1 < len(self.nodes) == len(booted):
+            return False
+        loads = {node.load for node in self.nodes}
+        one_load = len(loads) == 1 and loads.isdisjoint((None, 0.0))
+        moments = [*booted, *([] if one_load or here_s is None else [here_s])]
+        together = max(moments) - min(moments) <= _BOOTED_ALIKE_S
+        return together and (one_load or here_s is not None)
 
     @property
     def features_of_some(self) -> dict[str, list[str]]:

@@ -15,10 +15,11 @@ PartitionName=batch
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clustergate.launching.hostfiles import HostfileError, expand
@@ -44,6 +45,9 @@ _NODE_KEYS = {
     "real_memory": "RealMemory",
     "features": "AvailableFeatures",
     "active_features": "ActiveFeatures",
+    "hostname": "NodeHostName",
+    "boot_time": "BootTime",
+    "cpu_load": "CPULoad",
 }
 _PARTITION_KEYS = {
     "name": "PartitionName",
@@ -62,7 +66,9 @@ class SlurmNode:
     """One node as Slurm knows it.
 
     ``cores`` and ``memory_bytes`` are what jobs may use of it, 0 where Slurm was not told;
-    ``hardware_cores`` are all that it has.
+    ``hardware_cores`` are all that it has. ``host`` is the machine that it is on, ``booted_s`` when
+    its kernel began, in seconds since the epoch, ``load`` what that kernel said of its load; None
+    where Slurm was not told.
     """
 
     name: str
@@ -70,6 +76,10 @@ class SlurmNode:
     memory_bytes: int
     hardware_cores: int = 0
     features: frozenset[str] = frozenset()
+    host: str = ""
+    booted_s: float | None = None
+    # Text says it in units, JSON in hundredths; only one load is held to another.
+    load: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -224,7 +234,20 @@ def _node(name: str, record: Mapping[str, str]) -> SlurmNode:
         max(usable, 0) * _MIB,
         total,
         frozenset(one for one in features.split(",") if _WORD.fullmatch(one)),
+        _said(record, "NodeHostName"),
+        _booted_s(_said(record, "BootTime")),
+        float(load) if re.fullmatch(r"\d+(\.\d+)?", load := record.get("CPULoad", "")) else None,
     )
+
+
+def _booted_s(said: str) -> float | None:
+    """Return the seconds since the epoch of a local time, or of a number of them; 0 is unknown."""
+    if said.isdecimal():
+        return float(said) or None
+    try:
+        return datetime.datetime.fromisoformat(said).timestamp()
+    except ValueError:
+        return None
 
 
 def _said(record: Mapping[str, str], key: str) -> str:

@@ -142,15 +142,17 @@ def site_config(
     login: str,
     stacks: Sequence[str] = ('stack("mpich"),',),
     left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    booted_s: float | None = None,
 ) -> str:
     """Return the text of a site config with these lines of stacks; what is unknown is a comment.
 
     ``left_out`` are nodes that are in no partition, by the reason.
 
     ``processor`` is that of the machine where lscpu ran, ``login`` its name, empty where that is no
-    machine of the system. Its caches and clock
-    are taken for those of a partition whose nodes have as many cores. Raises :class:`BadRequest`
-    for a name that cannot be a system's.
+    machine of the system. Its caches and clock are taken for those of a partition whose nodes have
+    as many cores. ``booted_s`` is when the machine booted that asks, in seconds since the epoch,
+    None where it is none of the system's. Raises :class:`BadRequest` for a name that cannot be a
+    system's.
     """
     if not _NAME.fullmatch(system):
         raise BadRequest("site.system-name", name=system[:60])
@@ -177,14 +179,16 @@ def site_config(
     for why, nodes in left_out.items():
         lines += _comment(f"In no partition, because {why}: {fold(nodes)}", 16)
     for kind in kinds:
-        lines += (f"                {line}" for line in _partition(kind, processor))
+        lines += (f"                {line}" for line in _partition(kind, processor, booted_s))
     lines += ["            ],", "        }", "    ],", "    stacks=["]
     lines += [f"        {line}" for line in stacks]
     lines += ["    ],", ")"]
     return "\n".join(lines) + "\n"
 
 
-def _partition(kind: NodeKind, processor: Processor) -> Iterator[str]:
+def _partition(
+    kind: NodeKind, processor: Processor, booted_s: float | None = None
+) -> Iterator[str]:
     node, queue = kind.nodes[0], kind.queue
     names = fold(one.name for one in kind.nodes)
     yield from _comment(f"{counted(len(kind.nodes), 'node')}: {names}")
@@ -214,6 +218,12 @@ def _partition(kind: NodeKind, processor: Processor) -> Iterator[str]:
     else:
         yield "        # Slurm was not told the memory (RealMemory); see `free --bytes` on a node."
         yield '        # "memory_bytes_per_node": …,'
+    if kind.shares_machine(booted_s):
+        yield "        # These nodes share one machine, its cores and its network: ranks that are bound"
+        yield "        # would meet on the first cores, and pairs measured at once would disturb each"
+        yield "        # other. Remove both lines if they do not."
+        yield '        "bind_to_cores": False,'
+        yield '        "screen_at_once": 1,'
     alike = processor.cores == node.hardware_cores
     if alike and processor.cache_bytes:
         yield f'        "cache_bytes_per_node": {processor.cache_bytes},'
