@@ -102,6 +102,14 @@ def test_a_line_of_a_narrow_terminal_keeps_when_all_is_done_and_since_when_it_go
     assert line.endswith(f", all done by about {clock(begun, 1500.0)} (0 s)")
 
 
+def test_what_comes_after_all_cases_puts_off_the_end() -> None:
+    begun = datetime.datetime.now()
+    foreseen = Foreseen("running HplCheck with mpich", begun, own_s=600.0, all_s=1500.0)
+    later = foreseen.followed_by(7200.0)
+    assert later.endswith(f"all done by about {clock(begun, 8700.0)}")
+    assert "min 0 s late" in later.at(begun + datetime.timedelta(seconds=720), 100)
+
+
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
 def test_on_a_terminal_a_line_lives_below_what_was_said(kind: str) -> None:
     master, slave = pty.openpty()

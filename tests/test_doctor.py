@@ -14,9 +14,9 @@ from clustergate.model import CaseId
 from clustergate.references.lookup import References
 from clustergate.schedulers.slurm_nodes import nodes_in
 from clustergate.session import readiness as doctor
-from clustergate.session.forecast import plan_of, waiting_s
+from clustergate.session.forecast import beyond_forecast, plan_of, waiting_s
 from clustergate.session.readiness import FAIL, OK, WARN, Finding, say_in_the_way
-from clustergate.sites.description import Partition
+from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import mode_named
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
@@ -202,6 +202,24 @@ def test_cases_of_which_one_never_ran_have_no_end() -> None:
         ("HplCheck", "openmpi"): [90.0],
     }
     assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}) == {}
+    # A gate knows what such cases usually take.
+    assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}, usually=True) == {
+        ("HplCheck", "mpich"): [30.0, 30.0],
+        ("HplCheck", "openmpi"): [150.0],
+    }
+
+
+def test_what_a_gate_foresees_says_what_it_leaves_out(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    local = Site(
+        name="alpha", hostnames=[], partitions=[described("alpha:node", Shape(4, 1), "mpich")]
+    )
+    assert beyond_forecast(local, ["mpich"]) == ", plus the set-up of mpich"
+    in_slurm = Site(name="alpha", hostnames=[], partitions=[slurm()])
+    assert beyond_forecast(in_slurm, []) == ", plus waiting in Slurm's queue"
+    both = ", plus the set-up of mpich and waiting in Slurm's queue"
+    assert beyond_forecast(in_slurm, ["mpich"]) == both
+    assert beyond_forecast(local, []) == ""
 
 
 def slurm(*access: str, nodes: int = 4, cores: int = 64, excluded: int = 0) -> Partition:

@@ -11,7 +11,7 @@ from clustergate import store
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import checkout
 from clustergate.session import execute as execution
-from clustergate.session.execute import execute
+from clustergate.session.execute import Pace, execute
 from clustergate.session.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
 from clustergate.sites import configs
 from clustergate.stacks import StackRequest
@@ -103,6 +103,24 @@ def test_nothing_is_told_as_slower_before_it_was_launched_again(tmp_path, phase,
     words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
     call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
     assert told_by(call)[1:] == [f"  {result} after"]
+
+
+def test_cases_that_take_longer_than_foreseen_put_off_the_end():
+    pace = Pace({("HplCheck", "mpich"): [60.0, 60.0, 60.0], ("HpccCheck", "mpich"): [120.0]})
+    assert pace.of(("HplCheck", "mpich")) == (60.0, 300.0)
+    pace.end(("HplCheck", "mpich"), 60.0)
+    assert pace.of(("HplCheck", "mpich")) == (60.0, 240.0)
+    pace.end(("HplCheck", "mpich"), 240.0)
+    foreseen = pace.of(("HpccCheck", "mpich"))
+    assert foreseen
+    own_s, all_s = foreseen
+    # 300 s where 120 were foreseen: what is left takes about twice as long.
+    assert 1.8 * 120 < own_s < 2.5 * 120
+    assert all_s == pytest.approx(1.5 * own_s)
+    # Of what nobody foresaw, nothing is told.
+    assert pace.of(("ImbMpi1Check", "mpich")) is None
+    pace.end(("ImbMpi1Check", "mpich"), 1000.0)
+    assert pace.of(("HpccCheck", "mpich")) == (own_s, all_s)
 
 
 def test_only_jobs_of_slurm_are_looked_for_in_its_queue():

@@ -35,6 +35,7 @@ from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.references.lookup import references_of
 from clustergate.schedulers.slurm_nodes import NO_ANSWER
 from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
+from clustergate.session.forecast import beyond_forecast
 from clustergate.session.judge import cores_by_node, idle_cores
 from clustergate.session.placing import keep_out
 from clustergate.session.readiness import nodes_in_the_way, say_in_the_way, without_references
@@ -45,7 +46,7 @@ from clustergate.verdicts import coverage
 from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import Reason, reason
-from clustergate.wording.texts import clock, duration
+from clustergate.wording.texts import Foreseen, clock, duration
 
 DESCRIPTION = """\
 Screen the system's nodes and links, run the maintenance mode on the good ones, compare with the
@@ -55,6 +56,8 @@ when every check was judged with every stack in every partition. Under a budget 
 most run first; what is left out counts as not judged. docs/operators.md says what to do next."""
 
 PAGE = "gate.html"
+# A later end than was announced is told from this on.
+_TOLD_S = 60.0
 JUDGES = True
 
 
@@ -164,8 +167,12 @@ def _gate_alone(
         contract = contract.with_nothing_judged(unfit, remedy)
     with Progress() as say:
         in_the_way = say_in_the_way(say, site, contract.stacks, software=True)
-        now = datetime.datetime.now()
-        say(f"done by about {clock(now, contract.seconds)} ({duration(contract.seconds)})")
+        begins = datetime.datetime.now()
+        due = begins + datetime.timedelta(seconds=contract.seconds)
+        say(
+            f"done by about {clock(begins, contract.seconds)} ({duration(contract.seconds)})"
+            + beyond_forecast(described, contract.stacks)
+        )
         for limits in (partition.limits for partition in described.partitions):
             if limits.reservation and (limits.seconds or 0) < contract.seconds:
                 say(str(limits.why))
@@ -201,6 +208,9 @@ def _gate_alone(
             else:
                 small = Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))
                 evidence.append(small)
+        now, after_s = datetime.datetime.now(), contract.left_after_screening_s()
+        if abs((now - due).total_seconds() + after_s) > _TOLD_S:
+            say(f"now done by about {clock(now, after_s)}, not {clock(begins, contract.seconds)}")
         keep_out(without)
         until = None
         if arguments.budget:
@@ -217,7 +227,13 @@ def _gate_alone(
             confirm_wait_s=parse_duration(arguments.confirm_wait),
             confirm_until=until,
         )
-        results, ran = run_benchmarks(request, run_id, started, say)
+
+        def say_with_golden(sentence: str) -> None:
+            if isinstance(sentence, Foreseen):
+                sentence = sentence.followed_by(contract.golden_s)
+            say(sentence)
+
+        results, ran = run_benchmarks(request, run_id, started, say_with_golden)
         used_s, left_s = time.monotonic() - begun, None
         if arguments.budget:
             budget_s = parse_duration(arguments.budget)

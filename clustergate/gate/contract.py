@@ -41,6 +41,10 @@ class Contract:
     golden_s: float
     notes: Sequence[str]
 
+    def left_after_screening_s(self) -> float:
+        """Return how long what comes after the screening takes, if all of it is as foreseen."""
+        return max(0.0, self.seconds - self.allotted.screening_s)
+
     def judged_by(
         self,
         cases: Sequence[Case],

@@ -25,6 +25,8 @@ from clustergate.wording.reasons import reason
 from clustergate.wording.texts import Foreseen
 
 GRACE_S = 30.0
+# As if so much had taken as long as foreseen: one short case does not halve or double the rest.
+_AS_FORESEEN_S = 30.0
 _ASKED_EVERY_S = 5.0
 _RESULTS = {"OK": "ran", "SKIP": "not available here, or skipped"}
 
@@ -170,7 +172,7 @@ def _sentences(
     ``waits_for`` says what the job of a case waits for, nothing once it runs.
     """
     start = time.monotonic()
-    waiting = {pair: [*seconds] for pair, seconds in waiting_s.items()}
+    pace = Pace(waiting_s)
     done = left = 0
     submitted: Step | None = None
     said = ""
@@ -188,8 +190,7 @@ def _sentences(
             submitted, said = None if ended else step, ""
             if ended:
                 done += 1
-                if seconds := waiting.get(_pair(step)):
-                    seconds.pop()
+                pace.end(_pair(step), time.monotonic() - start)
                 if step.word in _RESULTS:
                     yield f"  {_RESULTS[step.word]} after {time.monotonic() - start:.0f} s"
                 else:
@@ -203,15 +204,42 @@ def _sentences(
                 sentence = f"waiting in Slurm's queue ({why}) for {what} to start{counts}"
             elif why is None:
                 sentence = said or f"submitting {what}{counts}"
-            elif seconds := waiting.get(_pair(submitted)):
-                all_s = sum(map(sum, waiting.values()))
-                sentence = Foreseen(sentence, datetime.datetime.now(), seconds[-1], all_s)
+            elif seconds := pace.of(_pair(submitted)):
+                sentence = Foreseen(sentence, datetime.datetime.now(), *seconds)
             if sentence != said:
                 start = time.monotonic()
                 yield sentence
             submitted, said = submitted if why != "" else None, sentence
     if failed_s is not None:
         yield f"  {failure()} after {failed_s:.0f} s"
+
+
+class Pace:
+    """How long the cases that wait will take: as foreseen, times what those that ended show.
+
+    ``waiting_s`` are the seconds of each case by its check and stack.
+    """
+
+    def __init__(self, waiting_s: Mapping[tuple[str, str], Sequence[float]]) -> None:
+        self._waiting = {pair: [*seconds] for pair, seconds in waiting_s.items()}
+        self._foreseen_s = self._took_s = _AS_FORESEEN_S
+
+    def end(self, pair: tuple[str, str], took_s: float) -> None:
+        """Take note that a case ended, so many seconds after it began."""
+        if seconds := self._waiting.get(pair):
+            self._foreseen_s += seconds.pop()
+            self._took_s += took_s
+
+    def of(self, pair: tuple[str, str]) -> tuple[float, float] | None:
+        """Return the seconds of the next case of a check and a stack, and of all that wait.
+
+        None where nothing is foreseen of it.
+        """
+        seconds = self._waiting.get(pair)
+        if not seconds:
+            return None
+        slower = self._took_s / self._foreseen_s
+        return slower * seconds[-1], slower * sum(map(sum, self._waiting.values()))
 
 
 def _pair(step: Step) -> tuple[str, str]:

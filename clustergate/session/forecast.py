@@ -4,22 +4,46 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from clustergate.gate.contract import MODE, usual_seconds
 from clustergate.history.stored_runs import Taken
 from clustergate.model import CaseId
+from clustergate.paths import state_dir
+from clustergate.schedulers import SLURM
+from clustergate.sites.description import Site
 from clustergate.sites.modes import Mode
+from clustergate.stacks.manifest import manifest_path
 from clustergate.wording.notation import counted
 from clustergate.wording.texts import clock, duration
 
 
-def waiting_s(expected: Sequence[CaseId], taken_s: Taken) -> dict[tuple[str, str], list[float]]:
-    """Return the seconds of each case by check and stack, nothing unless all are known."""
+def waiting_s(
+    expected: Sequence[CaseId], taken_s: Taken, *, usually: bool = False
+) -> dict[tuple[str, str], list[float]]:
+    """Return the seconds of each case by check and stack, nothing unless all are known.
+
+    In the gate's mode it is known what cases ``usually`` take that never ran here.
+    """
     counts = Counter((case.check, case.stack) for case in expected)
+    if usually:
+        taken_s = usual_seconds(expected, taken_s)
     if not counts.keys() <= taken_s.keys():
         return {}
     return {pair: [taken_s[pair] / count] * count for pair, count in counts.items()}
+
+
+def absent_stacks(stacks: Iterable[str]) -> list[str]:
+    """Return those stacks that are not on disk yet."""
+    return [name for name in stacks if not manifest_path(state_dir(), name).is_file()]
+
+
+def beyond_forecast(site: Site, stacks: Iterable[str]) -> str:
+    """Return what takes time beside what is foreseen of a gate, empty where nothing does."""
+    more = [f"the set-up of {', '.join(absent)}"] if (absent := absent_stacks(stacks)) else []
+    if any(partition.scheduler in SLURM for partition in site.partitions):
+        more.append("waiting in Slurm's queue")
+    return f", plus {' and '.join(more)}" if more else ""
 
 
 def plan_of(

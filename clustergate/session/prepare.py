@@ -20,7 +20,7 @@ from clustergate.paths import state_dir
 from clustergate.references.lookup import References, references_of
 from clustergate.schedulers.wishes import overriding, words_in
 from clustergate.session import resuming
-from clustergate.session.forecast import plan_of
+from clustergate.session.forecast import absent_stacks, plan_of
 from clustergate.session.reframe import (
     STOPPED,
     Call,
@@ -38,7 +38,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
 from clustergate.stacks import StackRequest
-from clustergate.stacks.manifest import manifest_path, read_manifest
+from clustergate.stacks.manifest import read_manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.commands import settings_given
@@ -104,7 +104,7 @@ def prepare(
         say(plan)
         # Before anything can fail: what is there of the run says what it was to be.
         write_request(request, run_id, launched)
-    absent = _not_set_up_yet(wanted)
+    absent = absent_stacks(one.stack for one in wanted)
     not_set_up = _set_up(wanted, say)
     # What an earlier set-up left of a stack that failed now must not be measured instead.
     run_with = [one.stack for one in wanted if one.stack not in not_set_up]
@@ -187,7 +187,7 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     checks = request.checks or mode.checks
     expected = modes.expected_cases(checks, partitions, mode, request.process_counts)
     taken_s, disturbed = last_time(site.name, mode.name, request.options)
-    absent = _not_set_up_yet([stack.request for stack in stacks])
+    absent = absent_stacks(stack.name for stack in stacks)
     now, without = datetime.datetime.now(), known.without(expected, mode.name)
     plan = plan_of(
         *(mode, expected, taken_s, now, absent),
@@ -198,10 +198,6 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
         settings=settings_given(request.options),
     )
     return expected, taken_s, plan
-
-
-def _not_set_up_yet(wanted: Sequence[StackRequest]) -> list[str]:
-    return [s.stack for s in wanted if not manifest_path(state_dir(), s.stack).is_file()]
 
 
 def are_here(partitions: Sequence[Partition]) -> bool:

@@ -29,6 +29,7 @@ from clustergate.session.prepare import are_here, prepare
 from clustergate.session.request import Request
 from clustergate.session.resuming import lock_run
 from clustergate.sites.configs import WITHOUT_NODES
+from clustergate.wording.commands import settings_given
 
 if TYPE_CHECKING:
     from clustergate.report.trends import History
@@ -57,7 +58,9 @@ def run_session(
         ended = {(one.check, one.stack) for one in prepared.earlier.values()}
         waiting = {
             pair: seconds
-            for pair, seconds in waiting_s(prepared.expected, prepared.taken_s).items()
+            for pair, seconds in waiting_s(
+                prepared.expected, prepared.taken_s, usually=takes_as_usual(request)
+            ).items()
             if pair not in ended and pair[1] not in prepared.not_set_up
         }
         status = execute(prepared.call, watch.say, waiting)
@@ -77,6 +80,11 @@ def run_session(
         notes = (*judged.notes, *more)
         judged = dataclasses.replace(judged, evidence=(*judged.evidence, *reasons), notes=notes)
     return publish(judged, prepared.call.report.parent)
+
+
+def takes_as_usual(request: Request) -> bool:
+    """Tell whether what a case usually takes is known: in the gate's mode, as it is."""
+    return request.mode.name == MODE and not settings_given(request.options)
 
 
 def is_against_golden(request: Request) -> bool:

@@ -219,9 +219,12 @@ def _partition(
         yield "        # Slurm was not told the memory (RealMemory); see `free --bytes` on a node."
         yield '        # "memory_bytes_per_node": …,'
     if kind.shares_machine(booted_s):
-        yield "        # These nodes share one machine, its cores and its network: ranks that are bound"
-        yield "        # would meet on the first cores, and pairs measured at once would disturb each"
-        yield "        # other. Remove both lines if they do not."
+        yield from _comment(
+            "These nodes share one machine, its cores and its network: bound ranks of several "
+            "nodes would meet on its first cores, and pairs measured at once would disturb each "
+            "other. Remove both lines if they do not.",
+            8,
+        )
         yield '        "bind_to_cores": False,'
         yield '        "screen_at_once": 1,'
     alike = processor.cores == node.hardware_cores

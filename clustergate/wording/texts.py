@@ -68,6 +68,12 @@ class Foreseen(str):
         one._after_s = all_s - own_s
         return one
 
+    def followed_by(self, seconds: float) -> Foreseen:
+        """Return the sentence where so many seconds of other work come after all that it counts."""
+        now = datetime.datetime.now()
+        own_s = (self._due - now).total_seconds()
+        return Foreseen(self._what, now, own_s, own_s + self._after_s + seconds)
+
     def at(self, now: datetime.datetime, at_most: int) -> str:
         """Return the sentence as it is to be told now: from what runs, once that is overdue.
 
