@@ -1,5 +1,6 @@
 import errno
 import json
+import shutil
 import os
 import subprocess
 import sys
@@ -130,7 +131,7 @@ def test_json_can_be_compared_with_this_node(machine_command, tmp_path):
 
 def test_differences_of_two_files(machine_command, files):
     assert machine_command("--diff", "A.json", "B.json") == (
-        0,
+        1,
         "since A.json, likeliest cause of a slowdown first:\n"
         "  kernel release 6.1.0-40 -> 6.1.0-41\n"
         "  transparent huge pages always -> madvise\n",
@@ -140,7 +141,7 @@ def test_differences_of_two_files(machine_command, files):
 
 def test_differences_as_json(machine_command, files):
     status, out, _ = machine_command("--json", "--diff", "A.json", "B.json")
-    assert status == 0
+    assert status == 1
     assert json.loads(out) == [
         {"name": "kernel.release", "before": "6.1.0-40", "after": "6.1.0-41", "nodes": []},
         {
@@ -178,7 +179,7 @@ def test_nothing_is_compared_with_itself_in_silence(machine_command, runs, named
     """It said that no recorded state of a node changed."""
     before = named if named == "now" else "last"
     status, out, err = machine_command("--diff", before, named)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith(f"clustergate: A and B are both {before}: ")
 
 
@@ -188,10 +189,19 @@ def test_states_that_cannot_be_read_are_told(machine_command, runs):
     for text in (b'{"digest": "00", "nod', b"\xff\xfe"):
         path.write_bytes(text)
         status, _, err = machine_command("--diff", "previous", "last")
-        assert status == 0
+        assert status == 1
         assert err.startswith(f"{path}:1: this line cannot be read, so states of nodes are missing")
     path.write_bytes(b"")
     assert machine_command("--diff", "previous", "last")[2] == ""
+
+
+def test_what_could_not_be_read_is_not_called_unchanged(machine_command, runs, files):
+    """A HealthCheckProgram goes by the exit status."""
+    same = run_folder("20261122T120000Z-9")
+    shutil.copytree(run_folder("20261121T120000Z-8"), same)
+    assert machine_command("--diff", "previous", "last")[0] == 0
+    (same / "nodes.jsonl").write_bytes(b"{")
+    assert machine_command("--diff", "previous", "last")[0] == 2
 
 
 # --- errors -----------------------------------------------------------------------------------
@@ -211,7 +221,7 @@ def test_states_that_cannot_be_read_are_told(machine_command, runs):
 def test_bad_data_is_one_sentence(machine_command, files, content, sentence):
     (files / "bad.json").write_bytes(content)
     status, out, err = machine_command("--diff", "A.json", "bad.json")
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith(f"clustergate: {sentence}")
     assert err.count("\n") == 1
 
@@ -246,5 +256,5 @@ def test_too_few_runs_for_a_word(machine_command, files, stored, word, why):
     for number in range(stored):
         write_json(run_folder(f"run-{number}") / "machine.json", {"fingerprint": GOOD})
     status, out, err = machine_command("--diff", word, "A.json")
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith(f"clustergate: {why}")

@@ -13,6 +13,7 @@ from clustergate.launching.crashes import crash_of, last_line
 from clustergate.launching.dialects import Layout
 from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
 from clustergate.launching.plan import LOG, Launched, launch_folder
+from clustergate.launching.reading import ending_of
 from clustergate.model import Launch
 from clustergate.session.case import Job
 
@@ -54,6 +55,51 @@ srun: error: n1: task 0: Killed
 )
 def test_the_first_trouble_that_names_a_host_is_the_cause(text, line):
     assert first_node_failure(text.splitlines(), ["n1", "n2"]) == line
+
+
+# Node n4 without the folder that holds the stack, the program, and the job, on a virtual cluster.
+WITHOUT_STACK = """\
+bash: line 1: /apps/mpich/bin/hydra_pmi_proxy: No such file or directory
+[mpiexec@n1] ui_cmd_cb (/mpich-5.0.2/src/pm/hydra/mpiexec/pmiserv_pmci.c:51): Launch proxy failed.
+[mpiexec@n1] HYDT_dmxu_poll_wait_for_event (/mpich-5.0.2/demux_poll.c:76): callback returned error
+[mpiexec@n1] main (/mpich-5.0.2/src/pm/hydra/mpiexec/mpiexec.c:270): process manager error waiting
+"""
+WITHOUT_PROGRAM = """\
+env: '/apps/prog': No such file or directory
+srun: error: n4: task 1: Exited with exit code 127
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (WITHOUT_STACK, "bash: line 1: /apps/mpich/bin/hydra_pmi_proxy: "),
+        (WITHOUT_PROGRAM, "/apps/prog"),
+        ("/apps/prog: error while loading shared libraries: libm.so: cannot open shared object "
+         "file: No such file or directory\nsrun: error: n4: task 0: Exited with exit code 127\n",
+         "libm.so"),
+    ],
+)  # fmt: skip
+def test_what_a_node_lacks_is_told_and_not_the_launchers_last_words(
+    text: str, path: str, tmp_path: Path
+) -> None:
+    said = tmp_path / "launch.err"
+    said.write_text(text)
+    told = ending_of(127, [said], ["n1", "n4"])
+    assert told.startswith("it ended with exit status 127; it said: ")
+    assert path in told
+    assert "waiting" not in told
+    assert "Exited" not in told
+
+
+def test_where_a_host_is_named_with_its_trouble_that_is_the_cause(tmp_path: Path) -> None:
+    said = tmp_path / "launch.err"
+    said.write_text("cat: x: No such file or directory\n" + HYDRA)
+    assert ending_of(1, [said], ["n1", "n2"]).endswith(f"it said: {HYDRA.splitlines()[0]}")
+    said.write_text("root@n2: Permission denied (publickey).\n")
+    assert "it said: root@n2: Permission denied" in ending_of(255, [said], ["n2"])
+    said.write_text("srun: error: n2: task 0: Killed\n")
+    assert ending_of(1, [said], ["n2"]).endswith("it said: srun: error: n2: task 0: Killed")
 
 
 def test_a_job_that_the_scheduler_ended_is_told_whatever_its_exit_status():

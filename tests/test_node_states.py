@@ -178,7 +178,7 @@ def test_compute_nodes_of_two_runs_are_compared(
     status, said = diff(capsys, "--diff", "previous", "last")
     # Of the two others nothing was said.
     alone = "not compared, as only one of both has them: n[3-4]\n"
-    assert (status, said) == (0, f"since {RUNS[0]}: kernel release 6.1 -> 6.2 on n1\n{alone}")
+    assert (status, said) == (1, f"since {RUNS[0]}: kernel release 6.1 -> 6.2 on n1\n{alone}")
     _, said = diff(capsys, "--json", "--diff", *RUNS[:2])
     assert json.loads(said) == [
         {"name": "kernel.release", "before": "6.1", "after": "6.2", "nodes": ["n1"]}

@@ -1,6 +1,7 @@
 """The course of a screening: what is launched, what is noted, how it goes on after a stop."""
 
 import dataclasses
+import datetime
 import itertools
 import json
 import math
@@ -23,10 +24,12 @@ from clustergate.launching.plan import (
     whole_lines,
     write_plan,
 )
+from clustergate.machine.fingerprint import to_record
 from clustergate.model import Launch
 from clustergate.proof.ranks import ProofExpectation
+from clustergate.report.screening import first_screen
 from clustergate.screening.campaign import Campaign, Task
-from clustergate.screening.findings import Screening, analyse
+from clustergate.screening.findings import Screening, analyse, ticket
 from clustergate.screening.folder import read_screening, troubles
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import (
@@ -351,6 +354,50 @@ def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:
     done = {(r.turn, frozenset(r.nodes)) for r in before}
     assert not done & {(t.turn, frozenset(t.nodes)) for b in machine.batches for t in b}
     assert [f.suspect for f in found.findings] == ["node n1"]
+
+
+TCP = "network", "tcp_rmem"
+USUAL_TCP, CHANGED_TCP = "4096 131072 6291456", "4096 4096 4096"
+
+
+def test_what_differs_on_an_accused_node_stands_in_the_accusation(tmp_path: Path) -> None:
+    """It said to check clocks, memory, adapter and cable, and held the states of all nodes."""
+    machine = Machine(Cluster(8, bad_nodes={1: 8.0}))
+    plan, orders = plan_of(), itertools.count()
+    where = tmp_path / "screening"
+    where.mkdir()
+    write_plan(where, plan)
+    with (where / LOG).open("a") as file:
+        file.write(json.dumps({"names": NAMES}) + "\n")
+
+        def run(tasks: Sequence[Task]) -> Iterator[Result]:
+            for result in machine.run(tasks):
+                file.write(noted(next(orders), result))
+                yield result
+
+        Campaign(plan, NAMES, [], run, print, lambda: machine.seconds).run()
+        file.write('{"ended": true}\n')
+    (before,) = read_screening(where)[2].findings
+    assert (before.suspect, "unlike" in before.advice) == ("node n1", False)
+    group, name = TCP
+    lines = [
+        {"digest": value, "nodes": nodes, **to_record({group: {name: value}})}
+        for value, nodes in (
+            (USUAL_TCP, ["n0", *NAMES[2:]]),
+            # By its longer name; and what another node has that nobody accuses.
+            (CHANGED_TCP, ["n1.cluster"]),
+        )
+    ]
+    (tmp_path / "nodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _, log, found = read_screening(where)
+    (finding,) = found.findings
+    assert finding.advice.startswith("n1 is unlike the rest: ")
+    assert f"{USUAL_TCP} -> {CHANGED_TCP}; put that right and screen again, or " in finding.advice
+    assert finding.advice.endswith("adapter and cable")
+    assert finding.advice in "\n".join(first_screen(log, found, "r1").lines())
+    # The gate says it, too.
+    assert "; n1 is unlike the rest: " in finding.sentence
+    assert finding.advice in ticket(found, "alpha", datetime.datetime(2026, 12, 3))
 
 
 def test_a_single_one_is_measured_alone() -> None:

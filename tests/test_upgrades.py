@@ -43,7 +43,7 @@ def test_a_stored_run_is_listed_and_can_be_resumed(
     assert (run.run, run.kind, run.system, run.mode) == (RUN, "check", "local", "smoke")
     request = read_request(RUN)
     assert (request.mode.name, request.site.stem, request.strict) == ("smoke", "local", False)
-    assert cli.main(["machine", "--diff", RUN, "now"]) == 0
+    assert cli.main(["machine", "--diff", RUN, "now"]) == 1
     assert "kernel" in capsys.readouterr().out
 
 

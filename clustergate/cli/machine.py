@@ -39,8 +39,10 @@ Print the state of this node: hardware, kernel, limits, network, software, and i
 What cannot be read is "absent". Nothing in it identifies the node or its users.
 With --diff, print what changed from A to B on the nodes of both, the likeliest cause of a slowdown
 first. A and B are runs (their ids or folders), "last" and "previous" for the newest run and the one
-before it, "now" for this node, or files that --json wrote, which are compared with every node."""
+before it, "now" for this node, or files that --json wrote, which are compared with every node.
+Exit status of --diff: 0: nothing changed; 1: something did; 2: it could not be compared."""
 
+JUDGES = True
 NOW = "now"
 WIDTH = 100
 
@@ -51,11 +53,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the state of this node or the differences; 0 even if there are some."""
+    """Print the state of this node; or the differences, and 1 if there are some."""
     if arguments.diff is not None:
         before, after = arguments.diff
-        _print_differences(before, after, as_json=arguments.json)
-    elif arguments.json:
+        return _print_differences(before, after, as_json=arguments.json)
+    if arguments.json:
         print(json.dumps({**to_record(read_fingerprint()), "load": read_load()}, indent=1))
     else:
         fingerprint, load = read_fingerprint(), read_load()
@@ -64,8 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_differences(before: str, after: str, as_json: bool) -> None:
-    """Print what changed on which nodes; the state of one node is compared with each of a run."""
+def _print_differences(before: str, after: str, as_json: bool) -> int:
+    """Print what changed on which nodes; the state of one node is compared with each of a run.
+
+    Return 1 where something did, 2 where nothing did of what could be read.
+    """
     places = [one if one == NOW else _locate(one)[1].resolve() for one in (before, after)]
     if places[0] == places[1]:
         raise BadRequest("compare.itself", name=before)
@@ -76,13 +81,15 @@ def _print_differences(before: str, after: str, as_json: bool) -> None:
         print(sentence, file=sys.stderr)
     if common <= {HERE} and (not common or min(len(old), len(new)) > 1):
         raise ClustergateError("machine.no-common-node", before=before, after=after)
+    changes = changes_of_nodes(old, new)
+    status = 1 if changes else 2 if sides[0].missing or sides[1].missing else 0
     if as_json:
         changed = [
             {**dataclasses.asdict(change), "nodes": [node for node in nodes if node != HERE]}
-            for change, nodes in changes_of_nodes(old, new)
+            for change, nodes in changes
         ]
         print(json.dumps(changed, indent=1))
-        return
+        return status
     since, lines = sides[0].name, describe_changes(old, new)
     if len(lines) < 2:
         print(f"since {since}: {(lines or ['no recorded state of a node changed'])[0]}")
@@ -92,6 +99,7 @@ def _print_differences(before: str, after: str, as_json: bool) -> None:
     unlike = (old.keys() ^ new.keys()) - {HERE}
     if unlike and all(side.alone is None for side in sides):
         print(f"not compared, as only one of both has them: {folded(sorted(unlike))}")
+    return status
 
 
 # --- input ------------------------------------------------------------------------------------

@@ -13,6 +13,16 @@ _TROUBLE = re.compile(
 )
 # What slurmstepd says when a job is ended, on the first node, whichever one it was that failed.
 _LAST_RITES = re.compile(r"\*\*\* (JOB|STEP) .* CANCELLED")
+# Of a file or folder that a node lacks, as the C library, shells and the loader say it.
+_LACKS = re.compile(
+    r"No such file or directory|Permission denied|Stale file handle|Input/output error|"
+    r"Transport endpoint is not connected|No space left on device|Read-only file system|"
+    r"Exec format error|command not found|cannot open shared object file"
+)
+# What ssh says of itself is no file of the node.
+_NO_FILE = re.compile(r"\((?:publickey|password|gssapi|keyboard|hostbased)|Host key verification")
+# What comes of it: srun's word on a rank that ended.
+_CAME_OF_IT = re.compile(r"\btasks? \d[\d,-]*: (?:Exited|Killed|Terminated)|[Ee]xit code")
 _LONGEST = 200
 # Slurm's words, squeue(1) "JOB STATE CODES"; its exit status may be 0 all the same.
 _ENDED = {
@@ -49,3 +59,16 @@ def first_node_failure(lines: Iterable[str], hosts: Sequence[str]) -> str:
         if named.search(said) and _TROUBLE.search(said) and not _LAST_RITES.search(said):
             return line.strip()[:_LONGEST]
     return ""
+
+
+def cause_of(lines: Sequence[str], hosts: Sequence[str]) -> str:
+    """Return the line that tells why a launch failed, empty where none does.
+
+    That is the trouble of a host, by its name; what a node lacks, which the node itself says
+    without its name, where that is missing or only what came of it.
+    """
+    named = first_node_failure(lines, hosts)
+    if named and not _CAME_OF_IT.search(named):
+        return named
+    lacks = (x for x in lines if _LACKS.search(x) and not _NO_FILE.search(x))
+    return next(lacks, named).strip()[:_LONGEST]

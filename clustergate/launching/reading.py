@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clustergate.files.shared import LATEST_S, look_afresh, mount_of
 from clustergate.launching.dialects import Layout
-from clustergate.launching.node_failures import first_node_failure
+from clustergate.launching.node_failures import cause_of
 from clustergate.launching.plan import (
     OUTPUT,
     Contender,
@@ -140,11 +140,11 @@ def ending_of(status: int, said: Sequence[Path], hosts: Sequence[str] = ()) -> s
 
 
 def last_words(said: Sequence[Path], hosts: Sequence[str] = ()) -> str:
-    """Return what a failed launch said of its nodes in these files, else the last that it said."""
+    """Return why a launch failed as these files tell it, else the last that it said."""
     texts = [[*lines_of(path)] for path in said if path.exists()]
     for lines in texts:
-        if first := first_node_failure(lines, hosts):
-            return f"; it said: {first}"
+        if cause := cause_of(lines, hosts):
+            return f"; it said: {cause}"
     for lines in texts:
         if spoken := [line.strip() for line in lines if line.strip()]:
             return f"; its last words: {spoken[-1][:200]}"

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.machine.changes import Difference, changes_of_nodes, shown
+from clustergate.machine.changes import Difference, changes_of_nodes, describe_one, shown
 from clustergate.machine.fingerprint import Fingerprint, Value
 
 _OF_A_KIND = ("architecture", "processor", "system_product")
@@ -76,6 +76,19 @@ def odd_ones(
                 if repr(change) not in known:
                     odd.append(Odd(kind, change, tuple(nodes), None))
     return odd
+
+
+def unlike_the_rest(states: Mapping[str, Fingerprint]) -> dict[str, list[str]]:
+    """Return in words what each node has that most of its kind have not, the likeliest cause first.
+
+    Two nodes do not tell which of them is right.
+    """
+    unlike: dict[str, list[str]] = {}
+    kinds = [kind for kind in kinds_of(states) if len(kind.nodes) >= _FEWEST]
+    for one in odd_ones(kinds, states):
+        for node in one.nodes:
+            unlike.setdefault(node, []).append(describe_one(one.change))
+    return unlike
 
 
 def _share(kind: Kind, name: str) -> float:

@@ -35,6 +35,8 @@ from clustergate.wording.notation import counted, listed, number
 _NOT_IN_A_REASON = re.compile(r"[^A-Za-z0-9 .,:/#+_@-]+")
 _LONGEST_REASON = 80 - len(", clustergate 2026-11-21")
 _NAMED = 8
+# Of what an accused node has that the others have not, the likeliest causes.
+_DIFFERENCES = 3
 FEWEST = 3
 """Nodes from which on they tell which of them is slow."""
 _ADVICE: Mapping[Unit, str] = {
@@ -56,6 +58,7 @@ _SUSPECTS: Mapping[Unit, str] = {
     Unit.INSIDE_SWITCH: "links inside switch {}",
     Unit.BETWEEN_SWITCHES: "links between switches {} and {}",
 }
+_PUT_RIGHT = "put that right and screen again"
 _ALONE_ADVICE = "drain it and open a ticket; check its clocks, its memory and what else runs"
 # Of these the nodes themselves are to be kept out.
 _KEEPS_OUT = (Unit.NODE, Unit.PART_OF_NODE, Unit.SWITCH)
@@ -67,7 +70,8 @@ class Finding:
 
     ``evidence`` are sentences, one per measure, and ``cause`` is the first one in a few words.
     ``confidence`` is how sure it is at least that this is no chance, with all that was looked
-    at. ``failed`` says that it does not work at all.
+    at. ``failed`` says that it does not work at all, ``unlike`` in what the accused are not as most
+    of their kind.
     """
 
     unit: Unit
@@ -78,6 +82,7 @@ class Finding:
     confidence: float
     failed: bool
     advice: str
+    unlike: str = ""
 
     @property
     def suspect(self) -> str:
@@ -88,7 +93,8 @@ class Finding:
     @property
     def sentence(self) -> str:
         """Say all of it."""
-        return f"{self.suspect}: {'; '.join(self.evidence)}; {confidence_text(self.confidence)}"
+        told = [*self.evidence, confidence_text(self.confidence), self.unlike]
+        return f"{self.suspect}: {'; '.join(filter(None, told))}"
 
     @property
     def keeps_out(self) -> tuple[str, ...]:
@@ -103,7 +109,8 @@ class Screening:
     ``names`` are the nodes (or cores, as ``what`` says), ``located`` what each measure says by its
     key, ``switch_of`` the switch of each node where all are known, ``failures`` the first error of
     the launches on some nodes. ``more_doubts`` are sentences about what was not even launched,
-    ``absent`` counts the nodes that the job was not given.
+    ``absent`` counts the nodes that the job was not given, ``unlike`` says by node what it has that
+    most of its kind have not.
     """
 
     names: tuple[str, ...]
@@ -114,6 +121,7 @@ class Screening:
     switch_of: Mapping[str, str] = field(default_factory=dict)
     more_doubts: tuple[str, ...] = ()
     absent: int = 0
+    unlike: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def keeps_out(self) -> tuple[str, ...]:
@@ -160,17 +168,34 @@ class Screening:
         for (unit, _), blamed in together.items():
             blames = [blame for _, blame in blamed]
             alone = all(measure in ALONE for measure, _ in blamed)
+            named = self._named({n for blame in blames for n in blame.nodes})
+            advice, unlike = _ALONE_ADVICE if alone else _ADVICE[unit], self._unlike(unit, named)
             yield Finding(
                 unit=unit,
-                nodes=self._named({n for blame in blames for n in blame.nodes}),
+                nodes=named,
                 switches=tuple(self.switches[s] for s in blames[0].switches),
                 evidence=tuple(dict.fromkeys(self._evidence(m, blame) for m, blame in blamed)),
                 cause=_cause(*blamed[0]),
                 # Each measure stands for itself: the surest of them counts.
                 confidence=1.0 - min(blame.chance for blame in blames),
                 failed=all(blame.failed for blame in blames),
-                advice=_ALONE_ADVICE if alone else _ADVICE[unit],
+                advice=f"{unlike}; put that right and screen again, or {advice}"
+                if unlike
+                else advice,
+                unlike=unlike,
             )
+
+    def _unlike(self, unit: Unit, nodes: Sequence[str]) -> str:
+        """Return what the accused have that most of their kind have not, empty where nothing."""
+        unlike = {node: tuple(self.unlike[node]) for node in nodes if node in self.unlike}
+        if unit not in (*_KEEPS_OUT, Unit.LINK):
+            return ""
+        told = [
+            f"{listed(named, _NAMED)} is unlike the rest: {listed(what, _DIFFERENCES)}"
+            for what in dict.fromkeys(unlike.values())
+            if (named := [node for node, own in unlike.items() if own == what])
+        ]
+        return "; ".join(told)
 
     def _named(self, numbers: set[int]) -> tuple[str, ...]:
         return tuple(self.names[n] for n in sorted(numbers))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from clustergate import store
 from clustergate.benchmarks.hpl.sizing import parse_hpl_dat
 from clustergate.figures import SAME_MATRIX
+from clustergate.history.node_states import HERE, read_states
 from clustergate.launching.plan import PLAN, read_plan, write_plan
 from clustergate.launching.reading import last_words
+from clustergate.machine.fleet import unlike_the_rest
 from clustergate.model import A_DAY_S, ClustergateError
 from clustergate.screening.findings import FEWEST, Screening, analyse
 from clustergate.screening.measures import MEASURES
@@ -67,7 +70,20 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
         )
         log = replace(log, notes=(*log.notes, note))
     screening = analyse(names, log.results, plan.switch_of(names), plan.what)
-    return plan, log, replace(screening, more_doubts=tuple(doubts), absent=absent_nodes)
+    unlike = _unlike_the_rest(folder.parent, names) if plan.what == "node" else {}
+    screening = replace(screening, unlike=unlike, absent=absent_nodes)
+    return plan, log, replace(screening, more_doubts=tuple(doubts))
+
+
+def _unlike_the_rest(run: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return what the nodes of a screening are unlike the rest in, by the names that it uses.
+
+    Nothing before the job has ended: what its nodes said is kept with the run then.
+    """
+    states = {node: state for node, state in read_states(run).items() if node != HERE}
+    # Either may know a node by a longer name.
+    short = {node.partition(".")[0]: told for node, told in unlike_the_rest(states).items()}
+    return {n: short[key] for n in names if (key := n.partition(".")[0]) in short}
 
 
 def as_asked(screening: Screening, plan: Plan, now: Plan) -> Screening:
