@@ -50,6 +50,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     screen_seconds = variable(float, value=1200.0)
     screen_hpl_seconds = variable(float, value=60.0)
     screen_launches = variable(int, value=0)
+    screen_quick = variable(int, value=0)
 
     @run_after("setup")
     def choose_the_stack(self) -> None:
@@ -81,6 +82,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         asked = planning.ScreenRequest(
             *(self.screen_nodes, self.screen_rounds, self.screen_seconds, self.screen_hpl_seconds),
             launches=self.screen_launches,
+            quick=bool(self.screen_quick),
         )
         plan = planning.plan_screening(
             manifest,

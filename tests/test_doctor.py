@@ -15,7 +15,7 @@ from clustergate.references.lookup import References
 from clustergate.schedulers.slurm_nodes import nodes_in
 from clustergate.session import readiness as doctor
 from clustergate.session.forecast import beyond_forecast, plan_of, waiting_s
-from clustergate.session.readiness import FAIL, OK, WARN, Finding, say_in_the_way
+from clustergate.session.readiness import FAIL, OK, WARN, Finding, of_states, say_in_the_way
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import mode_named
 from clustergate.sites.shape import Shape
@@ -207,6 +207,18 @@ def test_cases_of_which_one_never_ran_have_no_end() -> None:
         ("HplCheck", "mpich"): [30.0, 30.0],
         ("HplCheck", "openmpi"): [150.0],
     }
+
+
+def test_which_nodes_no_run_looked_at_is_told() -> None:
+    three = ["n1", "n2.cluster", "n3"]
+    (one,) = of_states(three, {"n1": "r1", "n2": "r2"})
+    assert (one.status, code(one)) == (WARN, "doctor.not-looked-at")
+    assert str(one.says).startswith("no recent run looked at n3, of 3 nodes; ")
+    (one,) = of_states(three, {"n1": "r1", "n2": "r2", "n3": "r2"})
+    assert (one.status, one.says) == (OK, "3 nodes, last seen by r2")
+    astray, _ = of_states(three, {}, ["n1 is unlike the rest of its kind: mounts"])
+    assert (astray.status, code(astray)) == (WARN, "doctor.astray")
+    assert of_states([], {}) == []
 
 
 def test_what_a_gate_foresees_says_what_it_leaves_out(tmp_path, monkeypatch) -> None:

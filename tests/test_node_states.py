@@ -13,6 +13,7 @@ from clustergate.history.node_states import (
     HERE,
     NODE_STATE,
     NODES,
+    astray_nodes,
     changed_meanwhile,
     changed_since_the_last_good_run,
     digest_of,
@@ -159,6 +160,51 @@ def test_thousands_of_nodes_are_compared_once_for_each_pair_of_states(
     assert told.endswith("kernel release 6.1 -> 6.2 on n0007")
     # Two pairs of states, and the suite's own software.
     assert len(calls) <= 3
+
+
+# --- which nodes are not back -------------------------------------------------------------------
+
+
+def astray(run_id: str, *, first_too: bool = True) -> list[str]:
+    return astray_nodes(store.run_folder(run_id), first_too=first_too)
+
+
+def test_a_node_that_is_neither_as_the_rest_nor_as_before_is_told(tmp_path: Path) -> None:
+    same = {"n1": "6.1", "n2": "6.1", "n3": "6.1"}
+    run_of(RUNS[0], tmp_path, **same, n4="6.1")
+    run_of(RUNS[1], tmp_path, **same, n4="6.0")
+    told = ["n4 is unlike the rest of its kind: kernel release 6.1 -> 6.0"]
+    assert astray(RUNS[1]) == astray(RUNS[1], first_too=False) == told
+    # It was a good run all the same: then it is accepted.
+    run_of(RUNS[2], tmp_path, **same, n4="6.0")
+    assert astray(RUNS[2]) == []
+
+
+def test_an_update_of_all_nodes_accuses_none(tmp_path: Path) -> None:
+    run_of(RUNS[0], tmp_path, n1="6.1", n2="6.1", n3="6.1")
+    run_of(RUNS[1], tmp_path, n1="6.2", n2="6.2", n3="6.2")
+    assert astray(RUNS[1]) == []
+    run_of(RUNS[2], tmp_path, n1="6.3", n2="6.3", n3="6.2")
+    # It is as in its last good run, and went without the next update.
+    assert astray(RUNS[2]) == ["n3 is unlike the rest of its kind: kernel release 6.3 -> 6.2"]
+
+
+def test_nodes_of_which_no_good_run_is_known_are_held_to_their_kind_if_asked(
+    tmp_path: Path,
+) -> None:
+    run_of(RUNS[0], tmp_path, n1="6.1", n2="6.1", n3="6.1", n4="6.0")
+    assert astray(RUNS[0], first_too=False) == []
+    assert astray(RUNS[0]) == ["n4 is unlike the rest of its kind: kernel release 6.1 -> 6.0"]
+
+
+def test_two_nodes_are_held_to_what_they_were(tmp_path: Path) -> None:
+    run_of(RUNS[0], tmp_path, n1="6.1", n2="6.1")
+    run_of(RUNS[1], tmp_path, n1="6.1", n2="6.0")
+    assert astray(RUNS[1]) == ["n2 is not as in its last good run: kernel release 6.1 -> 6.0"]
+    # Not to what they were in a bad one.
+    run_of(RUNS[1], tmp_path, "regression", n2="6.0")
+    run_of(RUNS[2], tmp_path, n1="6.1", n2="6.1")
+    assert astray(RUNS[2]) == []
 
 
 # --- clustergate machine --diff ---------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from clustergate.benchmarks.budget import Budget
+from clustergate.gate.decision import of_screening
 from clustergate.launching.plan import (
     LOG,
     Contender,
@@ -25,7 +26,7 @@ from clustergate.launching.plan import (
     write_plan,
 )
 from clustergate.machine.fingerprint import to_record
-from clustergate.model import Launch
+from clustergate.model import Launch, Verdict
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.report.screening import first_screen
 from clustergate.screening.campaign import Campaign, Task
@@ -38,6 +39,7 @@ from clustergate.screening.plan import (
     Plan,
     result_of,
 )
+from clustergate.screening.wording import exit_status
 from tools.bench.simulated_clusters import Cluster, observe, recorded, screen
 
 NAMES = [f"n{k}" for k in range(8)]
@@ -354,6 +356,51 @@ def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:
     done = {(r.turn, frozenset(r.nodes)) for r in before}
     assert not done & {(t.turn, frozenset(t.nodes)) for b in machine.batches for t in b}
     assert [f.suspect for f in found.findings] == ["node n1"]
+
+
+def test_a_quick_one_launches_once_on_each_and_doubts_nothing(tmp_path: Path) -> None:
+    machine = Machine(Cluster(8), alone={"n1": 1.3})
+    plan, orders = plan_of(("peaks",), quick=True), itertools.count()
+    where = tmp_path / "screening"
+    where.mkdir()
+    write_plan(where, plan)
+    with (where / LOG).open("a") as file:
+        file.write(json.dumps({"names": NAMES}) + "\n")
+
+        def run(tasks: Sequence[Task]) -> Iterator[Result]:
+            for result in machine.run(tasks):
+                file.write(noted(next(orders), result))
+                yield result
+
+        Campaign(plan, NAMES, [], run, print, lambda: 0.0).run()
+        file.write('{"ended": true}\n')
+    assert [len(batch) for batch in machine.batches] == [8]
+    _, log, found = read_screening(where)
+    assert (found.quick, found.doubts, exit_status(log, found)) == (True, (), 0)
+    # A node that is neither as the others nor as before is no good answer.
+    astray = dataclasses.replace(found, astray=("n4 is unlike the rest of its kind: mounts",))
+    assert exit_status(log, astray) == 1
+    lines = first_screen(log, astray, "r1").lines()
+    assert lines[0].startswith("FAULTS FOUND")
+    assert "  not back: n4 is unlike the rest of its kind: mounts" in lines
+    evidence = of_screening(astray, ended=True)
+    assert [one.verdict for one in evidence] == [Verdict.INCONCLUSIVE]
+
+
+def test_a_node_without_its_folder_is_told_by_a_quick_one(tmp_path: Path) -> None:
+    why = "it ended with exit status 127; it said: sh: /apps: No such file or directory"
+    results = [
+        Result((name,), "peaks", 0, {}, why)
+        if name == "n4"
+        else Result((name,), "peaks", 0, USUAL["peaks"])
+        for name in NAMES
+    ]
+    write_plan(tmp_path, plan_of(("peaks",), quick=True))
+    lines = [json.dumps({"names": NAMES}) + "\n", *map(noted, itertools.count(), results)]
+    (tmp_path / LOG).write_text("".join([*lines, '{"ended": true}\n']))
+    _, log, found = read_screening(tmp_path)
+    assert exit_status(log, found) == 1
+    assert f"n4 failed: {why}" in "\n".join(first_screen(log, found, "r1").lines())
 
 
 TCP = "network", "tcp_rmem"

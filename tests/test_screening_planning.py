@@ -62,6 +62,14 @@ def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> No
     assert plan.hostfile_dialect == "openmpi"
 
 
+def test_a_quick_one_has_one_launch_on_each_node_and_no_pairs() -> None:
+    plan = plan_of(ScreenRequest(quick=True, hpl_seconds=0.0))
+    assert [one.on for one in plan.contenders] == ["each"]
+    assert (plan.pair, plan.quick) == (None, True)
+    # No later screening is held to it.
+    assert plan.by != plan_of().by
+
+
 @pytest.mark.parametrize("dialect", ["openmpi", "hydra", "intel-hydra", "mvapich2"])
 def test_every_launcher_is_given_the_hostfile_of_its_pair(dialect: str) -> None:
     plan = plan_of(hostfile=HOSTS, stack=manifest(dialect))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import os
 
@@ -48,6 +49,8 @@ how it decides and what it can find in how much time."""
 
 
 JUDGES = True
+# Beside the launch on each node, one more on those that look slow.
+_QUICK_S = 120.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +66,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     option(parser, "--budget TIME", "for the whole screening (default: 20m)", default="20m")
     option(parser, "--hpl TIME", "for HPL on each node (default: 60s; 0: none)", default="60s")
+    option(
+        parser,
+        "--quick",
+        "is every node back? Compare the state of each with its kind and its last good run, and "
+        "launch once on each, without pairs",
+    )
     option(
         parser, "--resume RUN", 'resume an interrupted one with its own options ("last", or its id)'
     )
@@ -116,9 +125,12 @@ def _called(arguments: argparse.Namespace) -> ScreenCall:
         arguments.nodes,
         arguments.rounds,
         parse_duration(arguments.budget),
-        parse_duration(arguments.hpl),
+        0.0 if arguments.quick else parse_duration(arguments.hpl),
         arguments.partition,
+        quick=arguments.quick,
     )
+    if arguments.quick and asked.seconds > _QUICK_S:
+        asked = dataclasses.replace(asked, seconds=_QUICK_S)
     if arguments.rounds < 0:
         raise ClustergateError("option.negative", option="--rounds", value=arguments.rounds)
     return ScreenCall(site, asked, arguments.stack, wished(arguments, site))

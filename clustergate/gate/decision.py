@@ -115,6 +115,9 @@ def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
         Evidence(part, Verdict.REGRESSION, (reason("screening.finding", sentence=one.sentence),))
         for one in screening.findings
     ]
+    for one in screening.astray:
+        why = reason("screening.astray", sentence=one)
+        evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (why,)))
     for doubt in screening.doubts:
         code = "screening.incomplete" if doubt in screening.more_doubts else "screening.doubt"
         evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (reason(code, sentence=doubt),)))

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from clustergate.history.stored_runs import in_order
 from clustergate.launching.hostfiles import HostfileError, fold
 from clustergate.machine.changes import changes_of_nodes, describe_one
 from clustergate.machine.fingerprint import Fingerprint, from_record, parse_state
+from clustergate.machine.fleet import FEWEST_OF_A_KIND, Odd, kinds_of, odd_ones
 from clustergate.model import ClustergateError, Verdict
+from clustergate.wording.notation import listed
 from clustergate.wording.reasons import reason
 
 NODE_STATE = "machine.json"
@@ -35,6 +37,8 @@ _GOOD = {
 _DIGITS = 12
 # Earlier runs, for a node that none of them may have had.
 _LOOKED_AT = 200
+# Of what a node is unlike others in, so many are told.
+_MOST = 4
 
 
 # --- what is stored ---------------------------------------------------------------------------
@@ -206,6 +210,68 @@ def changed_since_the_last_good_run(run_id: str) -> list[str]:
             good = ", the last good one" if _was_good(run) else ""
             sentences.append(f"since the run {run}{good}: {', '.join(changed)}")
     return sentences
+
+
+def astray_nodes(run: Path, *, first_too: bool) -> list[str]:
+    """Return in sentences which nodes of a run are not as most of their kind, and were before.
+
+    What made it unlike them in its last good run is accepted. What all nodes have anew, as after an
+    update, is as on the others; a node that went without it is told. Of a kind with too few nodes
+    to tell, what did not change on all counts. Of nodes that were in no good run nothing is told,
+    unless ``first_too``.
+    """
+    states = {node: state for node, state in read_states(run).items() if node != HERE}
+    before = _last_good_states(run.name, states)
+    kinds = kinds_of(states)
+    sentences = []
+    for kind in kinds:
+        own = {node: states[node] for node in kind.nodes}
+        changes = changes_of_nodes({n: before[n] for n in own if n in before}, own)
+        if len(own) >= FEWEST_OF_A_KIND:
+            changed = {(node, change.name) for change, nodes in changes for node in nodes}
+            strays = [
+                (
+                    one.change,
+                    [
+                        node
+                        for node in one.nodes
+                        if (first_too and node not in before)
+                        or (node, one.change.name) in changed
+                        or _did_most_change(one, changed, before)
+                    ],
+                )
+                for one in odd_ones([kind], own)
+            ]
+            why = "is unlike the rest of its kind"
+        else:
+            strays = [(change, nodes) for change, nodes in changes if len(nodes) < len(states)]
+            why = "is not as in its last good run"
+        by_nodes: dict[str, list[str]] = {}
+        for change, nodes in strays:
+            if nodes:
+                by_nodes.setdefault(folded(nodes), []).append(describe_one(change))
+        sentences += [f"{nodes} {why}: {listed(what, _MOST)}" for nodes, what in by_nodes.items()]
+    return sentences
+
+
+def _did_most_change(odd: Odd, changed: Container[tuple[str, str]], before: States) -> bool:
+    """Tell whether the others of a kind have something anew that the odd ones went without."""
+    others = [n for n in odd.kind.nodes if n not in odd.nodes and n in before]
+    return 2 * sum((node, odd.change.name) in changed for node in others) > len(others)
+
+
+def _last_good_states(run_id: str, states: States) -> dict[str, Fingerprint]:
+    """Return the state of each node in the newest good earlier run that had it."""
+    runs = recorded_runs()
+    earlier = runs[: runs.index(run_id)] if run_id in runs else runs
+    known: dict[str, Fingerprint] = {}
+    for run in earlier[: -_LOOKED_AT - 1 : -1]:
+        if states.keys() <= known.keys():
+            break
+        if _was_good(run):
+            of_run = read_states(store.run_folder(run))
+            known = {**{n: x for n, x in of_run.items() if n in states}, **known}
+    return known
 
 
 def _was_good(run: str) -> bool:

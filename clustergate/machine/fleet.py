@@ -12,8 +12,10 @@ from clustergate.machine.fingerprint import Fingerprint, Value
 
 _OF_A_KIND = ("architecture", "processor", "system_product")
 _SIZE = "memory_total_gib"
+FEWEST_OF_A_KIND = 3
+"""Nodes from which on they tell which of them is unlike the rest."""
 # Another size of memory makes a kind where so many have it, and else a node that lost some.
-_FEWEST, _SHARE = 3, 0.10
+_SHARE = 0.10
 _SAME_SIZE = 0.01
 
 
@@ -84,7 +86,7 @@ def unlike_the_rest(states: Mapping[str, Fingerprint]) -> dict[str, list[str]]:
     Two nodes do not tell which of them is right.
     """
     unlike: dict[str, list[str]] = {}
-    kinds = [kind for kind in kinds_of(states) if len(kind.nodes) >= _FEWEST]
+    kinds = [kind for kind in kinds_of(states) if len(kind.nodes) >= FEWEST_OF_A_KIND]
     for one in odd_ones(kinds, states):
         for node in one.nodes:
             unlike.setdefault(node, []).append(describe_one(one.change))
@@ -117,7 +119,7 @@ def _by_size(nodes: Sequence[str], states: Mapping[str, Fingerprint]) -> Iterato
             groups[-1].append(node)
         else:
             groups.append([node])
-    enough = max(_FEWEST, _SHARE * len(nodes))
+    enough = max(FEWEST_OF_A_KIND, _SHARE * len(nodes))
     large = [group for group in groups if len(group) >= enough] or [max(groups, key=len)]
     largest = max(large, key=len)
     few = [node for group in groups if group not in large for node in group]

@@ -48,6 +48,7 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
         for finding in screening.findings
         for evidence in ["; ".join(finding.evidence)]
     ]
+    causes += [Cause("regression", "not back", "", one, one) for one in screening.astray]
     causes += [Cause("inconclusive", "in doubt", "", doubt, doubt) for doubt in screening.doubts]
     causes += [
         Cause("inconclusive", "not measured", "", missing, missing) for missing in screening.missing
@@ -70,11 +71,15 @@ def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
         out = ", ".join(screening.keeps_out) if screening.what == "node" else ""
         do = f"drain and exclude {out} with the lines below" if out else "fix it"
         return [f"{do}; `clustergate screen` then shows whether that was all"]
+    if screening.astray:
+        return ["put that right, or exclude those nodes in the hostfile; then `clustergate screen`"]
     if screening.absent:
         return [
             "bring back the nodes that the job was not given, or exclude them in the hostfile; "
             "then `clustergate screen`"
         ]
+    if screening.quick and not (screening.doubts or screening.missing):
+        return ["`clustergate gate` measures nodes, links and benchmarks"]
     if screening.doubts:
         return ["`clustergate screen` again with a larger --budget, when nothing else runs"]
     if screening.missing:

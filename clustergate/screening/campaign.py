@@ -96,7 +96,7 @@ class Campaign:
                 )
                 break
             self._run_missing(turn, contender, nodes)
-        return self._settle_doubts()
+        return self._analyse() if self._plan.quick else self._settle_doubts()
 
     def _analyse(self) -> Screening:
         if self._analysed is None or self._analysed[0] != len(self.results):

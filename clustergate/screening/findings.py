@@ -93,8 +93,8 @@ class Finding:
     @property
     def sentence(self) -> str:
         """Say all of it."""
-        told = [*self.evidence, confidence_text(self.confidence), self.unlike]
-        return f"{self.suspect}: {'; '.join(filter(None, told))}"
+        parts = [*self.evidence, confidence_text(self.confidence), self.unlike]
+        return f"{self.suspect}: {'; '.join(filter(None, parts))}"
 
     @property
     def keeps_out(self) -> tuple[str, ...]:
@@ -110,7 +110,8 @@ class Screening:
     key, ``switch_of`` the switch of each node where all are known, ``failures`` the first error of
     the launches on some nodes. ``more_doubts`` are sentences about what was not even launched,
     ``absent`` counts the nodes that the job was not given, ``unlike`` says by node what it has that
-    most of its kind have not.
+    most of its kind have not, ``astray`` are sentences about those that were not so before, either.
+    A ``quick`` one has a launch on each node: too few for a doubt.
     """
 
     names: tuple[str, ...]
@@ -122,6 +123,8 @@ class Screening:
     more_doubts: tuple[str, ...] = ()
     absent: int = 0
     unlike: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    astray: tuple[str, ...] = ()
+    quick: bool = False
 
     @property
     def keeps_out(self) -> tuple[str, ...]:
@@ -190,12 +193,12 @@ class Screening:
         unlike = {node: tuple(self.unlike[node]) for node in nodes if node in self.unlike}
         if unit not in (*_KEEPS_OUT, Unit.LINK):
             return ""
-        told = [
+        sentences = [
             f"{listed(named, _NAMED)} is unlike the rest: {listed(what, _DIFFERENCES)}"
             for what in dict.fromkeys(unlike.values())
             if (named := [node for node, own in unlike.items() if own == what])
         ]
-        return "; ".join(told)
+        return "; ".join(sentences)
 
     def _named(self, numbers: set[int]) -> tuple[str, ...]:
         return tuple(self.names[n] for n in sorted(numbers))
@@ -239,6 +242,8 @@ class Screening:
             if not located.centres:
                 first = next(iter(self.failures.values()), "")
                 yield f"{title}: every launch failed{f'; first error: {first}' if first else ''}"
+                continue
+            if self.quick:
                 continue
             if located.too_noisy and len(self.names) >= FEWEST:
                 times = f"only a factor of {number(math.exp(located.noticed))}"

@@ -71,6 +71,10 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
         log = replace(log, notes=(*log.notes, note))
     screening = analyse(names, log.results, plan.switch_of(names), plan.what)
     unlike = _unlike_the_rest(folder.parent, names) if plan.what == "node" else {}
+    if plan.quick:
+        # One launch is too little to blame anybody by ranks, and enough to see that it failed.
+        failed = [f"{', '.join(who)} failed: {why}" for who, why in screening.failures.items()]
+        screening = replace(screening, quick=True, astray=tuple(failed))
     screening = replace(screening, unlike=unlike, absent=absent_nodes)
     return plan, log, replace(screening, more_doubts=tuple(doubts))
 
@@ -82,7 +86,7 @@ def _unlike_the_rest(run: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """
     states = {node: state for node, state in read_states(run).items() if node != HERE}
     # Either may know a node by a longer name.
-    short = {node.partition(".")[0]: told for node, told in unlike_the_rest(states).items()}
+    short = {node.partition(".")[0]: what for node, what in unlike_the_rest(states).items()}
     return {n: short[key] for n in names if (key := n.partition(".")[0]) in short}
 
 

@@ -54,7 +54,7 @@ class Plan(JobPlan):
     their output is read: ``peaks``, ``hpl`` or ``pingpong``. ``rounds`` None stands for all pairs.
     The budget's ``seconds`` are what all of it may take; ``most_further`` is how often doubts may
     be measured again. ``at_once`` bounds the launches at a time, ``launches`` are the fewest of
-    each node's raw kernels, and with others.
+    each node's raw kernels, and with others. A ``quick`` one launches once on each node.
     """
 
     system: str = ""
@@ -69,6 +69,7 @@ class Plan(JobPlan):
     launches: int = 0
     switches: Mapping[str, str] = field(default_factory=dict)
     excluded: Mapping[str, str] = field(default_factory=dict)
+    quick: bool = False
 
     def launched(self, on: str) -> list[Contender]:
         """Return what is launched there."""

@@ -24,7 +24,8 @@ class ScreenRequest:
     ``nodes`` is a list such as ``n[01-64]``, empty for all of the system; ``rounds`` 0 for all
     pairs; ``seconds`` for all of it; ``hpl_seconds`` for HPL on each node alone, 0 for none;
     ``partition`` empty for the first of the system; ``launches`` are the fewest of each node's raw
-    kernels, and with others, 0 for what it takes.
+    kernels, and with others, 0 for what it takes; ``quick`` for one short launch on each and no
+    pairs.
     """
 
     nodes: str = ""
@@ -33,6 +34,7 @@ class ScreenRequest:
     hpl_seconds: float = 60.0
     partition: str = ""
     launches: int = 0
+    quick: bool = False
 
 
 def within_limits(asked: ScreenRequest, partition: Partition) -> tuple[ScreenRequest, float]:
@@ -84,14 +86,13 @@ def plan_screening(
         alone = orders.core_alone(manifest, environment)
     else:
         alone = orders.alone(manifest, partition, asked.hpl_seconds, environment, pmi)
-    contenders = [
-        *alone,
-        orders.pair(manifest, environment, cores=cores, bind=partition.bind_to_cores, pmi=pmi),
-    ]
+    pair = orders.pair(manifest, environment, cores=cores, bind=partition.bind_to_cores, pmi=pmi)
+    contenders = alone[:1] if asked.quick else [*alone, pair]
     return Plan(
         nonce=nonce,
         system=partition.system,
-        by=named_by(partition.name, manifest.stack),
+        # No later screening is held to one launch.
+        by=named_by(partition.name, manifest.stack) + " (quick)" * asked.quick,
         nodes=usable,
         ranks_per_node=partition.cores_per_node,
         contenders=contenders,
@@ -101,6 +102,7 @@ def plan_screening(
         core_distance=manifest.command("core_distance") if cores else [],
         rounds=asked.rounds or None,
         launches=asked.launches,
+        quick=asked.quick,
         scheduled=scheduled,
         foreseen=0 if cores else len(usable) or partition.shape.nodes,
         at_once=partition.screen_at_once or AT_ONCE,

@@ -28,10 +28,10 @@ MEANINGS = {
 
 def exit_status(log: Log, screening: Screening) -> int:
     """Return 1 when a fault was found, 2 when that cannot be said, else 0."""
-    if screening.findings:
+    if screening.findings or screening.astray:
         return 1
     unmeasured = any(located.unmeasured for located in screening.located.values())
-    few = len(screening.names) < FEWEST
+    few = len(screening.names) < FEWEST and not screening.quick
     return 2 if few or screening.doubts or unmeasured or not log.ended else 0
 
 

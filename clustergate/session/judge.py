@@ -7,7 +7,7 @@ from typing import Any
 
 from clustergate import store
 from clustergate.benchmarks.registry import not_loaded
-from clustergate.history.node_states import read_states
+from clustergate.history.node_states import folded, read_states
 from clustergate.judge import confirmation
 from clustergate.model import (
     LAUNCHED_AGAIN,
@@ -20,12 +20,15 @@ from clustergate.model import (
     Run,
     Verdict,
 )
+from clustergate.schedulers import SLURM
 from clustergate.schedulers.slurm_nodes import notes_on_failure
+from clustergate.schedulers.wishes import nodes_of_slurm
 from clustergate.session.collect import Again, Collected
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.resuming import measured_long_before
-from clustergate.sites.description import Partition
+from clustergate.sites.configs import hostfile_of
+from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import Mode
 from clustergate.verdicts import assembly, coverage
 from clustergate.verdicts.assembly import Outcome
@@ -84,6 +87,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
         *collected.notes,
         *assembly.unexpected(prepared.expected, collected.outcomes),
+        *nodes_not_seen(records, _known_nodes(prepared.site)),
         *assembly.removed_variables(records),
         *notes_of_stacks(records),
         *costs_beside(every),
@@ -126,6 +130,25 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         expectations=expectations,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _known_nodes(site: Site) -> list[str]:
+    """Return the nodes of a site that may be measured, none where nothing says which there are."""
+    if hostfile := hostfile_of(site.name):
+        return [node.name for node in hostfile.usable]
+    in_slurm = any(partition.scheduler in SLURM for partition in site.partitions)
+    return nodes_of_slurm() if in_slurm else []
+
+
+def nodes_not_seen(records: Sequence[CaseRecord], known: Sequence[str]) -> list[str]:
+    """Return in a sentence or none on which of the ``known`` nodes no rank of a run was."""
+    seen = {host for record in records for host in record.hosts}
+    # Either may know a node by a longer name.
+    short = {host.partition(".")[0] for host in seen}
+    rest = [name for name in known if name.partition(".")[0] not in short]
+    if not seen or not rest:
+        return []
+    return [str(reason("run.nodes-not-seen", nodes=folded(rest), seen=folded(sorted(seen))))]
 
 
 def launched_again(again: Again) -> list[str]:

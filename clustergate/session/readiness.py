@@ -9,7 +9,7 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,6 +19,7 @@ from typing import Any
 from clustergate.benchmarks.registry import builds_on_request, lost_tests, not_loaded
 from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
+from clustergate.history.node_states import HERE, astray_nodes, read_states, recorded_runs
 from clustergate.launching.hostfiles import Hostfile, expand, fold
 from clustergate.machine.node import read_node
 from clustergate.model import CaseId, ClustergateError, Say
@@ -32,7 +33,7 @@ from clustergate.schedulers.slurm_nodes import (
     nodes_of_partitions,
     not_used,
 )
-from clustergate.schedulers.wishes import partition_of_access
+from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.session.prepare import foresee
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
@@ -42,7 +43,7 @@ from clustergate.sites.modes import Mode, expected_cases
 from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
 from clustergate.stacks.spack.program import find_spack
-from clustergate.store import require_home
+from clustergate.store import require_home, run_folder
 from clustergate.verdicts.standings import impossible, never_compared
 from clustergate.wording.notation import counted, did_you_mean, nearest
 from clustergate.wording.reasons import Reason, plain, reason
@@ -57,6 +58,8 @@ _RUN_MB = 20
 _STACK_KIB = 8192
 # For Slurm and all modules together, which are asked at once.
 _ASKING_S = 3.0
+# The newest runs, for when each node was looked at last.
+_RUNS_LOOKED_AT = 30
 # How often a gate asks Slurm that did not answer, and how long it waits before it does so again.
 _ATTEMPTS, _PAUSE_S = 3, 2.0
 _FABRICS = Path("/sys/class/infiniband")
@@ -311,6 +314,24 @@ def of_hostfile(
     return findings or [Finding(what, OK, f"{counted(len(listed), 'node')}, {source}")]
 
 
+def of_states(
+    known: Sequence[str], looked_at: Mapping[str, str], astray: Sequence[str] = ()
+) -> list[Finding]:
+    """Return which of the ``known`` nodes no recent run looked at, and which were not as before.
+
+    ``looked_at`` are the newest runs that kept the state of a node, by its short name.
+    """
+    rest = [name for name in known if name.partition(".")[0] not in looked_at]
+    findings = [Finding("states", WARN, reason("doctor.astray", says=one)) for one in astray]
+    if rest:
+        unseen = reason("doctor.not-looked-at", nodes=fold(rest), known=len(known))
+        findings.append(Finding("states", WARN, unseen))
+    if findings or not known:
+        return findings
+    runs = sorted({looked_at[name.partition(".")[0]] for name in known})
+    return [Finding("states", OK, f"{counted(len(known), 'node')}, last seen by {runs[-1]}")]
+
+
 def _size(nodes: int, cores: int) -> str:
     return f"{counted(nodes, 'node')} of {counted(cores, 'core')}"
 
@@ -454,6 +475,7 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
         looks = [partial(look, stack) for stack in site.stacks]
         of_stacks = pool.map(_tried, [_STACK + stack.name for stack in site.stacks], looks)
     yield from _of_nodes(site, in_slurm)
+    yield from _tried("states", partial(_look_at_states, site))
     yield from itertools.chain.from_iterable(of_stacks)
     judged_by = cache(partial(references_of, site.name))
     planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
@@ -484,6 +506,25 @@ def _of_nodes(site: Site, in_slurm: Future[NodesOfSlurm] | None) -> Iterator[Fin
     if node and (restriction := node.restriction()):
         what = "cores" if node.lacks_cores else "memory"
         yield Finding(what, WARN, reason("doctor.restricted", restriction=restriction))
+
+
+def _look_at_states(site: Site) -> list[Finding]:
+    """Say which nodes of several the newest runs looked at: a smoke test is on one of them."""
+    hostfile = sites.hostfile_of(site.name)
+    known = [node.name for node in hostfile.usable] if hostfile else []
+    if not known and _is_of_slurm(site):
+        known = nodes_of_slurm()
+    if len(known) < 2:
+        return []
+    looked_at: dict[str, str] = {}
+    astray: list[str] = []
+    for run in recorded_runs()[: -_RUNS_LOOKED_AT - 1 : -1]:
+        names = {node.partition(".")[0] for node in read_states(run_folder(run)) if node != HERE}
+        # Of the newest run that had a node it is told what that was like.
+        if names - looked_at.keys() & {name.partition(".")[0] for name in known}:
+            astray += astray_nodes(run_folder(run), first_too=False) if not looked_at else []
+            looked_at = {**dict.fromkeys(names, run), **looked_at}
+    return of_states(known, looked_at, astray)
 
 
 def _look_at_nodes(

@@ -13,7 +13,7 @@ from typing import Any
 from clustergate import store
 from clustergate.files.whole import read_json
 from clustergate.history.listing import ENDED, MADE, keep_made
-from clustergate.history.node_states import NODE_STATE, keep_states
+from clustergate.history.node_states import NODE_STATE, astray_nodes, keep_states
 from clustergate.launching.plan import NODES, PLAN, read_plan
 from clustergate.model import ClustergateError, Say
 from clustergate.schedulers import SLURM
@@ -135,6 +135,7 @@ def screen(
         "ScreenCheck.time_limit": f"{math.ceil(limit_s)}s",
         "screen_hpl_seconds": asked.hpl_seconds,
         "screen_launches": asked.launches,
+        "screen_quick": int(asked.quick),
     }
     all_options = [
         *modes.SCREEN_OPTIONS,
@@ -154,7 +155,14 @@ def screen(
     if not is_screening(where):
         why = (reasons or ["ReFrame ran no case"])[0]
         raise ClustergateError("screening.no-result", why=why, log=call.log)
-    _, log, screening = folder.read_screening(where)
+    plan, log, screening = folder.read_screening(where)
+    if plan.what == "node":
+        sentences = astray_nodes(run, first_too=asked.quick)
+        screening = replace(screening, astray=(*screening.astray, *sentences))
+    if screening.absent and is_slurm:
+        # They are named, and why they are not used.
+        more = (*screening.more_doubts, *notes_of_slurm())
+        screening = replace(screening, more_doubts=more)
     if not log.results:
         # Of Slurm it takes the nodes that are free: where none is, ReFrame skips it.
         whys = [*(reasons[:1] or ["ReFrame skipped it"]), *(notes_of_slurm() if is_slurm else ())]

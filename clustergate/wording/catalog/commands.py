@@ -144,6 +144,17 @@ WORDS = {
         "name stacks in its environs, or let its extras say why a gate need not judge it: "
         '"waived": "the reason"',
     ),
+    "doctor.astray": (
+        "{says}",
+        "",
+        "put that right, or exclude those nodes in the hostfile; `clustergate screen --quick` then "
+        "shows whether that was all",
+    ),
+    "doctor.not-looked-at": (
+        "no recent run looked at {nodes}, of {known} nodes",
+        "",
+        "`clustergate screen --quick` looks at every node",
+    ),
     "doctor.unreached-nodes": (
         "no partition of the site config reaches {nodes} of Slurm's partition {name}",
         "nobody measures them",

@@ -13,6 +13,11 @@ WORDS = {
         "give `clustergate gate` a larger --budget, with less running beside it",
     ),
     "screening.incomplete": "{sentence}",
+    "screening.astray": (
+        "{sentence}",
+        "",
+        "put that right, or exclude those nodes in the hostfile",
+    ),
     "screening.unmeasured": "some {what}s were not measured: {names:list}",
     "screening.not-ended": (
         "it did not finish",

@@ -138,6 +138,11 @@ WORDS = {
         "job at most {most}",
         "screen {most} at a time by --nodes, or raise MaxNodes",
     ),
+    "run.nodes-not-seen": (
+        "this run says nothing of {nodes}: its ranks were on {seen}",
+        "",
+        "`clustergate screen --quick` looks at every node",
+    ),
     "screening.one-partition": (
         "nothing is known of the nodes of {names:and}",
         "a screening is of one partition, the first one where none is named",
