@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate import store
-from clustergate.ab import comparisons, sample_sets
+from clustergate.ab import by_node, comparisons, sample_sets
 from clustergate.ab.comparisons import METRIC
+from clustergate.benchmarks.formats import read
+from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, named_run, recent
 from clustergate.history.listing import kind_of
 from clustergate.history.stored_runs import in_order
-from clustergate.model import BadRequest
+from clustergate.model import BadRequest, Better, OutputError, rows_of
 from clustergate.one_thread import one_thread
 from clustergate.report import console
+from clustergate.wording.notation import counted
 from clustergate.wording.reasons import reason
 
 if TYPE_CHECKING:
@@ -33,12 +36,16 @@ and value, any others are conditions; rows in the order of launching), what `clu
 writes of outputs in any of its formats, or stored runs: their ids,
 the UUIDs of ReFrame's sessions, "last", or "previous", the one before it that the same command
 made; RUN:STACK for one stack of a run.
-The table shows what differs; --all shows the rest. docs/comparing.md explains the verdicts."""
+The table shows what differs; --all shows the rest. docs/comparing.md explains the verdicts.
+With --by node, compare the nodes with each other: A, B and more are outputs of benchmarks, one of
+each node or several, with its name in theirs."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "a A", "a file of samples, or a stored run")
     option(parser, "b B", "what to compare with A")
+    option(parser, "more FILE", "with --by: further outputs", nargs="*")
+    option(parser, "--by", "compare nodes with their median, by outputs", choices=("node",))
     option(
         parser,
         "--better",
@@ -61,6 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
         raise BadRequest("option.range", low=0, high=100, **facts)
+    if arguments.by:
+        return _nodes([arguments.a, arguments.b, *arguments.more], arguments.margin / 100)
+    if arguments.more:
+        raise BadRequest("compare.two", more=arguments.more)
     ignored = [name for name in arguments.ignore.split(",") if name]
     names = [_named(name) for name in (arguments.a, arguments.b)]
     if len({*map(os.path.realpath, names)}) < 2:
@@ -101,6 +112,51 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{100 * FAMILY_ERROR:g} %",
             ]
         )
+    return 0
+
+
+def _nodes(paths: Sequence[str], tolerance: float) -> int:
+    """Print which nodes are slower than most, by outputs of each; 0 whatever they say."""
+    node_of = by_node.nodes_in(paths)
+    if len({*node_of.values()}) < by_node.FEWEST:
+        few = {"nodes": len({*node_of.values()}), "fewest": by_node.FEWEST}
+        raise BadRequest("compare.few-nodes", **few)
+    metrics = every_metric()
+    measured = []
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                rows = [*rows_of(read(file, source=path))]
+        except OSError as error:
+            raise OutputError("output.unreadable-here", source=path, why=error) from None
+        for row in rows:
+            same = " ".join(f"{k}={v}" for k, v in sorted(row.conditions.items()))
+            for metric, value in row.values.items():
+                better = metrics[metric].better if metric in metrics else Better.NEITHER
+                if better is not Better.NEITHER and value > 0:
+                    key = row.benchmark, metric, same
+                    measured.append(by_node.Measured(node_of[path], key, value, better))
+    standing_out, figures, nodes = by_node.apart(measured, tolerance)
+    compared = f"{counted(figures, 'figure')} of {counted(nodes, 'node')}"
+    if not standing_out:
+        console.print_lines([f"no node stands out: {compared}, {counted(len(paths), 'output')}"])
+        return 0
+    rows_to_print = [
+        (
+            one.node,
+            " ".join(filter(None, one.key)),
+            ", ".join(f"{100 * by:+.1f} %" for by in one.slower_by),
+            f"{100 * one.bound:.1f} %",
+            f"the slowest of {one.nodes} each time" if one.always_last else "",
+        )
+        for one in standing_out
+    ]
+    columns = ["node", "figure", "slower than the median", "beyond", ""]
+    console.print_table(console.table(columns, rows_to_print, (2, 3)))
+    count = len({one.node for one in standing_out})
+    verb = "stands" if count == 1 else "stand"
+    outputs = counted(len(paths), "output")
+    console.print_lines([f"{counted(count, 'node')} {verb} out: {compared}, {outputs}"])
     return 0
 
 

@@ -189,6 +189,17 @@ WORDS = {
         "`clustergate setup` writes them, into the folder `manifests`",
     ),
     "contender.unavailable": ("{what} is not available here", "{why}", ""),
+    "contender.unavailable": ("{contender} is not available here", "{why}", ""),
+    "compare.two": (
+        "two sets are compared, and beside them there is {more:and}",
+        "",
+        "`clustergate compare --by node FILE…` compares the nodes of several outputs",
+    ),
+    "compare.few-nodes": (
+        "the names of these outputs tell {nodes} nodes, and it takes {fewest} to compare them",
+        "a node is looked for as letters with a number, such as n017, in their names and folders",
+        "name the outputs of each node after it, such as hpl-n017.out",
+    ),
     "compare.itself": (
         "A and B are both {name}",
         "what is compared with itself differs in nothing",
