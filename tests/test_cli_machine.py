@@ -1,7 +1,7 @@
 import errno
 import json
-import shutil
 import os
+import shutil
 import subprocess
 import sys
 from typing import Any
