@@ -23,6 +23,8 @@ from clustergate.history.node_states import (
 )
 from clustergate.machine import changes
 from clustergate.machine.fingerprint import to_record
+from clustergate.model import CaseRecord
+from clustergate.session.judge import nodes_not_seen
 
 RUNS = [f"2026110{day}T080000Z-1" for day in range(1, 6)]
 
@@ -205,6 +207,21 @@ def test_two_nodes_are_held_to_what_they_were(tmp_path: Path) -> None:
     run_of(RUNS[1], tmp_path, "regression", n2="6.0")
     run_of(RUNS[2], tmp_path, n1="6.1", n2="6.1")
     assert astray(RUNS[2]) == []
+
+
+def test_a_run_names_the_nodes_that_it_says_nothing_of() -> None:
+    """A smoke test on n1 alone was "no fault found", and n4 had lost a mount."""
+
+    def of(*hosts: str) -> CaseRecord:
+        return CaseRecord("c", "HplCheck", "mpich", "a:b", {}, details={"proof": {"hosts": hosts}})
+
+    four = ["n1", "n2", "n3", "n4"]
+    (sentence,) = nodes_not_seen([of("n1"), of("n1.cluster")], four)
+    assert sentence.startswith("this run says nothing of n[2-4]: its ranks were on ")
+    assert "screen --quick" in sentence
+    assert nodes_not_seen([of("n1", "n2"), of("n3", "n4")], four) == []
+    # Nobody knows which nodes there are, or where the ranks were.
+    assert nodes_not_seen([of("n1")], []) == nodes_not_seen([of()], four) == []
 
 
 # --- clustergate machine --diff ---------------------------------------------------------------
