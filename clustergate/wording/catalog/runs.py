@@ -189,7 +189,6 @@ WORDS = {
         "`clustergate setup` writes them, into the folder `manifests`",
     ),
     "contender.unavailable": ("{what} is not available here", "{why}", ""),
-    "contender.unavailable": ("{contender} is not available here", "{why}", ""),
     "compare.two": (
         "two sets are compared, and beside them there is {more:and}",
         "",
