@@ -84,6 +84,11 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             launches=self.screen_launches,
             quick=bool(self.screen_quick),
         )
+        switches, no_topology = known_switches(
+            partition_of(self).scheduler,
+            site_file("hostfiles", f"{self.current_system.name}.ibnetdiscover"),
+            partition_of(self).fabric,
+        )
         plan = planning.plan_screening(
             manifest,
             partition_of(self),
@@ -94,11 +99,8 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             environment={**environ.env_vars, **launchers.exports(manifest, 1), **bound_by_srun},
             hostfile=sites.hostfile_of(self.current_system.name),
             pmi=stack_of(self).pmi if by_srun else None,
-            switches=known_switches(
-                partition_of(self).scheduler,
-                site_file("hostfiles", f"{self.current_system.name}.ibnetdiscover"),
-                partition_of(self).fabric,
-            ),
+            switches=switches,
+            no_topology=no_topology,
         )
         self.where = folder.screening_folder(store.current_run_id())
         folder.start_or_resume(self.where, plan)

@@ -14,10 +14,11 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.history.node_states import keep_states
-from clustergate.model import CaseRecord, Run
+from clustergate.model import CaseRecord, Conditions, Run
 from clustergate.session import evidence
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import expected_cases, mode_named
+from clustergate.sites.shape import Shape
 from tests.test_cli_gate import judged, keep_screening, record, screened
 
 MAINTENANCE = mode_named("maintenance")
@@ -32,9 +33,10 @@ def partition(name, stacks, scheduler="slurm", **more):
 
 site_configuration = configuration(
     [{"name": "alpha", "hostnames": ["a"], "partitions": [%s]}],
-    [stack("mpich"), stack("openmpi")],
+    [%s],
 )
 """
+STACKS = 'stack("mpich"), stack("openmpi")'
 CPU = 'partition("cpu", ["mpich"])'
 IDLE = "echo 'cpu*|4|1|2|n[1-4]|(null)|idle|none'"
 DRAINED = """\
@@ -68,8 +70,9 @@ def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         sinfo: str = IDLE,
         cores: int = 2,
         system: str = "alpha",
+        stacks: str = STACKS,
     ) -> tuple[int, str]:
-        (folder / "site_configs" / "alpha.py").write_text(SITE % partitions)
+        (folder / "site_configs" / "alpha.py").write_text(SITE % (partitions, stacks))
         for name, script in (("sinfo", sinfo), ("scontrol", "exit 1")):
             program = folder / "bin" / name
             program.write_text(f"#!/bin/sh\n{script}\n")
@@ -80,7 +83,8 @@ def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
             keys = expected_cases(wanted.checks, site.partitions_with(site.stacks), MAINTENANCE)
             cases = tuple(map(judged, keys))
             for key in {(one.check, one.stack, one.partition) for one in keys}:
-                store.write_case(run_id, of_case(*key))
+                (shape,) = (one.shape for one in site.partitions if one.fullname == key[2])
+                store.write_case(run_id, of_case(*key, shape))
             said = store.run_folder(run_id) / "said"
             said.mkdir()
             (said / "n1").write_text(f"hardware.cores\t{cores}\n")
@@ -104,8 +108,12 @@ def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return run
 
 
-def of_case(check: str, stack: str, partition: str) -> CaseRecord:
+def of_case(check: str, stack: str, partition: str, shape: Shape) -> CaseRecord:
+    placement = shape.placements()[0]
+    ranks = max(n for n in shape.rank_counts() if shape.holds(n, placement))
+    conditions: Conditions = {"mode": "maintenance", "ranks": ranks, "placement": placement}
     made = dataclasses.replace(record(), check=check, stack=stack, partition=partition)
+    made = dataclasses.replace(made, conditions=conditions)
     name = store.case_name(check, partition.partition(":")[2], stack)
     return dataclasses.replace(made, name=name, details={"proof": {"hosts": ["n1"]}})
 
@@ -259,12 +267,45 @@ def test_what_the_references_foresee_and_the_run_lacks_opens_no_gate(
     assert told in said
 
 
-def test_a_stack_that_is_gone_since_the_last_gate_is_named(gate: Gate) -> None:
-    assert gate(partitions='partition("cpu", ["mpich", "openmpi"])')[0] == 0
-    status, said = gate()
-    assert "HplCheck with openmpi (alpha:cpu)" in said
-    assert "of which this run has nothing" in said
-    assert status == 0
+WITH_TWO = 'partition("cpu", ["mpich", "openmpi"])'
+
+
+@pytest.mark.parametrize(
+    ("was", "partitions", "stacks", "told"),
+    [
+        pytest.param(WITH_TWO, CPU, STACKS, "openmpi on alpha:cpu", id="a-stack"),
+        pytest.param(
+            WITH_TWO, CPU, STACKS.replace('"openmpi"', '"openmpi", waived="XYZ"'), "", id="waived"
+        ),
+        pytest.param(CPU, CPU.replace('"cpu"', '"cpu2"'), STACKS, "mpich on", id="a-partition"),
+        pytest.param(
+            CPU,
+            'partition("cpu", ["mpich"], process_counts=[2])',
+            STACKS,
+            "as 8-ranks-packed",
+            id="process-counts",
+        ),
+        pytest.param(
+            *(CPU, 'partition("cpu", ["mpich"], placements=["one-per-node"])', STACKS),
+            "as 8-ranks-packed",
+            id="placements",
+        ),
+    ],
+)
+def test_what_is_gone_since_the_last_gate_opens_none_until_it_is_accepted(
+    gate: Gate, was: str, partitions: str, stacks: str, told: str
+) -> None:
+    sinfo = f"{IDLE}; {IDLE.replace('cpu*', 'cpu2')}"
+    assert gate(partitions=was, sinfo=sinfo)[0] == 0
+    status, said = gate(partitions=partitions, stacks=stacks, sinfo=sinfo)
+    assert status == (2 if told else 0), said
+    assert told in said
+    if told:
+        assert gate(partitions=partitions, stacks=stacks, sinfo=sinfo)[0] == 2
+        accepted = gate("--before", "last", partitions=partitions, stacks=stacks, sinfo=sinfo)
+        assert accepted[0] == 0, accepted[1]
+    # That one is what later ones are held against.
+    assert gate(partitions=partitions, sinfo=sinfo)[0] == 0
 
 
 def test_a_gate_answers_beside_a_run_that_was_edited(gate: Gate) -> None:

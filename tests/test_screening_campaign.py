@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.gate.decision import of_screening
+from clustergate.gate.decision import OPEN, UNJUDGED, decide, of_screening
 from clustergate.launching.plan import (
     LOG,
     Contender,
@@ -26,7 +26,7 @@ from clustergate.launching.plan import (
     write_plan,
 )
 from clustergate.machine.fingerprint import to_record
-from clustergate.model import Launch, Verdict
+from clustergate.model import Evidence, Launch, Verdict
 from clustergate.proof.ranks import ProofExpectation
 from clustergate.report.screening import first_screen
 from clustergate.screening.campaign import Campaign, Task
@@ -510,3 +510,28 @@ def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path:
         f"{ended} 2; its last words: clustergate: none of the nodes to screen is in the allocation "
         "(n[1-4])"
     ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "listed", "status"), [(8, 0, UNJUDGED), (8, 8, OPEN), (3, 0, OPEN)]
+)
+def test_without_slurms_answer_on_switches_no_gate_opens_where_they_could_be_slow(
+    tmp_path: Path, nodes: int, listed: int, status: int
+) -> None:
+    names = NAMES[:nodes]
+    switches = dict.fromkeys(names[:listed], "s1")
+    plan = plan_of(no_topology="Slurm did not tell", switches=switches, nodes=names)
+    write_plan(tmp_path, plan)
+    machine = Machine(Cluster(8))
+    made = [
+        machine.result(Task(contender, where, turn, 0))
+        for turn, contender in enumerate(plan.contenders)
+        for where in ([(names[0], names[1])] if contender.on == TWO else [(n,) for n in names])
+    ]
+    lines = [json.dumps({"names": names}) + "\n", *map(noted, itertools.count(), made)]
+    (tmp_path / LOG).write_text("".join([*lines, '{"ended": true}\n']))
+    _, log, found = read_screening(tmp_path)
+    told = [*found.doubts, *log.notes]
+    assert ("Slurm did not tell" in told) is (listed == 0)
+    doubts = [one for one in of_screening(found, ended=True) if "Slurm" in str(one.sentence)]
+    assert decide(doubts or [Evidence("screening", Verdict.PASS, ())]).status == status

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustergate import schedulers
 from clustergate.benchmarks.budget import Budget
 from clustergate.launching.plan import LOG
 from clustergate.model import ClustergateError
@@ -145,13 +144,13 @@ def test_the_list_of_ports_says_what_the_topology_says(devices: list[str]) -> No
 def test_a_file_of_one_rail_says_nothing_of_the_other_than_that_slurms_may_be_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(switches, "said_by_slurm", lambda words: SLURM)
+    monkeypatch.setattr(switches, "answer_of_slurm", lambda words: SLURM)
     fabric = tmp_path / "alpha.ibnetdiscover"
     fabric.write_text(PORTS)
     assert "n001" not in known_switches("slurm", fabric)
-    assert known_switches("slurm", fabric, ["HCA-2"])["n001"] == UNMANAGED
+    assert known_switches("slurm", fabric, ["HCA-2"])[0]["n001"] == UNMANAGED
     fabric.write_text("SwitchName=s9 Nodes=n001\n")
-    assert known_switches("slurm", fabric) == {**switches_of_slurm(SLURM), "n001": "s9"}
+    assert known_switches("slurm", fabric)[0] == {**switches_of_slurm(SLURM), "n001": "s9"}
 
 
 def test_boards_of_a_director_are_switches_of_their_own() -> None:
@@ -165,12 +164,12 @@ Switch\t36 "S-{guid}"\t\t# "MF0;core1:CS7500/L{board}/U1" enhanced port 0 lid 7 
 
 
 def test_the_file_goes_before_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(switches, "said_by_slurm", lambda words: SLURM)
+    monkeypatch.setattr(switches, "answer_of_slurm", lambda words: SLURM)
     fabric = tmp_path / "alpha.ibnetdiscover"
-    assert known_switches("slurm", fabric)["n003"] == "leaf1"
-    assert known_switches("local", fabric) == {}
+    assert known_switches("slurm", fabric)[0]["n003"] == "leaf1"
+    assert known_switches("local", fabric)[0] == {}
     fabric.write_text(FABRIC)
-    found = known_switches("slurm", fabric)
+    found, _ = known_switches("slurm", fabric)
     assert (found["n003"], found["n004"]) == ("S-248a070300000020", "leaf2")
 
 
@@ -196,15 +195,42 @@ def test_a_controller_that_answers_in_another_encoding_is_no_bug(
     )
     scontrol.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert known_switches("slurm", tmp_path / "none").keys() == {"n1", "n2"}
+    assert known_switches("slurm", tmp_path / "none")[0].keys() == {"n1", "n2"}
 
 
-def test_a_controller_that_does_not_answer_is_no_switch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("script", "switch_of", "told"),
+    [
+        pytest.param("echo ' error' >&2; exit 1", {}, "which switch a node is on (error)", id="no"),
+        pytest.param("echo '<html>502</html>'", {}, "'<html>502</html>'", id="garbage"),
+        pytest.param(None, {}, "there is no scontrol on PATH", id="without"),
+        # What Slurm prints without topology.conf.
+        pytest.param("echo 'No topology information available' >&2", {}, "", id="none"),
+        pytest.param(
+            'if [ -e "$0.asked" ]; then echo "SwitchName=s1 Level=0 Nodes=n1"; '
+            'else : > "$0.asked"; exit 1; fi',
+            *({"n1": "s1"}, ""),
+            id="no-at-first",
+        ),
+    ],
+)
+def test_a_controller_that_does_not_answer_is_not_without_switches(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str | None,
+    switch_of: dict[str, str],
+    told: str,
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert schedulers.said_by_slurm(["scontrol", "show", "topology"]) == ""
-    assert known_switches("slurm", tmp_path / "none") == {}
+    monkeypatch.setattr(switches, "_PAUSE_S", 0.0)
+    if script:
+        scontrol = tmp_path / "scontrol"
+        scontrol.write_text(f"#!/bin/sh\n{script}\n")
+        scontrol.chmod(0o755)
+    found, why = known_switches("slurm", tmp_path / "none")
+    assert found == switch_of
+    assert told in why
+    assert bool(why) is bool(told)
 
 
 def test_what_is_known_of_some_nodes_is_used() -> None:

@@ -25,7 +25,7 @@ from clustergate.files.shared import locked
 from clustergate.files.whole import read_json
 from clustergate.gate import controls
 from clustergate.gate import decision as gating
-from clustergate.gate.before import last_run
+from clustergate.gate.before import last_judged, last_run
 from clustergate.gate.contract import MODE, contract_of
 from clustergate.gate.software import seconds_to_decide
 from clustergate.history.listing import GATE, JUNIT, SUMMARY
@@ -33,7 +33,7 @@ from clustergate.history.stored_runs import doubted_runs, left_out, seconds_last
 from clustergate.launching.hostfiles import fold
 from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.references.lookup import references_of
-from clustergate.schedulers.slurm_nodes import NO_ANSWER
+from clustergate.schedulers import NO_ANSWER
 from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
 from clustergate.session.forecast import beyond_forecast
 from clustergate.session.judge import cores_by_node, idle_cores
@@ -269,6 +269,11 @@ def _gate_alone(
     mode = modes.mode_named(MODE)
     lost = coverage.lacking(known, mode, described.partitions, cases)
     evidence += [Evidence("references", Verdict.INCONCLUSIVE, (why,)) for why in lost]
+    waived = {(check, one.name) for one in described.stacks for check in one.waivers}
+    since, then = last_judged(system, arguments.before)
+    if gone := coverage.gone_since(then, mode, described.partitions, waived):
+        why = reason("gate.gone-since", cases=gone, run=since, this=run_id)
+        evidence.append(Evidence("what must be judged", Verdict.INCONCLUSIVE, (why,)))
     of_nodes_now += idle_cores(measured, cores_by_node(run_id), described.partitions)
     # What they are is the commonest cause of what was not measured.
     evidence[:0] = gating.of_nodes(of_nodes, of_nodes_now)

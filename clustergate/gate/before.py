@@ -61,6 +61,19 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
     return best
 
 
+def last_judged(system: str, before: str | None = None) -> tuple[str, list[CaseRecord]]:
+    """Return the newest gate of a system that opened, or the run ``before``, with its cases.
+
+    One that cannot be read, or that is not there, has none.
+    """
+    for run_id in [before] if before else _runs(system):
+        decided = _decided(store.run_folder(run_id) / GATE)
+        if before or (decided.get("status"), decided.get("system")) == (OPEN, system):
+            with contextlib.suppress(store.StoreError):
+                return run_id, store.read_cases(run_id)
+    return "", []
+
+
 def _nodes(records: Iterable[CaseRecord]) -> set[str]:
     return {node for record in records for node in record.hosts}
 

@@ -21,7 +21,7 @@ from clustergate.model import (
     Standing,
     Verdict,
 )
-from clustergate.schedulers.slurm_nodes import NO_ANSWER
+from clustergate.schedulers import NO_ANSWER
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
 from clustergate.statistics.gate import FAR_WORSE

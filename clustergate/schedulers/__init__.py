@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 
 from clustergate.machine.processes import capture
+from clustergate.model import ClustergateError
 
 SLURM = ("slurm", "squeue")
 """The schedulers of ReFrame that are Slurm."""
@@ -26,10 +27,30 @@ def asking() -> dict[str, str]:
     return {**own, "SLURM_TIME_FORMAT": "%s"}
 
 
+NO_ANSWER = "slurm.no-answer"
+"""The code of the reason that nothing is known, as Slurm did not answer."""
+
+
+def answer_of_slurm(command: Sequence[str], seconds: float = SECONDS) -> str:
+    """Return what a command of Slurm's prints within so many seconds.
+
+    Raises :class:`ClustergateError` where it fails or does not answer.
+    """
+    try:
+        ended = capture(command, env=asking(), timeout=seconds)
+    except FileNotFoundError:
+        raise ClustergateError(NO_ANSWER, why=f"there is no {command[0]} on PATH") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClustergateError(NO_ANSWER, why=error) from None
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or [f"{command[0]} failed"])[-1]
+        raise ClustergateError(NO_ANSWER, why=last)
+    return ended.stdout
+
+
 def said_by_slurm(command: Sequence[str]) -> str:
     """Return what a command of Slurm's prints; nothing when it fails or does not answer."""
     try:
-        ended = capture(command, env=asking(), timeout=SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
+        return answer_of_slurm(command)
+    except ClustergateError:
         return ""
-    return ended.stdout if ended.returncode == 0 else ""

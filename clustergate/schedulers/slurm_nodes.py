@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from clustergate.machine.processes import capture
 from clustergate.model import Case, ClustergateError
-from clustergate.schedulers import SECONDS, SLURM, asking
+from clustergate.schedulers import NO_ANSWER, SECONDS, SLURM, answer_of_slurm
 from clustergate.schedulers.slurm_limits import is_in_reservation
 from clustergate.wording.reasons import Reason, reason
 
@@ -22,8 +20,6 @@ _RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reserv
 _OUT = (
     "repair {0} and run `scontrol update nodename={0} state=resume`, or exclude {0} in the hostfile"
 )
-NO_ANSWER = "slurm.no-answer"
-"""The code of the reason that nothing is known of nodes, as Slurm did not answer."""
 DEFAULT = ""
 """Stands for the partition that a job goes to that names none."""
 
@@ -152,13 +148,4 @@ def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
 
 
 def _sinfo(*options: str, seconds: float = SECONDS) -> str:
-    try:
-        ended = capture(["sinfo", "--noheader", *options], env=asking(), timeout=seconds)
-    except FileNotFoundError:
-        raise ClustergateError(NO_ANSWER, why="there is no sinfo on PATH") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClustergateError(NO_ANSWER, why=error) from None
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or ["sinfo failed"])[-1]
-        raise ClustergateError(NO_ANSWER, why=last)
-    return ended.stdout
+    return answer_of_slurm(["sinfo", "--noheader", *options], seconds)

@@ -23,6 +23,8 @@ from clustergate.wording.notation import listed
 
 FOLDER = "screening"
 _NAMED = 8
+# Two switches with two nodes each: of fewer, none is told from its nodes.
+_BLOCKS = 4
 
 
 def screening_folder(run_id: str) -> Path:
@@ -62,7 +64,12 @@ def read_screening(folder: Path) -> tuple[Plan, Log, Screening]:
             f"the job was given only {len(log.names)} of {plan.foreseen} nodes{named}; "
             "`scontrol show node` says why; exclude them in the hostfile to accept it"
         )
-    if unplaced := plan.unplaced(names):
+    unplaced = plan.unplaced(names)
+    if unplaced and plan.no_topology and len(names) >= _BLOCKS:
+        doubts.append(plan.no_topology)
+    elif unplaced and plan.no_topology:
+        log = replace(log, notes=(*log.notes, plan.no_topology))
+    elif unplaced:
         note = (
             f"the switch of {len(unplaced)} of {len(names)} nodes is not known "
             f"({listed(unplaced, _NAMED)}); tell it by switch= in the hostfile, or a fault of that "

@@ -49,12 +49,13 @@ class Plan(JobPlan):
     ``system`` is screened, ``by`` whom says :func:`named_by`. ``nodes`` are names; of a
     ``scheduled`` job only those that were given to it, all of them where none are named.
     ``foreseen`` is how many nodes there should be.
-    ``switches`` are the switch of each node as far as it is known, ``excluded`` why others take no
-    part. ``what`` says what is screened: nodes, or the cores of one. The contenders' names say how
-    their output is read: ``peaks``, ``hpl`` or ``pingpong``. ``rounds`` None stands for all pairs.
-    The budget's ``seconds`` are what all of it may take; ``most_further`` is how often doubts may
-    be measured again. ``at_once`` bounds the launches at a time, ``launches`` are the fewest of
-    each node's raw kernels, and with others. A ``quick`` one launches once on each node.
+    ``switches`` are the switch of each node as far as it is known, ``no_topology`` why Slurm did
+    not say it, ``excluded`` why others take no part. ``what`` says what is screened: nodes, or the
+    cores of one. The contenders' names say how their output is read: ``peaks``, ``hpl`` or
+    ``pingpong``. ``rounds`` None stands for all pairs. The budget's ``seconds`` are what all of it
+    may take; ``most_further`` is how often doubts may be measured again. ``at_once`` bounds the
+    launches at a time, ``launches`` are the fewest of each node's raw kernels, and with others.
+    A ``quick`` one launches once on each node.
     """
 
     system: str = ""
@@ -68,6 +69,7 @@ class Plan(JobPlan):
     at_once: int = AT_ONCE
     launches: int = 0
     switches: Mapping[str, str] = field(default_factory=dict)
+    no_topology: str = ""
     excluded: Mapping[str, str] = field(default_factory=dict)
     quick: bool = False
 
@@ -93,7 +95,8 @@ class Plan(JobPlan):
     def unplaced(self, names: Sequence[str]) -> list[str]:
         """Return the nodes whose switch is not known, none where no node's is asked about."""
         known = self._known_switch_of(names)
-        return [name for name in names if name not in known] if self.switches else []
+        asked = self.switches or self.no_topology
+        return [name for name in names if name not in known] if asked else []
 
     def _known_switch_of(self, names: Sequence[str]) -> dict[str, str]:
         # The fabric knows nodes by their short names.

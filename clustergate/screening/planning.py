@@ -69,14 +69,16 @@ def plan_screening(
     hostfile: Hostfile | None = None,
     pmi: str | None = None,
     switches: Mapping[str, str] | None = None,
+    no_topology: str = "",
 ) -> Plan:
     """Return what the job of a screening does.
 
     With a hostfile its usable nodes are screened, of a scheduler's job only those in its
     allocation; with neither it is this node, and pairs of its cores. ``pmi`` is a word for srun,
-    empty for the usual one of the stack, None where launches go over ssh. ``switches`` are those
-    of nodes of which the hostfile says none. Raises :class:`ClustergateError` for nodes that the
-    hostfile does not list or excludes, and what :mod:`.orders` raises.
+    empty for the usual one of the stack, None where launches go over ssh. ``switches`` are those of
+    nodes of which the hostfile says none, ``no_topology`` is why Slurm did not tell them. Raises
+    :class:`ClustergateError` for nodes that the hostfile does not list or excludes, and what
+    :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
     scheduled = partition.scheduler != "local"
@@ -108,6 +110,7 @@ def plan_screening(
         at_once=partition.screen_at_once or AT_ONCE,
         hostfile_dialect=hostfile_dialect(manifest.dialect),
         switches={**(switches or {}), **listed},
+        no_topology=no_topology,
         excluded={k: str(v) for k, v in hostfile.excluded.items()} if hostfile else {},
     )
 

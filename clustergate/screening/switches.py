@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clustergate.launching.hostfiles import HostfileError, expand
 from clustergate.model import ClustergateError
-from clustergate.schedulers import SLURM, said_by_slurm
+from clustergate.schedulers import NO_ANSWER, SLURM, answer_of_slurm
 
 # Slurm, scontrol(1) and topology.conf(5):
 #     SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[001-003]
@@ -19,6 +20,7 @@ _SLURM = re.compile(
     r"^[ \t]*(?:Switch|Block)Name=(\S+)(?=[^#\n]*?\sNodes=([^\s#]+))(?![^#\n]*\sSwitches=)",
     re.MULTILINE | re.IGNORECASE,
 )
+_RECORD = re.compile(r"^[ \t]*\w+Name=", re.MULTILINE)
 # ibnetdiscover(8): a switch, then a line for each of its ports with what it leads to.
 #     Switch  41 "S-248a070300000010"  # "MF0;leaf1:MQM8700/U1" enhanced port 0 lid 1 lmc 0
 #     [1]     "H-98039b0300aa0001"[1](98039b0300aa0001)  # "n001 mlx5_0" lid 11 4xHDR
@@ -88,15 +90,44 @@ def _switch_name(description: str, guid: str) -> str:
     return named[1] + chip * (chip != "/U1") if named else guid
 
 
-def known_switches(scheduler: str, fabric: Path, devices: Iterable[str] = ()) -> dict[str, str]:
+_ATTEMPTS, _PAUSE_S = 3, 2.0
+
+
+def asked_of_slurm() -> dict[str, str]:
+    """Return the switch of each node as far as Slurm says it: nothing where it has no topology.
+
+    Raises :class:`ClustergateError` where it does not answer, asked a few times.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            text = answer_of_slurm(["scontrol", "show", "topology"])
+            if text.strip() and not _RECORD.search(text):
+                raise ClustergateError(NO_ANSWER, why=f"scontrol printed {text.strip()[:80]!r}")
+            return switches_of_slurm(text)
+        except ClustergateError as error:
+            if attempt == _ATTEMPTS:
+                why = error.reason.facts["why"]
+                raise ClustergateError("slurm.no-topology", why=why) from None
+        time.sleep(_PAUSE_S)
+    return {}
+
+
+def known_switches(
+    scheduler: str, fabric: Path, devices: Iterable[str] = ()
+) -> tuple[dict[str, str], str]:
     """Return the switch of each node as far as Slurm says it, and a file that describes the fabric.
 
-    The file is the output of ibnetdiscover, or a topology.conf, and says it better: an
-    administrator put it there. ``devices`` are those that carry messages. Raises
-    :class:`ClustergateError` for a file that names no node at a switch.
+    With them comes why Slurm does not say it, empty where it was not asked or did. The file is the
+    output of ibnetdiscover, or a topology.conf, and says it better: an administrator put it there.
+    ``devices`` are those that carry messages. Raises :class:`ClustergateError` for a file that
+    names no node at a switch.
     """
-    said = said_by_slurm(["scontrol", "show", "topology"]) if scheduler in SLURM else ""
-    switch_of = switches_of_slurm(said)
+    switch_of, no_answer = {}, ""
+    if scheduler in SLURM:
+        try:
+            switch_of = asked_of_slurm()
+        except ClustergateError as error:
+            no_answer = str(error)
     if fabric.exists():
         try:
             text = fabric.read_text(errors="replace")
@@ -109,7 +140,7 @@ def known_switches(scheduler: str, fabric: Path, devices: Iterable[str] = ()) ->
         # Of a node with several rails the file says more than Slurm, and perhaps no one switch.
         switch_of = {node: one for node, one in switch_of.items() if node not in wired}
         switch_of |= of_file | switches_of_ibnetdiscover(text, devices)
-    return switch_of
+    return switch_of, no_answer
 
 
 def _node(adapter: str) -> str:

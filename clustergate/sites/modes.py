@@ -324,9 +324,10 @@ def has_layout(
     """
     shape = next((one.shape.whole for one in partitions if one.fullname == partition), None)
     ranks, how = int(conditions.get("ranks", 1)), str(conditions.get("placement", "packed"))
-    if shape is None or how not in shape.placements():
-        return False
     sweep = every_check().get(check, Check(check, "")).sweep
+    placed = sweep in (Sweep.LAYOUTS, Sweep.PLACEMENTS)
+    if shape is None or (placed and how not in shape.placements()):
+        return False
     counted = sweep in (Sweep.LAYOUTS, Sweep.PROCESS_COUNTS) and shape.counts
     stated = not counted or ranks in (1, *shape.counts)
     return stated and shape.holds(ranks, how, int(conditions.get("cores_per_rank", 1)))

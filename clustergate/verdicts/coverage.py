@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.registry import benchmark_of, every_check, known_of
 from clustergate.figures import matrix_order, name_of
-from clustergate.model import Case, CaseId, CaseState, Conditions, Figure, Verdict
+from clustergate.model import Case, CaseId, CaseRecord, CaseState, Conditions, Figure, Verdict
 from clustergate.references.lookup import References, effort_key, layout_key, matches
 from clustergate.sites.description import Partition
-from clustergate.sites.modes import Mode, effort_of, judged_figures, scaling_counts, used_shape
+from clustergate.sites.modes import (
+    Mode,
+    effort_of,
+    has_layout,
+    judged_figures,
+    scaling_counts,
+    used_shape,
+)
 from clustergate.sites.shape import Shape
 from clustergate.wording.commands import settings_given
 from clustergate.wording.notation import listed
@@ -204,6 +211,32 @@ def lacking(
 
 
 _NAMED = 4
+
+
+def gone_since(
+    records: Iterable[CaseRecord],
+    mode: Mode,
+    partitions: Sequence[Partition],
+    waived: Collection[tuple[str, str]],
+) -> list[str]:
+    """Return what an earlier run of a mode has and the site config does not have any more.
+
+    That is a stack, a partition, or a layout that is no longer among the stated counts, placements
+    and nodes; not what is excluded in the hostfile, nor ``waived``: checks with stacks.
+    """
+    by_name = {one.fullname: one for one in partitions}
+    gone: dict[str, None] = {}
+    for one in records:
+        partition = by_name.get(one.partition)
+        is_waived = (one.check, one.stack) in waived or bool(partition and partition.waived)
+        if one.conditions.get("mode") != mode.name or one.check not in mode.checks or is_waived:
+            continue
+        if partition is None or one.stack not in partition.stacks:
+            gone[f"{one.stack} on {one.partition}"] = None
+        elif not has_layout(partitions, one.check, one.partition, one.conditions):
+            layout = layout_key(one.conditions)
+            gone[f"{one.stack} on {one.partition} as {layout}"] = None
+    return list(gone)
 
 
 def settings_by_hand(options: Sequence[str]) -> set[str]:

@@ -493,13 +493,16 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "attack_gate::slurm_that_does_not_say_that_all_nodes_are_used_opens_no_gate",
             "attack_gate::slurm_is_asked_again_within_the_budget_alone",
+            "switches::a_controller_that_does_not_answer_is_not_without_switches",
+            "screening_campaign::without_slurms_answer_on_switches_no_gate_opens_where_they_could_"
+            "be_slow",
         ),
     ),
     Entry(
         *(61, "what references or the last gate have, and this run lacks"),
         tests=(
             "attack_gate::what_the_references_foresee_and_the_run_lacks_opens_no_gate",
-            "attack_gate::a_stack_that_is_gone_since_the_last_gate_is_named",
+            "attack_gate::what_is_gone_since_the_last_gate_opens_none_until_it_is_accepted",
         ),
     ),
     Entry(

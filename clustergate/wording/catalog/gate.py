@@ -99,6 +99,11 @@ WORDS = {
         "a stack, a partition or a check is gone since",
         "bring it back, or see that nobody misses it",
     ),
+    "gate.gone-since": (
+        "the site config lacks {cases:names}, which the gate judged in run {run}",
+        "bring it back, waive it in the site config with the reason, or accept it for good by "
+        "`clustergate gate --before {this}`",
+    ),
     "gate.as-last": (
         "none of {figures} figures is worse by more than unchanged machines are from one hour "
         "to another"

@@ -173,6 +173,10 @@ WORDS = {
         "run this on a login node of the Slurm system; there `scontrol ping` shows whether its "
         "controller answers",
     ),
+    "slurm.no-topology": (
+        "Slurm did not tell which switch a node is on ({why})",
+        "run this again, or name the switches by switch= in the hostfile",
+    ),
     "slurm.not-used": ("Slurm does not use {nodes}: {causes}", "{remedy}"),
     "slurm.node": "scontrol show node: {name!r} is not usable ({why})",
     "slurm.no-node": "scontrol show node printed no node",
