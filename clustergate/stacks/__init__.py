@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import modules, wheels
 from clustergate.stacks.builder import SetUp
+from clustergate.stacks.held import require_as_installed
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
@@ -61,6 +62,7 @@ def provide(
         request.stack, state, say, request.settings, named_folders(), refresh, applications
     )
     manifest = PROVIDERS[request.provider].provide(set_up)
+    require_as_installed(manifest, state)
     write_manifest(state, manifest)
     return manifest
 

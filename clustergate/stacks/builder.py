@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import platform
 import shutil
@@ -24,10 +23,10 @@ from clustergate.benchmarks.build import (
     Wheel,
     Workplace,
 )
-from clustergate.files.whole import read_json, scratch_beside, write_whole
+from clustergate.files.whole import scratch_beside, write_whole
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
-from clustergate.stacks import compilation, prefixes, sources
+from clustergate.stacks import compilation, held, prefixes, sources
 from clustergate.stacks.compilation import Objects
 from clustergate.stacks.lacking import LackError, missing_tools, sentence_of
 from clustergate.stacks.manifest import Program
@@ -237,7 +236,7 @@ class Builder:
             if finished.exists():
                 os.rename(finished, scratch / "elsewhere")
             os.rename(target, finished)
-        _hold(finished, self.set_up.state)
+        held.hold(finished, self.set_up.state, _made_in(finished))
         return finished
 
     def _fill(
@@ -284,49 +283,13 @@ def wrappers_of(stack: str, prefix: Path, state: Path) -> Path:
 
 
 def require_as_built(build: Path, state: Path) -> None:
-    """Raise :class:`ClustergateError` where a file of a build is another than was compiled.
-
-    One of an earlier version, or of another home, is held from now on.
-    """
-    if not build.is_dir():
-        return
-    try:
-        then = read_json(_held(build, state))
-    except FileNotFoundError:
-        _hold(build, state)
-        return
-    except (OSError, ValueError) as error:
-        raise ClustergateError("file.unreadable", path=_held(build, state), why=error) from None
-    now = _digests(build)
-    if then != now:
-        named = {**then, **now} if isinstance(then, dict) else now
-        files = [
-            name for name in named if not isinstance(then, dict) or then.get(name) != now.get(name)
-        ]
-        raise ClustergateError("stack.build-changed", folder=build, files=sorted(files))
+    """Raise :class:`ClustergateError` where a file of a build is another than was compiled."""
+    if build.is_dir() and (changed := held.changed_in(build, state, _made_in(build))):
+        raise ClustergateError("stack.build-changed", folder=build, files=changed)
 
 
-def _hold(build: Path, state: Path) -> None:
-    """Keep the digests of a build, where this user may."""
-    path = _held(build, state)
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(_digests(build), indent=1) + "\n")
-
-
-def _held(build: Path, state: Path) -> Path:
-    # Not in the build: golden builds have every file of that.
-    return state / "manifests" / "built" / f"{build.name}.json"
-
-
-def _digests(build: Path) -> dict[str, str]:
-    """Return the SHA-256 of the programs and libraries of a build, by their names in it."""
-    files = (path for folder in ("bin", "lib") for path in (build / folder).rglob("*"))
-    return {
-        str(path.relative_to(build)): sources.sha256_of(path)
-        for path in sorted(files)
-        if path.is_file()
-    }
+def _made_in(build: Path) -> list[Path]:
+    return [path for folder in ("bin", "lib") for path in (build / folder).rglob("*")]
 
 
 def _looks_into(build: Path, state: Path) -> bool:

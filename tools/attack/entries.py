@@ -561,6 +561,7 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "attack_real::a_wrapper_in_the_place_of_a_built_program_is_not_believed",
             "builder::what_was_put_in_the_place_of_a_program_is_not_believed",
+            "held::a_wrapper_in_the_place_of_an_installed_program_is_not_believed",
         ),
     ),
     Entry(

@@ -21,6 +21,11 @@ WORDS = {
         "something was put in its place",
         "see what it is; `rm -r {folder}` and `clustergate setup` compile it anew",
     ),
+    "stack.prefix-changed": (
+        "{files:names} in {folder} is not what was installed there",
+        "something was put in its place",
+        "see what it is; `{remove}` and `clustergate setup` install it anew",
+    ),
     "stack.no-wheels": ("the stack {stack!r} has no wheels", "stacks with wheels: {known:list}"),
     "stack.not-provided": "{stack} could not be set up: {why}",
     "stack.failed": (
