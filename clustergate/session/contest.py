@@ -9,13 +9,15 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.ab.contenders import Named, manifest_of, require_known
+from clustergate.ab.variables import unknown_to
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
 from clustergate.benchmarks.registry import known_of
+from clustergate.golden import builds as golden
 from clustergate.history.listing import keep_made
 from clustergate.history.node_states import NODE_STATE
 from clustergate.launching.stopping import launches_s
 from clustergate.machine.others import Watch
-from clustergate.model import ClustergateError, Say
+from clustergate.model import BadRequest, ClustergateError, Say
 from clustergate.paths import state_dir
 from clustergate.session.execute import measure
 from clustergate.session.prepare import are_here, state_here
@@ -66,6 +68,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     both = (contest.a, contest.b)
     for one in both:
         require_known(one, known)
+        if one.golden:
+            golden.read(state_dir(), one.stack)
     wanted = {one.stack for one in both if not one.golden}.intersection(known)
     provide_all([request for request in requests if request.stack in wanted], say=say)
     require_programs(contest, state_dir())
@@ -125,7 +129,8 @@ def lacks_programs(contest: Contest, state: Path) -> bool:
 def require_programs(contest: Contest, state: Path) -> None:
     """Raise :class:`ClustergateError` where a contender, or all that it would run, is not here.
 
-    Raises :class:`~clustergate.stacks.manifest.ManifestError` for a stack that is not set up.
+    Raises :class:`~clustergate.stacks.manifest.ManifestError` for a stack that is not set up, and
+    :class:`BadRequest` for a variable that its MPI library does not know.
     """
     for one in (contest.a, contest.b):
         manifest = manifest_of(one, state)
@@ -138,6 +143,9 @@ def require_programs(contest: Contest, state: Path) -> None:
         if missing:
             of: dict[str, Fact] = {"contender": one.text, "what": what}
             raise ClustergateError("contender.unavailable", **of, why=missing)
+        if unknown := unknown_to(manifest, one.variables):
+            own: dict[str, Fact] = {"contender": one.text, "names": unknown}
+            raise BadRequest("contender.unknown-variables", mpi=manifest.mpi_name, **own)
 
 
 def number_of_jobs(

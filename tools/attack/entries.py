@@ -603,6 +603,8 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "ab::a_contender_whose_variables_changed_nothing_is_no_comparison",
             "ab_contenders::what_of_a_contender_had_no_effect_is_told",
+            "ab_variables::what_open_mpi_does_not_list_is_unknown",
+            "ab_variables::what_mpich_does_not_hold_is_unknown",
         ),
     ),
     Entry(

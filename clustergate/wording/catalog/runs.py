@@ -171,6 +171,10 @@ WORDS = {
     "contender.no-variable": ("{text!r}: {rest!r} is not VARIABLE=VALUE", "write {syntax}"),
     "contender.set-twice": "{text!r} sets {name} twice",
     "contender.own-variable": "{text!r}: the suite itself sets {name}",
+    "contender.unknown-variables": (
+        "{contender}: this {mpi} does not know {names:names}, which would change nothing",
+        "correct the name, or leave it out",
+    ),
     "contender.unused-variable": (
         "{name} had no effect: the MPI library does not know or use it",
         "correct its name, or leave it out",
