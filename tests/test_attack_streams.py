@@ -12,11 +12,15 @@ import pytest
 
 from clustergate import cli, store
 from clustergate.cli import running
+from clustergate.cli import screen as screen_command
+from clustergate.history.listing import ENDED, keep_made
 from clustergate.model import Run
 from clustergate.report import console, terminal
 from clustergate.report.html import NO_HISTORY
+from clustergate.screening.folder import read_screening, screening_folder
 from clustergate.session import run as session_run
 from tests.test_attack_gate import Gate, folder, gate
+from tests.test_cli_gate import keep_screening
 from tests.test_report_terminal import compared_run
 
 __all__ = ["folder", "gate"]
@@ -168,3 +172,53 @@ def test_what_a_check_could_not_print_is_not_in_its_files(
     monkeypatch.setattr(session_run, "write_reports", lambda *_: None)
     assert cli.main(["check", "--site", "local"]) == 2
     assert not list(tmp_path.glob("results/runs/*/verdicts.json"))
+
+
+def test_a_check_that_could_not_note_its_end_has_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It exited with 2, and verdicts.json said pass."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    found = compared_run()
+    written = store.write_text
+
+    def write(path: Path, text: str) -> None:
+        if path.name == ENDED:
+            raise store.unwritable(path, OSError(errno.ENOSPC, "No space left on device"))
+        written(path, text)
+
+    monkeypatch.setattr(store, "write_text", write)
+    where = store.run_folder(found.run_id)
+    where.mkdir(parents=True)
+    with pytest.raises(session_run.UnpublishedError):
+        session_run.publish(found, where)
+    assert not [name for name in ("verdicts.json", ENDED) if (where / name).exists()]
+
+
+@pytest.mark.parametrize("lost", ["screening.html", "ticket.txt", "summary.txt", "the terminal"])
+def test_a_screening_whose_page_is_lost_has_no_verdict(
+    lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It exited with 2, and ended.json said that no faults were found."""
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+
+    def measured(site: object, run_id: str, *rest: object) -> Any:
+        keep_screening(run_id)
+        keep_made(run_id, "screen", "local")
+        return read_screening(screening_folder(run_id))[1:]
+
+    def full(lines: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(screen_command, "screen", measured)
+    if lost == "the terminal":
+        monkeypatch.setattr(console, "print_lines", full)
+    else:
+        full_from(monkeypatch, lost)
+    assert cli.main(["screen", "--site", "local"]) == 2
+    monkeypatch.undo()
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    assert not list(tmp_path.glob("results/runs/*/ended.json"))
+    capsys.readouterr()
+    assert cli.main(["show", "last", "--json"]) != 0
+    assert "exit_status" not in capsys.readouterr().out

@@ -65,7 +65,8 @@ def telling(run_id: str) -> Iterator[None]:
 
 def _screened(folder: Path) -> dict[str, Any]:
     """Return what a screening that came to its end says for and against its nodes."""
-    if not is_screening(folder):
+    begun, ended = folder.parent / listing.MADE, folder.parent / listing.ENDED
+    if not is_screening(folder) or (begun.exists() and not ended.exists()):
         return {}
     # NumPy takes longer to import than all other commands need.
     from clustergate.gate.decision import of_screening

@@ -8,7 +8,7 @@ import datetime
 import os
 
 from clustergate import store
-from clustergate.cli.answers import add_json, answering
+from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import (
@@ -31,6 +31,7 @@ from clustergate.session.readiness import say_in_the_way
 from clustergate.session.screening import (
     ScreenCall,
     call_to_resume,
+    keep_verdict,
     not_screened,
     partition_of,
     screen,
@@ -112,10 +113,13 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
         result = screen(call.site, run_id, call.asked, call.stack, say, call.options)
     lines, copied = terminal_lines(*result, where)
     lines = [*lines, *not_screened(call.asked, described)]
-    console.print_lines(lines)
-    print("\n".join(copied))
     write_forms(*result, described.name, where)
     store.write_text(where.parent / SUMMARY, "\n".join([*lines, *copied, ""]))
+    # The verdict comes last: who reads it finds all that carries it.
+    keep_verdict(run_id, described.name, *result)
+    with telling(run_id):
+        console.print_lines(lines)
+        print("\n".join(copied), flush=True)
     return wording.exit_status(*result)
 
 

@@ -12,7 +12,7 @@ from clustergate import store
 from clustergate.files.whole import read_json
 from clustergate.gate.contract import MODE
 from clustergate.gate.decision import CLOSED, OPEN
-from clustergate.history.listing import ENDED, GATE
+from clustergate.history.listing import ENDED, GATE, MADE
 from clustergate.history.node_states import HERE, read_states
 from clustergate.history.stored_runs import ASKED, doubted_runs, in_order, started_of
 from clustergate.launching.plan import PLAN, PlanError, read_plan
@@ -167,8 +167,9 @@ def _shut(folder: Path) -> bool:
     """Tell whether a run found something slower, or is of a gate that did not open or decide."""
     if (folder / GATE).exists():
         return _decided(folder / GATE).get("status") != OPEN
-    # What a check found that was interrupted, or goes on, nobody knows.
-    begun = {"verdict": Verdict.REGRESSION.value} if (folder / ASKED).exists() else {}
+    # What a check or a screening found that was interrupted, or goes on, nobody knows.
+    asked = (folder / ASKED).exists() or (folder / MADE).exists()
+    begun = {"verdict": Verdict.REGRESSION.value} if asked else {}
     ended = _decided(folder / ENDED) or begun
     return bool(ended.get("verdict") == Verdict.REGRESSION.value)
 

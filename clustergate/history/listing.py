@@ -162,7 +162,10 @@ def require_answer(folder: Path) -> None:
 def take_back(folder: Path) -> None:
     """Let a run that could not tell its answer have none, as one that did not end."""
     begun = _content(folder / GATE)
-    for name in (VERDICTS, JUNIT, *((SUMMARY, _PAGES[0]) if begun else ())):
+    # A check's table is all that is left of hours; of the others these say the answer.
+    page = {"gate": _PAGES[0], "screen": _PAGES[-1]}.get(kind_of(folder))
+    told = (SUMMARY, page) if page else ()
+    for name in (ENDED, VERDICTS, JUNIT, *told):
         (folder / name).unlink(missing_ok=True)
     if begun:
         kept = {key: begun[key] for key in OF_A_BEGUN_GATE if key in begun}

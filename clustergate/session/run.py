@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from clustergate import store
 from clustergate.gate.contract import MODE
-from clustergate.history.listing import GATE, JUNIT, SUMMARY
+from clustergate.history.listing import GATE, JUNIT, SUMMARY, take_back
 from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.model import Run, Say
 from clustergate.schedulers.slurm_limits import note_words
@@ -112,7 +112,11 @@ def publish(judged: Run, folder: Path) -> Run:
     notes = (*judged.notes, f"report: {folder / 'report.html'}")
     run = dataclasses.replace(judged, notes=notes, before=before)
     write_reports(run, folder, history)
-    resuming.write_ended(run)
+    try:
+        resuming.write_ended(run)
+    except store.StoreError as error:
+        take_back(folder)
+        raise UnpublishedError(run, error) from None
     return run
 
 

@@ -168,6 +168,10 @@ def screen(
         whys = [*(reasons[:1] or ["ReFrame skipped it"]), *(notes_of_slurm() if is_slurm else ())]
         why = "; ".join(whys)
         raise ClustergateError("screening.nothing-measured", why=why, log=call.log)
-    word = wording.word_for(wording.exit_status(log, screening), screening).lower()
-    store.write_json(run / ENDED, {"verdict": word, "system": described.name})
     return log, screening
+
+
+def keep_verdict(run_id: str, system: str, log: Log, screening: Screening) -> None:
+    """Note how a screening ended: last, when all that carries its verdict is written."""
+    word = wording.word_for(wording.exit_status(log, screening), screening).lower()
+    store.write_json(store.run_folder(run_id) / ENDED, {"verdict": word, "system": system})

@@ -575,6 +575,8 @@ ENTRIES: tuple[Entry, ...] = (
             "attack_streams::what_a_gate_could_not_print_is_not_in_its_files",
             "attack_streams::a_check_whose_reports_are_lost_is_a_2_and_shows_its_table",
             "attack_streams::what_a_check_could_not_print_is_not_in_its_files",
+            "attack_streams::a_check_that_could_not_note_its_end_has_no_verdict",
+            "attack_streams::a_screening_whose_page_is_lost_has_no_verdict",
         ),
     ),
     Entry(
