@@ -86,6 +86,17 @@ def test_what_is_installed_anew_is_held_from_then_on(prefix, tmp_path):
         provide(REQUEST, tmp_path)
 
 
+def test_what_spack_installed_anew_is_held_whatever_its_inode(prefix, tmp_path):
+    record = prefix / ".spack" / "spec.json"
+    if not record.parent.is_dir():
+        pytest.skip("of Spack alone")
+    record.write_text("{}")
+    provide(REQUEST, tmp_path)
+    put_in_its_place(prefix / "bin" / "mpirun")
+    os.utime(record, ns=(0, 0))
+    provide(REQUEST, tmp_path)
+
+
 def test_what_was_not_touched_is_read_once(prefix, tmp_path, monkeypatch):
     provide(REQUEST, tmp_path)
     monkeypatch.setattr(held, "sha256_of", lambda path: pytest.fail(f"{path} was read again"))

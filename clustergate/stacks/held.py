@@ -92,7 +92,12 @@ def _record(folder: Path, state: Path) -> Path:
 
 def _seen(folder: Path, files: Iterable[Path], then: Mapping[str, Any]) -> dict[str, Any]:
     """Return the SHA-256 of files, with what tells that they were not touched since."""
-    seen: dict[str, Any] = {_FOLDER: [folder.stat().st_ino]}
+    # A folder may get the inode of the one before, which of wheels has the same files. Of Spack's
+    # the time of its record tells.
+    installed = [
+        path.stat().st_mtime_ns for path in [folder / ".spack" / "spec.json"] if path.exists()
+    ]
+    seen: dict[str, Any] = {_FOLDER: [folder.stat().st_ino, *installed]}
     for path in sorted(path for path in {*files} if path.is_file()):
         name, status = str(path.relative_to(folder)), path.stat()
         of_file = [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
