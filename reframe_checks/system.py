@@ -26,7 +26,9 @@ def begin_clean(job: Any) -> None:
     def prepare_clean(
         commands: Any, environs: Any = None, of_site: Any = None, *rest: Any, **more: Any
     ) -> None:
-        prepare(commands, environs, [*preparation(), *(of_site or ())], *rest, **more)
+        prepare(
+            commands, environs, [*preparation(job.sched_access), *(of_site or ())], *rest, **more
+        )
 
     job.prepare = prepare_clean
 

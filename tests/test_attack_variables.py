@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,11 +27,16 @@ ALLOCATION = {"SLURM_JOB_ID": "17", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "
 CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
 
 
-def in_job(folder: Path, variables: Mapping[str, str], *asked: str) -> tuple[dict[str, str], str]:
-    """Return what is left in a job of the suite whose script asks for options, and the record."""
+def in_job(
+    folder: Path, variables: Mapping[str, str], *asked: str, access: Sequence[str] = ()
+) -> tuple[dict[str, str], str]:
+    """Return what is left in a job of the suite whose script asks for options, and the record.
+
+    With those of ``access`` it was submitted.
+    """
     script = folder / "job.sh"
     words = [f"#SBATCH {option}" for option in asked]
-    script.write_text("\n".join(["#!/bin/bash", *words, *sites.preparation(), "exec env -0"]))
+    script.write_text("\n".join(["#!/bin/bash", *words, *sites.preparation(access), "exec env -0"]))
     environment = {"PATH": os.environ["PATH"], **variables}
     command = ["bash", str(script)]
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -58,6 +63,8 @@ def test_no_option_of_sruns_reaches_a_launch_from_the_shell(tmp_path):
 )
 def test_what_the_site_config_asks_slurm_for_stays(tmp_path, option, name):
     left, _ = in_job(tmp_path, {**ALLOCATION, **OPTIONS}, option)
+    assert OPTIONS.keys() & left.keys() == {name}
+    left, _ = in_job(tmp_path, {**ALLOCATION, **OPTIONS}, access=[option])
     assert OPTIONS.keys() & left.keys() == {name}
 
 

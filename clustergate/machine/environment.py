@@ -207,6 +207,8 @@ SHOWN = (
     *("PRTE_MCA_hwloc_*", "PRTE_MCA_rmaps_*", "MALLOC_*", "GLIBC_TUNABLES", "LD_BIND_NOW"),
 )
 HIDDEN = "(hidden)"
+ON_COMMAND_LINE = "# sbatch"
+"""What begins a line of a job script that tells an option with which it was submitted."""
 # Numbers with a decimal point, messages in English.
 LOCALE: Mapping[str, str] = {"LANG": "C", "LC_ALL": "C", "LC_NUMERIC": "C"}
 _ALLOCATION = "SLURM_JOB_ID"
@@ -375,7 +377,8 @@ def cleaning_script(record: str) -> str:
         '    option="${option,,}"; option="--${option//_/-}"\n'
         f'    case "$name" in {_SHORT_OPTIONS} esac\n'
         # The bracket keeps this line from looking like a line for sbatch.
-        '    if grep -qsE "^[#]SBATCH(.*[[:space:]])?($option)" "$0"; then continue; fi;;\n'
+        f'    if grep -qsE "^[#](SBATCH|{ON_COMMAND_LINE[1:]})(.*[[:space:]])?($option)" "$0"\n'
+        "    then continue; fi;;\n"
         "  esac\n"
         f'  case "$name" in\n    {harmless}) ;;\n    {patterns})\n'
         # The record lies in the job's folder, which is kept: no value that is not told.

@@ -36,7 +36,7 @@ from clustergate.launching.hostfiles import (
     hostfile_path,
     read_hostfile,
 )
-from clustergate.machine.environment import cleaning_script
+from clustergate.machine.environment import ON_COMMAND_LINE, cleaning_script
 from clustergate.machine.node import read_node
 from clustergate.model import ClustergateError, is_name
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
@@ -227,9 +227,13 @@ def with_library(environment: Mapping[str, Any], state: Path) -> dict[str, Any]:
     return {**there, **environment, "env_vars": [*given, *said]}
 
 
-def preparation() -> list[str]:
-    """Return the lines of shell with which each job of the suite's own begins."""
-    return [STOP_AT_ERRORS, cleaning_script(REMOVED_ENVIRONMENT)]
+def preparation(access: Iterable[str] = ()) -> list[str]:
+    """Return the lines of shell with which each job of the suite's own begins.
+
+    The options of ``access`` may not be in the script (ReFrame's ``sched_access_in_submit``).
+    """
+    asked = [f"{ON_COMMAND_LINE} {option}" for option in access]
+    return [STOP_AT_ERRORS, *asked, cleaning_script(REMOVED_ENVIRONMENT)]
 
 
 def _described(
