@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.model import Row
 from clustergate.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites.description import EXTRAS, SiteWarning
@@ -14,7 +15,7 @@ from tools.attack.captures import captures
 from tools.attack.entries import ENTRIES
 from tools.attack.mutations import ATTACKS, Attack, Kind
 from tools.attack.records import damaged, told_lies
-from tools.attack.tally import attacked
+from tools.attack.tally import attacked, provably_wrong
 
 TESTS = Path(__file__).resolve().parent
 
@@ -27,6 +28,16 @@ def test_an_attack_on_the_captured_outputs_is_answered_rightly(attack: Attack) -
     assert tally.denied == []
     # Whoever refuses all, or nothing, answers nothing.
     assert tally.refused or attack.kind is Kind.HONEST
+
+
+def test_two_words_for_no_figure_that_changed_places_are_no_wrong_pass() -> None:
+    def rows(first: str, second: str, **values: float) -> list[Row]:
+        at = {"bytes": 1 << 30}
+        return [Row("IMB-MPI1", "Alltoall", at, {}, first), Row("IMB", "Bcast", at, values, second)]
+
+    before = rows("int-overflow", "out-of-mem")
+    assert provably_wrong(before, rows("out-of-mem", "int-overflow")) == ""
+    assert provably_wrong(before, rows("int-overflow", "ok", t_max_us=1.0)) != ""
 
 
 def test_the_records_of_the_ranks_are_attacked() -> None:

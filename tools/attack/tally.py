@@ -59,7 +59,7 @@ def _count(tally: Tally, kind: Kind, capture: Capture, text: str) -> None:
         tally.wrong.append(f"{capture.name}: accepted{': ' if changes else ''}{'; '.join(changes)}")
     elif not changes:
         tally.harmless += 1
-    elif kind is Kind.FORGERY and not (told := _provably_wrong(capture.honest, rows)):
+    elif kind is Kind.FORGERY and not (told := provably_wrong(capture.honest, rows)):
         tally.survived += 1
     else:
         said = told if kind is Kind.FORGERY else changes[0]
@@ -82,7 +82,7 @@ def _changes(before: Sequence[Row], after: Sequence[Row]) -> Iterator[str]:
         yield f"{come} instead of {gone}"
 
 
-def _provably_wrong(before: Sequence[Row], after: Sequence[Row]) -> str:
+def provably_wrong(before: Sequence[Row], after: Sequence[Row]) -> str:
     """Say why figures cannot be what was measured: other rows than asked, or a contradiction."""
     old, new = (Counter(map(_asked, rows)) for rows in (before, after))
     if old != new:
@@ -95,7 +95,9 @@ _COUNTED = {"repetitions", "seconds", "iterations", "size", "npb_version", "wind
 
 
 def _asked(row: Row) -> tuple[Any, ...]:
-    name, status, conditions = _key(row)
+    name, _, conditions = _key(row)
+    # Which word stands where a benchmark gave up changes no figure, and none of them is a pass.
+    status = bool(row.values)
     # The suite's own peaks are limits, and no answer to a question.
     asked = row.suite != SUITE
     return name, status, tuple(pair for pair in conditions if asked and pair[0] not in _COUNTED)
