@@ -172,7 +172,7 @@ WORDS = {
     "contender.set-twice": "{text!r} sets {name} twice",
     "contender.own-variable": "{text!r}: the suite itself sets {name}",
     "contender.unknown-variables": (
-        "{contender}: this {mpi} does not know {names:names}, which would change nothing",
+        "this {mpi} does not know {names:names}, which would change nothing",
         "correct the name, or leave it out",
     ),
     "contender.unused-variable": (
