@@ -80,7 +80,7 @@ def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
 def _is_parameter(manifest: Manifest, name: str) -> bool:
     """Tell whether Open MPI lists a parameter, or the framework is one that it does not list."""
     said = _said_by_ompi_info(manifest)
-    listed = {found[2] for found in _PARAMETER.finditer(said)}
+    listed = {match[2] for match in _PARAMETER.finditer(said)}
     framework = name.partition("_")[0]
     return not listed or name in listed or framework in _OF_LAUNCHER
 

@@ -164,8 +164,8 @@ def take_back(folder: Path) -> None:
     begun = _content(folder / GATE)
     # A check's table is all that is left of hours; of the others these say the answer.
     page = {"gate": _PAGES[0], "screen": _PAGES[-1]}.get(kind_of(folder))
-    told = (SUMMARY, page) if page else ()
-    for name in (ENDED, VERDICTS, JUNIT, *told):
+    answers = (SUMMARY, page) if page else ()
+    for name in (ENDED, VERDICTS, JUNIT, *answers):
         (folder / name).unlink(missing_ok=True)
     if begun:
         kept = {key: begun[key] for key in OF_A_BEGUN_GATE if key in begun}
