@@ -107,6 +107,12 @@ class Better(enum.Enum):
     NEITHER = "neither"
 
 
+COMPUTE, MEMORY, LATENCY, BANDWIDTH, COLLECTIVE = KINDS = (
+    "compute", "memory", "latency", "bandwidth", "collectives",
+)  # fmt: skip
+"""What a figure measures: those of a kind scatter alike, and change together."""
+
+
 @dataclass(frozen=True)
 class Metric:
     """A measurable quantity: its name carries the unit, ``unit`` is how it is printed."""
@@ -312,12 +318,23 @@ class Scatter:
 
 
 @dataclass(frozen=True)
-class GroupScatter:
-    """A benchmark of one case in all its figures: ``weights`` are those of the figures, by name."""
+class BaselineRuns:
+    """What each run of a baseline said of a figure: ``values`` in its unit, by ``runs``, their ids.
 
-    benchmark: str
-    weights: Mapping[str, float]
-    scatter: Scatter
+    ``days`` tells the day of each (ISO 8601), ``launches`` how many a run had. ``slow`` is the
+    share of launches that were far worse than the reference (0 to 1), ``slow_together`` that of
+    launches whose benchmark was so in all of its figures. ``repeated`` tells whether its benchmark
+    can be launched several times, ``compared`` how many figures a whole run compares.
+    """
+
+    runs: tuple[str, ...]
+    days: tuple[str, ...]
+    values: tuple[float, ...]
+    launches: int
+    compared: int = 1
+    slow: float = 0.0
+    slow_together: float = 0.0
+    repeated: bool = True
 
 
 @dataclass(frozen=True)
@@ -338,6 +355,10 @@ class Anchor:
     drift: float = 0.0
 
 
+MEASURED = "measured"
+"""How the origin of a reference begins that runs of the machine made."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """What to expect of a metric, and where that expectation came from.
@@ -345,7 +366,7 @@ class Reference:
     ``lower`` and ``upper`` are fractions of ``value`` as ReFrame counts them (-0.05 allows 5 %
     less), None for no bound on that side. ``origin`` is free text for the reader of a verdict,
     ``where`` the file and line to correct.
-    ``scatter`` and ``group`` are known of references that were made from runs, ``processors`` are
+    ``baseline`` is known of references that were made from runs, ``processors`` are
     those of the runs' nodes, of which each case had so many ``nodes``, ``order`` is that of the
     matrix that they solved, and ``method`` is theirs, empty or 0 where unknown. With a ``doubt`` it
     can accuse, and nothing passes by it. Its ``anchor`` is None where it is its own. One that a
@@ -357,8 +378,7 @@ class Reference:
     upper: float | None
     unit: str
     origin: str
-    scatter: Scatter | None = None
-    group: GroupScatter | None = None
+    baseline: BaselineRuns | None = None
     processors: tuple[str, ...] = ()
     nodes: int = 0
     order: int = 0
@@ -551,11 +571,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Group:
-    """A benchmark of one case, all its figures judged as one.
+    """Figures of one case that are judged as one: a benchmark, or what else changed together.
 
-    ``worse_by`` is the natural logarithm by which the weighted mean of its ``figures`` is worse
-    than the baseline, None where it cannot be told. What is above ``threshold`` is a regression;
-    it is infinite where nothing could be told from so few ``launches``.
+    ``benchmark`` is what they are called, ``names`` are those of the figures where they are more
+    than those of one benchmark. ``worse_by`` is the natural logarithm by which they are worse than
+    the baseline and the rest of the run, None where it cannot be told. What is above ``threshold``
+    is slower; it is infinite where nothing is known.
     """
 
     benchmark: str
@@ -564,6 +585,7 @@ class Group:
     worse_by: float | None
     threshold: float
     judgement: Judgement
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

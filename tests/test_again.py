@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,15 +15,16 @@ from clustergate.gate.decision import OPEN, UNJUDGED, decide, of_cases
 from clustergate.history import listing, stored_runs
 from clustergate.judge.confirmation import Answer, Look, answer_of
 from clustergate.model import (
+    BaselineRuns,
     Better,
     Case,
     CaseRecord,
+    ConditionValue,
     Launch,
     NodeFacts,
     Reference,
     Run,
     Sample,
-    Scatter,
     Verdict,
 )
 from clustergate.report.summary import exit_meaning, first_screen, status_of
@@ -82,6 +83,14 @@ def test_slow_every_time_alone_is_slower(looks: Sequence[Look], answer: Answer) 
 # --- a run, with a ReFrame that leaves what it is told to -----------------------------------------
 
 
+LAYOUT: Mapping[str, ConditionValue] = {
+    "mode": "smoke",
+    "nodes": 1,
+    "ranks": 2,
+    "placement": "packed",
+}
+
+
 def record(
     value: float, host: str = "n1", started: float = 1.79e9, complaint: str = "", check: str = ""
 ) -> CaseRecord:
@@ -89,7 +98,7 @@ def record(
     sample = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, value, 0)
     return CaseRecord(
         *(f"{check}-node-mpich", check, "mpich", PARTITION),
-        {"mode": "smoke", "nodes": 1, "ranks": 2, "ranks_per_node": 2, "cores_per_rank": 1},
+        {**LAYOUT, "ranks_per_node": 2, "cores_per_rank": 1},
         samples=[sample],
         launches=[Launch(0, started, 10.0)],
         complaints=[reason("error.other", sentence=complaint)] if complaint else [],
@@ -111,8 +120,15 @@ def outcome(check: str = "HplCheck", *, passes: bool = False) -> Outcome:
 
 
 def reference(*_: object) -> Reference:
-    scatter = Scatter(20, 1, 20, 0.01, 0.005, 19.0, 10, repeated=False)
-    return Reference(USUAL, -0.05, None, "Gflop/s", "20 runs", scatter=scatter)
+    runs = BaselineRuns(
+        runs=tuple(f"run{k:02}" for k in range(20)),
+        days=tuple(f"2026-10-{1 + k:02}" for k in range(20)),
+        values=tuple(USUAL * (1 + (k % 5 - 2) / 500) for k in range(20)),
+        launches=1,
+        compared=10,
+        repeated=False,
+    )
+    return Reference(USUAL, -0.05, None, "Gflop/s", "measured, 20 runs", runs)
 
 
 class Machine:

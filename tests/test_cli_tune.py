@@ -177,7 +177,7 @@ def node(monkeypatch, tmp_path):
         path.write_text(text)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
 
-    def run(engine, command, environment, files, seconds):
+    def run(engine, command, environment, files, seconds, *_):
         folder, output, errors = files
         ended = fake.answer(command, environment, folder, seconds)
         output.write_text(ended.output)

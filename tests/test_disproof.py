@@ -3,6 +3,8 @@
 import dataclasses
 import datetime
 import json
+import math
+import statistics
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,13 @@ def _unit(name):
     return {"s": "MB/s", "gflops": "Gflop/s", "us": "us"}[name.rpartition("_")[2]]
 
 
+def spread_out(value, percent, runs):
+    """Return runs whose logarithms have such a standard deviation, in percent."""
+    steps = [k - (runs - 1) / 2 for k in range(runs)]
+    scale = percent / 100 / statistics.stdev(steps)
+    return [value * math.exp(scale * step) for step in steps]
+
+
 def measured(name, value, percent=0.5, runs=6, **changes):
     """The reference that a baseline of some runs wrote."""
     check = "HplCheck" if name.startswith("HPL") else "ImbMpi1Check"
@@ -82,14 +91,13 @@ def measured(name, value, percent=0.5, runs=6, **changes):
     fields = {
         "case": CaseKey(check, "alpha:node", "mpich", "2-ranks-packed", "smoke"),
         "entries": {name: (value, *bounds, _unit(name))},
-        "dates": [datetime.date(2026, 11, day + 1) for day in range(runs)],
-        "runs": runs,
+        "days": [datetime.date(2026, 11, day + 1) for day in range(runs)],
+        "runs": [f"run{day}" for day in range(runs)],
         "launches": 3 * runs,
         "rule": "best of some runs",
         "build": "b1",
         "nodes": ["n1"],
-        "usual_percent": {name: percent},
-        "spread_percent": {name: percent},
+        "values": {name: spread_out(value, percent, runs)},
     } | changes
     return parse_references(updated("", [Measured(**fields)]), PATH, CHECKS)
 
@@ -151,14 +159,12 @@ def test_one_size_of_many_that_gained_is_no_slip():
 def test_one_size_that_gained_beside_measured_ones_that_did_not_is_no_slip():
     names = [f"PingPong.2p.{size}B.bandwidth_mb_s" for size in SIZES]
     entry = (100.0, -0.2, None, "MB/s")
-    percents = dict.fromkeys(names, 0.5)
     known = measured(
         names[0],
         100.0,
         0.5,
         entries=dict.fromkeys(names, entry),
-        usual_percent=percents,
-        spread_percent=percents,
+        values=dict.fromkeys(names, spread_out(100.0, 0.5, 6)),
     )
     launches = [ping(s, v, k) for k in range(3) for s, v in zip(SIZES, (800, 99, 98), strict=True)]
     *_, codes = judged(record(*launches, launches=3), known)

@@ -32,6 +32,7 @@ NAMES = {"NAME": "alpha", "SYSTEM": "alpha", "RUN": RUNS[-1], "A": "a.csv", "B":
 # Those that launch nothing, and the exit status where it is not 0.
 AT_ONCE = {
     r"parse .*-failed.txt$": 1,
+    r"history --since 7d$": 1,  # the captured runs are older than a week
     r"(machine|history|compare|hostfile|dry-run|doctor|parse|hpl-input|activate)\b": 0,
     r"(list (runs|checks)|prune|site schema|golden (list|verify$))\b": 0,
     r"evaluation (list(?! mistyped)|report|run \S+ --plan)": 0,
@@ -138,6 +139,7 @@ ELSEWHERE = {
     r"screen --nodes|check .*--nodes": "of a cluster with a hundred nodes",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
+    r"check --check ImbMpi1Check -- -S .*=16777216": "tests/test_expectations.py has the settings",
     r"ab .*token ring": "tests/test_added_benchmark.py runs it",
     r"ab .*(--budget (60s|10m)|spack-openmpi)": "the words of another, for longer",
     r"fleet last --golden n001$": "of a cluster: make test-cluster",

@@ -253,16 +253,18 @@ def test_the_undecided_figure_that_is_worst_says_why_it_is_undecided() -> None:
     facts = {"unit": "us", "origin": "measured", "where": "alpha.yaml:1"}
     figures = []
     for metric, better, ratio in (("a", Better.HIGHER, 0.97), ("b", Better.LOWER, 1.12)):
-        told = reason("figure.unclear", **facts, value=ratio, ratio=ratio, reference=1.0)
-        judged = Judgement(Verdict.INCONCLUSIVE, (told, reason("baseline.days", days=1)))
+        told = reason(
+            "figure.unclear", **facts, value=ratio, ratio=ratio, reference=1.0, at_most=0.2
+        )
+        judged = Judgement(Verdict.INCONCLUSIVE, (told, reason("baseline.unknown", days=1)))
         figure = dataclasses.replace(one.figures[0], metric=metric, better=better, judgement=judged)
         figures.append(figure)
     decision = decide(of_cases([dataclasses.replace(one, figures=tuple(figures))]))
     (line,) = [x for x in decision.because if "HPL " in x]
     assert decision.status == UNJUDGED
     assert "HplCheck with mpich: HPL b: 1.120 us, 12.0 % above the reference 1.000" in line
-    assert "worse than the pass threshold" in line
-    assert "its baseline spans 1 day" in line
+    assert "it may be 20.0 % slower than before" in line
+    assert "a baseline of 1 day does not tell how such figures scatter" in line
 
 
 def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:

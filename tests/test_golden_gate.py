@@ -38,6 +38,7 @@ from clustergate.model import (
 from clustergate.report.gate import first_screen
 from clustergate.session import run as session_run
 from clustergate.session import software
+from clustergate.session.collect import Again, Collected
 from clustergate.session.contest import Contest
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
@@ -391,12 +392,15 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
         expected=[],
         taken_s={},
         not_set_up={},
+        begun=0.0,
         call=SimpleNamespace(report=folder / "reframe.json"),
     )
     slower = Evidence("software: mpich", Verdict.REGRESSION, (in_words("PingPong takes 1.2 x"),))
     monkeypatch.setattr(session_run, "prepare", lambda *_, **__: prepared)
     monkeypatch.setattr(session_run, "execute", lambda *_: 0)
-    monkeypatch.setattr(session_run, "collect", lambda *_: SimpleNamespace(records=[]))
+    left = Collected([], [], {}, [], [], {}, 1.0)
+    monkeypatch.setattr(session_run, "collect", lambda *_: left)
+    monkeypatch.setattr(session_run, "confirm", lambda *_: Again((case,)))
     monkeypatch.setattr(session_run, "judge", lambda *_: measured)
     monkeypatch.setattr(software, "against_golden", lambda *_: ([slower], ["no golden openmpi"]))
     now = datetime.datetime.now().astimezone()

@@ -225,7 +225,7 @@ def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
     "one",
     [
         in_words("as it was told before"),
-        reason("change.detectable", often=0.1, surely=0.2, launches=1),
+        reason("change.slower", by=0.1, usual=0.02),
         Reason("of.another-version", {"sentence": "its own words", "rank": 3}),
     ],
 )

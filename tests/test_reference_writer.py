@@ -61,15 +61,13 @@ def measured(case=IMB, names=("PingPong.2p.8B.latency_us",), value=1.25, **chang
     entry = (value, -0.05, None, "Gflop/s") if case is HPL else (value, None, 0.05, "us")
     fields = {
         "entries": dict.fromkeys(names, entry),
-        "dates": [datetime.date(2026, 11, 21)],
-        "runs": 5,
+        "days": 5 * [datetime.date(2026, 11, 21)],
+        "runs": [f"run{k}" for k in range(5)],
         "launches": 10,
         "rule": "median",
         "build": "f80",
         "nodes": ("n1",),
-        "usual_percent": dict.fromkeys(names, 0.7),
-        "spread_percent": dict.fromkeys(names, 1.5),
-        "group_spread_percent": {name.partition(".")[0]: 0.5 for name in names},
+        "values": dict.fromkeys(names, (1.3, 1.25, 1.27, 1.26, 1.28)),
         "slow_percent": {name.partition(".")[0]: 2.0 for name in names},
         "core_distance_ns": 48.5,
     }
@@ -117,15 +115,12 @@ def test_an_empty_text_becomes_a_file():
         "    nodes: [n1]",
         "$statistics:",
         "  HplCheck/alpha:node/mpich/2-ranks-packed/smoke:",
-        "    runs: 5",
         "    launches: 10",
         "    core_distance_ns: 48.5",
-        "    usual_percent:",
-        "      HPL.performance_gflops: 0.7",
-        "    spread_percent:",
-        "      HPL.performance_gflops: 1.5",
-        "    group_spread_percent:",
-        "      HPL: 0.5",
+        "    runs: [run0, run1, run2, run3, run4]",
+        "    days: [2026-11-21, 2026-11-21, 2026-11-21, 2026-11-21, 2026-11-21]",
+        "    values:",
+        "      HPL.performance_gflops: [1.3, 1.25, 1.27, 1.26, 1.28]",
         "    slow_percent:",
         "      HPL: 2.0",
         "HplCheck:",
@@ -186,7 +181,7 @@ def test_what_stays_is_said_to_come_from_where_it_came_from():
     assert origin(text, *IMB.parts, time(8)) == "published: A paper, table 3"
     assert origin(text, *IMB.parts, time(16)).startswith("measured 2026-11-21, 10 launches")
     # The few are told apart from the many, whichever of the two is new.
-    again = updated(text, [measured(names=[time(16)], runs=7, launches=21)])
+    again = updated(text, [measured(names=[time(16)], launches=21)])
     assert "21 launches" in origin(again, *IMB.parts, time(16))
     assert "10 launches" in origin(again, *IMB.parts, time(32))
     assert origin(again, *IMB.parts, time(8)) == "published: A paper, table 3"
@@ -198,27 +193,27 @@ def test_statistics_follow_the_references_they_are_of():
         keys = {"mode": "smoke", "ranks": 2, "placement": "packed"}
         conditions = {"processes": 2, "bytes": size}
         sample = Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, 1.0)
-        found = references.find("ImbMpi1Check", "alpha:node", "mpich", keys, sample).scatter
-        return found and (found.runs, found.launches)
+        found = references.find("ImbMpi1Check", "alpha:node", "mpich", keys, sample).baseline
+        return found and (len(found.runs), found.launches)
 
     bcast = time(16).replace("PingPong", "Bcast")
     text = updated(TEXT, [measured(names=[time(16), time(32), time(64), bcast])])
     assert runs(text, 8) is None
     assert runs(text, 16) == (5, 2)
-    spread = {"spread_percent": {time(16): 2.0}, "group_spread_percent": {"PingPong": 2.0}}
-    again = updated(text, [measured(names=[time(16)], runs=7, launches=21, **spread)])
+    of_seven = {"runs": [f"later{k}" for k in range(7)], "launches": 21}
+    of_seven |= {"days": 7 * [datetime.date(2026, 11, 28)], "values": {time(16): 7 * (1.25,)}}
+    again = updated(text, [measured(names=[time(16)], **of_seven)])
     assert runs(again, 16) == (7, 3)
     assert runs(again, 32) == (5, 2)
-    # What was pooled over figures is no longer so when one of them has gone elsewhere.
+    # What is of all figures together is no longer so when one of them has gone elsewhere.
     entry = yaml.safe_load(again)["$statistics"][IMB.path()]
-    assert set(entry["group_spread_percent"]) == {"Bcast"}
     assert set(entry["slow_percent"]) == {"Bcast"}
-    assert time(16) not in entry["usual_percent"]
+    assert time(16) not in entry["values"]
 
 
 def test_taking_all_of_them_again_leaves_no_trace_of_exceptions():
     once = updated("", [measured(names=[time(8), time(16)])])
-    exception = updated(once, [measured(names=[time(16)], runs=7, launches=21)])
+    exception = updated(once, [measured(names=[time(16)], launches=21)])
     assert exception != once
     assert updated(exception, [measured(names=[time(8), time(16)])]) == once
 
@@ -276,8 +271,9 @@ def test_a_day_of_several_figures_is_no_alias():
     """What reads the file refuses those, and so nothing was written."""
     names = [time(size) for size in (1, 2, 4, 8, 16)]
     days = [datetime.date(2026, 11, 21), datetime.date(2026, 11, 22)]
-    many = measured(names=names[:3], dates=days)
-    few = measured(names=names[3:], dates=days, remark="otherwise")
+    days = [days[0], *4 * [days[1]]]
+    many = measured(names=names[:3], days=days)
+    few = measured(names=names[3:], days=days, remark="otherwise")
     text = updated("", [many, few])
     assert "&" not in text
     assert parse_references(text, Path("alpha.yaml"), CHECKS).paths()

@@ -507,26 +507,64 @@ def with_statistics(before="", after=""):
 def test_statistics_are_found_beside_their_references(load):
     references = load(with_statistics())
     found = references.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl())
-    assert found.value == 100.0
-    scatter = found.scatter
-    assert (scatter.runs, scatter.launches, scatter.spread) == (6, 2, 0.015)
-    assert (scatter.usual, scatter.slow, scatter.days, scatter.apart) == (0.02, 0.04, 2, True)
-    # A figure alone is no group, and HPL is not launched again and again.
-    assert found.group is None
-    assert not scatter.repeated
-    assert scatter.compared == len(references.paths())
+    # Those of before do not say what the runs were: its bound judges it.
+    assert (found.value, found.lower, found.baseline) == (100.0, -0.05, None)
+    references = load(with_values())
+    known = references.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).baseline
+    assert known.runs == ("r1", "r2", "r3")
+    assert known.days == ("2026-11-01", "2026-11-01", "2026-11-08")
+    assert (known.values, known.launches, known.slow) == ((99.0, 100.0, 98.5), 4, 0.04)
+    # HPL is not launched again and again.
+    assert not known.repeated
+    assert known.compared == len(references.paths())
     imb = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
-    assert imb.scatter is None
-    assert load().find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).scatter is None
+    assert imb.baseline is None
+    assert load().find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).baseline is None
     assert references.nearest_ns("HplCheck", "alpha:node", "mpich", CONDITIONS) == 48.5
     assert references.nearest_ns("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS) is None
     assert References(Path("none")).nearest_ns("HplCheck", "a:b", "c", CONDITIONS) is None
 
 
+def with_values(before="", after=""):
+    """Return the same with what the runs were, as it is written today."""
+    text = with_statistics()
+    start, end = text.index("    runs: 6"), text.index("HplCheck:\n")
+    text = text[:start] + VALUES + text[end:]
+    assert before in text
+    return text.replace(before, after, 1)
+
+
+VALUES = """\
+    launches: 12
+    core_distance_ns: 48.5
+    runs: [r1, r2, r3]
+    days: [2026-11-01, 2026-11-01, 2026-11-08]
+    values:
+      HPL.performance_gflops: [99.0, 100.0, 98.5]
+    slow_percent: {HPL.performance_gflops: 4.0}
+"""
+
+
 @pytest.mark.parametrize(
     ("before", "after", "words", "sentence"),
     [
-        ("runs: 6", "runs: 1", "runs: 1", "the number of runs, 2 or more"),
+        ("99.0, ", "", "smoke:", "HPL.performance_gflops has 2 values of 3 runs"),
+        ("[r1, ", "[", "smoke:", "has 3 values of 2 runs"),
+        ("days: [2026-11-01, ", "days: [", "smoke:", "has 3 values of 3 runs"),
+        ("    days: [2026-11-01, 2026-11-01, 2026-11-08]\n", "", "smoke:", "'days' is a required"),
+        ("99.0", "0", "[0, ", "a number above 0"),
+        ("99.0", ".inf", "smoke:", "statistics must be finite numbers"),
+        ("      HPL.perf", "      HPL.x.perf", "smoke:", "no reference HPL.x.performance_gflops"),
+    ],
+)
+def test_values_that_are_not_of_the_references_are_refused(load, before, after, words, sentence):
+    refused(load, with_values(before, after), words, sentence)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "sentence"),
+    [
+        ("runs: 6", "runs: 1", "runs: 1", "without values their number"),
         ("    runs: 6\n", "", "smoke:", "'runs' is a required property"),
         ("launches: 12", "launches: 5", "smoke:", "5 launches here, but 12 samples in $provenance"),
         ("runs: 6", "runs: 13", "smoke:", "fewer launches (12) than runs (13)"),

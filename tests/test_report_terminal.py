@@ -1,7 +1,6 @@
 """What the summary of a run says of groups."""
 
 import dataclasses
-import math
 import re
 from typing import Any
 
@@ -109,18 +108,6 @@ def test_five_causes_stand_at_the_top_and_the_others_are_counted():
     assert len(lines) == CAUSES_SHOWN
     assert "  and 2 more on the page" in told.splitlines()
     assert f"{2 * len(many)} groups: inconclusive" in told.splitlines()[-1]
-
-
-def test_it_is_told_from_when_on_a_group_is_a_regression():
-    groups = [
-        group(Verdict.PASS, 0.0, math.log(1.05), "A"),
-        group(Verdict.PASS, 0.0, math.log(1.2), "B"),
-        group(Verdict.INCONCLUSIVE, 0.0, math.inf, "C"),
-        group(Verdict.INCONCLUSIVE, None, math.log(1.01), "D"),
-    ]
-    (line,) = [x for x in summary([], groups).splitlines() if "compared as a whole" in x]
-    assert line.startswith("2 groups compared as a whole; slower by more than 5.0 % is")
-    assert line.endswith("by more than 20.0 % of the noisiest")
 
 
 @pytest.mark.parametrize("groups", [[], [group(Verdict.PASS, 0.0)]])

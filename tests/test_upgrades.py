@@ -80,4 +80,4 @@ def test_references_with_statistics_of_before_are_judged_by_their_tolerances() -
     facts = (record.check, record.partition, record.stack, record.conditions)
     reference = known.find(*facts, sample)
     assert reference is not None
-    assert (reference.lower, reference.scatter) == (-0.048, None)
+    assert (reference.lower, reference.baseline) == (-0.048, None)

@@ -22,13 +22,24 @@ from clustergate.benchmarks.registry import benchmark_of, known_of
 from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
+from clustergate.judge.changes import Judge
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.runs import figure_id, past_of, spread, usual
 from clustergate.launching.disturbance import are_far, nearest_of
-from clustergate.model import Anchor, Better, NodeFacts, Reference, Scatter, order_of_run
+from clustergate.model import (
+    MEASURED,
+    Anchor,
+    BaselineRuns,
+    Better,
+    NodeFacts,
+    Reference,
+    order_of_run,
+)
 from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
 from clustergate.verdicts.assembly import NO_NODES, Nodes
-from clustergate.verdicts.disproof import MEASURED, between_days, beyond_gain
+from clustergate.verdicts.disproof import between_days, beyond_gain
 from clustergate.verdicts.drift import chances, drifted_by
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
@@ -107,7 +118,7 @@ class _Candidate:
     points: Sequence[Point]
     value: float
     reached: float
-    scatter: Scatter
+    runs: BaselineRuns
     tolerance: float
     remark: str = ""
 
@@ -147,8 +158,10 @@ def make_baseline(
     for case, of_case in by_case:
         of = comparisons[mode_of(case.effort)]
         best = _best_so_far(case, known, acceptance)
-        candidates = list(_candidates(case, list(of_case), known, rule, of.figures, best, outcome))
         exclusive = nodes.get(case.partition, NodeFacts()).exclusive
+        candidates = list(
+            _candidates(case, list(of_case), known, rule, of, best, outcome, exclusive=exclusive)
+        )
         moved = _without_moved(case, candidates, known, acceptance, outcome, exclusive=exclusive)
         accepted = list(moved)
         outcome.measured += _batches(case, accepted)
@@ -174,6 +187,8 @@ def _candidates(
     comparisons: int,
     best: Mapping[str, Reference],
     outcome: Baseline,
+    *,
+    exclusive: bool,
 ) -> Iterator[_Candidate]:
     names = tuple(s.name for s in of_case)
     runs = _runs_alike(of_case, rule.most_runs)
@@ -194,7 +209,7 @@ def _candidates(
             refused.setdefault(reason, []).append(figure.name)
         else:
             candidates.append(_candidate(figure, points, comparisons, best.get(figure.name)))
-    for candidate in _with_tolerances(candidates):
+    for candidate in _with_tolerances(candidates, exclusive=exclusive):
         if candidate.tolerance < PERCENT:
             yield candidate
         else:
@@ -368,20 +383,15 @@ def _candidate(
     if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"
     step = _step(figure, [point.estimate.value for point in points]) / value
-    levels = _levels(figure, points, value)
-    scatter = Scatter(
-        runs=len(points),
+    runs = BaselineRuns(
+        runs=tuple(point.run_id for point in points),
+        days=tuple(point.started.date().isoformat() for point in points),
+        values=tuple(_rounded(point.estimate.value) for point in points),
         launches=max(1, sum(point.estimate.samples for point in points) // len(points)),
-        days=len(_days(points)),
-        usual=max(statistics.fmean(levels), 0.0),
-        # What was rounded scatters by that alone, also where all runs print the same.
-        spread=max(gate.spread_of(_by_day(points, levels)), step / math.sqrt(12)),
-        freedom=len(points) - 1,
         compared=comparisons,
         repeated=benchmark_of(figure.case.check).repeated,
-        apart=figure.benchmark in known_of(figure.case.check).apart,
     )
-    return _Candidate(figure, points, value, reached, scatter, 1.5 * step, remark)
+    return _Candidate(figure, points, value, reached, runs, 1.5 * step, remark)
 
 
 def _is_elsewhere(before: Reference, newest: Point) -> bool:
@@ -393,22 +403,33 @@ def _is_elsewhere(before: Reference, newest: Point) -> bool:
     )
 
 
-def _with_tolerances(candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
-    """Yield the figures of a case with what follows from the scatter of their benchmarks."""
-    families: dict[tuple[str, int, int], list[_Candidate]] = {}
-    for c in candidates:
-        families.setdefault((c.series.benchmark, c.scatter.runs, c.scatter.days), []).append(c)
-    for (_, runs, days), family in families.items():
-        pooled = gate.pooled({c.series.name: c.scatter.spread for c in family}, runs, days)
-        for c in family:
-            spread, freedom = pooled[c.series.name]
-            known = dataclasses.replace(c.scatter, spread=spread, freedom=freedom)
-            c.tolerance = max(gate.tolerance(gate.margin(known, known.launches)), c.tolerance)
-            yield c
+def _with_tolerances(candidates: Sequence[_Candidate], *, exclusive: bool) -> Iterator[_Candidate]:
+    """Yield the figures of a case with what each tolerates, seen by itself.
+
+    It is what ReFrame fails it by. The judge sees it beside its neighbours, and more.
+    """
+    if not candidates:
+        return
+    known = [(_figure_id(c.series), c.runs, c.series.better) for c in candidates]
+    compared = max(c.runs.compared for c in candidates)
+    tolerances = Judge(past_of(known, exclusive=exclusive)).tolerances(compared)
+    for c, own in zip(candidates, tolerances, strict=True):
+        # Against the best of the runs, of which most are a little worse.
+        by = usual(c.runs, c.value, c.series.better)
+        if math.isfinite(own):
+            by += own
+        else:
+            # Nobody knows how its days differ: as much as others' were seen to.
+            apart = c.series.benchmark in known_of(c.series.case.check).apart
+            by += gate.within_a_day(spread(c.runs), len(c.points), compared)
+            by = max(by, gate.shift_of(c.runs.launches, apart=apart))
+        c.tolerance = max(gate.tolerance(by), c.tolerance)
+        yield c
 
 
-def _days(points: Iterable[Point]) -> list[datetime.date]:
-    return sorted({point.started.date() for point in points})
+def _figure_id(series: Series) -> FigureId:
+    of = (series.benchmark, series.metric, series.size_bytes)
+    return figure_id(series.case.parts, series.name, *of)
 
 
 def _by_day(points: Sequence[Point], levels: Sequence[float]) -> list[list[float]]:
@@ -459,12 +480,12 @@ def _up(fraction: float) -> float:
 
 
 def _too_wide(candidate: _Candidate) -> str:
-    scatter, values = candidate.scatter, [point.estimate.value for point in candidate.points]
+    values = candidate.runs.values
     return (
-        f"its {scatter.runs} runs spread by {100 * scatter.spread:.1f} %, from {min(values):.4g} "
-        f"to {max(values):.4g} {candidate.series.unit}, so that they would tell nothing of less "
-        f"than {1 + PERCENT:.0f} x; look for disturbance, such as other jobs on the node or "
-        "unbound ranks, and use runs without it (--since)"
+        f"its {len(values)} runs spread by {100 * spread(candidate.runs):.1f} %, from "
+        f"{min(values):.4g} to {max(values):.4g} {candidate.series.unit}, so that they would tell "
+        f"nothing of less than {1 + PERCENT:.0f} x; look for disturbance, such as other jobs on "
+        "the node or unbound ranks, and use runs without it (--since)"
     )
 
 
@@ -535,8 +556,8 @@ def _anchors_of(
         own = before.anchor or known.own_anchor(path, c.series.better)
         if not own.spread:
             # Without statistics its value is all that is known of it: the best of its runs.
-            usual = _worsened(c.series, own.usual, c.scatter.usual)
-            own = dataclasses.replace(own, usual=usual, spread=c.scatter.spread)
+            mean = _worsened(c.series, own.usual, usual(c.runs, c.value, c.series.better))
+            own = dataclasses.replace(own, usual=mean, spread=spread(c.runs))
         by_name[c.series.name] = own
     return by_name
 
@@ -547,11 +568,10 @@ def _worsened(figure: Series, value: float, by: float) -> float:
 
 def _is_own(c: _Candidate, anchor: Anchor) -> bool:
     """Tell whether a new reference says of itself what its anchor says."""
-    percents = _percent(c.scatter.usual) / 100, _percent(c.scatter.spread) / 100
     value, lower, upper, _ = c.entry
-    usual = _worsened(c.series, value, percents[0])
+    mean = _worsened(c.series, value, usual(c.runs, value, c.series.better))
     bound = value * (1 + (lower or upper or 0.0))
-    own = (usual, bound, percents[1])
+    own = (mean, bound, spread(c.runs))
     return all(map(math.isclose, own, (anchor.usual, anchor.bound, anchor.spread)))
 
 
@@ -568,7 +588,7 @@ def _drifts(
         sizes = [c.series.size_bytes for c in family]
         between = max(between_days(metric, size, exclusive=exclusive) for size in sizes)
         of_family = {c.series.name: anchors[c.series.name] for c in family}
-        known = chances(of_family, between, family[0].scatter.compared, exclusive=exclusive)
+        known = chances(of_family, between, family[0].runs.compared, exclusive=exclusive)
         for c in family:
             anchor = anchors[c.series.name]
             by_day = _by_day(c.points, _levels(c.series, c.points, anchor.usual))
@@ -587,7 +607,7 @@ def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) 
     if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
         return ""
     size = c.series.size_bytes
-    if -moved <= beyond_gain(c.series.metric, size, c.scatter, exclusive=exclusive):
+    if -moved <= beyond_gain(c.series.metric, size, c.runs, exclusive=exclusive):
         return ""
     return (
         f"{percent(moved)} better than the reference {before.value:g} {before.unit}, more than an "
@@ -641,8 +661,8 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
         yield Measured(
             case=case,
             entries={c.series.name: c.entry for c in some},
-            dates=_days(points),
-            runs=len(points),
+            runs=some[0].runs.runs,
+            days=[point.started.date() for point in points],
             launches=sum(point.estimate.samples for point in points),
             rule=_rule_text(points),
             build=points[-1].build,
@@ -650,12 +670,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             processors=points[-1].processors,
             method=points[-1].method,
             matrix_order=points[-1].matrix_order,
-            usual_percent={c.series.name: _percent(c.scatter.usual) for c in some},
-            spread_percent={c.series.name: _percent(c.scatter.spread) for c in some},
-            group_spread_percent={
-                name: _percent(gate.spread_of(_by_day(points, _of_runs(group))))
-                for name, group in groups.items()
-            },
+            values={c.series.name: c.runs.values for c in some},
             slow_percent={name: share for name, share in slow.items() if share},
             core_distance_ns=nearest and round(nearest, 1),
             remark=some[0].remark,
@@ -669,41 +684,22 @@ def _rule_text(points: Sequence[Point]) -> str:
     )
 
 
-_Group = Sequence[tuple[float, _Candidate]]
-"""Figures of one benchmark, each with its weight in their mean."""
-
-
-def _groups(some: Iterable[_Candidate]) -> Iterator[tuple[str, _Group]]:
+def _groups(some: Iterable[_Candidate]) -> Iterator[tuple[str, Sequence[_Candidate]]]:
     groups: dict[str, list[_Candidate]] = {}
     for c in some:
         groups.setdefault(c.series.benchmark, []).append(c)
-    for benchmark, group in groups.items():
-        # From the spreads as they will stand in the file: whoever reads it has no others.
-        weights = gate.group_weights(
-            {c.series.name: _percent(c.scatter.spread) / 100 for c in group}
-        )
-        yield benchmark, [(weights[c.series.name], c) for c in group]
+    yield from groups.items()
 
 
-def _of_runs(group: _Group) -> list[float]:
-    """Return by how much the mean of a group is worse than its references in each run."""
-    runs = zip(*(_levels(c.series, c.points, c.value) for _, c in group), strict=True)
-    return [_mean(group, levels) for levels in runs]
-
-
-def _of_launches(group: _Group) -> list[float]:
-    """Return the same of each launch that has all figures of the group."""
-    by_run = [[_residuals(c.series, [point], c.value) for point in c.points] for _, c in group]
+def _of_launches(group: Sequence[_Candidate]) -> list[float]:
+    """Return by how much a benchmark is worse, in the mean, in each launch that has it whole."""
+    by_run = [[_residuals(c.series, [point], c.value) for point in c.points] for c in group]
     return [
-        _mean(group, residuals)
+        statistics.fmean(residuals)
         for of_run in zip(*by_run, strict=True)
         if len({len(launches) for launches in of_run}) == 1
         for residuals in zip(*of_run, strict=True)
     ]
-
-
-def _mean(group: _Group, residuals: Iterable[float]) -> float:
-    return sum(weight * value for (weight, _), value in zip(group, residuals, strict=True))
 
 
 def _percent(value: float) -> float:

@@ -31,7 +31,9 @@ from clustergate.references.rules import (
     INDEX,
     PROVENANCE,
     STATISTICS,
+    VALUES,
     closest,
+    figures_of,
     reference_paths,
 )
 
@@ -52,21 +54,22 @@ Entry = tuple[float, float | None, float | None, str]
 class Measured:
     """New references of one case that come from the same runs, with what is said of them.
 
-    ``launches`` are those of all ``runs`` together, ``matrix_order`` that of the newest; for the
-    others see :class:`clustergate.references.rules.Statistics`. ``blessed`` is who made them, when.
+    ``launches`` are those of all ``runs`` together, ``matrix_order`` is that of the newest.
+    ``values`` is what a figure was in each run, of which ``days`` tells the day; ``slow_percent``
+    the share of launches of a figure, or of a benchmark's means, that were far worse, where there
+    were any. ``core_distance_ns`` is the shortest round trip between two cores that was seen, None
+    where none was measured. ``blessed`` is who made them, when.
     """
 
     case: CaseKey
     entries: Mapping[str, Entry]
-    dates: Sequence[datetime.date]
-    runs: int
+    runs: Sequence[str]
+    days: Sequence[datetime.date]
     launches: int
     rule: str
     build: str
     nodes: Sequence[str]
-    usual_percent: Mapping[str, float]
-    spread_percent: Mapping[str, float]
-    group_spread_percent: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, Sequence[float]]
     slow_percent: Mapping[str, float] = field(default_factory=dict)
     core_distance_ns: float | None = None
     remark: str = ""
@@ -140,7 +143,7 @@ def _tell_origins(
     else:
         for name, holder in kept.items():
             _put(provenance, case.path(name), copy.deepcopy(provenance[holder]))
-            if name in statistics.get(holder, {}).get("spread_percent", {}):
+            if name in figures_of(statistics.get(holder, {})):
                 _put(statistics, case.path(name), _narrowed(statistics[holder], name))
         for name in largest.entries:
             _remove(provenance, case.path(name))
@@ -209,7 +212,7 @@ def _figures(root: CommentedMap, case: CaseKey) -> Mapping[str, Any]:
 def _origin(batch: Measured) -> CommentedMap:
     entry = CommentedMap(
         origin="measured",
-        dates=_flow(batch.dates),
+        dates=_flow(sorted(set(batch.days))),
         samples=batch.launches,
         rule=_text(batch.rule),
         build=_text(batch.build),
@@ -229,17 +232,19 @@ def _origin(batch: Measured) -> CommentedMap:
 
 
 def _statistics(batch: Measured) -> CommentedMap:
-    entry = CommentedMap(runs=batch.runs, launches=batch.launches)
+    entry = CommentedMap(launches=batch.launches)
     if batch.core_distance_ns is not None:
         entry["core_distance_ns"] = batch.core_distance_ns
-    for name in _BY_NAME:
-        if values := getattr(batch, name):
-            entry[name] = _by_name(values)
+    entry["runs"] = _flow([_text(run) for run in batch.runs])
+    entry["days"] = _flow(batch.days)
+    entry[VALUES] = _by_name({name: _flow(values) for name, values in batch.values.items()})
+    if batch.slow_percent:
+        entry["slow_percent"] = _by_name(batch.slow_percent)
     return entry
 
 
-_BY_NAME = ("usual_percent", "spread_percent", "group_spread_percent", "slow_percent")
-"""What statistics say of each figure, or of each benchmark."""
+_BY_NAME = (VALUES, "slow_percent", "usual_percent", "spread_percent", "group_spread_percent")
+"""What statistics say of each figure, or of each benchmark; the last three before values did."""
 
 
 def _by_name(values: Mapping[str, Any]) -> CommentedMap:
@@ -248,7 +253,7 @@ def _by_name(values: Mapping[str, Any]) -> CommentedMap:
 
 def _narrowed(entry: CommentedMap, name: str) -> CommentedMap:
     """Return what statistics say of one figure alone."""
-    shared = ("runs", "launches", "core_distance_ns")
+    shared = ("launches", "core_distance_ns", "runs", "days")
     narrowed = CommentedMap({key: entry[key] for key in shared if key in entry})
     for of in _BY_NAME:
         if name in entry.get(of, {}):
@@ -265,7 +270,7 @@ def _forget(statistics: CommentedMap, path: str, names: set[str]) -> None:
             _remove(entry[of], name)
         if of in entry and not entry[of]:
             _remove(entry, of)
-    if "spread_percent" not in entry:
+    if not {VALUES, "spread_percent"} & entry.keys():
         _remove(statistics, path)
 
 

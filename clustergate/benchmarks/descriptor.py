@@ -184,20 +184,21 @@ class Benchmark:
     other (:func:`clustergate.sites.modes.effort_of`). ``metrics`` are those of its value names that
     :data:`clustergate.model.METRICS` lacks; ``limits`` are made of the parts in
     :mod:`clustergate.benchmarks.limits`. ``doubt`` says why a figure of so much is not to be
-    trusted, nothing where it may be. What ranks compute ``apart`` from each other, but for messages
-    now and then, is named with how long it took, or nothing where ``time_s`` says so. The rows
-    ``matrix`` have the order of the matrix that it solved as ``n``; printed values go in steps of
-    ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as long as it never ran. A
-    launch is ended in which all ranks wait in MPI calls for ``longest_call_s``. The
-    ``headlines`` are what a summary shows; a report draws as bars the figures of a benchmark that
-    has ``families``: parts of their metrics' names by what they are a measure of, none for what
-    fits nowhere else; what only repeats another figure is of the family without a name. Its checks
-    stand in tables by their ``place``. ``build`` says how its programs come to a stack; None where
-    nobody puts them there. A benchmark of a site's own names the file of its ReFrame ``tests``;
-    those of the suite's are in ``reframe_checks``. ``measures`` tells which rows and sizes an
-    effort leaves out, ``options`` with which of ReFrame's a check measures those that every mode
-    leaves out. Its ``revision`` counts up whenever its figures are measured another way:
-    nothing passes by references of an earlier one.
+    trusted, nothing where it may be. ``kinds`` tells of its rows by name what they measure, where
+    their metrics do not (:data:`clustergate.model.KINDS`). What ranks compute ``apart`` from each
+    other, but for messages now and then, is named with how long it took, or nothing where
+    ``time_s`` says so. The rows ``matrix`` have the order of the matrix that it solved as ``n``;
+    printed values go in steps of ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as
+    long as it never ran. A launch is ended in which all ranks wait in MPI calls for
+    ``longest_call_s``. The ``headlines`` are what a summary shows; a report draws as bars the
+    figures of a benchmark that has ``families``: parts of their metrics' names by what they are a
+    measure of, none for what fits nowhere else; what only repeats another figure is of the family
+    without a name. Its checks stand in tables by their ``place``. ``build`` says how its programs
+    come to a stack; None where nobody puts them there. A benchmark of a site's own names the file
+    of its ReFrame ``tests``; those of the suite's are in ``reframe_checks``. ``measures`` tells
+    which rows and sizes an effort leaves out, ``options`` with which of ReFrame's a check measures
+    those that every mode leaves out. Its ``revision`` counts up whenever its figures are measured
+    another way: nothing passes by references of an earlier one.
     """
 
     name: str
@@ -209,6 +210,7 @@ class Benchmark:
     limits: Limits = limits_of_any
     doubt: Callable[[Sample, float], Reason | None] = lambda sample, value: None
     clocks: Clocks = Clocks()
+    kinds: Mapping[str, str] = field(default_factory=dict)
     apart: Mapping[str, Seconds | None] = field(default_factory=dict)
     ab: AbCheck | None = None
     matrix: str = ""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.figures import name_of
-from clustergate.model import Better, Case, CaseId, Figure, Group, Judgement, Verdict
+from clustergate.model import MEASURED, Better, Case, CaseId, Figure, Group, Judgement, Verdict
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, reason
 
@@ -27,18 +27,17 @@ _DECIDED = (AGAIN, NOT_AGAIN, NOT_CONFIRMED, ON_NODES)
 _SAME = "figure.same-measurement"
 # By these reasons alone a regression is one against references that were measured.
 _AGAINST_RUNS = {
-    *("change.detectable", "change.undetectable", "figure.crept"),
+    *("change.slower", "change.slower-than-before", "figure.crept"),
     *("launches.slow-share", "launches.all-slow", "launches.unexcused"),
 }
+_BEYOND_BOUND, _PART = "figure.regression", "figure.part"
 # Within the bound, if none of the others is said beside it.
 _WITHIN = {
     *("figure.as-expected", "figure.improvement", "figure.unclear", "figure.outdone"),
+    *("figure.between", "baseline.unknown"),
     *("group.as-expected", "group.improvement", "group.inconclusive"),
 }
-_UNTOLD = {
-    *("change.undetectable", "launches.slow-share", "launches.all-slow"),
-    *("figure.excused", "group.excused"),
-}
+_UNTOLD = {"launches.slow-share", "launches.all-slow", "figure.excused"}
 
 
 @dataclass(frozen=True)
@@ -89,11 +88,11 @@ def suspicious(cases: Sequence[Case]) -> dict[CaseId, str]:
     said = {}
     for case in cases:
         groups = [(one.benchmark, _worse_by(one)) for one in case.groups if _looks_slow(one)]
-        slower = [name for name, _ in groups]
+        slower = {name for one in case.groups if _looks_slow(one) for name in one.names}
         figures = [
             (one.benchmark, _worse_by(one))
             for one in case.figures
-            if _looks_slow(one) and one.benchmark not in slower
+            if _looks_slow(one) and name_of(one) not in slower
         ]
         if both := sorted(groups + figures, key=lambda one: -(one[1] or 0.0)):
             (name, by), more = both[0], len(both) - 1
@@ -101,6 +100,11 @@ def suspicious(cases: Sequence[Case]) -> dict[CaseId, str]:
                 f", and {more} more" if more else ""
             )
     return said
+
+
+def slow_sets(cases: Sequence[Case]) -> frozenset[str]:
+    """Return the names of what looks slow as a whole."""
+    return frozenset(one.benchmark for case in cases for one in case.groups if _looks_slow(one))
 
 
 def is_open(first: Launched, again: Sequence[Launched]) -> bool:
@@ -128,6 +132,12 @@ def decided(first: Launched, again: Sequence[Launched], mode: str, why: Reason |
         else one
         for one in case.figures
     }
+    wholes = {one.benchmark: one.judgement for one in groups}
+    for name, one in figures.items():
+        why_not = one.judgement.reasons[0]
+        whole = wholes.get(str(why_not.facts.get("name"))) if why_not.code == _PART else None
+        if whole is not None and whole.verdict is not Verdict.REGRESSION:
+            figures[name] = dataclasses.replace(one, judgement=whole)
     for name, one in figures.items():
         other = figures.get(str(one.judgement.reasons[0].facts.get("other")))
         if one.judgement.reasons[0].code == _SAME and other is not None:
@@ -183,7 +193,11 @@ def _looks_slow(one: Figure | Group) -> bool:
         return True
     # What misses an expectation is told by that one, and its best launch decides.
     missed = any(each.judgement.verdict is Verdict.REGRESSION for each in one.expected)
-    return not missed and any(why.code in _AGAINST_RUNS for why in one.judgement.reasons)
+    return not missed and any(
+        why.code in _AGAINST_RUNS
+        or (why.code == _BEYOND_BOUND and str(why.facts.get("origin")).startswith(MEASURED))
+        for why in one.judgement.reasons
+    )
 
 
 def _looks(first: Launched, again: Sequence[Launched]) -> dict[str, list[Look]]:
@@ -206,7 +220,7 @@ def _looks(first: Launched, again: Sequence[Launched]) -> dict[str, list[Look]]:
 def _look(one: Figure | Group, nodes: tuple[str, ...]) -> Look:
     judgement, codes = one.judgement, {why.code for why in one.judgement.reasons}
     is_slow: bool | None = None
-    if _looks_slow(one):
+    if _looks_slow(one) or _PART in codes:
         is_slow = True
     elif codes & _WITHIN and not codes & _UNTOLD and not getattr(one, "doubt", None):
         is_slow = False
@@ -221,8 +235,9 @@ def _worse_by(one: Figure | Group) -> float | None:
     for why in one.judgement.reasons:
         if isinstance(ratio := why.facts.get("ratio"), float):
             return 1.0 - ratio if one.better is Better.HIGHER else ratio - 1.0
-        if isinstance(by := why.facts.get("worse_by"), float):
-            return by
+        for fact in ("worse_by", "by"):
+            if isinstance(by := why.facts.get(fact), float):
+                return by
     times = [why.facts.get("times") for why in one.judgement.reasons]
     return next((each - 1.0 for each in times if isinstance(each, float)), None)
 

@@ -22,6 +22,7 @@ from clustergate.benchmarks.naming import with_bytes
 from clustergate.benchmarks.registry import every_check, known_of
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
+from clustergate.judge import runs
 from clustergate.model import (
     Anchor,
     BadRequest,
@@ -43,9 +44,8 @@ from clustergate.references.rules import (
     INDEX,
     PROVENANCE,
     STATISTICS,
-    Scatters,
-    Statistics,
     anchor_of,
+    baseline_runs,
     closest,
     compared,
     complaints,
@@ -55,7 +55,6 @@ from clustergate.references.rules import (
     origin_of,
     reference,
     reference_paths,
-    scatters,
     takes,
 )
 from clustergate.wording.reasons import reason
@@ -136,15 +135,13 @@ class References:
         speaking = closest(self._provenance(), path) or ""
         reference = dataclasses.replace(self.at(path), where=where)
         entry = self.document.data.get(STATISTICS, {}).get(speaking)
-        if not entry or path[-1] not in entry["spread_percent"]:
+        if not entry:
             return reference
         mode = mode_of(effort_key(conditions))
-        if (speaking, mode) not in self._scatters:
-            of = compared(self._all_paths, mode)
-            days = len(set(self._provenance()[speaking]["dates"]))
-            self._scatters[speaking, mode] = scatters(Statistics(**entry), check, of, days)
-        single, group = self._scatters[speaking, mode][path[-1]]
-        return dataclasses.replace(reference, scatter=single, group=group)
+        if mode not in self._compared:
+            self._compared[mode] = compared(self.paths(), mode)
+        known = baseline_runs(entry, check, path[-1], self._compared[mode])
+        return dataclasses.replace(reference, baseline=known)
 
     def nearest_ns(
         self, check: str, partition: str, stack: str, conditions: Conditions
@@ -190,15 +187,11 @@ class References:
         origins = {one.get("origin") for one in self._provenance().values()}
         if "published" not in origins:
             return ()
-        return tuple(path for path in self._all_paths if self.at(path).by_hand)
+        return tuple(path for path in self.paths() if self.at(path).by_hand)
 
     @cached_property
-    def _all_paths(self) -> list[tuple[str, ...]]:
-        return self.paths()
-
-    @cached_property
-    def _scatters(self) -> dict[tuple[str, str], Scatters]:
-        """How figures scatter by the path of their statistics and a mode, once somebody asked."""
+    def _compared(self) -> dict[str, int]:
+        """How many figures a run of a mode compares, once somebody asked."""
         return {}
 
     def paths(self) -> list[tuple[str, ...]]:
@@ -232,11 +225,12 @@ class References:
         value, lower, upper, _ = self._at(path)
         speaking = closest(self._provenance(), path) or ""
         days = {str(day) for day in self._provenance()[speaking]["dates"]}
-        scatter = (self.document.data or {}).get(STATISTICS, {}).get(speaking, {})
+        known = (self.document.data or {}).get(STATISTICS, {}).get(speaking, {})
         usual, spread = (
-            scatter.get(of, {}).get(path[-1], 0.0) / 100
-            for of in ("usual_percent", "spread_percent")
+            known.get(of, {}).get(path[-1], 0.0) / 100 for of in ("usual_percent", "spread_percent")
         )
+        if of_runs := baseline_runs(known, path[0], path[-1], 1):
+            usual, spread = runs.usual(of_runs, value, better), runs.spread(of_runs)
         higher = better is Better.HIGHER
         return Anchor(
             usual=value * math.exp(-usual if higher else usual),
@@ -409,7 +403,7 @@ class References:
             f"{why}; rename or remove it"
             for check, own in by_check.items()
             for path, why in (self._unused if whole else self._unmeasured)(check, own)
-            if not all(one in self.by_hand for one in self._all_paths if one[: len(path)] == path)
+            if not all(one in self.by_hand for one in self.paths() if one[: len(path)] == path)
         ]
 
     def unsized(self, records: Iterable[CaseRecord]) -> list[str]:

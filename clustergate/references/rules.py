@@ -10,9 +10,7 @@ import functools
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.registry import every_metric, known_of, not_loaded
@@ -22,16 +20,14 @@ from clustergate.files.whole import read_json
 from clustergate.model import (
     METRICS,
     Anchor,
+    BaselineRuns,
     Better,
-    GroupScatter,
     Reference,
     Sample,
-    Scatter,
 )
 from clustergate.paths import suite_folder
 from clustergate.references.expectations import EXPECT, complaints_of
 from clustergate.sites.modes import every_mode
-from clustergate.statistics import gate
 from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
@@ -50,46 +46,17 @@ WIDEST_TOLERANCE = 0.5
 PERCENT = 5.0
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """How measured references scatter, as ``$statistics`` of a file says.
+VALUES = "values"
+"""What ``$statistics`` have of each figure. Those of before have its scatter, which tells nobody
+how figures scattered together: its references are judged by their tolerance, as they stand."""
 
-    ``launches`` are those of all ``runs`` together. Of each figure, 100 times a natural logarithm:
-    ``usual_percent`` is how much worse than the reference the runs were in the mean,
-    ``spread_percent`` the standard deviation between them (:func:`clustergate.statistics.gate.
-    spread_of`), ``group_spread_percent`` that of the mean over the figures of each benchmark,
-    weighted as :mod:`clustergate.statistics.gate` does. ``slow_percent`` is the share of launches
-    of a figure, or of a benchmark's means, that were far worse; it lacks those that had none.
-    ``core_distance_ns`` is the shortest round trip between two cores that was seen, None where none
-    was measured.
+
+def compared(paths: Iterable[Sequence[str]], mode: str) -> int:
+    """Return how many of some paths to references a run in a mode may take.
+
+    What is for other settings of the same mode counts, too: a run may have both.
     """
-
-    runs: int
-    launches: int
-    usual_percent: Mapping[str, float]
-    spread_percent: Mapping[str, float]
-    group_spread_percent: Mapping[str, float] = field(default_factory=dict)
-    slow_percent: Mapping[str, float] = field(default_factory=dict)
-    core_distance_ns: float | None = None
-
-
-@dataclass(frozen=True)
-class Compared:
-    """How many figures a whole run compares, and how many groups of them."""
-
-    figures: int
-    groups: int
-
-
-def compared(paths: Iterable[Sequence[str]], mode: str) -> Compared:
-    """Return how many of some paths to references a run in a mode may take, and their groups.
-
-    A group are the figures of one benchmark of one case, two at least. What is for other settings
-    of the same mode counts, too: a run may have both.
-    """
-    taken = [path for path in set(map(tuple, paths)) if takes(path[-2], mode)]
-    groups = Counter((path[:-1], path[-1].partition(".")[0]) for path in taken)
-    return Compared(len(taken), sum(figures > 1 for figures in groups.values()))
+    return sum(takes(path[-2], mode) for path in set(map(tuple, paths)))
 
 
 def mode_of(effort: str) -> str:
@@ -102,60 +69,27 @@ def takes(effort: str, mode: str) -> bool:
     return mode_of(effort) == mode or re.fullmatch(effort, mode) is not None
 
 
-Scatters = Mapping[str, tuple[Scatter, GroupScatter | None]]
-"""How figures scatter, by their names, each with its group where it has one."""
+def baseline_runs(
+    statistics: Mapping[str, Any], check: str, name: str, of: int
+) -> BaselineRuns | None:
+    """Return what the runs of a baseline said of a figure, None where the file does not say.
 
-
-def scatters(statistics: Statistics, check: str, of: Compared, days: int) -> Scatters:
-    """Return how each figure scatters that some statistics of a check speak of.
-
-    ``of`` is what a whole run compares, ``days`` on how many the statistics' runs were.
+    ``statistics`` are those of the figure's case, ``of`` is how many figures a whole run compares.
     """
-    known = known_of(check)
-    shared: dict[str, Any] = {
-        "runs": statistics.runs,
-        "launches": statistics.launches // statistics.runs,
-        "days": days,
-        "repeated": known.repeated,
-    }
-    by_benchmark: dict[str, dict[str, float]] = {}
-    for name, spread in statistics.spread_percent.items():
-        by_benchmark.setdefault(name.partition(".")[0], {})[name] = spread / 100
-    of_groups = gate.pooled(
-        {name: percent / 100 for name, percent in statistics.group_spread_percent.items()},
-        statistics.runs,
-        days,
+    values = statistics.get(VALUES, {}).get(name)
+    if values is None:
+        return None
+    slow = statistics.get("slow_percent", {})
+    return BaselineRuns(
+        runs=tuple(statistics["runs"]),
+        days=tuple(map(str, statistics["days"])),
+        values=tuple(map(float, values)),
+        launches=max(1, statistics["launches"] // len(values)),
+        compared=max(of, 1),
+        slow=slow.get(name, 0.0) / 100,
+        slow_together=slow.get(name.partition(".")[0], 0.0) / 100,
+        repeated=known_of(check).repeated,
     )
-    slow = {name: percent / 100 for name, percent in statistics.slow_percent.items()}
-    usual = {name: percent / 100 for name, percent in statistics.usual_percent.items()}
-    named = {}
-    for benchmark, spreads in by_benchmark.items():
-        shared["apart"] = benchmark in known.apart
-        group = None
-        if len(spreads) > 1 and benchmark in of_groups:
-            weights = gate.group_weights(spreads)
-            spread, of_group = of_groups[benchmark]
-            whole = Scatter(
-                usual=gate.group_worse_by(weights, usual),
-                spread=spread,
-                freedom=of_group,
-                compared=max(of.groups, 1),
-                slow=slow.get(benchmark, 0.0),
-                pooled=True,
-                **shared,
-            )
-            group = GroupScatter(benchmark, weights, whole)
-        for name, (spread, of_figure) in gate.pooled(spreads, statistics.runs, days).items():
-            single = Scatter(
-                usual=usual[name],
-                spread=spread,
-                freedom=of_figure,
-                compared=of.figures,
-                slow=slow.get(name, 0.0),
-                **shared,
-            )
-            named[name] = (single, group)
-    return named
 
 
 def reference(entry: Sequence[Any], origin: str) -> Reference:
@@ -275,8 +209,8 @@ def _own(
         else:
             entries.append(path)
             speaking = closest(statistics, path)
-            spreads = statistics[speaking]["spread_percent"] if speaking else ()
-            widest = PERCENT if path[-1] in spreads else WIDEST_TOLERANCE
+            of_runs = speaking and path[-1] in figures_of(statistics[speaking])
+            widest = PERCENT if of_runs else WIDEST_TOLERANCE
             complaint = _entry_complaint(path[-1], value, widest)
             if not any(_covers(prefix, path) for prefix in provenance):
                 yield path, reason("references.no-provenance", at=place)
@@ -317,7 +251,8 @@ def _statistics_complaint(
 ) -> Reason | None:
     if origin is None or origin["origin"] != "measured":
         return reason("statistics.unmeasured")
-    launches, runs = entry["launches"], entry["runs"]
+    launches = entry["launches"]
+    runs = entry["runs"] if isinstance(entry["runs"], int) else len(entry["runs"])
     if origin["samples"] != launches:
         return reason("statistics.launches", launches=launches, samples=origin["samples"])
     if launches < runs:
@@ -325,22 +260,34 @@ def _statistics_complaint(
     if not is_of_a_case(prefix):
         return reason("statistics.path")
     figures = {path[-1] for path in references if _covers(prefix, path)}
-    for figure in entry["spread_percent"]:
+    known = figures_of(entry)
+    for figure in known:
         if figure not in figures:
             return reason("statistics.no-reference", figure=figure)
-    groups = {kind[0] for kind in map(figure_metric, entry["spread_percent"]) if kind}
+    for name, values in entry.get(VALUES, {}).items():
+        if not len(values) == runs == len(entry["days"]):
+            return reason("statistics.other-runs", figure=name, values=len(values), runs=runs)
+    of_before = (entry.get(of, {}).keys() for of in ("spread_percent", "usual_percent"))
+    if lost := sorted(set.symmetric_difference(*map(set, of_before))):
+        return reason("statistics.one-of-two", name=lost[0])
+    groups = {kind[0] for kind in map(figure_metric, known) if kind}
     for group in entry.get("group_spread_percent", {}):
         if group not in groups:
             return reason("statistics.no-spread", group=group)
-    if lost := sorted(entry["spread_percent"].keys() ^ entry["usual_percent"].keys()):
-        return reason("statistics.one-of-two", name=lost[0])
     for name in entry.get("slow_percent", {}):
         if name not in figures | groups:
             return reason("statistics.nothing-slow", name=name)
-    percentages = [entry[key].values() for key in entry if key.endswith("_percent")]
-    if not all(map(math.isfinite, itertools.chain(*percentages))):
+    numbers = [entry[key].values() for key in entry if key.endswith("_percent")]
+    numbers += entry.get(VALUES, {}).values()
+    if not all(map(math.isfinite, itertools.chain(*numbers))):
         return reason("statistics.not-finite")
     return None
+
+
+def figures_of(statistics: Mapping[str, Any]) -> Collection[str]:
+    """Return the names of the figures of which some statistics speak, of today's form or before."""
+    known: Mapping[str, Any] = statistics.get(VALUES) or statistics.get("spread_percent", {})
+    return known
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -53,7 +52,6 @@ def render(run: Run, *, width: int, wraps: bool = False, colour: bool = False) -
     below = [
         *_beside(of.rows, against),
         *of.notes,
-        *_regressed_beyond(run.cases),
         *run.changes,
         *run.notes,
         *(str(cause_of(one)) for one in run.evidence),
@@ -91,23 +89,6 @@ def _peaks(cases: Sequence[Case]) -> list[str]:
         where = f" of {partition}" if len(by_partition) > 1 else ""
         lines.append(f"  node peaks{where}, all cores: {', '.join(what)}")
     return lines
-
-
-def _regressed_beyond(cases: Sequence[Case]) -> list[str]:
-    """Return from when on the groups that were compared are regressions."""
-    bounds = [
-        group.threshold
-        for case in cases
-        for group in case.groups
-        if group.worse_by is not None and math.isfinite(group.threshold)
-    ]
-    if not bounds:
-        return []
-    low, high = (f"{100 * math.expm1(end):.1f} %" for end in (min(bounds), max(bounds)))
-    return [
-        f"{counted(len(bounds), 'group')} compared as a whole; slower by more than {low} is a "
-        f"regression of the least noisy group, by more than {high} of the noisiest"
-    ]
 
 
 def _tables(

@@ -21,7 +21,7 @@ from clustergate.session import resuming
 from clustergate.session.collect import Again, Collected, without_overlaps
 from clustergate.session.execute import execute
 from clustergate.session.forecast import waiting_s
-from clustergate.session.judge import assembled
+from clustergate.session.judge import assembled, compared
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import (
     Call,
@@ -57,6 +57,7 @@ class _Attempts:
     prepared: Prepared
     collected: Collected
     say: Say
+    watched: Collection[str] = ()
     launched: dict[CaseId, list[Launched]] = field(default_factory=dict)
     records: list[list[CaseRecord]] = field(default_factory=list)
     why: dict[CaseId, Reason] = field(default_factory=dict)
@@ -64,15 +65,17 @@ class _Attempts:
 
 def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
     """Launch again what looks slow, and return the cases judged by all launches of them."""
+    beside = compared(prepared, collected.records)
     cases = assembled(
-        *(prepared, collected, collected.outcomes, collected.records), prepared.expected
+        *(prepared, collected, collected.outcomes, collected.records), prepared.expected, beside
     )
     slow = confirmation.suspicious(cases)
     if not slow:
-        return Again(cases)
+        return Again(cases, detectable=beside.detectable)
     hosts = _hosts(collected.outcomes, collected.records)
     first = {one.identity: Launched(one, hosts.get(one.identity, ())) for one in cases}
-    done = _Attempts(prepared, collected, say)
+    watched = confirmation.slow_sets(cases)
+    done = _Attempts(prepared, collected, say, watched)
     for attempt in range(1, TIMES + 1):
         left = {
             identity: said
@@ -90,7 +93,7 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
             why = done.why.get(one.identity)
             one = confirmation.decided(first[one.identity], again, mode, why)
         decided.append(one)
-    return Again(tuple(decided), done.records)
+    return Again(tuple(decided), done.records, beside.detectable)
 
 
 def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
@@ -109,8 +112,10 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
         return
     records = launch_again(prepared, collected, slow, attempt, done.say, done.records)
     done.records.append(records)
-    # By their names they are cases of the run.
+    # By their names they are cases of the run, and judged beside the others of it.
     names = {record.name for record in records}
+    others = [one for one in collected.records if one.name not in names]
+    beside = compared(prepared, [*records, *others], done.watched)
     outcomes = [
         Outcome(
             *(one.name, one.check, one.stack, "pass"),
@@ -121,7 +126,8 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
         if one.identity in slow and one.name in names
     ]
     hosts = _hosts(outcomes, records)
-    launched = {one.identity: one for one in assembled(prepared, collected, outcomes, records)}
+    cases = assembled(prepared, collected, outcomes, records, (), beside)
+    launched = {one.identity: one for one in cases}
     ran = {identity for identity, case in launched.items() if not case.state.broken}
     for identity in ran:
         looked = Launched(launched[identity], hosts[identity])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clustergate import store
@@ -51,11 +51,12 @@ class Again:
     """What launching again left.
 
     ``cases`` are those of the run, with what looked slow decided, ``records`` those of each further
-    time.
+    time. ``detectable`` is what the run would have found, by level, as a logarithm.
     """
 
     cases: tuple[Case, ...]
     records: Sequence[Sequence[CaseRecord]] = ()
+    detectable: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def launched(self) -> list[CaseRecord]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from clustergate import store
@@ -45,8 +45,12 @@ def assembled(
     outcomes: Sequence[Outcome],
     records: Sequence[CaseRecord],
     expected: Sequence[CaseId] = (),
+    beside: assembly.Beside | None = None,
 ) -> tuple[Case, ...]:
-    """Return the cases of some outcomes, judged, and which of those ``expected`` are missing."""
+    """Return the cases of some outcomes, judged, and which of those ``expected`` are missing.
+
+    ``beside`` is what the figures are called beside each other, where that is known.
+    """
     return assembly.assemble(
         expected,
         outcomes,
@@ -57,7 +61,19 @@ def assembled(
         prepared.not_set_up,
         collected.not_loaded,
         prepared.references.expects,
+        beside,
     )
+
+
+def compared(
+    prepared: Prepared, records: Sequence[CaseRecord], watched: Collection[str] = ()
+) -> assembly.Beside:
+    """Return what the figures of some cases are called beside each other.
+
+    ``watched`` are the names of sets that are judged even where they are not slower.
+    """
+    nodes = {one.fullname: one.facts for one in prepared.site.partitions}
+    return assembly.compared(records, prepared.references.find, nodes, watched=watched)
 
 
 def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
@@ -84,6 +100,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
     uncompared, elsewhere = of_references(known, cases, request.mode, prepared.site.partitions)
     notes = [
         *prepared.notes,
+        *assembly.found_at_80_percent(again.detectable),
         *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
         *collected.notes,
         *assembly.unexpected(prepared.expected, collected.outcomes),

@@ -44,8 +44,6 @@ _SHARES = 4
 TOLERATED = math.log(1.05)
 # The slow-down that a run must find or say that it cannot.
 WANTED = math.log(1.10)
-# With which probabilities it is told what would be found.
-POWERS = (0.80, 0.99)
 # Below that a spread is a matter of luck, or of a figure's printed digits.
 SMALLEST_SPREAD = 0.002
 SMALLEST_BASELINE = 5
@@ -181,6 +179,16 @@ def margin(known: Scatter, launches: int) -> float:
     return limit
 
 
+def within_a_day(spread: float, runs: int, compared: int) -> float:
+    """Return by how much a run of the same day as a baseline's may be worse than their mean.
+
+    ``spread`` is the standard deviation of a run. Runs have more degrees of freedom together.
+    """
+    chance = FALSE_ALARM_RATE / max(compared, 1)
+    quantile = -float(scipy.special.stdtrit(max(runs - 1.0, 10.0), chance))
+    return quantile * spread * math.sqrt(1 + 1 / runs)
+
+
 def shift_of(launches: int, *, apart: bool, pooled: bool = False) -> float:
     """Return how far unchanged runs of so many launches were seen above those of another hour.
 
@@ -205,26 +213,6 @@ def passes_below(known: Scatter) -> float:
     return WANTED - (_DOUBT_OF_FEW if few else _DOUBT)
 
 
-def outdone_by(neighbours: Sequence[float]) -> float:
-    """Return by how much a run's hour is better than its baseline's, as neighbours show it.
-
-    ``neighbours`` are the logarithms by which the other figures of a benchmark are worse than
-    their references. A tenth of them may be better by chance, and what is better by more than
-    hours differ is an improvement of its own.
-    """
-    leads = sorted((-x for x in neighbours if x >= -WANTED), reverse=True)
-    return max(leads[len(leads) // 10], 0.0) if leads else 0.0
-
-
-def detectable(known: Scatter, margin: float, power: float) -> float:
-    """Return the slow-down that a run as the baseline's shows with such a probability.
-
-    A run is where they usually are, give or take their scatter (normal); the slow-down carries it
-    beyond ``margin``.
-    """
-    return margin - known.usual + float(scipy.special.ndtri(power)) * _scatter(known)
-
-
 def slow_launches(worse_by: Sequence[float]) -> list[float]:
     """Return those launches that are far worse than the reference."""
     return [value for value in worse_by if value > FAR_WORSE]
@@ -236,32 +224,32 @@ def mostly_slow(worse_by: Sequence[float]) -> list[float]:
     return slow if 2 * len(slow) > len(worse_by) >= FEWEST_LAUNCHES else []
 
 
-def chance_of_slow(slow: int, launches: int, known: Scatter | None) -> float:
-    """Return how likely an unchanged run has so many slow launches or more (binomial).
+def chance_of_slow(slow: int, launches: int, usual: float) -> float:
+    """Return how likely an unchanged run has so many slow launches or more (binomial)."""
+    return float(scipy.special.bdtrc(slow - 1, launches, usual)) if slow else 1.0
 
-    ``known`` is None for a reference of which no launches are known.
+
+def usual_share(known: float | None, together: bool = False) -> float:
+    """Return the share of launches that are slow on an unchanged machine.
+
+    ``known`` is that of a baseline, None where there is none; of a figure, or of all figures of a
+    benchmark ``together``.
     """
-    return float(scipy.special.bdtrc(slow - 1, launches, _usual_share(known))) if slow else 1.0
+    return max(_SLOW_SHARES[together], min(2.0 * (known or 0.0), 1.0))
 
 
-def _usual_share(known: Scatter | None) -> float:
-    if known is None:
-        return _SLOW_SHARES[False]
-    return max(_SLOW_SHARES[known.pooled], min(2.0 * known.slow, 1.0))
+def is_slow_share(slow: int, launches: int, usual: float, compared: int) -> bool:
+    """Tell whether a run that compares so many figures has more slow launches than is usual."""
+    return chance_of_slow(slow, launches, usual) < _chance(compared)
 
 
-def is_slow_share(slow: int, launches: int, known: Scatter) -> bool:
-    """Tell whether a run has more slow launches than unchanged ones do."""
-    return known.repeated and chance_of_slow(slow, launches, known) < _chance(known.compared)
-
-
-def is_doubtful_share(slow: int, launches: int, known: Scatter | None) -> bool:
+def is_doubtful_share(slow: int, launches: int, usual: float) -> bool:
     """Tell whether a run does not pass by its slow launches, of which there are some.
 
     They are too many for an unchanged machine, or too many to rule out a fault now and then.
     """
-    faulty = min(_usual_share(known) + _FAULTY_SHARE, 1.0)
-    rare = chance_of_slow(slow, launches, known) < _DOUBTFUL
+    faulty = min(usual + _FAULTY_SHARE, 1.0)
+    rare = chance_of_slow(slow, launches, usual) < _DOUBTFUL
     return rare or bool(scipy.special.bdtr(slow, launches, faulty) > _AS_FEW)
 
 
@@ -272,28 +260,6 @@ def tolerance(margin: float) -> float:
     better the same ratio is ``1 - 1 / (1 + tolerance)``.
     """
     return math.expm1(max(margin, TOLERATED))
-
-
-def group_weights(spreads: Mapping[str, float]) -> dict[str, float]:
-    """Return how each figure of a group counts in its mean, by the figures' spreads between runs.
-
-    A figure counts by the inverse of its variance, to which that of the median figure is added: a
-    few runs tell a variance badly. Raises ValueError without figures.
-    """
-    if not spreads:
-        raise ValueError("a group needs a figure")
-    variances = np.maximum(np.array(list(spreads.values())), SMALLEST_SPREAD) ** 2
-    inverse = 1.0 / (variances + np.median(variances))
-    return dict(zip(spreads, (inverse / inverse.sum()).tolist(), strict=True))
-
-
-def group_worse_by(weights: Mapping[str, float], worse_by: Mapping[str, float]) -> float:
-    """Return the weighted mean of the figures of a group.
-
-    Raises KeyError for a figure of the group that the run lacks: a mean over fewer would be
-    another figure.
-    """
-    return sum(weight * worse_by[name] for name, weight in weights.items())
 
 
 def worse_by(value: float, centre: float, *, higher_is_better: bool) -> float:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -23,11 +24,14 @@ from clustergate.figures import (
     name_of_unmeasured,
     same_measurement,
 )
+from clustergate.judge import rules
+from clustergate.judge.runs import figure_id
 from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
 from clustergate.model import (
+    BaselineRuns,
     Better,
     Case,
     CaseId,
@@ -35,12 +39,10 @@ from clustergate.model import (
     CaseState,
     Conditions,
     ConditionValue,
-    Excuse,
     Expectation,
     Expected,
     Figure,
     Group,
-    GroupScatter,
     Judgement,
     Limit,
     NodeFacts,
@@ -51,6 +53,7 @@ from clustergate.model import (
 )
 from clustergate.proof.ranks import library_title
 from clustergate.references.expectations import Expect, expected_of
+from clustergate.references.lookup import effort_key, layout_key
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
@@ -62,16 +65,15 @@ from clustergate.verdicts.judging import (
     WRONG,
     ReframeReference,
     as_judged,
+    is_too_few,
     judge,
     judge_expected,
-    judge_group,
     reframe_expected,
-    reframe_group,
     reframe_reference,
     slow_against,
     slow_share,
+    slow_together,
     with_expected,
-    worse_than,
 )
 from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import counted, listed, number
@@ -135,18 +137,21 @@ def assemble(
     not_set_up: Mapping[str, Reason] = MappingProxyType({}),
     not_loaded: Mapping[str, Reason] = MappingProxyType({}),
     expects: Sequence[Expect] = (),
+    beside: Beside | None = None,
 ) -> tuple[Case, ...]:
     """Return every case of a run, with those that are missing.
 
     ``not_set_up`` says of stacks why there is nothing of them to be run, ``not_loaded`` of checks;
-    ``expects`` is what people wrote that figures must reach.
+    ``expects`` is what people wrote that figures must reach. ``beside`` is what :func:`compared`
+    says of the records, where it was asked already.
 
     A case counts as run only when it left a record without complaints and ReFrame passed it, and
     when it ran with the effort of the ``mode`` that was asked for, where one is named.
     """
     by_name = {record.name: record for record in records}
+    beside = beside or compared(records, reference_of, nodes)
     cases = [
-        _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode, expects)
+        _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode, expects, beside)
         for outcome in outcomes
     ]
     seen = {outcome.identity for outcome in outcomes}
@@ -198,6 +203,7 @@ def _case(
     nodes: Nodes,
     mode: str,
     expects: Sequence[Expect],
+    beside: Beside,
 ) -> Case:
     left = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
     shared: dict[str, Any] = {
@@ -225,11 +231,11 @@ def _case(
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
     if record is not None:
-        figures, groups = _judged(record, reference_of, nodes, expects)
-    # With references, ReFrame fails a case in this phase for what the judge calls a regression,
-    # and always for what has no figure.
-    judgements = [*(f.judgement for f in figures), *(g.judgement for g in groups)]
-    failed = any(j.verdict in WRONG for j in judgements)
+        figures, groups = _judged(record, reference_of, nodes, expects, beside)
+    # ReFrame fails a case in this phase for a figure beyond its bound, and always for what has no
+    # figure. The judge sees them all together, and has the last word.
+    failed = any(figure.judgement.verdict in WRONG for figure in figures)
+    failed |= left.name in beside.beyond
     judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(left.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
@@ -249,23 +255,38 @@ def _library(record: CaseRecord) -> str:
 
 
 def _judged(
-    record: CaseRecord, reference_of: ReferenceOf, nodes: Nodes, expects: Sequence[Expect]
+    record: CaseRecord,
+    reference_of: ReferenceOf,
+    nodes: Nodes,
+    expects: Sequence[Expect],
+    beside: Beside,
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
     sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
     expected = references_for(record, sampled, reference_of)
-    groups = judged_groups(sampled, expected)
+    slow = {group.benchmark: group for group in _slow_together(sampled, expected)}
+    groups = [slow.pop(one.benchmark, one) for one in beside.groups.get(record.name, ())]
     doubt, limits = known_of(record.check).doubt, limits_for(record, sampled, nodes)
+    said = _said_beside(record, sampled, expected, beside)
     wrong = wrong_references(record, sampled, expected, nodes)
     judged = [
-        _figure(one, reference, own, doubt(one.sample, one.estimate.value), outdone, why, by_hand)
-        for one, reference, own, outdone, why, by_hand in zip(
-            sampled,
-            expected,
-            limits,
-            _outdone(sampled, expected),
-            wrong,
-            expectations_for(record, sampled, expects),
-            strict=True,
+        _figure(
+            one,
+            reference,
+            own,
+            doubt(one.sample, one.estimate.value),
+            said.get(place),
+            why,
+            by_hand,
+        )
+        for place, (one, reference, own, why, by_hand) in enumerate(
+            zip(
+                sampled,
+                expected,
+                limits,
+                wrong,
+                expectations_for(record, sampled, expects),
+                strict=True,
+            )
         )
     ]
     # Once, though several launches may say it.
@@ -274,7 +295,109 @@ def _judged(
         *_measured_once(judged),
         *map(_unmeasured, words.values()),
         *relations(peaks_of(record.peaks)),
-    ), groups
+    ), (*groups, *slow.values())
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What the figures of a run are called beside each other, and what they are as a whole.
+
+    ``judgements`` are by the names of cases and the places of their figures, ``groups`` by cases.
+    ``beyond`` are the cases that ReFrame fails by the bound of a figure alone. ``detectable`` is
+    what change of each level is found in 80 % of runs, as a logarithm.
+    """
+
+    judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[Group]] = field(default_factory=dict)
+    beyond: Collection[str] = ()
+    detectable: Mapping[str, float] = field(default_factory=dict)
+
+
+def compared(
+    records: Sequence[CaseRecord],
+    reference_of: ReferenceOf,
+    nodes: Nodes = NO_NODES,
+    watched: Collection[str] = (),
+) -> Beside:
+    """Return what the figures of a run are called that have a baseline, those of each partition.
+
+    ``watched`` are names of sets, see :class:`clustergate.judge.rules.Comparison`.
+    """
+    judgements: dict[tuple[str, int], Judgement] = {}
+    groups: dict[str, list[Group]] = {}
+    beyond: set[str] = set()
+    detectable: dict[str, float] = {}
+    by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
+    for record in records:
+        for place, one in _with_baseline(record, reference_of):
+            by_partition.setdefault(record.partition, []).append((record.name, place, one))
+            if one.is_beyond_bound:
+                beyond.add(record.name)
+    for partition, some in by_partition.items():
+        exclusive = nodes.get(partition, NodeFacts()).exclusive
+        comparison = rules.Comparison([one for *_, one in some], exclusive, watched)
+        said = rules.judgements(comparison)
+        judgements |= {(n, p): j for (n, p, _), j in zip(some, said, strict=True)}
+        names = {one.figure.case: name for name, _, one in some}
+        for case, group in rules.groups(comparison):
+            groups.setdefault(names[case], []).append(group)
+        detectable |= comparison.judge.detectable()
+    return Beside(judgements, groups, frozenset(beyond), detectable)
+
+
+def _with_baseline(
+    record: CaseRecord, reference_of: ReferenceOf
+) -> Iterator[tuple[int, rules.Compared]]:
+    """Yield the figures of a case that are judged beside others, each with its place."""
+    if record.unavailable or record.complaints or not record.samples:
+        return
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
+    doubt = known_of(record.check).doubt
+    for place, (one, reference) in enumerate(
+        zip(sampled, references_for(record, sampled, reference_of), strict=True)
+    ):
+        sample, value = one.sample, one.estimate.value
+        if reference is None or reference.baseline is None or reference.doubt or one.excuse:
+            continue
+        if sample.better is Better.NEITHER or sample.unit != reference.unit:
+            continue
+        if "against" in sample.conditions:
+            continue
+        if not (math.isfinite(value) and min(value, reference.value) > 0) or doubt(sample, value):
+            continue
+        if is_too_few(reference, one.estimate.samples):
+            continue
+        layout, effort = layout_key(record.conditions), effort_key(record.conditions)
+        case = (record.check, record.partition, record.stack, layout, effort)
+        of = (sample.benchmark, sample.metric, sample.conditions.get("bytes"))
+        figure = figure_id(case, name_of(sample), *of)
+        yield place, rules.Compared(figure, value, sample.better, reference, reference.baseline)
+
+
+def _said_beside(
+    record: CaseRecord,
+    sampled: Sequence[Sampled],
+    expected: Sequence[Reference | None],
+    beside: Beside,
+) -> dict[int, Judgement]:
+    """Return what figures are called beside the others, by their places.
+
+    A rate against a peak is that rate once more, and what is said of it holds for both.
+    """
+    said = {
+        place: beside.judgements[record.name, place]
+        for place in range(len(sampled))
+        if (record.name, place) in beside.judgements
+    }
+    rates = {sampled[place].sample.benchmark: place for place in reversed(said)}
+    for place, (one, reference) in enumerate(zip(sampled, expected, strict=True)):
+        rate = rates.get(one.sample.benchmark)
+        with_runs = reference is not None and reference.baseline and not one.excuse
+        if rate is not None and with_runs and "against" in one.sample.conditions:
+            other = name_of(sampled[rate].sample)
+            same = reason("figure.same-measurement", other=other)
+            said[place] = Judgement(said[rate].verdict, (same,))
+    return said
 
 
 def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
@@ -314,6 +437,27 @@ def limits_for(
         )
         for one in sampled
     ]
+
+
+_TOLD_LEVELS = {
+    "kind": "all compute or all messages",
+    "stack": "a stack",
+    "benchmark of a case": "a benchmark",
+    "figure": "one size",
+}
+
+
+def found_at_80_percent(detectable: Mapping[str, float]) -> list[str]:
+    """Return in one sentence what a run would have found in four of five cases.
+
+    ``detectable`` is that by level, as a logarithm.
+    """
+    parts = [
+        f"{what} {100 * math.expm1(detectable[level]):.0f} %"
+        for level, what in _TOLD_LEVELS.items()
+        if math.isfinite(detectable.get(level, math.inf))
+    ]
+    return [f"4 of 5 such runs find, if slower: {', '.join(parts)}"] if parts else []
 
 
 def beyond_limits(record: CaseRecord) -> list[Reason]:
@@ -406,60 +550,35 @@ def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
     return Judgement(Verdict.INCONCLUSIVE, (doubt, *judgement.reasons))
 
 
-def _outdone(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> Iterator[float]:
-    """Yield by how much what each benchmark has beside a figure beats its references from runs."""
-    worse_by: dict[tuple[str, str], dict[int, float]] = {}
-    for place, (one, reference) in enumerate(zip(sampled, expected, strict=True)):
-        alike = worse_by.setdefault((one.sample.benchmark, one.sample.metric), {})
-        if reference and reference.scatter and min(reference.value, one.estimate.value) > 0:
-            alike[place] = worse_than(reference, one.estimate, one.sample.better)
-    measured = [_measurement(place, one.sample.conditions) for place, one in enumerate(sampled)]
-    for place, one in enumerate(sampled):
-        beside = worse_by[one.sample.benchmark, one.sample.metric].items()
-        yield gate.outdone_by([by for other, by in beside if measured[other] != measured[place]])
-
-
-def _measurement(place: int, conditions: Conditions) -> object:
-    """Return what is equal for figures of one measurement: a rate against several peaks."""
-    if "against" not in conditions:
-        return place
-    return {name: value for name, value in conditions.items() if name != "against"}
-
-
-def judged_groups(
+def _slow_together(
     sampled: Sequence[Sampled], expected: Sequence[Reference | None]
-) -> tuple[Group, ...]:
-    """Return the groups that the references of a case's figures speak of, judged."""
-    groups: dict[str, tuple[GroupScatter, list[tuple[Sampled, Reference]]]] = {}
+) -> Iterator[Group]:
+    """Yield the benchmarks of a case of which whole launches are far worse than references."""
+    by_benchmark: dict[str, list[tuple[Sampled, Reference, BaselineRuns]]] = {}
     for one, reference in zip(sampled, expected, strict=True):
-        if reference is not None and reference.group is not None:
-            group = reference.group
-            groups.setdefault(group.benchmark, (group, []))[1].append((one, reference))
-    return tuple(_group(group, members) for group, members in groups.values())
-
-
-def _means_of_launches(
-    weights: Mapping[str, float], beside: Mapping[str, tuple[Sampled, Reference]]
-) -> list[float]:
-    """Return the weighted mean of some figures in each launch, as a logarithm, positive is worse.
-
-    Launches that lack one of the figures, or that were disturbed, are left out.
-    """
-    weighted = [(weight, *beside[name]) for name, weight in weights.items()]
-    orders = set.intersection(*(set(one.launches) for _, one, _ in weighted))
-    return [
-        sum(
-            weight
-            * gate.worse_by(
-                one.launches[order],
-                reference.value,
-                higher_is_better=one.sample.better is Better.HIGHER,
+        if reference is not None and reference.baseline is not None and reference.value > 0:
+            member = (one, reference, reference.baseline)
+            by_benchmark.setdefault(one.sample.benchmark, []).append(member)
+    for benchmark, members in by_benchmark.items():
+        if len(members) < 2:
+            continue
+        orders = set.intersection(*(set(one.launches) for one, *_ in members))
+        means = [
+            statistics.fmean(
+                gate.worse_by(
+                    one.launches[order],
+                    reference.value,
+                    higher_is_better=one.sample.better is Better.HIGHER,
+                )
+                for one, reference, _ in members
             )
-            for weight, one, reference in weighted
-        )
-        for order in sorted(orders)
-        if all(one.launches[order] > 0 < reference.value for _, one, reference in weighted)
-    ]
+            for order in sorted(orders)
+            if all(one.launches[order] > 0 for one, *_ in members)
+        ]
+        slow = slow_together(means, members[0][2], members[0][0].excuse)
+        if slow is not None:
+            names = tuple(name_of(one.sample) for one, *_ in members)
+            yield Group(benchmark, len(members), len(means), None, math.inf, slow, names)
 
 
 def reframe_figures(
@@ -470,10 +589,10 @@ def reframe_figures(
     wrong: Sequence[Reason | None] = (),
     expectations: Sequence[Sequence[Expectation]] = (),
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
-    """Return what ReFrame is told of a case: figures and groups by name, value, unit, reference.
+    """Return what ReFrame is told of the figures of a case: name, value, unit, reference.
 
-    It fails what the judge calls wrong, and nothing else. Of what is ``unmeasured`` it is told in
-    how many launches, of which there may be none. ``wrong`` are :func:`wrong_references`.
+    It fails what is wrong with one figure alone, and nothing else. Of what is ``unmeasured`` it is
+    told in how many launches, of which there may be none. ``wrong`` are :func:`wrong_references`.
     """
     rows: list[tuple[str, float, str, ReframeReference | None]] = []
     none: list[tuple[()]] = [()] * len(sampled)
@@ -483,50 +602,16 @@ def reframe_figures(
         better, unit, value = one.sample.better, one.sample.unit, one.estimate.value
         bounds = None
         if reference is not None:
-            bounds = reframe_reference(reference, better, one.estimate.samples, one.excuse)
+            bounds = reframe_reference(reference, better, one.excuse)
         judged = _judgement(one, reference, own, wrong=why)
         judgement, stated = _with_expected(one, judged, by_hand)
         missed = [x for x in stated if x.judgement.verdict is Verdict.REGRESSION]
         for expected_one in missed or (stated if bounds is None else []):
             bounds = reframe_expected(expected_one, better, unit)
         rows.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
-    rows += filter(None, map(reframe_group, judged_groups(sampled, expected)))
     for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
         rows.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
     return rows
-
-
-def _group(group: GroupScatter, members: Sequence[tuple[Sampled, Reference]]) -> Group:
-    worse_by = {
-        name_of(one.sample): worse_than(reference, one.estimate, one.sample.better)
-        for one, reference in members
-        if one.estimate.value > 0
-    }
-    launches = min(one.estimate.samples for one, _ in members)
-    by_name = {name_of(one.sample): (one, reference) for one, reference in members}
-    whole = set(group.weights) <= set(worse_by)
-    judged = judge_group(
-        group,
-        worse_by,
-        launches,
-        _excuse_of_group(group, by_name) if whole else None,
-        means=_means_of_launches(group.weights, by_name) if whole else (),
-    )
-    judgement = _with_doubt(judged.judgement, members[0][1].doubt)
-    return dataclasses.replace(judged, judgement=judgement)
-
-
-def _excuse_of_group(
-    group: GroupScatter, members: Mapping[str, tuple[Sampled, Reference]]
-) -> Excuse | None:
-    """Return what disturbances explain of a group's mean, which follows from its figures."""
-    excuses = {name: members[name][0].excuse for name in group.weights}
-    one = next((excuse for excuse in excuses.values() if excuse is not None), None)
-    if one is None:
-        return None
-    factors = {name: excuse.factor if excuse else 1.0 for name, excuse in excuses.items()}
-    mean = sum(weight * math.log(factors[name]) for name, weight in group.weights.items())
-    return dataclasses.replace(one, factor=math.exp(mean))
 
 
 def _figure(
@@ -534,12 +619,12 @@ def _figure(
     reference: Reference | None,
     limits: Sequence[Limit],
     doubt: Reason | None,
-    outdone: float,
+    beside: Judgement | None,
     wrong: Reason | None,
     expectations: Sequence[Expectation],
 ) -> Figure:
     sample = sampled.sample
-    judged = _judgement(sampled, reference, limits, outdone, wrong)
+    judged = _judgement(sampled, reference, limits, beside, wrong)
     judgement, expected = _with_expected(sampled, judged, expectations)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
@@ -587,7 +672,7 @@ def _judgement(
     sampled: Sampled,
     reference: Reference | None,
     limits: Sequence[Limit],
-    outdone: float = 0.0,
+    beside: Judgement | None = None,
     wrong: Reason | None = None,
 ) -> Judgement:
     if impossible := _impossible(sampled, limits):
@@ -600,7 +685,7 @@ def _judgement(
         limits,
         launches=list(sampled.launches.values()),
         excuse=sampled.excuse,
-        outdone=outdone,
+        beside=beside,
     )
     judgement = against_anchor(judgement, sampled, reference)
     doubted = _with_doubt(judgement, reference.doubt if reference else None)
@@ -752,12 +837,15 @@ def wrong_in(case: Case) -> list[tuple[str, Judgement]]:
 
     Of figures that are slower, and whose group is slower as a whole, the group speaks.
     """
-    slower = {g.benchmark for g in case.groups if g.judgement.verdict is Verdict.REGRESSION}
+    slow = [group for group in case.groups if group.judgement.verdict is Verdict.REGRESSION]
+    slower = {name for group in slow for name in group.names}
+    whole = {group.benchmark for group in slow if not group.names}
     groups = [(group_name(group), group.judgement) for group in case.groups]
     figures = [
         (figure_name(figure), figure.judgement)
         for figure in case.figures
-        if figure.judgement.verdict is not Verdict.REGRESSION or figure.benchmark not in slower
+        if figure.judgement.verdict is not Verdict.REGRESSION
+        or (figure.benchmark not in whole and name_of(figure) not in slower)
     ]
     return [
         (called, judgement) for called, judgement in groups + figures if judgement.verdict in WRONG

@@ -13,14 +13,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from clustergate.figures import name_of
+from clustergate.judge.runs import days, spread
 from clustergate.launching.estimation import Sampled
-from clustergate.model import Better, Reference, Scatter
+from clustergate.model import MEASURED, BaselineRuns, Better, Reference
 from clustergate.statistics import gate
 from clustergate.verdicts.judging import worse_than
 from clustergate.wording.reasons import Reason, reason
 
-MEASURED = "measured"
-"""How the origin of a reference begins that runs of the machine made."""
 WORSE = "worse"
 """How a figure is whose reference may have slipped, or the machine: it stays a regression."""
 # By how many times an unchanged machine gains at most: on exclusive nodes by class, and elsewhere.
@@ -68,17 +67,22 @@ def between_days(metric: str, size_bytes: object, *, exclusive: bool) -> float:
 
 
 def beyond_gain(
-    metric: str, size_bytes: object, scatter: Scatter | None, own: float = 0.0, *, exclusive: bool
+    metric: str,
+    size_bytes: object,
+    known: BaselineRuns | None,
+    own: float = 0.0,
+    *,
+    exclusive: bool,
 ) -> float:
     """Return from which gain on a reference is wrong that was made from runs, as a logarithm.
 
-    It is more than :func:`most_gained`, and than what the runs scatter by: ``scatter`` is that of
+    It is more than :func:`most_gained`, and than what the runs scatter by: ``known`` are those of
     the baseline, ``own`` the standard deviation of the run beside it.
     """
     of_runs = between = 0.0
-    if scatter is not None:
-        of_runs = scatter.spread * math.sqrt(1 + 1 / scatter.runs)
-        if gate.is_provisional(scatter):
+    if known is not None:
+        of_runs = spread(known) * math.sqrt(1 + 1 / len(known.runs))
+        if days(known) < gate.FEWEST_DAYS:
             between = between_days(metric, size_bytes, exclusive=exclusive)
     most = math.log(most_gained(metric, size_bytes, exclusive=exclusive))
     return max(most, _SURELY * math.hypot(of_runs, between, own))
@@ -109,8 +113,8 @@ def _beaten(one: Sampled, reference: Reference | None, *, exclusive: bool) -> Re
         gained = min(gained, -gate.worse_by(level, reference.value, higher_is_better=higher))
     size = one.sample.conditions.get("bytes")
     own = _scatter_of(values)
-    most = beyond_gain(one.sample.metric, size, reference.scatter, own, exclusive=exclusive)
-    if reference.scatter is None:
+    most = beyond_gain(one.sample.metric, size, reference.baseline, own, exclusive=exclusive)
+    if reference.baseline is None:
         bound = reference.lower if one.sample.better is Better.HIGHER else reference.upper
         most = max(most, abs(math.log1p(bound or 0.0)))
     if gained <= most:

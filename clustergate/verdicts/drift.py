@@ -98,15 +98,15 @@ def against_anchor(judgement: Judgement, one: Sampled, reference: Reference | No
     """
     if reference is None or reference.anchor is None or reference.doubt or one.excuse:
         return judgement
-    value, anchor, scatter = one.estimate.value, reference.anchor, reference.scatter
+    value, anchor, known = one.estimate.value, reference.anchor, reference.baseline
     if judgement.verdict not in COMPARED or judgement.verdict is Verdict.REGRESSION or value <= 0:
         return judgement
     higher = one.sample.better is Better.HIGHER
     worse_by = gate.worse_by(value, anchor.usual, higher_is_better=higher)
     beyond = gate.worse_by(value, anchor.bound, higher_is_better=higher) > 0
-    if scatter is not None and one.estimate.samples < scatter.launches:
+    if known is not None and one.estimate.samples < known.launches:
         # The best of fewer launches is worse by chance.
-        beyond &= worse_by > gate.shift_of(one.estimate.samples, apart=scatter.apart)
+        beyond &= worse_by > gate.shift_of(one.estimate.samples, apart=False)
     if not (beyond or (anchor.drift and worse_by > gate.TOLERATED)):
         return judgement
     crept = reason(

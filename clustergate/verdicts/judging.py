@@ -3,9 +3,8 @@
 Pure functions. What ReFrame is told (:func:`reframe_reference`) is derived from the same threshold,
 so that its own pass and fail never say anything else.
 
-A reference that was made from runs is the best that they reached, and it is known how far above it
-unchanged runs are (:mod:`clustergate.statistics.gate`). Figures of one benchmark are also judged as
-one group, which sees smaller changes than each of them, and speaks for none of them.
+Beside the other figures of its run a figure is judged in :mod:`clustergate.judge`: what is here is
+what holds of it alone.
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from clustergate.judge.rules import NEAR_THE_BEST
 from clustergate.model import (
+    BaselineRuns,
     Better,
     Estimate,
     Excuse,
     Expectation,
     Expected,
-    Group,
-    GroupScatter,
     Judgement,
     Limit,
     Reference,
-    Scatter,
     Verdict,
 )
 from clustergate.statistics import gate
@@ -87,17 +85,17 @@ def judge(
     *,
     launches: Sequence[float] = (),
     excuse: Excuse | None = None,
-    outdone: float = 0.0,
+    beside: Judgement | None = None,
 ) -> Judgement:
     """Judge one figure.
 
     Where the estimate has an interval, a limit or a bound is crossed only when the whole interval
     lies beyond it; a bound inside the interval is "inconclusive". A single sample is compared as
-    it is. Where it is known how the reference scattered, the best launch is compared with what
-    unchanged runs do, and a figure in which a slow-down of 10 % could hide does not pass: neither
-    where neighbours have ``outdone`` their references by more (:func:`gate.outdone_by`). Of the
-    undisturbed ``launches`` more than chance explains may not be far worse. With an ``excuse`` a
-    figure is a regression only when the disturbances cannot explain it.
+    it is. Of a reference that was made from runs the best launch is compared, as ReFrame does; what
+    it is called ``beside`` the other figures of its run (:mod:`clustergate.judge.rules`) counts
+    instead, where that is known. Of the undisturbed ``launches`` more than chance explains may not
+    be far worse. With an ``excuse`` a figure is a regression only when the disturbances cannot
+    explain it.
     """
     value = estimate.value
     low, high = _ends(estimate)
@@ -122,11 +120,13 @@ def judge(
     slow = slow_share(launches, better, reference, excuse)
     if slow is not None and slow.verdict is Verdict.REGRESSION:
         return slow
-    scatter = reference.scatter
-    if scatter is None or better is Better.NEITHER or min(value, reference.value) <= 0:
-        judgement = _against(reference, better, unit, estimate)
+    by_runs = reference.baseline is not None and better is not Better.NEITHER
+    if beside is not None:
+        judgement = beside
+    elif by_runs and min(value, reference.value) > 0:
+        judgement = _alone(reference, better, unit, estimate)
     else:
-        judgement = _against_runs(estimate, better, unit, reference, scatter, outdone)
+        judgement = _against(reference, better, unit, estimate)
     doubted = (reference, better, value, limits)
     if judgement.verdict is Verdict.REGRESSION:
         doubtful = _doubtful_reference(*doubted)
@@ -138,12 +138,21 @@ def judge(
     if excuse is None or judgement.verdict not in COMPARED:
         return judgement
     excused = reason("figure.excused", **facts)
-    excusing = holding_for(reference, better, estimate.samples, excuse)
-    if _against(excusing, better, unit, estimate).verdict is Verdict.REGRESSION:
+    excusing = holding_for(reference, better, excuse)
+    if (
+        _against(excusing, better, unit, _best(estimate) if by_runs else estimate).verdict
+        is Verdict.REGRESSION
+    ):
         by = math.exp(worse_than(reference, estimate, better))
         unexcused = _unexcused(excuse, by)
         return _judged(Verdict.REGRESSION, excused, unexcused, *_doubtful_reference(*doubted))
     return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
+
+
+def is_too_few(reference: Reference, launches: int) -> bool:
+    """Tell whether so many launches of a short benchmark tell nothing against its baseline."""
+    known = reference.baseline
+    return known is not None and known.repeated and launches < gate.FEWEST_LAUNCHES
 
 
 # More launches are asked of nobody.
@@ -234,6 +243,25 @@ def slow_against(
     return slow_share(launches, better, floor)
 
 
+def _alone(reference: Reference, better: Better, unit: str, estimate: Estimate) -> Judgement:
+    """Judge the best launch by a reference that was made from runs, seen by itself.
+
+    Nothing hides in what comes near to the best that was ever seen, and else nothing is known.
+    """
+    facts = _facts(reference, unit, estimate.value)
+    if is_too_few(reference, estimate.samples):
+        return _judged(Verdict.INCONCLUSIVE, reason("figure.too-few-launches", **facts))
+    judgement = _against(reference, better, unit, _best(estimate))
+    by = worse_than(reference, estimate, better)
+    if judgement.verdict is Verdict.REGRESSION or by <= NEAR_THE_BEST:
+        return judgement
+    return _judged(Verdict.INCONCLUSIVE, reason("figure.between", **facts))
+
+
+def _best(estimate: Estimate) -> Estimate:
+    return dataclasses.replace(estimate, low=None, high=None)
+
+
 def _ends(estimate: Estimate) -> tuple[float, float]:
     value = estimate.value
     low, high = estimate.low, estimate.high
@@ -242,61 +270,6 @@ def _ends(estimate: Estimate) -> tuple[float, float]:
 
 def _judged(verdict: Verdict, *reasons: Reason) -> Judgement:
     return Judgement(verdict, reasons)
-
-
-def _against_runs(
-    estimate: Estimate,
-    better: Better,
-    unit: str,
-    reference: Reference,
-    scatter: Scatter,
-    outdone: float,
-) -> Judgement:
-    """Judge the best launch by what unchanged runs do."""
-    facts = _facts(reference, unit, estimate.value)
-    holding = holding_for(reference, better, estimate.samples)
-    bound = tolerated_bound(holding, better)
-    if bound is None:
-        return _judged(Verdict.NO_REFERENCE, reason("reference.unbounded", **facts))
-    worse_by = worse_than(reference, estimate, better)
-    beyond = estimate.value < bound if better is Better.HIGHER else estimate.value > bound
-    open_reasons = _open(scatter, estimate.samples)
-    if beyond:
-        regression = reason("figure.regression", **facts, bound=abs(bound))
-        return _judged(Verdict.REGRESSION, regression, *open_reasons)
-    if math.isinf(gate.margin(scatter, estimate.samples)):
-        few = reason("figure.too-few-launches", **facts)
-        return _judged(Verdict.INCONCLUSIVE, few, *open_reasons)
-    if worse_by > gate.passes_below(scatter):
-        return _judged(Verdict.INCONCLUSIVE, reason("figure.unclear", **facts), *open_reasons)
-    if worse_by < -gate.WANTED:
-        improved = reason("figure.improvement", **facts)
-        return _judged(Verdict.IMPROVEMENT, improved, *_provisional(scatter))
-    if worse_by + outdone > gate.passes_below(scatter):
-        outdone_by = reason("figure.outdone", **facts, outdone=math.expm1(outdone))
-        return _judged(Verdict.INCONCLUSIVE, outdone_by, *open_reasons)
-    return _judged(Verdict.PASS, reason("figure.as-expected", **facts), *_provisional(scatter))
-
-
-def _provisional(scatter: Scatter) -> Iterator[Reason]:
-    """Yield that a verdict rests on too few days, nothing where it does not."""
-    if gate.is_provisional(scatter):
-        yield reason("baseline.days", days=scatter.days)
-
-
-def _open(scatter: Scatter, launches: int) -> list[Reason]:
-    """Return what slow-down such runs show, and what would decide where they do not."""
-    margin = gate.margin(scatter, launches)
-    if math.isinf(margin):
-        return [reason("change.undetectable", launches=launches, needed=gate.FEWEST_LAUNCHES)]
-    often, surely = (math.expm1(gate.detectable(scatter, margin, p)) for p in gate.POWERS)
-    reasons = [reason("change.detectable", often=often, surely=surely, launches=launches)]
-    if gate.is_provisional(scatter):
-        days = gate.FEWEST_DAYS - scatter.days
-        reasons.append(reason("baseline.provisional", days=scatter.days, more=days))
-    else:
-        reasons.append(reason("baseline.unsteady", runs=scatter.runs, spread=scatter.spread))
-    return reasons
 
 
 # Limits are measured, and a loaded node shows less: a reference beyond twice of one cannot be met.
@@ -355,14 +328,32 @@ def slow_share(
         return None
     higher = better is Better.HIGHER
     worse_by = [gate.worse_by(x, reference.value, higher_is_better=higher) for x in launches]
-    return _slow_share(worse_by, reference.scatter, excuse)
+    return _slow_share(worse_by, reference.baseline, excuse)
+
+
+def slow_together(
+    launches: Sequence[float], known: BaselineRuns, excuse: Excuse | None = None
+) -> Judgement | None:
+    """Judge how many launches have all figures of a benchmark far worse; see :func:`slow_share`.
+
+    ``launches`` are the means over its figures, as logarithms, positive is worse.
+    """
+    return _slow_share(launches, known, excuse, together=True)
 
 
 def _slow_share(
-    worse_by: Sequence[float], scatter: Scatter | None, excuse: Excuse | None
+    worse_by: Sequence[float],
+    known: BaselineRuns | None,
+    excuse: Excuse | None,
+    *,
+    together: bool = False,
 ) -> Judgement | None:
     far = gate.slow_launches(worse_by)
-    doubtful = bool(far) and gate.is_doubtful_share(len(far), len(worse_by), scatter)
+    share = None
+    if known is not None:
+        share = known.slow_together if together else known.slow
+    usual = gate.usual_share(share, together)
+    doubtful = bool(far) and gate.is_doubtful_share(len(far), len(worse_by), usual)
     slow = far if doubtful else gate.mostly_slow(worse_by)
     if not slow:
         return None
@@ -373,25 +364,22 @@ def _slow_share(
     else:
         facts = {"slow": len(slow), "launches": launches, "others": others, "times": times}
         slow_share = reason("launches.slow-share", **facts)
-    of_runs = scatter is not None and gate.is_slow_share(len(far), len(worse_by), scatter)
+    of_runs = (
+        known is not None
+        and known.repeated
+        and gate.is_slow_share(len(far), len(worse_by), usual, known.compared)
+    )
     certain = doubtful and of_runs and excuse is None
     return _judged(Verdict.REGRESSION if certain else Verdict.INCONCLUSIVE, slow_share)
 
 
-def holding_for(
-    reference: Reference, better: Better, launches: int, excuse: Excuse | None = None
-) -> Reference:
-    """Return a reference with the bound that holds for a run of so many launches.
+def holding_for(reference: Reference, better: Better, excuse: Excuse | None = None) -> Reference:
+    """Return a reference with the bound that holds where disturbances explain so much.
 
-    It is never narrower than the one that stands there, and infinite, or -1 where higher is better,
-    when nothing can be told from so few, or when disturbances explain whatever there may be.
+    It is infinite, or -1 where higher is better, when they explain whatever there may be.
     """
     factor = 1.0 if excuse is None else excuse.factor
     lower, upper = reference.lower, reference.upper
-    if reference.scatter is not None:
-        margin = gate.margin(reference.scatter, launches)
-        lower = None if lower is None else min(lower, math.expm1(-margin))
-        upper = None if upper is None else max(upper, math.expm1(margin))
     if better is Better.HIGHER and lower is not None:
         return dataclasses.replace(reference, lower=_further(reference, lower, 1.0 / factor))
     if better is Better.LOWER and upper is not None:
@@ -405,60 +393,6 @@ def _further(reference: Reference, side: float, factor: float) -> float:
         return side
     # A reference of zero or less has no ratio: nothing is beyond what a disturbance may explain.
     return (1.0 + side) * factor - 1.0 if reference.value > 0 else math.copysign(math.inf, side)
-
-
-def judge_group(
-    group: GroupScatter,
-    worse_by: Mapping[str, float],
-    launches: int,
-    excuse: Excuse | None = None,
-    *,
-    means: Sequence[float] = (),
-) -> Group:
-    """Judge all figures of a benchmark as one.
-
-    ``worse_by`` are the natural logarithms by which each of them is worse than its reference,
-    ``means`` those of their weighted mean in each undisturbed launch. ``excuse`` is what
-    disturbances explain of the mean, where too few launches are undisturbed.
-    """
-    scatter = group.scatter
-    excused = 0.0 if excuse is None else math.log(excuse.factor)
-    threshold = gate.margin(scatter, launches) + excused
-    missing = [name for name in group.weights if name not in worse_by]
-    if missing:
-        mean = None
-        judgement = _judged(Verdict.INCONCLUSIVE, reason("group.incomplete", figure=missing[0]))
-    else:
-        mean = gate.group_worse_by(group.weights, worse_by)
-        slow = _slow_share(means, scatter, excuse)
-        judgement = _group_judgement(scatter, mean, launches, slow)
-        if excuse is not None and judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-            by_disturbance = reason("group.excused", ratio=math.exp(mean), runs=scatter.runs)
-            judgement = _judged(Verdict.INCONCLUSIVE, by_disturbance, excuse.doubt)
-            if mean > threshold:
-                unexcused = _unexcused(excuse, math.exp(mean))
-                judgement = _judged(Verdict.REGRESSION, by_disturbance, unexcused)
-    return Group(group.benchmark, len(group.weights), launches, mean, threshold, judgement)
-
-
-def _group_judgement(
-    scatter: Scatter, worse_by: float, launches: int, slow: Judgement | None
-) -> Judgement:
-    facts: dict[str, Fact] = {"ratio": math.exp(worse_by), "runs": scatter.runs}
-    if slow is not None and slow.verdict is Verdict.REGRESSION:
-        return _judged(slow.verdict, reason("group.slow-launches", **facts), *slow.reasons)
-    margin, seen = gate.margin(scatter, launches), _open(scatter, launches)
-    if worse_by > margin:
-        regression = reason("group.regression", **facts, usual=math.exp(margin))
-        return _judged(Verdict.REGRESSION, regression, *seen)
-    if math.isinf(margin) or worse_by > gate.passes_below(scatter):
-        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), *seen)
-    if slow is not None:
-        return _judged(Verdict.INCONCLUSIVE, reason("group.inconclusive", **facts), *slow.reasons)
-    if worse_by < -gate.WANTED:
-        improved = reason("group.improvement", **facts)
-        return _judged(Verdict.IMPROVEMENT, improved, *_provisional(scatter))
-    return _judged(Verdict.PASS, reason("group.as-expected", **facts), *_provisional(scatter))
 
 
 def _beyond(limit: Limit, low: float, high: float, value: float, unit: str) -> Reason | None:
@@ -512,10 +446,10 @@ def reframe_expected(expected: Expected, better: Better, unit: str) -> ReframeRe
 
 
 def reframe_reference(
-    reference: Reference, better: Better, launches: int = 1, excuse: Excuse | None = None
+    reference: Reference, better: Better, excuse: Excuse | None = None
 ) -> ReframeReference:
     """Return ReFrame's reference tuple with the same one-sided threshold as :func:`judge`."""
-    holding = holding_for(reference, better, launches, excuse)
+    holding = holding_for(reference, better, excuse)
     lower = holding.lower if better is Better.HIGHER else None
     upper = holding.upper if better is Better.LOWER else None
     # Nothing is beyond such a bound, and ReFrame's storage holds no infinite number.
@@ -542,25 +476,6 @@ def as_judged(
     if (judgement.verdict in WRONG) == is_beyond:
         return bounds
     return None if is_beyond else (2.0 * abs(value) + 1.0, 0.0, 0.0, unit)
-
-
-# How a group stands among ReFrame's performance variables: what it costs against the baseline.
-_AS_IN_THE_BASELINE = 100.0
-
-
-def reframe_group(group: Group) -> tuple[str, float, str, ReframeReference | None] | None:
-    """Return the name, the value, the unit and the reference of a group, None without a value.
-
-    It is what its figures cost in percent of the baseline, less is better, with the same threshold
-    as that of :func:`judge_group`.
-    """
-    if group.worse_by is None:
-        return None
-    value = _AS_IN_THE_BASELINE * math.exp(group.worse_by)
-    upper = None if math.isinf(group.threshold) else math.expm1(group.threshold)
-    bounds = (_AS_IN_THE_BASELINE, None, upper, "%")
-    name = f"{group.benchmark}.all.cost_percent"
-    return name, value, "%", as_judged(group.judgement, value, "%", bounds)
 
 
 def _offset(value: float, fraction: float) -> float:

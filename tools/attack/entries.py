@@ -190,7 +190,7 @@ ENTRIES: tuple[Entry, ...] = (
         *(22, "many metrics, each at its own 5 %"),
         tests=(
             "statistics_comparison::nothing_is_better_than_itself_in_suites_of_hundreds",
-            "statistics_gate::unchanged_runs_of_other_hours_do_not_regress_and_slow_ones_do_not_pass",
+            "judge::an_unchanged_machine_is_seldom_suspicious",
         ),
     ),
     Entry(

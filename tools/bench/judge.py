@@ -7,7 +7,7 @@ stored runs, its reference file, what a run is judged by and what it should have
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from clustergate.references.lookup import References, parse_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode
 from clustergate.verdicts import coverage
-from clustergate.verdicts.assembly import Outcome, assemble, verdicts
+from clustergate.verdicts.assembly import Beside, Outcome, assemble, compared, verdicts
 from clustergate.verdicts.judging import exit_status, worst_status
 
 Again = Callable[[CaseId], CaseRecord | None]
@@ -45,11 +45,6 @@ class Judge:
     partition: Partition
     references: References
     refused: int = 0
-    known: dict[int, tuple[CaseRecord, Case]] = field(default_factory=dict)
-    """Cases of records that were judged already; today's rule judges each of them apart."""
-
-
-_MOST_KNOWN = 64
 
 
 @dataclass(frozen=True)
@@ -86,23 +81,34 @@ def make_judge(
 
 def judge_run(judge: Judge, records: Sequence[CaseRecord], again: Again) -> Judged:
     """Judge a run of which all records are given, with what looks slow launched ``again``."""
-    first = [Launched(case_of(judge, record), record.hosts) for record in records]
-    slow = confirmation.suspicious([one.case for one in first])
+    find, nodes = judge.references.find, {judge.partition.fullname: judge.partition.facts}
+    beside = compared(records, find, nodes)
+    of_record = {record.name: case_of(judge, record, beside) for record in records}
+    first = {
+        case.identity: Launched(case, record.hosts)
+        for record, case in zip(records, of_record.values(), strict=True)
+    }
+    slow = confirmation.suspicious([*of_record.values()])
+    watched = confirmation.slow_sets([*of_record.values()])
+    looks: dict[CaseId, list[Launched]] = {identity: [] for identity in slow}
+    left = [*slow]
+    for _ in range(confirmation.TIMES):
+        left = [one for one in left if confirmation.is_open(first[one], looks[one])]
+        further = {one: record for one in left if (record := again(one)) is not None}
+        left = [*further]
+        by_name = {record.name: record for record in further.values()}
+        whole = [by_name.get(record.name, record) for record in records]
+        beside = compared(whole, find, nodes, watched=watched)
+        for identity, record in further.items():
+            looks[identity].append(Launched(case_of(judge, record, beside), record.hosts))
     cases = [
-        _confirmed(judge, one, again) if one.case.identity in slow else one.case for one in first
+        confirmation.decided(one, looks[identity], judge.mode.name, None)
+        if identity in slow
+        else one.case
+        for identity, one in first.items()
     ]
     is_open = any(confirmation.unconfirmed(case) for case in cases)
     return Judged(cases, worst_status([status_of(judge, cases), 2 * is_open]))
-
-
-def _confirmed(judge: Judge, first: Launched, again: Again) -> Case:
-    looks: list[Launched] = []
-    while len(looks) < confirmation.TIMES and confirmation.is_open(first, looks):
-        record = again(first.case.identity)
-        if record is None:
-            break
-        looks.append(Launched(case_of(judge, record), record.hosts))
-    return confirmation.decided(first, looks, judge.mode.name, None)
 
 
 def status_of(judge: Judge, cases: Sequence[Case]) -> int:
@@ -113,12 +119,8 @@ def status_of(judge: Judge, cases: Sequence[Case]) -> int:
     return exit_status(verdicts([*cases, *lost, *dead]))
 
 
-def case_of(judge: Judge, record: CaseRecord) -> Case:
-    """Judge one case, as today's rule judges each of them apart."""
-    if id(record) in judge.known:
-        return judge.known[id(record)][1]
-    if len(judge.known) >= _MOST_KNOWN:
-        judge.known.clear()
+def case_of(judge: Judge, record: CaseRecord, beside: Beside | None = None) -> Case:
+    """Judge one case, alone or ``beside`` the others of its run."""
     (parameters,) = (
         key.parameters
         for key in judge.expected
@@ -129,8 +131,7 @@ def case_of(judge: Judge, record: CaseRecord) -> Case:
         partition=record.partition, parameters=parameters,
     )  # fmt: skip
     find, nodes = judge.references.find, {judge.partition.fullname: judge.partition.facts}
-    (case,) = assemble([], [outcome], [record], find, nodes, judge.mode.name)
-    judge.known[id(record)] = record, case
+    (case,) = assemble([], [outcome], [record], find, nodes, judge.mode.name, beside=beside)
     return case
 
 
@@ -152,7 +153,7 @@ def regressions(cases: Sequence[Case]) -> list[frozenset[FigureKey]]:
             if figure.judgement.verdict is Verdict.REGRESSION
         ]
         called += [
-            frozenset(key for key, figure in figures if figure.benchmark == group.benchmark)
+            frozenset(key for key in keys if key[2] in group.names)
             for group in case.groups
             if group.judgement.verdict is Verdict.REGRESSION
         ]

@@ -34,6 +34,7 @@ from clustergate.model import (
     Case,
     CaseId,
     CaseRecord,
+    Group,
     Metric,
     Row,
     Sample,
@@ -247,14 +248,13 @@ def rest_of_mode(name: str, stacks: tuple[str, ...], recorded: tuple[str, ...]) 
         Measured(
             case=CaseKey(CHECK, WHERE, f"rest-of-{stack}", _LAYOUT, mode.name),
             entries={name: _entry(METRICS[name.rpartition(".")[2]]) for name in names},
-            dates=[datetime.date(2026, 11, 21)],
-            runs=2,
+            runs=["first", "second"],
+            days=2 * [datetime.date(2026, 11, 21)],
             launches=2,
             rule="as many figures as the mode has",
             build="recorded",
             nodes=["recorded"],
-            usual_percent={names[0]: 1.0},
-            spread_percent={names[0]: 1.0},
+            values={names[0]: (1.0, 1.0)},
         )
         for stack in stacks
     ]
@@ -354,7 +354,7 @@ def answer(cases: Sequence[Case], affected: Mapping[str, Sequence[str]]) -> str:
     for case in cases:
         names = set(affected.get(case.stack, ()))
         benchmarks = {name.partition("/")[0] for name in names}
-        whole = {g.judgement.verdict for g in case.groups if g.benchmark in benchmarks}
+        whole = {g.judgement.verdict for g in case.groups if benchmarks & benchmarks_of(g)}
         seen |= whole & {Verdict.REGRESSION}
         seen |= {verdict for name, verdict in _of_figures(case) if name in names}
     if Verdict.REGRESSION in seen:
@@ -362,6 +362,11 @@ def answer(cases: Sequence[Case], affected: Mapping[str, Sequence[str]]) -> str:
     if Verdict.NO_REFERENCE in seen and seen <= {Verdict.NO_REFERENCE, *_DECIDED}:
         return NO_REFERENCE
     return PASSED if seen and seen <= set(_DECIDED) else INCONCLUSIVE
+
+
+def benchmarks_of(group: Group) -> set[str]:
+    """Return the benchmarks of which a group has figures."""
+    return {name.partition(".")[0] for name in group.names} or {group.benchmark}
 
 
 _DECIDED = (Verdict.PASS, Verdict.IMPROVEMENT)

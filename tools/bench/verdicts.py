@@ -449,14 +449,14 @@ def judged(provocation: str, judge: Judge, slowed: Sequence[Launch]) -> Iterator
         whole = [launch for launch in mine if record.is_whole(launch)]
         counts = (len(mine), len(mine) - len(whole))
         case = judge.case(Run("slowed", {stack: whole}), stack) if whole else None
-        groups = {group.benchmark: group for group in case.groups} if case else {}
+        groups = {x: g for g in case.groups for x in runs.benchmarks_of(g)} if case else {}
         for benchmark in record.BENCHMARKS:
             group = groups.get(benchmark)
+            affected = {stack: [f"{benchmark}/{size}" for size in record.SIZES_BYTES]}
             if case is None or group is None:
-                verdict = "no reference" if case else INCONCLUSIVE
+                verdict = runs.answer([case], affected) if case else INCONCLUSIVE
                 yield Provoked(provocation, stack, benchmark, *counts, None, None, verdict)
                 continue
-            affected = {stack: [f"{benchmark}/{size}" for size in record.SIZES_BYTES]}
             yield Provoked(
                 provocation,
                 stack,

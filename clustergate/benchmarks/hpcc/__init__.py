@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Benchmark, Check, Clocks, Format, Headline, Share
 from clustergate.benchmarks.hpcc.build import BUILD
-from clustergate.benchmarks.hpcc.output import METRICS, TITLE, parse_hpcc
+from clustergate.benchmarks.hpcc.output import KINDS, METRICS, TITLE, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import of_solving
 from clustergate.benchmarks.hpl.output import hpl_flops
@@ -184,6 +184,7 @@ BENCHMARK = Benchmark(
     matrix="HPL",
     measures=_measures,
     usual_s=150.0,
+    kinds=KINDS,
     apart=APART,
     families={
         # What HPL_Tflops tells in other words.

@@ -46,7 +46,17 @@ from clustergate.benchmarks.hpl.output import (
     read_hpl,
     read_parameters,
 )
-from clustergate.model import Better, ConditionValue, Metric, OutputError, Row
+from clustergate.model import (
+    BANDWIDTH,
+    COMPUTE,
+    LATENCY,
+    MEMORY,
+    Better,
+    ConditionValue,
+    Metric,
+    OutputError,
+    Row,
+)
 
 _BANNER = "This is the DARPA/DOE HPC Challenge Benchmark version"
 TITLE = re.compile(_BANNER)
@@ -81,6 +91,25 @@ class _Figure:
     better: Better
     section: str
     conditions: Mapping[str, str] = field(default_factory=dict)
+
+
+# What the sections measure, for whoever compares figures of a kind; all else computes.
+_KINDS = {
+    "MPIRandomAccess": LATENCY,
+    "StarRandomAccess": MEMORY,
+    "SingleRandomAccess": MEMORY,
+    "StarSTREAM": MEMORY,
+    "SingleSTREAM": MEMORY,
+    "PTRANS": BANDWIDTH,
+    "MPIFFT": BANDWIDTH,
+}
+
+
+def kind_of_figure(name: str, section: str) -> str:
+    """Return what a figure of the summary measures: one of :data:`clustergate.model.KINDS`."""
+    if section == "LatencyBandwidth":
+        return LATENCY if name.endswith("_usec") else BANDWIDTH
+    return _KINDS.get(section.removesuffix("_LCG"), COMPUTE)
 
 
 def _figures() -> dict[str, _Figure]:
@@ -122,6 +151,8 @@ def _figures() -> dict[str, _Figure]:
 
 
 _FIGURES = _figures()
+KINDS = {name: kind_of_figure(name, figure.section) for name, figure in _FIGURES.items()}
+"""What each figure of the summary measures."""
 
 # What else the summary holds, by unit. MPIRandomAccess stops at a time bound, so its times say
 # little: only the updates per second compare.

@@ -101,6 +101,7 @@ WORDS = {
     "schema.value": "{value} is not valid here; expected {expected}",
     "statistics.unmeasured": "$provenance has no measured entry with this path",
     "statistics.launches": "{launches} launches here, but {samples} samples in $provenance",
+    "statistics.other-runs": "{figure} has {values:value|values} of {runs:run|runs}",
     "statistics.few-launches": "fewer launches ({launches}) than runs ({runs})",
     "statistics.path": "the path must end at an effort or at a figure",
     "statistics.no-reference": "no reference {figure} at this path",

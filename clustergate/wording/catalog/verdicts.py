@@ -7,7 +7,8 @@ _OTHER_UNIT = "is it in another unit, Tflop/s for Gflop/s, or from another machi
 _SLIPPED = (
     "{benchmark} is about {times:.0f} times {how} than {figures:~its reference|all its references}"
 )
-_GROUP = "{ratio:cost} than the best of the {runs:run|runs} of the baseline"
+_GROUP = "{ratio:cost} than before, less what its neighbours are"
+_SLOWER = "{by:percent} slower than {than}, usually within {usual:percent}"
 
 WORDS = {
     "figure.no-number": ("the value is {value}", "look at the output"),
@@ -117,20 +118,32 @@ WORDS = {
         "take more launches",
     ),
     "figure.unclear": (
-        _AGAINST + ": worse than the pass threshold, but within the scatter of unchanged runs"
+        _AGAINST + "; it may be {at_most:percent} slower than before",
+        "",
+        "more days in the baseline show smaller changes",
     ),
     "figure.outdone": (
-        _AGAINST + ", while neighbouring figures of the benchmark beat theirs by {outdone:percent}",
-        "the runs of the baseline were slower than the machine is",
-        "take a new baseline, with runs of this hour too",
+        _AGAINST + ": {by:percent} slower than its neighbours, which became faster",
+        "",
+        "take a new baseline of those, or find what this one lacks",
     ),
+    "figure.between": (
+        _AGAINST + ": worse than what passes, and within what it tolerates",
+        "",
+        "see the reasons beside it: it could not be judged with the rest of the run",
+    ),
+    "figure.part": "part of {name}, which is {by:percent} slower",
     "figure.average-alone": (
         "the only reference is that of {other}, the average over the ranks",
         "one slow rank of many hardly moves the average",
         "take a new baseline: it has the slowest rank's time",
     ),
     "figure.same-measurement": "the same measurement as {other}, which is compared",
-    "figure.too-few-launches": _AGAINST,
+    "figure.too-few-launches": (
+        _AGAINST + ", of too few launches",
+        "",
+        "take more launches",
+    ),
     "figure.excused": _AGAINST,
     "expectation.met": _EXPECTED,
     "expectation.missed": (
@@ -177,15 +190,10 @@ WORDS = {
         "rely on the Gflop/s, and check what else runs there",
     ),
     "group.as-expected": _GROUP,
-    "group.regression": (_GROUP + ", and unchanged runs {usual:cost} at most", "", _FIND),
-    "group.slow-launches": _GROUP,
     "group.improvement": (_GROUP, "", "if it stays, take a new baseline"),
-    "group.excused": _GROUP,
-    "group.inconclusive": _GROUP,
-    "group.incomplete": (
-        "{figure} is missing, which is part of its baseline",
-        "see why that one was not measured",
-    ),
+    "group.inconclusive": _GROUP + "; it may be {at_most:percent} slower",
+    "change.slower": (_SLOWER.replace("{than}", "the rest of this run"), "", _FIND),
+    "change.slower-than-before": (_SLOWER.replace("{than}", "in its baseline"), "", _FIND),
     "change.again": "slow three times in a row ({each:list})",
     "change.not-again": "slow once, and not when launched again ({each:list})",
     "change.on-nodes": (
@@ -207,23 +215,11 @@ WORDS = {
     "again.failed": "launched again, it failed: {why}",
     "again.left-out": "ReFrame did not launch it again; its output is in {log}",
     "again.untold": "launched again {times}, it was too disturbed to tell",
-    "change.detectable": (
-        "{launches:launch|launches} detect a slowdown of {often:percent} with 80 % probability, of "
-        "{surely:percent} with 99 %"
-    ),
-    "change.undetectable": (
-        "too few launches to detect a change ({launches:launch|launches})",
-        "take {needed} or more",
-    ),
-    "baseline.days": "provisional: its baseline spans {days:day|days}",
-    "baseline.provisional": (
-        "provisional: a baseline of {days:day|days} cannot show day-to-day variation",
+    "baseline.unknown": (
+        "a baseline of {days:day|days} does not tell how such figures scatter",
+        "",
         "launch a golden build in turn with it (`clustergate golden pin`, `gate`), or run on "
-        "{more:more day|more days} and take a new baseline",
-    ),
-    "baseline.unsteady": (
-        "the {runs} runs of the baseline differ by {spread:percent}",
-        "find what disturbs them, or launch a golden build in turn with it",
+        "more days and take a new baseline",
     ),
     "launches.slow-share": (
         "{slow} of {launches:launch|launches} {slow:~is|are} {times:.1f} x worse than the "

@@ -1,0 +1,274 @@
+"""Which sets of figures became slower than in their baseline, and than their neighbours. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.judge.contrasts import Contrasts, contrasts
+from clustergate.judge.hypotheses import Hypothesis, hypotheses
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.scatter import EXCLUSIVE, SMALLEST, Scatter, components, scatter, shrunk
+from clustergate.one_thread import scipy
+
+Floats = NDArray[np.float64]
+
+# The chance that an unchanged run has anything that looks slow: launched again, next to nothing of
+# that is left.
+_SUSPICION = 0.05
+# The same of what nobody launches again: ReFrame's own pass and fail.
+_FALSE_ALARM = 0.005
+# Nothing is called slower for less, however well it is known.
+TOLERATED = math.log(1.03)
+# Of a change, the part that a set must have moved by itself: else a neighbour became faster.
+_OWN_PART = 2 / 3
+# A slow-down that hides in no figure that passed.
+HIDDEN = math.log(1.10)
+_SURELY, _OFTEN = 0.99, 0.80
+# Of what is rounded: its variance, the run's and the baseline's, and by how many steps it differs.
+_OF_ROUNDED, _PRINTED = 2 / 12, 1.5
+# A machine's figures as launched alone scatter within a day by about half of what they do in all.
+_NOMINAL = 0.5
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the runs of a baseline said of some figures, as logarithms, positive is worse.
+
+    ``values`` has a row for each run, of which ``days`` tells the day, and nan for what it lacks.
+    ``steps`` is what a figure differs by where its last printed digit does. ``exclusive`` tells
+    whether a job had its nodes for itself.
+    """
+
+    figures: Sequence[FigureId]
+    days: NDArray[np.int_]
+    values: Floats
+    steps: Floats | None = None
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a run says of a set of figures: all on natural logarithms, positive is worse.
+
+    ``by`` is the change less that of the control, ``own`` that of the set itself. Beyond ``bound``
+    it is suspicious. ``spread`` is the standard deviation of ``by`` on an unchanged machine, known
+    with so many degrees of ``freedom``; ``at_most`` is what the change may be (99 %).
+    """
+
+    hypothesis: Hypothesis
+    by: float
+    own: float
+    spread: float
+    freedom: float
+    bound: float
+    own_bound: float
+    at_most: float
+    controlled: bool
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether anything is known of how such a set scatters."""
+        return self.freedom > 0 and not math.isnan(self.by)
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether it is slower than chance explains, by its own doing."""
+        if not self.by > self.bound:
+            return False
+        return self.own >= _OWN_PART * self.by or self.own > self.own_bound
+
+    @property
+    def is_outdone(self) -> bool:
+        """Whether it is slower than its neighbours by what they became faster, within a tenth.
+
+        A baseline of a slow hour looks so. What gained more shows nothing of the hour.
+        """
+        return self.by > self.bound and not self.is_slower and self.by - self.own <= HIDDEN
+
+    @property
+    def sureness(self) -> float:
+        return self.by / self.spread if self.spread else math.inf
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The hypotheses about the figures of a run, with what their baseline says of each."""
+
+    past: Past
+
+    @cached_property
+    def hypotheses(self) -> list[Hypothesis]:
+        return hypotheses(self.past.figures)
+
+    def changes(self, run: Floats) -> list[Change]:
+        """Return what a run says of each hypothesis; ``run`` has a value for each figure."""
+        less, plain = self._scatter
+        by = self._series(self._contrasts.less_control, run[None, :])[0] - less.mean
+        own = self._series(self._contrasts.own, run[None, :])[0] - plain.mean
+        bounds, own_bounds = self._bounds
+        doubt = _student(less.freedom, np.full(len(by), 1 - _SURELY)) * less.spread
+        return [
+            Change(
+                hypothesis=hypothesis,
+                by=float(by[k]),
+                own=float(own[k]),
+                spread=float(less.spread[k]),
+                freedom=float(less.freedom[k]),
+                bound=float(bounds[k]),
+                own_bound=float(own_bounds[k]),
+                at_most=float(by[k] + doubt[k]),
+                controlled=bool(self._contrasts.controlled[k]),
+            )
+            for k, hypothesis in enumerate(self.hypotheses)
+        ]
+
+    def tolerances(self, compared: int) -> list[float]:
+        """Return from where on each figure is slower, seen by itself; infinite for unknown.
+
+        By these one of an unchanged run's ``compared`` figures is slower in one run of 200.
+        """
+        alone = self._scatter[1]
+        chance = np.full(len(alone.spread), _FALSE_ALARM / max(compared, 1))
+        bounds = np.maximum(_student(alone.freedom, chance) * alone.spread, TOLERATED)
+        own = dict(zip((one.places for one in self.hypotheses), bounds, strict=True))
+        return [float(own[place,]) for place in range(len(self.past.figures))]
+
+    def detectable(self) -> dict[str, float]:
+        """Return by level what change is found in 80 % of runs, of its usual set of figures."""
+        spread = self._scatter[0].spread
+        surely = self._bounds[0] + float(scipy.special.ndtri(_OFTEN)) * spread
+        by_level: dict[str, list[float]] = {}
+        for hypothesis, change in zip(self.hypotheses, surely.tolist(), strict=True):
+            by_level.setdefault(hypothesis.level, []).append(change)
+        return {level: _median(changes) for level, changes in by_level.items()}
+
+    @cached_property
+    def _variances(self) -> Floats:
+        """The variance of each figure between the runs of a day, else between days."""
+        of = components(self.past.values, self.past.days)
+        variances = np.where(of.runs > of.days, of.within, of.between)
+        return np.maximum(variances, np.maximum(_OF_ROUNDED * self._steps**2, SMALLEST))
+
+    @property
+    def _steps(self) -> Floats:
+        steps = self.past.steps
+        return np.zeros(len(self.past.figures)) if steps is None else steps
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.str_]:
+        return np.array([figure.kind for figure in self.past.figures])
+
+    def _median_of_kind(self, kind: str) -> float:
+        return _median(self._variances[self._kinds == kind])
+
+    @cached_property
+    def _contrasts(self) -> Contrasts:
+        # A few runs tell a variance badly, so that of the usual figure of its kind is added.
+        usual = np.array([self._median_of_kind(kind) for kind in self._kinds])
+        return contrasts(self.past.figures, self.hypotheses, 1.0 / (self._variances + usual))
+
+    def _series(self, coefficients: Any, values: Floats) -> Floats:
+        """Return contrasts run by run; nan where one of its figures is missing."""
+        missing = np.isnan(values)
+        series: Floats = (coefficients @ np.where(missing, 0.0, values).T).T
+        lacks = (abs(coefficients) @ missing.T.astype(float)).T > 0
+        return np.where(lacks, np.nan, series)
+
+    @cached_property
+    def _scatter(self) -> tuple[Scatter, Scatter]:
+        """How contrasts scatter: less their control, and by themselves."""
+        of, past = self._contrasts, self.past
+        shrink = shrunk(of.squares)
+        guess = (of.own @ self._variances) * shrink
+        prior = (of.own @ self._prior) * shrink if past.exclusive else None
+        families = [
+            (one.level, max(past.figures[place].kind for place in one.places))
+            for one in self.hypotheses
+        ]
+        alone = np.zeros(len(families), dtype=bool)
+        less, plain = (
+            scatter(
+                self._series(coefficients, past.values),
+                past.days,
+                families,
+                guess,
+                prior,
+                controlled,
+                _OF_ROUNDED * (coefficients.power(2) @ self._steps**2),
+            )
+            for coefficients, controlled in ((of.less_control, of.controlled), (of.own, alone))
+        )
+        return less, plain
+
+    @cached_property
+    def _prior(self) -> Floats:
+        """What figures of each kind vary by on exclusive nodes, more where this machine's do."""
+        by_kind = {}
+        for kind, deviation in EXCLUSIVE.items():
+            noisier = self._median_of_kind(kind) / (_NOMINAL * deviation**2)
+            by_kind[kind] = deviation**2 * max(noisier, 1.0)
+        return np.array([by_kind[kind] for kind in self._kinds])
+
+    @cached_property
+    def _bounds(self) -> tuple[Floats, Floats]:
+        """From where on a change is suspicious: less its control, and by itself."""
+        levels = Counter(one.level for one in self.hypotheses)
+        chance = _SUSPICION / len(levels) / np.array([levels[x.level] for x in self.hypotheses])
+        # Neighbouring values that can be printed are no change.
+        printed = _PRINTED * np.sqrt(self._contrasts.own.power(2) @ self._steps**2)
+        least = np.maximum(printed, TOLERATED)
+        less, plain = (
+            np.maximum(_student(one.freedom, chance) * one.spread, least) for one in self._scatter
+        )
+        return less, plain
+
+
+def _student(freedom: Floats, chance: Floats) -> Floats:
+    """Return the upper quantiles of Student's t; infinite where nothing is known."""
+    known = freedom > 0
+    quantiles = -scipy.special.stdtrit(np.where(known, np.minimum(freedom, 1e9), 1.0), chance)
+    return np.where(known, quantiles, np.inf)
+
+
+def _median(values: Sequence[float] | Floats) -> float:
+    return float(np.median(values)) if len(values) else 0.0
+
+
+def slower(changes: Sequence[Change]) -> list[Change]:
+    """Return the slower sets that say most: the surest first, and none that overlaps another.
+
+    Several of them are told as the stack that they make up, where that is slower as a whole.
+    """
+    slow = [one for one in changes if one.is_slower]
+    chosen = surest(slow)
+    for whole in slow:
+        places = set(whole.hypothesis.places)
+        parts = [one for one in chosen if places.issuperset(one.hypothesis.places)]
+        held = sum(len(one.hypothesis.places) for one in parts)
+        if whole.hypothesis.level == "stack" and len(parts) > 1 and 2 * held > len(places):
+            chosen = _apart([whole, *chosen])
+    return chosen
+
+
+def surest(changes: Iterable[Change]) -> list[Change]:
+    """Return the surest of some changes, and those that overlap none that is surer."""
+    return _apart(sorted(changes, key=lambda one: -one.sureness))
+
+
+def _apart(ordered: Sequence[Change]) -> list[Change]:
+    """Return the first of some changes, and those that overlap none before them."""
+    taken: set[int] = set()
+    chosen = []
+    for change in ordered:
+        if taken.isdisjoint(change.hypothesis.places):
+            taken.update(change.hypothesis.places)
+            chosen.append(change)
+    return chosen

@@ -1,0 +1,41 @@
+"""What a figure measures, and by how much such figures of an unchanged machine differ. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clustergate.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
+
+# From that size on a message's time is that of its bytes, not of its start.
+LATENCY_BELOW_BYTES = 64 << 10
+_TIMES_OF_MESSAGES = ("latency_us", "bandwidth_mb_s", "message_rate_per_s")
+
+
+@dataclass(frozen=True, order=True)
+class FigureId:
+    """A figure: the keys of its case in a reference file, its name, and what it measures.
+
+    ``case`` is check, partition, stack, layout and effort. ``kind`` is one of
+    :data:`clustergate.model.KINDS`, ``size_bytes`` that of its messages, -1 where it has none.
+    """
+
+    case: tuple[str, ...]
+    name: str
+    benchmark: str
+    metric: str
+    kind: str
+    size_bytes: int = -1
+
+    @property
+    def stack(self) -> str:
+        return self.case[2]
+
+
+def kind_of(metric: str, size_bytes: object) -> str:
+    """Return the kind of a figure whose benchmark does not say it."""
+    if metric.startswith("t_"):
+        return COLLECTIVE
+    if metric in _TIMES_OF_MESSAGES:
+        small = not isinstance(size_bytes, int) or size_bytes < LATENCY_BELOW_BYTES
+        return LATENCY if small else BANDWIDTH
+    return MEMORY if metric.endswith("_gb_s") else COMPUTE

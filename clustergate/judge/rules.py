@@ -1,0 +1,300 @@
+"""What a run is called, against the runs of its baseline: the rules, in their order. Pure.
+
+A figure is compared with its past, less what its nearest neighbours in the same run did, in units
+of what that difference scattered by before. Nobody is accused who did not move himself. What looks
+slow is launched again, twice, and is slower if it is so each time.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from clustergate.judge.changes import HIDDEN, Change, Judge, slower, surest
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.runs import days, past_of, worse_by
+from clustergate.model import BaselineRuns, Better, Group, Judgement, Reference, Verdict
+from clustergate.wording.reasons import Fact, Reason, reason
+
+# As near to the best ever seen nothing hides, whatever the baseline scatters by: a tenth less the
+# doubt whether it reached what the machine can do.
+NEAR_THE_BEST = math.log(1.10) - math.log(1.05)
+# What is usual: nineteen of twenty.
+_USUAL = 2.0
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A figure that a run is to be judged by: its best undisturbed launch, and its reference."""
+
+    figure: FigureId
+    value: float
+    better: Better
+    reference: Reference
+    baseline: BaselineRuns
+
+    @property
+    def bound(self) -> float:
+        """From where on it is worse than its reference tolerates, seen by itself."""
+        of, higher = self.reference, self.better is Better.HIGHER
+        side = of.lower if higher else of.upper
+        return (0.0 if higher else math.inf) if side is None else of.value * (1 + side)
+
+    @property
+    def is_beyond_bound(self) -> bool:
+        return self.value < self.bound if self.better is Better.HIGHER else self.value > self.bound
+
+    @property
+    def worse_than_best(self) -> float:
+        (by,) = worse_by([self.value], self.reference.value, self.better)
+        return by
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The figures of a run against their baseline.
+
+    ``watched`` are the names of sets that are judged as a whole even where they are not slower:
+    they were slower when they were launched before.
+    """
+
+    figures: Sequence[Compared]
+    exclusive: bool = False
+    watched: Collection[str] = ()
+
+    @cached_property
+    def judge(self) -> Judge:
+        known = [(one.figure, one.baseline, one.better) for one in self.figures]
+        return Judge(past_of(known, exclusive=self.exclusive))
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        if not self.figures:
+            return []
+        values = [
+            (-1.0 if one.better is Better.HIGHER else 1.0) * math.log(one.value)
+            for one in self.figures
+        ]
+        return self.judge.changes(np.array(values))
+
+    @cached_property
+    def slower(self) -> list[Change]:
+        """The sets of figures that are slower: each figure in one at most, the surest first."""
+        return slower(self.changes)
+
+    @cached_property
+    def outdone(self) -> dict[int, Change]:
+        """The figures, by their places, that are behind neighbours which became faster."""
+        behind = surest(one for one in self.changes if one.is_outdone)
+        return {place: one for one in behind for place in one.hypothesis.places}
+
+    @cached_property
+    def of_figure(self) -> list[list[Change]]:
+        """Of each figure, what is said of the sets that hold it."""
+        holding: list[list[Change]] = [[] for _ in self.figures]
+        for change in self.changes:
+            for place in change.hypothesis.places:
+                holding[place].append(change)
+        return holding
+
+
+# --- the rules --------------------------------------------------------------------------------
+
+Rule = Callable[[Comparison, int], Judgement | None]
+"""What it says of the figure at a place, None where it does not apply."""
+
+
+def slower_by_itself(of: Comparison, place: int) -> Judgement | None:
+    """A figure, or neighbouring sizes with it, became slower."""
+    for change in of.slower:
+        if place in change.hypothesis.places and is_of_figures(change):
+            return Judgement(Verdict.REGRESSION, (how_slow(of, change),))
+    return None
+
+
+def slower_with_others(of: Comparison, place: int) -> Judgement | None:
+    """A larger set became slower, which speaks for its figures."""
+    for change in of.slower:
+        if place in change.hypothesis.places:
+            part = reason("figure.part", name=change.hypothesis.name, by=math.expm1(change.by))
+            return Judgement(Verdict.INCONCLUSIVE, (part,))
+    return None
+
+
+def near_the_best(of: Comparison, place: int) -> Judgement | None:
+    """It comes near to the best that was ever seen, and no set that holds it looks slow."""
+    one = of.figures[place]
+    if not -HIDDEN <= one.worse_than_best <= NEAR_THE_BEST:
+        return None
+    if any(change.is_slower for change in of.of_figure[place]) or place in of.outdone:
+        return None
+    return Judgement(Verdict.PASS, (reason("figure.as-expected", **facts_of(one)),))
+
+
+def is_unknown(of: Comparison, place: int) -> bool:
+    """Tell whether nobody knows how a set that holds it scatters, as a whole machine by one day.
+
+    It may be slower with all its neighbours, so that a bound is left which it must not exceed.
+    """
+    return not all(change.is_judged for change in of.of_figure[place])
+
+
+def beyond_its_bound(of: Comparison, place: int) -> Judgement | None:
+    """Too little is known of it, and it is worse than its reference tolerates."""
+    one = of.figures[place]
+    if not (is_unknown(of, place) and one.is_beyond_bound):
+        return None
+    beyond = reason("figure.regression", **facts_of(one), bound=one.bound)
+    return Judgement(Verdict.REGRESSION, (beyond,))
+
+
+def unknown(of: Comparison, place: int) -> Judgement | None:
+    """Too little is known of it."""
+    if not is_unknown(of, place):
+        return None
+    known = reason("baseline.unknown", days=days(of.figures[place].baseline))
+    return Judgement(Verdict.INCONCLUSIVE, (known,))
+
+
+def faster(of: Comparison, place: int) -> Judgement | None:
+    """It became faster, beyond chance and by its own doing."""
+    one = of.figures[place]
+    if one.worse_than_best < -HIDDEN:
+        return Judgement(Verdict.IMPROVEMENT, (reason("figure.improvement", **facts_of(one)),))
+    return None
+
+
+def as_before(of: Comparison, place: int) -> Judgement | None:
+    """No change of 10 % hides in any set that holds it."""
+    if all(change.at_most < HIDDEN for change in of.of_figure[place]):
+        expected = reason("figure.as-expected", **facts_of(of.figures[place]))
+        return Judgement(Verdict.PASS, (expected,))
+    return None
+
+
+def outdone(of: Comparison, place: int) -> Judgement | None:
+    """Its neighbours became faster, and it did not."""
+    behind = of.outdone.get(place)
+    if behind is None:
+        return None
+    by, facts = math.expm1(behind.by), facts_of(of.figures[place])
+    return Judgement(Verdict.INCONCLUSIVE, (reason("figure.outdone", **facts, by=by),))
+
+
+def unclear(of: Comparison, place: int) -> Judgement:
+    """Neither: what it may hide is told."""
+    at_most = max(change.at_most for change in of.of_figure[place])
+    facts = facts_of(of.figures[place])
+    may_be = reason("figure.unclear", **facts, at_most=math.expm1(at_most))
+    return Judgement(Verdict.INCONCLUSIVE, (may_be,))
+
+
+RULES: tuple[Rule, ...] = (
+    slower_by_itself,
+    slower_with_others,
+    near_the_best,
+    beyond_its_bound,
+    faster,
+    outdone,
+    unknown,
+    as_before,
+    unclear,
+)
+"""In their order: the first that applies decides."""
+
+
+def judgements(of: Comparison) -> Iterator[Judgement]:
+    """Yield what each figure of a comparison is called."""
+    for place in range(len(of.figures)):
+        yield next(said for rule in RULES if (said := rule(of, place)) is not None)
+
+
+def is_of_figures(change: Change) -> bool:
+    """Tell whether a change is of one figure, or of neighbouring sizes, which are named."""
+    return change.hypothesis.level in ("figure", "sizes") or len(change.hypothesis.places) == 1
+
+
+def how_slow(of: Comparison, change: Change) -> Reason:
+    """Return how much slower a set is, and what is usual."""
+    code = "change.slower" if change.controlled else "change.slower-than-before"
+    usual = math.expm1(_USUAL * change.spread)
+    # Of rates the share that is lost, of times what they grew by.
+    rates = all(of.figures[place].better is Better.HIGHER for place in change.hypothesis.places)
+    return reason(code, by=-math.expm1(-change.by) if rates else math.expm1(change.by), usual=usual)
+
+
+def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
+    """Yield, with the keys of their case, the benchmarks, and what else is slower as a whole."""
+    by_places = {change.hypothesis.places: change for change in of.changes}
+    slow = [change for change in of.slower if not is_of_figures(change)]
+    watched = [
+        change
+        for change in of.changes
+        if change.hypothesis.name in of.watched
+        and not is_of_figures(change)
+        and change.hypothesis.level != "benchmark of a case"
+        and change not in slow
+    ]
+    for change in (*slow, *watched):
+        by_case: dict[tuple[str, ...], list[str]] = {}
+        for place in change.hypothesis.places:
+            figure = of.figures[place].figure
+            by_case.setdefault(figure.case, []).append(figure.name)
+        for case, names in by_case.items():
+            judgement = _whole(of, change, change.hypothesis.places)
+            if change.is_slower:
+                judgement = Judgement(Verdict.REGRESSION, (how_slow(of, change),))
+            yield case, _group(change, names, judgement)
+    taken = {place for change in slow for place in change.hypothesis.places}
+    benchmarks: dict[tuple[tuple[str, ...], str], list[int]] = {}
+    for place, one in enumerate(of.figures):
+        benchmarks.setdefault((one.figure.case, one.figure.benchmark), []).append(place)
+    for (case, _), places in benchmarks.items():
+        of_benchmark = by_places.get(tuple(places))
+        if len(places) > 1 and of_benchmark and taken.isdisjoint(places):
+            names = [of.figures[place].figure.name for place in places]
+            judgement = _whole(of, of_benchmark, places)
+            if of_benchmark.is_slower and of_benchmark.hypothesis.name in of.watched:
+                judgement = Judgement(Verdict.REGRESSION, (how_slow(of, of_benchmark),))
+            yield case, _group(of_benchmark, names, judgement)
+
+
+def _group(change: Change, names: Sequence[str], judgement: Judgement) -> Group:
+    bound = change.bound if change.is_judged else math.inf
+    called = change.hypothesis.name
+    return Group(called, len(names), 0, change.by, bound, judgement, tuple(names))
+
+
+def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:
+    """Judge a benchmark as a whole that is not slower."""
+    ratio = math.exp(change.by)
+    worse_by = statistics.fmean(of.figures[place].worse_than_best for place in places)
+    if worse_by < -HIDDEN:
+        improved = reason("group.improvement", ratio=math.exp(worse_by))
+        return Judgement(Verdict.IMPROVEMENT, (improved,))
+    sure = worse_by <= NEAR_THE_BEST or (change.is_judged and change.at_most < HIDDEN)
+    if sure and not (change.is_slower or change.is_outdone):
+        return Judgement(Verdict.PASS, (reason("group.as-expected", ratio=ratio),))
+    if not change.is_judged:
+        known = max(days(of.figures[place].baseline) for place in places)
+        return Judgement(Verdict.INCONCLUSIVE, (reason("baseline.unknown", days=known),))
+    at_most = math.expm1(change.at_most)
+    unsure = reason("group.inconclusive", ratio=ratio, at_most=at_most)
+    return Judgement(Verdict.INCONCLUSIVE, (unsure,))
+
+
+def facts_of(one: Compared) -> dict[str, Fact]:
+    """Return what the sentences on a figure and its reference say."""
+    return {
+        "value": one.value,
+        "unit": one.reference.unit,
+        "reference": one.reference.value,
+        "ratio": one.value / one.reference.value,
+        "origin": one.reference.origin,
+        "where": one.reference.where or "it",
+    }

@@ -1,0 +1,79 @@
+"""The runs of a baseline as the judge takes them: what a figure was in each, on which day. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustergate.benchmarks.registry import known_of
+from clustergate.judge.changes import Past
+from clustergate.judge.kinds import FigureId, kind_of
+from clustergate.model import BaselineRuns, Better
+from clustergate.statistics import gate
+
+
+def worse_by(values: Sequence[float], than: float, better: Better) -> list[float]:
+    """Return by how much values are worse than another, as logarithms of ratios.
+
+    Raises ValueError where one of them is not above zero.
+    """
+    higher = better is Better.HIGHER
+    return [gate.worse_by(value, than, higher_is_better=higher) for value in values]
+
+
+def usual(known: BaselineRuns, than: float, better: Better) -> float:
+    """Return by how much the runs were worse than a value in the mean, as a logarithm."""
+    return max(statistics.fmean(worse_by(known.values, than, better)), 0.0)
+
+
+def spread(known: BaselineRuns) -> float:
+    """Return the standard deviation of one more run, as a logarithm, and no less than luck."""
+    by_day: dict[str, list[float]] = {}
+    for day, value in zip(known.days, known.values, strict=True):
+        by_day.setdefault(day, []).append(math.log(value))
+    return gate.spread_of(list(by_day.values()))
+
+
+def days(known: BaselineRuns) -> int:
+    """Return on how many days the runs began."""
+    return len(set(known.days))
+
+
+def figure_id(
+    case: Sequence[str], name: str, benchmark: str, metric: str, size_bytes: object
+) -> FigureId:
+    """Return what the judge knows a figure by; ``case`` are its keys in a reference file."""
+    kind = known_of(case[0]).kinds.get(benchmark) or kind_of(metric, size_bytes)
+    size = size_bytes if isinstance(size_bytes, int) else -1
+    return FigureId(tuple(case), name, benchmark, metric, kind, size)
+
+
+def past_of(
+    known: Sequence[tuple[FigureId, BaselineRuns, Better]], *, exclusive: bool = False
+) -> Past:
+    """Return what the runs of a baseline said of some figures together, run by run."""
+    days = {run: day for _, of, _ in known for run, day in zip(of.runs, of.days, strict=True)}
+    ordered = sorted(days, key=lambda run: (days[run], run))
+    rows = {run: row for row, run in enumerate(ordered)}
+    values = np.full((len(ordered), len(known)), np.nan)
+    for column, (_, of, better) in enumerate(known):
+        sign = -1.0 if better is Better.HIGHER else 1.0
+        values[[rows[run] for run in of.runs], column] = sign * np.log(of.values)
+    numbers = {day: number for number, day in enumerate(sorted(set(days.values())))}
+    return Past(
+        [figure for figure, *_ in known],
+        np.array([numbers[days[run]] for run in ordered], dtype=int),
+        values,
+        np.array([_step(figure, of) / min(of.values) for figure, of, _ in known]),
+        exclusive,
+    )
+
+
+def _step(figure: FigureId, known: BaselineRuns) -> float:
+    """Return the distance of neighbouring values that the benchmark prints, 0 for a fine one."""
+    step = known_of(figure.case[0]).step
+    halves = [2 * value / step for value in known.values] if step else [0.5]
+    return step if all(abs(x - round(x)) < 1e-6 * max(x, 1.0) for x in halves) and step else 0.0

@@ -1,0 +1,179 @@
+"""By how much contrasts differ from run to run while nothing changes, and how well that is known.
+
+Pure. Everything is on natural logarithms. Runs of one day are alike more than those of different
+days, so a contrast's variance has two parts (one-way random effects: Searle, Casella and McCulloch,
+Variance components, 1992, 3.6). One contrast over five runs tells its variance badly; those of a
+level and a kind lend each other degrees of freedom (Smyth, Linear models and empirical Bayes
+methods, Statistical Applications in Genetics and Molecular Biology 3, 2004, section 6.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
+from clustergate.one_thread import scipy
+
+Floats = NDArray[np.float64]
+
+# Fewer days do not tell by how much days differ.
+FEWEST_DAYS = 3
+# How a day's part compares with the variance of a single figure within a day, where days do not
+# tell: of a difference to neighbours, and of a change without them.
+_DAY_OF_CONTROLLED, _DAY_OF_PLAIN = 1.0, 1.5**2
+# What borrowing adds to the degrees of freedom at most: real noise has heavier tails than a family.
+_MOST_FREEDOM = 10.0
+# Standard deviation of a figure between jobs whose nodes are theirs alone, seen on ten public
+# clusters, and for how many degrees of freedom it counts.
+EXCLUSIVE: Mapping[str, float] = {
+    COMPUTE: 0.006,
+    MEMORY: 0.010,
+    LATENCY: 0.016,
+    BANDWIDTH: 0.008,
+    COLLECTIVE: 0.032,
+}
+_FREEDOM_OF_KIND = 4.0
+# Of a set of figures the day's part is shared, so that it shrinks by less than their number.
+_SHARED, _SINGLE = 0.36, 0.64
+# Below that a spread is a matter of luck, or of a figure's printed digits.
+SMALLEST = 0.002**2
+_NO_EXCESS = 1e-6
+_FEWEST_OF_A_FAMILY = 3
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Of each contrast: its mean in the baseline, the standard deviation of one more run around
+    that, and the degrees of freedom of this, 0 for unknown.
+    """
+
+    mean: Floats
+    spread: Floats
+    freedom: Floats
+
+
+def shrunk(squares: Floats) -> Floats:
+    """Return what variance of a single figure the mean of several has; see :data:`_SHARED`."""
+    return _SHARED + _SINGLE * squares
+
+
+def scatter(
+    series: Floats,
+    days: NDArray[np.int_],
+    families: Sequence[tuple[str, str]],
+    single: Floats,
+    prior: Floats | None,
+    controlled: NDArray[np.bool_],
+    least: Floats,
+) -> Scatter:
+    """Return how contrasts scatter, from what they were in each run (rows) of each day.
+
+    ``families``, each a level and a kind, lend each other degrees of freedom. ``single`` is the
+    variance within a day of a single figure as in the contrast, shrunk to its number of figures;
+    ``prior`` the variance that such contrasts have on exclusive nodes, None elsewhere; ``least``
+    that of printed digits, where runs that print the same tell nothing. Missing values are nan.
+    """
+    parts = components(series, days)
+    runs, of_days = np.maximum(parts.runs, 1), np.maximum(parts.days, 1)
+    few = parts.days < FEWEST_DAYS
+    known = parts.within * (1.0 + 1.0 / (np.maximum(parts.each, 1.0) * of_days))
+    known += parts.between * (1.0 + 1.0 / of_days)
+    own = np.maximum(np.where(few, parts.runs - parts.days, parts.days - 1), 0).astype(float)
+    least = np.maximum(least, SMALLEST)
+    variance = np.maximum(np.where(few, parts.within, known), least)
+    variance, freedom = _pooled(variance, own, families, controlled)
+    # Where days are few, a day's part is guessed: it is worth what neighbours know, no more.
+    guess = single * np.where(controlled, _DAY_OF_CONTROLLED, _DAY_OF_PLAIN)
+    guessed = variance * (1.0 + 1.0 / runs) + guess * (1.0 + 1.0 / of_days)
+    variance = np.where(few, guessed, variance)
+    freedom = np.where(few, np.where(controlled, freedom - own, 0.0), freedom)
+    most = np.maximum(_MOST_FREEDOM, of_days - 1.0)
+    freedom = np.minimum(freedom, most)
+    if prior is not None:
+        of_kind = _FREEDOM_OF_KIND
+        variance = (freedom * variance + of_kind * prior) / (freedom + of_kind)
+        freedom = np.minimum(freedom + of_kind, most)
+    freedom = np.where(parts.runs > 1, freedom, 0.0)
+    return Scatter(parts.mean, np.sqrt(np.maximum(variance, least)), freedom)
+
+
+class Components(NamedTuple):
+    """The variance of some series in two parts, within and between days, of which ``each`` had so
+    many runs (harmonic mean). Without two runs on a day, ``within`` is 0.
+    """
+
+    mean: Floats
+    within: Floats
+    between: Floats
+    runs: NDArray[np.int_]
+    days: NDArray[np.int_]
+    each: Floats
+
+
+def components(series: Floats, days: NDArray[np.int_]) -> Components:
+    """Return the parts of the variance of series, in columns, of runs on some days."""
+    valid = ~np.isnan(series)
+    distinct, of_run = np.unique(days, return_inverse=True)
+    of_day = (of_run[None, :] == np.arange(len(distinct))[:, None]).astype(float)
+    counts = of_day @ valid
+    has = counts > 0
+    means = of_day @ np.where(valid, series, 0.0) / np.maximum(counts, 1.0)
+    runs, of_days = valid.sum(axis=0), has.sum(axis=0)
+    mean = means.sum(axis=0) / np.maximum(of_days, 1)
+    squares = (np.where(valid, series - means[of_run], 0.0) ** 2).sum(axis=0)
+    within = np.where(runs > of_days, squares / np.maximum(runs - of_days, 1), 0.0)
+    each = of_days / np.maximum(np.where(has, 1.0 / np.maximum(counts, 1.0), 0.0).sum(axis=0), 1e-9)
+    of_means = (np.where(has, means - mean, 0.0) ** 2).sum(axis=0) / np.maximum(of_days - 1, 1)
+    between = np.where(of_days > 1, of_means - within / np.maximum(each, 1.0), 0.0)
+    return Components(mean, within, np.maximum(between, 0.0), runs, of_days, each)
+
+
+def _pooled(
+    variances: Floats,
+    freedoms: Floats,
+    families: Sequence[tuple[str, str]],
+    controlled: NDArray[np.bool_],
+) -> tuple[Floats, Floats]:
+    """Return variances that a family lends to each other, with their degrees of freedom.
+
+    What has no control moves with the whole machine: its like are no independent witnesses.
+    """
+    variances, freedoms = variances.copy(), freedoms.copy()
+    members: dict[tuple[tuple[str, str] | str, float], list[int]] = {}
+    for place, of in enumerate(families):
+        if controlled[place] and freedoms[place] > 0:
+            members.setdefault((of, float(freedoms[place])), []).append(place)
+    small = list(members.items())
+    for (family, own), places in small:
+        if len(places) < _FEWEST_OF_A_FAMILY and isinstance(family, tuple):
+            # Sets of other kinds are better witnesses than none.
+            members.setdefault((family[0], own), []).extend(places)
+    for (_, own), places in members.items():
+        if len(places) < _FEWEST_OF_A_FAMILY:
+            continue
+        of_prior, centre = _prior(variances[places], own)
+        if math.isinf(of_prior):
+            variances[places] = centre
+        else:
+            total = of_prior + own
+            variances[places] = (of_prior * centre + own * variances[places]) / total
+        freedoms[places] = own + of_prior
+    return variances, freedoms
+
+
+def _prior(variances: Floats, freedom: float) -> tuple[float, float]:
+    """Return the degrees of freedom of what a family knows of its variances, and their centre."""
+    half = freedom / 2
+    logs = np.log(variances) - scipy.special.digamma(half) + math.log(half)
+    centre = float(logs.mean())
+    excess = float(logs.var(ddof=1) - scipy.special.polygamma(1, half))
+    if excess <= _NO_EXCESS:
+        return math.inf, math.exp(centre)
+    half = float(scipy.optimize.brentq(lambda x: scipy.special.polygamma(1, x) - excess, 1e-6, 1e7))
+    return 2.0 * half, math.exp(centre + float(scipy.special.digamma(half)) - math.log(half))
