@@ -3,13 +3,11 @@
 Pure. Everything is on natural logarithms. Runs of one day are alike more than those of different
 days, so a contrast's variance has two parts (one-way random effects: Searle, Casella and McCulloch,
 Variance components, 1992, 3.6). One contrast over five runs tells its variance badly; those of a
-level and a kind lend each other degrees of freedom (Smyth, Linear models and empirical Bayes
-methods, Statistical Applications in Genetics and Molecular Biology 3, 2004, section 6.2).
+level and a kind lend each other degrees of freedom (:func:`clustergate.statistics.gate.lent`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustergate.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
-from clustergate.one_thread import scipy
+from clustergate.statistics.gate import lent
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +41,6 @@ _FREEDOM_OF_KIND = 4.0
 _SHARED, _SINGLE = 0.36, 0.64
 # Below that a spread is a matter of luck, or of a figure's printed digits.
 SMALLEST = 0.002**2
-_NO_EXCESS = 1e-6
 _FEWEST_OF_A_FAMILY = 3
 
 
@@ -155,25 +152,7 @@ def _pooled(
             # Sets of other kinds are better witnesses than none.
             members.setdefault((family[0], own), []).extend(places)
     for (_, own), places in members.items():
-        if len(places) < _FEWEST_OF_A_FAMILY:
-            continue
-        of_prior, centre = _prior(variances[places], own)
-        if math.isinf(of_prior):
-            variances[places] = centre
-        else:
-            total = of_prior + own
-            variances[places] = (of_prior * centre + own * variances[places]) / total
-        freedoms[places] = own + of_prior
+        if len(places) >= _FEWEST_OF_A_FAMILY:
+            variances[places], more = lent(variances[places], own)
+            freedoms[places] = own + more
     return variances, freedoms
-
-
-def _prior(variances: Floats, freedom: float) -> tuple[float, float]:
-    """Return the degrees of freedom of what a family knows of its variances, and their centre."""
-    half = freedom / 2
-    logs = np.log(variances) - scipy.special.digamma(half) + math.log(half)
-    centre = float(logs.mean())
-    excess = float(logs.var(ddof=1) - scipy.special.polygamma(1, half))
-    if excess <= _NO_EXCESS:
-        return math.inf, math.exp(centre)
-    half = float(scipy.optimize.brentq(lambda x: scipy.special.polygamma(1, x) - excess, 1e-6, 1e7))
-    return 2.0 * half, math.exp(centre + float(scipy.special.digamma(half)) - math.log(half))

@@ -1,4 +1,7 @@
-"""A run against a baseline of earlier runs, with a known rate of false alarms. Pure functions.
+"""A figure against what was measured at another hour, without its neighbours. Pure functions.
+
+:mod:`clustergate.judge` sees a run as a whole. What is here serves where there is none: two stored
+runs, a screening's measures against earlier ones, what one day's baseline tells of a figure alone.
 
 What a run says of a figure is one number: the best of its undisturbed launches. The reference is
 the best level that the baseline reached (:func:`best_level`). Everything here works on the natural
@@ -17,8 +20,7 @@ Others slow a launch down and never speed it up. So the two questions have two a
 What lies between is inconclusive. A fault that comes and goes leaves the best launches as they are:
 the share of launches that are far worse has a test of its own (:func:`chance_of_slow`).
 
-Over many figures the chance of error is divided among them (Bonferroni). The mean over the figures
-of a benchmark scatters less than each of them and is judged beside them, never in their place.
+Over many figures the chance of error is divided among them (Bonferroni).
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ WANTED = math.log(1.10)
 # Below that a spread is a matter of luck, or of a figure's printed digits.
 SMALLEST_SPREAD = 0.002
 SMALLEST_BASELINE = 5
+_FEWEST_OF_A_FAMILY = 3
 # By so little do the variances of a family differ no more than by chance.
 _NO_EXCESS = 1e-6
 # The best of fewer launches of a short benchmark has a tail that no baseline of some 20 runs shows:
@@ -125,20 +128,14 @@ def spread_of(levels: Sequence[Sequence[float]]) -> float:
 def pooled(spreads: Mapping[str, float], runs: int, days: int) -> dict[str, tuple[float, float]]:
     """Return spreads that borrow from each other, each with its degrees of freedom.
 
-    The variances of a family, known from so many runs, are taken for draws of one distribution,
-    whose scatter says how much each is worth by itself (Smyth, Linear models and empirical Bayes
-    methods, Statistical Applications in Genetics and Molecular Biology 3, 2004, section 6.2). A
-    family of fewer than three is left as it is. Where ``days`` tell how days differ there are no
-    more degrees of freedom than those: what a day adds is alike for the whole family.
+    The variances of a family are known from so many runs (:func:`lent`). Where ``days`` tell how
+    days differ there are no more degrees of freedom than those: what a day adds is alike for the
+    whole family.
     """
     known = days >= FEWEST_DAYS
     freedom = (days if known else runs) - 1
     variances = np.maximum(np.array(list(spreads.values())), SMALLEST_SPREAD) ** 2
-    prior, centre = _prior(variances, freedom) if len(variances) >= 3 else (0.0, 0.0)
-    if math.isinf(prior):
-        variances[:] = centre
-    else:
-        variances = (prior * centre + freedom * variances) / (prior + freedom)
+    variances, prior = lent(variances, freedom)
     of_each = float(freedom if known else freedom + prior)
     return {
         name: (math.sqrt(variance), of_each)
@@ -146,7 +143,22 @@ def pooled(spreads: Mapping[str, float], runs: int, days: int) -> dict[str, tupl
     }
 
 
-def _prior(variances: NDArray[np.float64], freedom: int) -> tuple[float, float]:
+def lent(variances: NDArray[np.float64], freedom: float) -> tuple[NDArray[np.float64], float]:
+    """Return variances that a family lends to each other, and the degrees of freedom that it adds.
+
+    They are taken for draws of one distribution, whose scatter says how much each is worth by
+    itself (Smyth, Linear models and empirical Bayes methods, Statistical Applications in Genetics
+    and Molecular Biology 3, 2004, section 6.2). Fewer than three are left as they are.
+    """
+    if len(variances) < _FEWEST_OF_A_FAMILY:
+        return variances, 0.0
+    prior, centre = _prior(variances, freedom)
+    if math.isinf(prior):
+        return np.full_like(variances, centre), prior
+    return (prior * centre + freedom * variances) / (prior + freedom), prior
+
+
+def _prior(variances: NDArray[np.float64], freedom: float) -> tuple[float, float]:
     """Return the degrees of freedom of what a family knows of its variances, and their centre."""
     half = freedom / 2
     logs = np.log(variances) - scipy.special.digamma(half) + math.log(half)
