@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate.model import Better
+from clustergate.statistics import MAD
 
 FEWEST = 4
 """Nodes from which on their median tells which of them is slow."""
-_SPREADS, _TO_SD, _OF_MEDIAN = 4.0, 1.4826, 1.57
+_SPREADS, _OF_MEDIAN = 4.0, 1.57
 # The slowest each time is told where each time it is so many standard deviations away, which one
 # figure of 700 has by chance with 28 nodes; or where being last alone is as rare over all figures.
 _LAST_BY_SD, _CHANCE = 2.5, 0.05
@@ -109,7 +110,7 @@ def _of_figure(
         if len(here) < FEWEST:
             continue
         middle = statistics.median(here.values())
-        spread = _TO_SD * statistics.median(abs(cost - middle) for cost in here.values())
+        spread = MAD * statistics.median(abs(cost - middle) for cost in here.values())
         spreads.append(spread)
         bound = _SPREADS * spread * math.sqrt(1 + _OF_MEDIAN / len(here))
         bounds.append(max(math.log1p(tolerance), bound))

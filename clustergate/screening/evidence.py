@@ -19,14 +19,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clustergate.statistics import MAD
 from clustergate.statistics.ranks import rank_sum_bound, rank_sum_chance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-MAD = 1.4826
-"""Of the normal distribution: the standard deviation, in median absolute deviations."""
 
 OF_A_MEDIAN = 1.2533
 """Of the normal distribution: the standard deviation of a median, in those of the mean."""

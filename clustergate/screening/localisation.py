@@ -40,7 +40,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clustergate.screening.evidence import (
-    MAD,
     OF_A_MEDIAN,
     Bools,
     Floats,
@@ -54,6 +53,7 @@ from clustergate.screening.evidence import (
     of_all,
     spent,
 )
+from clustergate.statistics import MAD
 
 FAMILY_ERROR = 0.01
 """Of a screening of sound nodes: the chance that anything is accused, over all its metrics."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from clustergate.model import Estimate
 from clustergate.one_thread import scipy
+from clustergate.statistics import MAD
 from clustergate.tuning.space import Configuration
 
 CONFIDENCE = 0.95
@@ -171,7 +172,7 @@ class Contest:
         outliers do not move, together with what earlier contests showed.
         """
         if self._spread is None:
-            own = 1.4826 * statistics.median(self._deviations() or [0.0])
+            own = MAD * statistics.median(self._deviations() or [0.0])
             squares = self._own_freedom * own**2 + EARLIER_WEIGHT * self.earlier_spread**2
             pooled = math.sqrt(squares / (self._own_freedom + EARLIER_WEIGHT))
             self._spread = max(SMALLEST_SPREAD, pooled)

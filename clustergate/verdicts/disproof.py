@@ -13,10 +13,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from clustergate.figures import name_of
+from clustergate.judge.kinds import LATENCY_BELOW_BYTES
 from clustergate.judge.runs import days, spread
 from clustergate.launching.estimation import Sampled
 from clustergate.model import MEASURED, BaselineRuns, Better, Reference
-from clustergate.statistics import gate
+from clustergate.statistics import MAD, gate
 from clustergate.verdicts.judging import worse_than
 from clustergate.wording.reasons import Reason, reason
 
@@ -24,11 +25,8 @@ WORSE = "worse"
 """How a figure is whose reference may have slipped, or the machine: it stays a regression."""
 # By how many times an unchanged machine gains at most: on exclusive nodes by class, and elsewhere.
 _COMPUTE_OR_BANDWIDTH, _LATENCY, _COLLECTIVE, _ELSEWHERE = 1.10, 1.25, 1.35, 1.5
-# Below that a bandwidth tells how long a message takes to start.
-_LATENCY_BELOW_BYTES = 64 << 10
 # As surely as a screening accuses a node.
 _SURELY = 4.0
-_OF_NORMAL = 1.4826
 # What the days of a machine scatter by, where a baseline has too few of them to tell: where nodes
 # are exclusive, that share of what it gains at most, on a logarithm.
 _BETWEEN_DAYS, _OF_MOST_GAINED = 0.10, 0.1
@@ -52,7 +50,7 @@ def most_gained(metric: str, size_bytes: object, *, exclusive: bool) -> float:
         return _ELSEWHERE
     if metric.startswith("t_"):
         return _COLLECTIVE
-    small = isinstance(size_bytes, int) and size_bytes < _LATENCY_BELOW_BYTES
+    small = isinstance(size_bytes, int) and size_bytes < LATENCY_BELOW_BYTES
     return _LATENCY if small or metric.endswith("_us") else _COMPUTE_OR_BANDWIDTH
 
 
@@ -138,7 +136,7 @@ def _scatter_of(values: Sequence[float]) -> float:
         return 0.0
     logs = [math.log(value) for value in values]
     centre = statistics.median(logs)
-    return _OF_NORMAL * statistics.median(abs(x - centre) for x in logs)
+    return MAD * statistics.median(abs(x - centre) for x in logs)
 
 
 def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> dict[int, Reason]:

@@ -29,13 +29,14 @@ from clustergate import store
 from clustergate.cli.progress import Progress
 from clustergate.paths import checkout
 from clustergate.report.console import width
-from clustergate.screening.evidence import MAD, grouped_medians
+from clustergate.screening.evidence import grouped_medians
 from clustergate.screening.findings import analyse
 from clustergate.screening.localisation import Unit
 from clustergate.screening.measures import MEASURES, Result
 from clustergate.screening.plan import Log
 from clustergate.screening.rounds import number_of_rounds, rounds
 from clustergate.screening.wording import exit_status
+from clustergate.statistics import MAD
 from tools.bench.launches import RECORDED, read_launches
 from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, ROUND_S, Cluster, recorded, screen
 from tools.bench.workspace import file_for
