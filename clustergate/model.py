@@ -297,11 +297,9 @@ class Scatter:
     Everything is on natural logarithms. ``usual`` is how much worse than the reference, the best
     of the baseline, its ``runs`` were in the mean, ``spread`` the standard deviation of one more,
     known with so many degrees of ``freedom``; each run had so many ``launches``, and they were on
-    ``days`` different days.
-    ``slow`` is the share of launches that were far worse (0 to 1). ``compared`` is how many numbers
-    of its kind a whole run compares, ``pooled`` tells whether it is a group's mean, ``repeated``
-    whether its benchmark can be launched several times, ``apart`` whether its ranks compute apart
-    from each other.
+    ``days`` different days. ``compared`` is how many numbers of its kind a whole run compares,
+    ``pooled`` tells whether it is a group's mean, ``repeated`` whether its benchmark can be
+    launched several times, ``apart`` whether its ranks compute apart from each other.
     """
 
     runs: int
@@ -311,7 +309,6 @@ class Scatter:
     spread: float
     freedom: float
     compared: int
-    slow: float = 0.0
     pooled: bool = False
     repeated: bool = True
     apart: bool = False
@@ -581,7 +578,6 @@ class Group:
 
     benchmark: str
     figures: int
-    launches: int
     worse_by: float | None
     threshold: float
     judgement: Judgement

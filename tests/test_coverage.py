@@ -306,7 +306,7 @@ def test_what_is_not_available_says_what_would_help() -> None:
 )
 def test_what_has_no_verdict_was_not_judged(verdict: Verdict) -> None:
     assert not_judged([complete(REQUIRED[0], verdict), *ALL[1:]]) == 1
-    group = Group("PingPong", 3, 5, None, 0.1, Judgement(verdict, (in_words(""),)))
+    group = Group("PingPong", 3, None, 0.1, Judgement(verdict, (in_words(""),)))
     assert not_judged([dataclasses.replace(ALL[0], groups=(group,)), *ALL[1:]]) == 1
     assert not_judged([complete(REQUIRED[0], Verdict.REGRESSION), *ALL[1:]]) == 0
 

@@ -45,7 +45,7 @@ def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
 
 def group(verdict, worse_by=0.12, threshold=0.05, benchmark="PingPong"):
     judgement = Judgement(verdict, (in_words(f"the sentence of all {benchmark}"),))
-    return Group(benchmark, 14, 5, worse_by, threshold, judgement)
+    return Group(benchmark, 14, worse_by, threshold, judgement)
 
 
 def run(figures, groups):

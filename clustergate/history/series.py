@@ -27,7 +27,7 @@ from clustergate.model import (
     order_of_run,
 )
 from clustergate.references.lookup import effort_key, layout_key
-from clustergate.verdicts.assembly import NO_NODES, Nodes, Outcome, assemble
+from clustergate.verdicts.assembly import NO_NODES, Beside, Nodes, Outcome, assemble
 
 
 @dataclass(frozen=True, order=True)
@@ -131,7 +131,7 @@ def key_of(record: CaseRecord | Case) -> CaseKey:
 def figures_of(record: CaseRecord, nodes: Nodes = NO_NODES) -> dict[str, Figure]:
     """Return the figures of a record by name, judged as in the report without references."""
     outcome = Outcome(record.name, record.check, record.stack, "pass")
-    (case,) = assemble({}, [outcome], [record], nodes=nodes)
+    (case,) = assemble({}, [outcome], [record], nodes=nodes, beside=Beside())
     names = {name_of(sample) for sample in reported(record.samples)}
     return {name: figure for figure in case.figures if (name := figure_name(figure)) in names}
 

@@ -267,7 +267,7 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
 def _group(change: Change, names: Sequence[str], judgement: Judgement) -> Group:
     bound = change.bound if change.is_judged else math.inf
     called = change.hypothesis.name
-    return Group(called, len(names), 0, change.by, bound, judgement, tuple(names))
+    return Group(called, len(names), change.by, bound, judgement, tuple(names))
 
 
 def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:

@@ -578,7 +578,7 @@ def _slow_together(
         slow = slow_together(means, members[0][2], members[0][0].excuse)
         if slow is not None:
             names = tuple(name_of(one.sample) for one, *_ in members)
-            yield Group(benchmark, len(members), len(means), None, math.inf, slow, names)
+            yield Group(benchmark, len(members), None, math.inf, slow, names)
 
 
 def reframe_figures(
