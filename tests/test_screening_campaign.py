@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -358,10 +358,10 @@ def test_a_stopped_screening_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [f.suspect for f in found.findings] == ["node n1"]
 
 
-def test_a_quick_one_launches_once_on_each_and_doubts_nothing(tmp_path: Path) -> None:
-    machine = Machine(Cluster(8), alone={"n1": 1.3})
-    plan, orders = plan_of(("peaks",), quick=True), itertools.count()
-    where = tmp_path / "screening"
+def kept(folder: Path, plan: Plan, machine: Machine, seconds: Callable[[], float]) -> Path:
+    """Screen a machine to its end, and return the folder with the plan and the log of that."""
+    orders = itertools.count()
+    where = folder / "screening"
     where.mkdir()
     write_plan(where, plan)
     with (where / LOG).open("a") as file:
@@ -372,8 +372,14 @@ def test_a_quick_one_launches_once_on_each_and_doubts_nothing(tmp_path: Path) ->
                 file.write(noted(next(orders), result))
                 yield result
 
-        Campaign(plan, NAMES, [], run, print, lambda: 0.0).run()
+        Campaign(plan, NAMES, [], run, print, seconds).run()
         file.write('{"ended": true}\n')
+    return where
+
+
+def test_a_quick_one_launches_once_on_each_and_doubts_nothing(tmp_path: Path) -> None:
+    machine = Machine(Cluster(8), alone={"n1": 1.3})
+    where = kept(tmp_path, plan_of(("peaks",), quick=True), machine, lambda: 0.0)
     assert [len(batch) for batch in machine.batches] == [8]
     _, log, found = read_screening(where)
     assert (found.quick, found.doubts, exit_status(log, found)) == (True, (), 0)
@@ -410,20 +416,7 @@ USUAL_TCP, CHANGED_TCP = "4096 131072 6291456", "4096 4096 4096"
 def test_what_differs_on_an_accused_node_stands_in_the_accusation(tmp_path: Path) -> None:
     """It said to check clocks, memory, adapter and cable, and held the states of all nodes."""
     machine = Machine(Cluster(8, bad_nodes={1: 8.0}))
-    plan, orders = plan_of(), itertools.count()
-    where = tmp_path / "screening"
-    where.mkdir()
-    write_plan(where, plan)
-    with (where / LOG).open("a") as file:
-        file.write(json.dumps({"names": NAMES}) + "\n")
-
-        def run(tasks: Sequence[Task]) -> Iterator[Result]:
-            for result in machine.run(tasks):
-                file.write(noted(next(orders), result))
-                yield result
-
-        Campaign(plan, NAMES, [], run, print, lambda: machine.seconds).run()
-        file.write('{"ended": true}\n')
+    where = kept(tmp_path, plan_of(), machine, lambda: machine.seconds)
     (before,) = read_screening(where)[2].findings
     assert (before.suspect, "unlike" in before.advice) == ("node n1", False)
     group, name = TCP
