@@ -89,6 +89,13 @@ def parsed(
         (["[2026-11-21T05:42:06.123Z] "], "time stamps"),
         (["05:42:06 ", "05:42:07 "], "time stamps"),
         (["    "], "indentation"),
+        (["n01: "], "pdsh, journald or the like"),
+        (["web-1  | "], "pdsh, journald or the like"),
+        (["n01\t"], "pdsh, journald or the like"),
+        (["Nov  9 05:42:06 n01 xhpl[77]: ", "Nov 19 05:42:07 n01 xhpl[77]: "], "pdsh"),
+        (["2026-11-21T05:42:06+0100 n01 xhpl[77]: "], "pdsh, journald or the like"),
+        (["Nov 21 05:42:06 ", "Nov 21 05:42:07 "], "time stamps"),
+        (["[job 7] rank0> "], "pdsh, journald or the like"),
     ],
 )
 def test_a_prefix_on_every_line_is_removed_and_said(
@@ -114,6 +121,18 @@ def test_a_prefix_that_some_lines_lack_is_no_prefix() -> None:
     result = next(k for k, line in enumerate(lines) if line.startswith("WR"))
     with pytest.raises(OutputError):
         rows("".join("0: " * (k != result) + line for k, line in enumerate(lines)))
+
+
+def test_the_outputs_of_two_nodes_that_a_tool_mixed_are_refused() -> None:
+    lines = HPL.splitlines(keepends=True)
+    mixed = [f"{node}: {line}" for line in lines for node in ("n01", "n02")]
+    with pytest.raises(OutputError):
+        rows("".join(mixed))
+
+
+def test_a_log_that_names_a_program_before_its_output_takes_nothing_from_it() -> None:
+    said = "stage 3: STREAM version $Revision: 5.10 $\n\n"
+    assert [row.values for row in rows(said + STREAM)] == [row.values for row in rows(STREAM)]
 
 
 LIMIT = "slurmstepd: error: *** STEP 77.0 ON n01 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT"
@@ -255,6 +274,56 @@ def test_npb_of_openmp_is_read_by_its_threads() -> None:
     for old, new in (("667.00", "767.00"), ("SUCCESSFUL", "UNSUCCESSFUL"), ("Compile", "Cxmpile")):
         with pytest.raises(OutputError):
             rows(NPB_OMP.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("changes", "benchmark", "counts"),
+    [
+        ({"NPB3.4-OMP": "NPB3.3-OMP-C"}, "NPB-CG", {"threads": 2}),
+        ({"\n ": "\n"}, "NPB-CG", {"threads": 2}),
+        ({"\n": "\n    "}, "NPB-CG", {"threads": 2}),
+        ({"\n": "\nn01: "}, "NPB-CG", {"threads": 2}),
+        ({"CG": "UA"}, "NPB-UA", {"threads": 2}),
+        (
+            {
+                "NPB3.4-OMP": "NPB3.4-MZ MPI+OpenMP",
+                "CG Bench": "BT-MZ Bench",
+                " Total t": " Total processes =                        1\n Total t",
+                " Avail threads   =                        2\n": "",
+            },
+            "NPB-BT-MZ",
+            {"processes": 1, "threads": 2},
+        ),
+        (
+            {
+                "NPB3.4-OMP": "NPB3.4-SER",
+                " Total threads   =                        2\n": "",
+                " Avail threads   =                        2\n": "",
+                " Mop/s/thread    =                   667.00\n": "",
+            },
+            "NPB-CG",
+            {},
+        ),
+    ],
+)
+def test_other_versions_of_npb_are_read_too(
+    changes: dict[str, str], benchmark: str, counts: dict[str, int]
+) -> None:
+    text = "\n" + NPB_OMP
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    (found,) = rows(text)
+    assert found.benchmark == benchmark
+    assert found.values == {"total_mop_per_s": 1334.0, "time_s": 0.05}
+    many = {name: found.conditions.get(name) for name in ("processes", "threads")}
+    assert {name: count for name, count in many.items() if count} == counts
+    with pytest.raises(OutputError):
+        rows(text.replace("SUCCESSFUL", "UNSUCCESSFUL"))
+
+
+def test_npb_of_openmp_that_lost_its_threads_is_not_taken_for_a_serial_one() -> None:
+    with pytest.raises(OutputError):
+        rows(NPB_OMP.replace("Total threads", "Tota threads"))
 
 
 def test_a_log_of_hpcg_is_told_as_what_it_is() -> None:

@@ -54,11 +54,12 @@ def read(
     remaining = iter(lines)
     if suite is None:
         first: list[str] = []
-        suite, prefix, origin = _recognise(remaining, first, source)
+        suite, prefix = _recognise(remaining, first, source)
         remaining = itertools.chain(first, remaining)
         if prefix:
+            origin = _kind_of(prefix)[0]
             say(reason("output.prefix-removed", at=source, prefix=prefix, origin=origin))
-            remaining = _without(prefix, origin, remaining)
+            remaining = _without(prefix, remaining)
         remaining = _of_one_program(remaining, suite, source)
     for part in formats()[suite].parse(remaining, source=source):
         for row in _extremes(part):
@@ -148,30 +149,49 @@ def _check_of(suite: str, benchmark: Benchmark) -> str:
     return next((name for name in names if name.lower().startswith(program)), "")
 
 
-# What stands before each line, by who puts it there.
-_PREFIXES = {
+# What stands before each line and differs by the rank that printed it, by who puts it there.
+_OF_RANKS = {
     "srun --label": re.compile(r" *\d+: ?"),
     "mpirun --tag-output": re.compile(r"\[[^\[\]\s]*\d+,\d+\]<std(?:out|err)>: ?"),
     "mpiexec -l": re.compile(r"\[\d+\] ?"),
-    "time stamps": re.compile(
-        r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]? ? ?"
-    ),
-    "indentation": re.compile(r"[ \t]+"),
 }
+# All that may differ from line to line in any other prefix: syslog's and ISO 8601's.
+_TIME = re.compile(
+    r"(?:[A-Z][a-z]{2} +\d{1,2} |\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?"
+    r"(?:Z|[+-]\d\d:?\d\d)?"
+)
+# Where such a prefix may end; a title begins behind it.
+_PREFIX_ENDS = re.compile(rf"{_TIME.pattern}[ \t]+|[:|>)\]][ \t]*|^[ \t]+|\t")
+_LONGEST_PREFIX = 120
+# So many lines behind the title have the prefix, too: a log that names a program has none.
+_ALIKE = 3
 
 
-def _without(prefix: str, origin: str, lines: Iterable[str]) -> Iterator[str]:
+def _kind_of(prefix: str) -> tuple[str, re.Pattern[str]]:
+    """Return who puts a prefix before each line, and what matches it on the others.
+
+    It may have lost the blanks at its end where nothing follows.
+    """
+    for origin, pattern in _OF_RANKS.items():
+        if pattern.fullmatch(prefix):
+            return origin, pattern
+    body = prefix.rstrip()
+    origin = "pdsh, journald or the like" if body else "indentation"
+    if _TIME.fullmatch(body.strip("[]")):
+        origin = "time stamps"
+    form = _TIME.pattern.join(map(re.escape, _TIME.split(body)))
+    return origin, re.compile(rf"{form}(?:{re.escape(prefix[len(body) :])}|[ \t]*$)")
+
+
+def _without(prefix: str, lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines without a prefix of that kind, from the first that has it on.
 
     Once a line lacks it, it is not removed any more: what follows is another output.
     """
+    pattern = _kind_of(prefix)[1]
     begun = left = False
     for line in lines:
-        match = None
-        if origin != "indentation":
-            match = _PREFIXES[origin].match(line)
-        elif line.startswith(prefix):
-            match = re.match(re.escape(prefix), line)
+        match = pattern.match(line)
         if left or not line.strip() or (match is None and not begun):
             yield line
             continue
@@ -179,23 +199,43 @@ def _without(prefix: str, origin: str, lines: Iterable[str]) -> Iterator[str]:
         yield line[match.end() :] if match else line
 
 
-def _recognise(lines: Iterator[str], read: list[str], source: str) -> tuple[str, str, str]:
-    """Return the format of the first title, the prefix before it and who puts it there.
+def _prefixes_of(line: str) -> Iterator[str]:
+    """Yield what may stand before a title in a line, first what ranks have."""
+    for pattern in _OF_RANKS.values():
+        if match := pattern.match(line):
+            yield match[0]
+    for match in _PREFIX_ENDS.finditer(line, 0, _LONGEST_PREFIX):
+        yield line[: match.end()]
 
-    The lines up to it are added to ``read``.
+
+def _recognise(lines: Iterator[str], read: list[str], source: str) -> tuple[str, str]:
+    """Return the format of the first title, and the prefix before it and the lines behind it.
+
+    The lines that were looked at are added to ``read``.
     """
     known_formats = formats()
+
+    def titled(text: str) -> str | None:
+        return next((name for name, one in known_formats.items() if one.title.match(text)), None)
+
+    guess, pattern, alike = ("", ""), re.compile(""), 0
     for line in itertools.islice(lines, LINES_TO_RECOGNISE):
         read.append(line)
-        for name, known in known_formats.items():
-            if known.title.match(line):
-                return name, "", ""
-        for origin, pattern in _PREFIXES.items():
-            if prefix := pattern.match(line):
-                rest = line[prefix.end() :]
-                for name, known in known_formats.items():
-                    if known.title.match(rest):
-                        return name, prefix[0], origin
+        if guess[0] and line.strip():
+            alike += 1
+            if not pattern.match(line):
+                guess = "", ""
+            elif alike == _ALIKE:
+                return guess
+        if name := titled(line):
+            return name, ""
+        if not guess[0]:
+            for prefix in _prefixes_of(line):
+                if name := titled(line[len(prefix) :]):
+                    guess, pattern, alike = (name, prefix), _kind_of(prefix)[1], 0
+                    break
+    if guess[0]:
+        return guess
     if not any(line.strip() for line in read):
         raise OutputError("output.empty", source=source)
     raise OutputError("output.unknown", line=1, source=source, titles=titles())

@@ -1,16 +1,19 @@
-"""Read the text of one of the NAS Parallel Benchmarks 3.3 and 3.4 (MPI, OpenMP) into a row.
+"""Read the text of one of the NAS Parallel Benchmarks 3.3 and 3.4 into a row.
 
     NAS Parallel Benchmarks 3.3 -- CG Benchmark
     NAS Parallel Benchmarks (NPB3.4-OMP) - CG Benchmark
+    NAS Parallel Benchmarks (NPB3.3-OMP-C) - CG Benchmark
+    NAS Parallel Benchmarks (NPB3.4-MZ MPI+OpenMP) - BT-MZ Benchmark
+    NAS Parallel Benchmarks (NPB3.4-SER) - CG Benchmark
 
-``benchmark`` is ``NPB-BT`` and so on; conditions are ``processes`` (of OpenMP ``threads``),
-``problem_class``, ``size`` as
-it is printed, ``iterations`` and ``npb_version``; values are ``total_mop_per_s`` (10**6 operations
-per second of all processes) and ``time_s``, which is left out where it is printed as 0.00.
+``benchmark`` is ``NPB-BT`` and so on; conditions are ``processes`` of MPI, ``threads`` of OpenMP,
+both of the multi-zone versions and neither of the serial ones, ``problem_class``, ``size`` as it is
+printed, ``iterations`` and ``npb_version``; values are ``total_mop_per_s`` (10**6 operations per
+second in all) and ``time_s``, which is left out where it is printed as 0.00.
 
-The benchmark's own verification must be successful, and its rate per process must follow from that
-of all. What cannot be noticed: a changed digit of the time, and one of both rates within what they
-are printed with.
+The benchmark's own verification must be successful, and its rate per process or thread must follow
+from that of all. What cannot be noticed: a changed digit of the time, and one of both rates within
+what they are printed with; of a serial version any of the rate.
 """
 
 from __future__ import annotations
@@ -23,11 +26,15 @@ from clustergate.benchmarks.text import Fields
 from clustergate.model import ConditionValue, OutputError, Row
 
 BENCHMARKS = ("BT", "CG", "EP", "FT", "IS", "LU", "MG", "SP")
-# Those that only OpenMP has.
-_OF_THREADS = ("DC", "UA")
-TITLE = re.compile(r"\s*NAS Parallel Benchmarks(?:.* --| \(NPB[\d.]+-OMP\) -) (\w\w) Benchmark\s*$")
-_COMPLETED = re.compile(r"\s*(\w\w) Benchmark Completed\.?\s*")
-_FIELD = re.compile(r" ([A-Z][\w /]*\w) *= +(\S.*?)\s*")
+# Those that MPI alone has not.
+_OTHERS = ("DC", "UA", "BT-MZ", "LU-MZ", "SP-MZ")
+TITLE = re.compile(
+    r" ?NAS Parallel Benchmarks(?:.* --| \(NPB[\d.]+-(?:OMP|(?P<serial>SER)|MZ)\b[^()]*\) -)"
+    r" (?P<name>\w\w(?:-MZ)?) Benchmark\s*$"
+)
+_COMPLETED = re.compile(r"\s*(\w\w(?:-MZ)?) Benchmark Completed\.?\s*")
+# The blank is lost where somebody strips lines; what is compiled with is indented.
+_FIELD = re.compile(r" ?([A-Z][\w /]*\w) *= +(\S.*?)\s*")
 _COMPLETION = "Benchmark Completed"
 _DECIMALS = 0.005
 
@@ -51,6 +58,7 @@ def parse_npb(
     """
     fields = Fields(source)
     started = completed = None
+    serial = False
     for number, line in enumerate(lines, 1):
         if match := _COMPLETED.fullmatch(line):
             if completed:
@@ -58,7 +66,7 @@ def parse_npb(
             completed = match.group(1)
             fields.values[_COMPLETION] = completed, number
         elif match := TITLE.fullmatch(line):
-            started = match.group(1)
+            started, serial = match["name"], bool(match["serial"])
         elif completed and (match := _FIELD.fullmatch(line.rstrip("\n"))):
             key, value = match.groups()
             if fields.values.setdefault(key, (value, number))[0] != value:
@@ -67,41 +75,44 @@ def parse_npb(
             if " = " in value:
                 facts = {"what": "a value", "program": "NPB", "printed": f"{key} = {value}"}
                 raise fields.error("output.damaged", key, **facts)
-    if fields.text(_COMPLETION) not in (*BENCHMARKS, *_OF_THREADS) or started not in (
+    if fields.text(_COMPLETION) not in (*BENCHMARKS, *_OTHERS) or started not in (
         None,
         completed,
     ):
         facts = {"what": f"the end of {completed}", "due": f"that of {started}"}
         raise fields.error("output.misplaced", _COMPLETION, **facts)
-    yield _row(fields, expect or NpbExpectation())
+    yield _row(fields, expect or NpbExpectation(), serial=serial)
 
 
-def _row(fields: Fields, expect: NpbExpectation) -> Row:
+def _row(fields: Fields, expect: NpbExpectation, *, serial: bool) -> Row:
     verified = fields.text("Verification")
     if verified != "SUCCESSFUL":
         facts = {"what": "the verification", "value": verified, "wanted": "SUCCESSFUL"}
         raise fields.error("output.wrong-result", "Verification", **facts)
     # Behind the version, which is a word of any form: it was printed to its end.
     fields.text("Compile date")
-    openmp = "Total threads" in fields.values and "Total processes" not in fields.values
-    many, one = ("threads", "thread") if openmp else ("processes", "process")
-    count = fields.count(f"Total {many}")
-    total, each = fields.number("Mop/s total"), fields.number(f"Mop/s/{one}")
-    if total <= 0 or abs(total - each * count) > _DECIMALS * (count + 1) + 1e-6 * total:
-        facts = {
-            "one": f"{each:g} Mop/s of each of {count} {many}",
-            "other": f"{total:g} in all",
-        }
-        raise fields.error("output.contradiction", f"Mop/s/{one}", **facts)
+    ones = {"thread": "threads", "process": "processes"}
+    printed = [many for many in ones.values() if f"Total {many}" in fields.values]
+    counts = {many: fields.count(f"Total {many}") for many in printed}
+    total = fields.positive("Mop/s total") if serial else fields.number("Mop/s total")
+    if not serial:
+        one, many = next(((o, m) for o, m in ones.items() if m in counts), ("process", "processes"))
+        count, each = fields.count(f"Total {many}"), fields.number(f"Mop/s/{one}")
+        if not total or abs(total - each * count) > _DECIMALS * (count + 1) + 1e-6 * total:
+            facts = {
+                "one": f"{each:g} Mop/s of each of {count} {many}",
+                "other": f"{total:g} in all",
+            }
+            raise fields.error("output.contradiction", f"Mop/s/{one}", **facts)
     completed = fields.text(_COMPLETION)
     fields.compare(
         "",
         ("benchmark", expect.benchmark, completed),
         ("class", expect.problem_class, fields.text("Class")),
-        ("processes", expect.processes, None if openmp else count),
+        ("processes", expect.processes, counts.get("processes")),
     )
     conditions: dict[str, ConditionValue] = {
-        many: count,
+        **counts,
         "problem_class": fields.text("Class"),
         "size": re.sub(r"\s", "", fields.text("Size")),
         # EP has none.
