@@ -367,7 +367,8 @@ class Reference:
     those of the runs' nodes, of which each case had so many ``nodes``, ``order`` is that of the
     matrix that they solved, and ``method`` is theirs, empty or 0 where unknown. With a ``doubt`` it
     can accuse, and nothing passes by it. Its ``anchor`` is None where it is its own. One that a
-    person wrote ``by_hand`` is a floor or a ceiling, which the best launch meets.
+    person wrote ``by_hand`` is a floor or a ceiling, which the best launch meets. Its bound is that
+    of the ``tolerance`` that a person wrote for figures of its kind, a fraction, None for none.
     """
 
     value: float
@@ -384,6 +385,7 @@ class Reference:
     where: str = ""
     anchor: Anchor | None = None
     by_hand: bool = False
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -392,7 +394,8 @@ class Expectation:
 
     ``name`` is as it was written, and so is ``value`` in its ``unit``; a figure's own value times
     ``scale`` is in that unit. ``source`` says where it comes from, ``where`` the file and the line;
-    it is of a figure of a ``check``.
+    it is of a figure of a ``check``. What is worse by no more than the ``tolerance``, a fraction,
+    meets it; None is for none written.
     """
 
     name: str
@@ -402,6 +405,7 @@ class Expectation:
     source: str
     where: str
     check: str
+    tolerance: float | None = field(default=None, compare=False)
 
     @property
     def floor(self) -> float:

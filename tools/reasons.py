@@ -192,6 +192,7 @@ GENERAL: Mapping[str, str] = {
     "compare.*": "name another run (`clustergate list runs`), or another margin",
     "contender.unavailable": "set that stack up (`clustergate setup`)",
     "expectation.met": "nothing: it is met",
+    "expectation.tolerated": "nothing: it is met",
     "expectation.elsewhere": "nothing: run that mode, that stack or as many nodes to compare it",
     "gate.expectations": "nothing: a statement, not a fault",
     "contender.*": "leave that variable out",

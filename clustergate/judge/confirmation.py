@@ -29,6 +29,7 @@ _SAME = "figure.same-measurement"
 _AGAINST_RUNS = {
     *("change.slower", "change.slower-than-before", "figure.crept"),
     *("launches.slow-share", "launches.all-slow", "launches.unexcused"),
+    "figure.beyond-tolerance",
 }
 _BEYOND_BOUND, _PART = "figure.regression", "figure.part"
 # Within the bound, if none of the others is said beside it.
@@ -36,6 +37,7 @@ _WITHIN = {
     *("figure.as-expected", "figure.improvement", "figure.unclear", "figure.outdone"),
     *("figure.between", "baseline.unknown"),
     *("group.as-expected", "group.improvement", "group.inconclusive"),
+    *("expectation.met", "expectation.tolerated"),
 }
 _UNTOLD = {"launches.slow-share", "launches.all-slow", "figure.excused"}
 
@@ -127,7 +129,7 @@ def decided(first: Launched, again: Sequence[Launched], mode: str, why: Reason |
         for one in case.groups
     )
     figures = {
-        name_of(one): dataclasses.replace(one, judgement=of(name_of(one), one.judgement))
+        name_of(one): _with_expected(one, of(name_of(one), one.judgement), again)
         if _looks_slow(one)
         else one
         for one in case.figures
@@ -147,6 +149,24 @@ def decided(first: Launched, again: Sequence[Launched], mode: str, why: Reason |
             if one.judgement.verdict is Verdict.REGRESSION:
                 figures[name] = dataclasses.replace(one, judgement=judgement)
     return dataclasses.replace(case, groups=groups, figures=tuple(figures.values()))
+
+
+def _with_expected(figure: Figure, judgement: Judgement, again: Sequence[Launched]) -> Figure:
+    """Return a figure as decided, which what people expect of it met in any of the launchings."""
+    met = {
+        one.expectation: one
+        for launched in again
+        for other in launched.case.figures
+        for one in other.expected
+        if one.judgement.verdict is Verdict.PASS
+    }
+    expected = tuple(
+        one
+        if one.judgement.verdict is not Verdict.REGRESSION
+        else met.get(one.expectation, dataclasses.replace(one, judgement=judgement))
+        for one in figure.expected
+    )
+    return dataclasses.replace(figure, judgement=judgement, expected=expected)
 
 
 def unconfirmed(case: Case) -> Reason | None:
@@ -191,9 +211,11 @@ def _looks_slow(one: Figure | Group) -> bool:
         return False
     if isinstance(one, Group):
         return True
-    # What misses an expectation is told by that one, and its best launch decides.
-    missed = any(each.judgement.verdict is Verdict.REGRESSION for each in one.expected)
-    return not missed and any(
+    # What misses an expectation is told by that one; without a tolerance its best launch decides.
+    missed = [x for x in one.expected if x.judgement.verdict is Verdict.REGRESSION]
+    if missed:
+        return all(each.expectation.tolerance is not None for each in missed)
+    return any(
         why.code in _AGAINST_RUNS
         or (why.code == _BEYOND_BOUND and str(why.facts.get("origin")).startswith(MEASURED))
         for why in one.judgement.reasons
@@ -211,9 +233,17 @@ def _looks(first: Launched, again: Sequence[Launched]) -> dict[str, list[Look]]:
         }
         if launched is first:
             looks = {name: [] for name, one in seen.items() if _looks_slow(one)}
+        # Of several figures that a name means, another one may be the best now.
+        met = {x.expectation: one for one in case.figures for x in one.expected}
+        meant = {
+            name_of(one): met[x.expectation]
+            for one in first.case.figures
+            for x in one.expected
+            if x.expectation in met
+        }
         for name, of_one in looks.items():
-            if name in seen:
-                of_one.append(_look(seen[name], launched.nodes))
+            if one := meant.get(name, seen.get(name)):
+                of_one.append(_look(one, launched.nodes))
     return looks
 
 

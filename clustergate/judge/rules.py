@@ -126,12 +126,31 @@ def slower_with_others(of: Comparison, place: int) -> Judgement | None:
     return None
 
 
+def beyond_tolerance(of: Comparison, place: int) -> Judgement | None:
+    """It is worse than people tolerate of its kind."""
+    one = of.figures[place]
+    if one.reference.tolerance is None or not one.is_beyond_bound:
+        return None
+    facts = {**facts_of(one), "bound": one.bound, "tolerance": one.reference.tolerance}
+    return Judgement(Verdict.REGRESSION, (reason("figure.beyond-tolerance", **facts),))
+
+
 def near_the_best(of: Comparison, place: int) -> Judgement | None:
     """It comes near to the best that was ever seen, and no set that holds it looks slow."""
     one = of.figures[place]
     if not -HIDDEN <= one.worse_than_best <= NEAR_THE_BEST:
         return None
     if any(change.is_slower for change in of.of_figure[place]) or place in of.outdone:
+        return None
+    return Judgement(Verdict.PASS, (reason("figure.as-expected", **facts_of(one)),))
+
+
+def within_tolerance(of: Comparison, place: int) -> Judgement | None:
+    """It is as good as people tolerate of its kind, whatever may hide in that."""
+    one = of.figures[place]
+    if one.reference.tolerance is None or one.is_beyond_bound:
+        return None
+    if one.worse_than_best < -HIDDEN:
         return None
     return Judgement(Verdict.PASS, (reason("figure.as-expected", **facts_of(one)),))
 
@@ -197,7 +216,9 @@ def unclear(of: Comparison, place: int) -> Judgement:
 RULES: tuple[Rule, ...] = (
     slower_by_itself,
     slower_with_others,
+    beyond_tolerance,
     near_the_best,
+    within_tolerance,
     beyond_its_bound,
     faster,
     outdone,
@@ -277,7 +298,8 @@ def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:
     if worse_by < -HIDDEN:
         improved = reason("group.improvement", ratio=math.exp(worse_by))
         return Judgement(Verdict.IMPROVEMENT, (improved,))
-    sure = worse_by <= NEAR_THE_BEST or (change.is_judged and change.at_most < HIDDEN)
+    tolerated = all(within_tolerance(of, place) for place in places)
+    sure = worse_by <= NEAR_THE_BEST or (change.is_judged and change.at_most < HIDDEN) or tolerated
     if sure and not (change.is_slower or change.is_outdone):
         return Judgement(Verdict.PASS, (reason("group.as-expected", ratio=ratio),))
     if not change.is_judged:

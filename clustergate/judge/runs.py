@@ -42,11 +42,16 @@ def days(known: BaselineRuns) -> int:
     return len(set(known.days))
 
 
+def kind_in(check: str, benchmark: str, metric: str, size_bytes: object) -> str:
+    """Return of which kind a figure of a check is."""
+    return known_of(check).kinds.get(benchmark) or kind_of(metric, size_bytes)
+
+
 def figure_id(
     case: Sequence[str], name: str, benchmark: str, metric: str, size_bytes: object
 ) -> FigureId:
     """Return what the judge knows a figure by; ``case`` are its keys in a reference file."""
-    kind = known_of(case[0]).kinds.get(benchmark) or kind_of(metric, size_bytes)
+    kind = kind_in(case[0], benchmark, metric, size_bytes)
     size = size_bytes if isinstance(size_bytes, int) else -1
     return FigureId(tuple(case), name, benchmark, metric, kind, size)
 

@@ -12,6 +12,7 @@ holds for every stack, mode and layout unless the expectation says otherwise. Pu
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,9 @@ from typing import Any
 from clustergate.benchmarks.naming import Meaning, meaning_of, unit_factor
 from clustergate.benchmarks.registry import every_check
 from clustergate.files.marked_yaml import Document
+from clustergate.judge.runs import kind_in
 from clustergate.model import Better, Conditions, ConditionValue, Expectation, Figure, Sample
+from clustergate.references.tolerances import read_tolerance
 from clustergate.sites.modes import every_mode
 from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
@@ -37,7 +40,7 @@ _OF_LAUNCH: Mapping[str, str] = {
     "ranks": "ranks",
     "placement": "placement",
 }
-_KEYS = ("value", "source", "check", *_OF_CASE, *_OF_LAUNCH)
+_KEYS = ("value", "tolerance", "source", "check", *_OF_CASE, *_OF_LAUNCH)
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,14 @@ class Expect:
     """An expectation with the figures that its name means, and the cases that it is of.
 
     ``meaning`` is None where no check has such a figure. ``only`` has what a case must say of
-    itself by the keys of the file, such as ``nodes``; what it lacks may be anything.
+    itself by the keys of the file, such as ``nodes``; what it lacks may be anything. Without a
+    tolerance of its own it has that of the kind of its figure in ``tolerances``.
     """
 
     expectation: Expectation
     meaning: Meaning | None
     only: Mapping[str, tuple[ConditionValue, ...]] = field(default_factory=dict)
+    tolerances: Mapping[str, float] = field(default_factory=dict)
 
     def is_of_stack(self, stack: str, partition: str) -> bool:
         """Tell whether it is of a stack in a partition: its name, or ReFrame's full name of it."""
@@ -69,6 +74,14 @@ class Expect:
             for key, name in _OF_LAUNCH.items()
             if key in self.only and key != "modes"
         )
+
+    def of(self, figure: Figure | Sample, check: str) -> Expectation:
+        """Return what is expected of a figure of a check, with what is tolerated of its kind."""
+        size = figure.conditions.get("bytes")
+        kind = kind_in(check, figure.benchmark, figure.metric, size)
+        tolerance = self.expectation.tolerance
+        own = self.tolerances.get(kind) if tolerance is None else tolerance
+        return dataclasses.replace(self.expectation, tolerance=own)
 
     def applies(self, check: str, partition: str, stack: str, conditions: Conditions) -> bool:
         """Tell whether it is of a case."""
@@ -97,13 +110,15 @@ def expected_of(
         if one.meaning is not None and one.applies(*case):
             place = one.meaning.of(figures, values)
             if place is not None:
-                by_figure[place].append(one.expectation)
+                by_figure[place].append(one.of(figures[place], case[0]))
     return list(map(tuple, by_figure))
 
 
-def expectations_in(document: Document, source: str) -> list[Expect]:
-    """Return the expectations of a valid file, ``source``."""
-    return [one for _, one in _each(document, source) if isinstance(one, Expect)]
+def expectations_in(
+    document: Document, source: str, tolerances: Mapping[str, float]
+) -> list[Expect]:
+    """Return the expectations of a valid file, ``source``, with the ``tolerances`` of its kinds."""
+    return [one for _, one in _each(document, source, tolerances) if isinstance(one, Expect)]
 
 
 def complaints_of(document: Document) -> list[tuple[Sequence[str | int], Reason]]:
@@ -111,19 +126,24 @@ def complaints_of(document: Document) -> list[tuple[Sequence[str | int], Reason]
 
     Not that no check has such a figure: a run says so, with all else that it has to say.
     """
-    return [(path, one) for path, one in _each(document, "") if isinstance(one, Reason)]
+    return [(path, one) for path, one in _each(document, "", {}) if isinstance(one, Reason)]
 
 
-def _each(document: Document, source: str) -> Iterator[tuple[Sequence[str | int], Expect | Reason]]:
+def _each(
+    document: Document, source: str, tolerances: Mapping[str, float]
+) -> Iterator[tuple[Sequence[str | int], Expect | Reason]]:
     for name, entry in (document.data or {}).get(EXPECT, {}).items():
         listed = isinstance(entry, list)
         for place, one in enumerate(entry if listed else [entry]):
             path = (EXPECT, name, *([place] if listed else ()))
             where = f"{source}:{document.line(path)}"
-            yield path, _read(name, {"value": one} if isinstance(one, str) else one, where)
+            given = {"value": one} if isinstance(one, str) else one
+            yield path, _read(name, given, where, tolerances)
 
 
-def _read(name: str, entry: Mapping[str, Any], where: str) -> Expect | Reason:
+def _read(
+    name: str, entry: Mapping[str, Any], where: str, tolerances: Mapping[str, float]
+) -> Expect | Reason:
     at = f"{EXPECT}/{name}"
     if unknown := [key for key in entry if key not in _KEYS]:
         meant = did_you_mean(nearest(unknown[0], _KEYS))
@@ -144,6 +164,9 @@ def _read(name: str, entry: Mapping[str, Any], where: str) -> Expect | Reason:
     value = float(match[2]) if match else 0.0
     if match is None or not (math.isfinite(value) and value > 0):
         return reason("expect.value", value=entry["value"]).at(at)
+    own = read_tolerance(entry.get("tolerance"))
+    if "tolerance" in entry and own is None:
+        return reason("tolerance.value", value=str(entry["tolerance"])).at(at)
     unit, source = match[3], entry.get("source", "")
     meaning = meaning_of(name, check)
     if meaning is None:
@@ -157,5 +180,5 @@ def _read(name: str, entry: Mapping[str, Any], where: str) -> Expect | Reason:
         return reason("expect.direction", name=name, given=match[1], **facts).at(at)
     line = of_unit.lines[0]
     scale = line.scale / (unit_factor(unit, line.unit) or 1.0)
-    known = Expectation(name, value, unit, scale, source, where, of_unit.check)
-    return Expect(known, of_unit, only)
+    known = Expectation(name, value, unit, scale, source, where, of_unit.check, own)
+    return Expect(known, of_unit, only, tolerances)

@@ -57,6 +57,7 @@ from clustergate.references.rules import (
     reference_paths,
     takes,
 )
+from clustergate.references.tolerances import tolerances_in, tolerated
 from clustergate.wording.reasons import reason
 
 Keys = tuple[str, ...]
@@ -134,14 +135,13 @@ class References:
         where = f"{self.source}:{self.document.line(path)}"
         speaking = closest(self._provenance(), path) or ""
         reference = dataclasses.replace(self.at(path), where=where)
-        entry = self.document.data.get(STATISTICS, {}).get(speaking)
-        if not entry:
-            return reference
-        mode = mode_of(effort_key(conditions))
-        if mode not in self._compared:
-            self._compared[mode] = compared(self.paths(), mode)
-        known = baseline_runs(entry, check, path[-1], self._compared[mode])
-        return dataclasses.replace(reference, baseline=known)
+        if entry := self.document.data.get(STATISTICS, {}).get(speaking):
+            mode = mode_of(effort_key(conditions))
+            if mode not in self._compared:
+                self._compared[mode] = compared(self.paths(), mode)
+            known = baseline_runs(entry, check, path[-1], self._compared[mode])
+            reference = dataclasses.replace(reference, baseline=known)
+        return tolerated(reference, self.tolerances, check, sample)
 
     def nearest_ns(
         self, check: str, partition: str, stack: str, conditions: Conditions
@@ -179,7 +179,12 @@ class References:
     @cached_property
     def expects(self) -> tuple[Expect, ...]:
         """What people expect, in the order of the file."""
-        return tuple(expectations_in(self.document, str(self.source)))
+        return tuple(expectations_in(self.document, str(self.source), self.tolerances))
+
+    @cached_property
+    def tolerances(self) -> Mapping[str, float]:
+        """How much worse figures may be by kind, as fractions, where people wrote it."""
+        return tolerances_in(self.document)
 
     @cached_property
     def by_hand(self) -> tuple[Keys, ...]:

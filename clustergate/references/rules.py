@@ -27,7 +27,10 @@ from clustergate.model import (
 )
 from clustergate.paths import suite_folder
 from clustergate.references.expectations import EXPECT, complaints_of
+from clustergate.references.tolerances import TOLERANCES
+from clustergate.references.tolerances import complaints_of as of_tolerances
 from clustergate.sites.modes import every_mode
+from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ _CASE_LEVELS = 5
 WIDEST_TOLERANCE = 0.5
 # From here on a bound is percent that was taken for a fraction.
 PERCENT = 5.0
+# A key at the top that is rather one of the two beside the checks.
+_ALIKE = 0.8
 
 
 VALUES = "values"
@@ -151,6 +156,11 @@ def _covers(prefix: str, path: Sequence[str]) -> bool:
 
 def complaints(document: Document, system: str, checks: Collection[str]) -> list[Complaint]:
     """Return all that is wrong with the references of a system; an empty list is a valid file."""
+    beside = (EXPECT, TOLERANCES)
+    for key in document.data if isinstance(document.data, Mapping) else ():
+        if key not in (*beside, *checks) and (near := nearest(str(key), beside, _ALIKE)):
+            facts = {"key": str(key), "known": beside, "meant": did_you_mean(near)}
+            return [Complaint(document.line([key]), reason("expect.key", **facts))]
     violations = [
         Complaint(document.line(list(error.absolute_path)), of_schema(error))
         for error in _validator().iter_errors(document.data)
@@ -188,6 +198,7 @@ def _own(
     document: Document, system: str, checks: Collection[str]
 ) -> Iterator[tuple[Sequence[str | int], Reason]]:
     yield from complaints_of(document)
+    yield from of_tolerances(document)
     # Of a package that does not load: a run tells that, and all else goes on.
     lost = {x for x in _classes(document.data) if x not in checks} if not_loaded() else set()
     provenance, statistics, anchors = (
@@ -291,7 +302,7 @@ def figures_of(statistics: Mapping[str, Any]) -> Collection[str]:
 
 
 def _classes(data: Mapping[str, Any]) -> dict[str, Any]:
-    beside = (PROVENANCE, STATISTICS, ANCHORS, EXPECT)
+    beside = (PROVENANCE, STATISTICS, ANCHORS, EXPECT, TOLERANCES)
     return {key: value for key, value in data.items() if key not in beside}
 
 

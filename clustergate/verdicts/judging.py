@@ -170,8 +170,8 @@ def judge_expected(
     """Judge a figure by what a person expects of it, which its best launch meets or misses.
 
     Nothing makes a launch faster than the machine can be, so the others do not matter. It is missed
-    by more than the interval of the launches, and by more than disturbances explain (``excuse``);
-    between nothing is decided.
+    by more than its tolerance, else by more than the interval of the launches, and by more than
+    disturbances explain (``excuse``); between nothing is decided.
     """
     floor, best = expectation.floor, estimate.value
     by = gate.worse_by(best, floor, higher_is_better=better is Better.HIGHER) if best > 0 else 0.0
@@ -185,14 +185,17 @@ def judge_expected(
         "source": expectation.source or expectation.where,
         "check": expectation.check,
     }
-    verdict = _against_floor(floor, better, estimate)
-    if verdict is Verdict.PASS:
+    tolerance = expectation.tolerance
+    verdict = _against_floor(floor, better, estimate, tolerance)
+    if verdict is Verdict.PASS and by > _ROUNDING:
+        judgement = _judged(verdict, reason("expectation.tolerated", **facts, tolerance=tolerance))
+    elif verdict is Verdict.PASS:
         judgement = _judged(verdict, reason("expectation.met", **facts))
     elif excuse is not None:
         explained = floor / excuse.factor if better is Better.HIGHER else floor * excuse.factor
         excused = reason("expectation.excused", **facts)
         judgement = _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
-        if _against_floor(explained, better, estimate) is Verdict.REGRESSION:
+        if _against_floor(explained, better, estimate, tolerance) is Verdict.REGRESSION:
             missed = reason("expectation.missed", **facts)
             judgement = _judged(Verdict.REGRESSION, missed, _unexcused(excuse, math.exp(by)))
     elif verdict is Verdict.REGRESSION:
@@ -205,13 +208,20 @@ def judge_expected(
     return Expected(expectation, judgement, -by)
 
 
-def _against_floor(floor: float, better: Better, estimate: Estimate) -> Verdict:
-    """Return how the best launch stands to a floor, or to a ceiling where lower is better."""
+def _against_floor(
+    floor: float, better: Better, estimate: Estimate, tolerance: float | None = None
+) -> Verdict:
+    """Return how the best launch stands to a floor, or to a ceiling where lower is better.
+
+    A ``tolerance``, a fraction, takes the place of the interval of the launches.
+    """
     low, high = _ends(estimate)
     short = floor - estimate.value if better is Better.HIGHER else estimate.value - floor
-    if short <= _ROUNDING * abs(floor):
+    if short <= ((tolerance or 0.0) + _ROUNDING) * abs(floor):
         return Verdict.PASS
-    return Verdict.REGRESSION if short > high - low else Verdict.INCONCLUSIVE
+    return (
+        Verdict.REGRESSION if tolerance is not None or short > high - low else Verdict.INCONCLUSIVE
+    )
 
 
 def with_expected(
@@ -253,7 +263,8 @@ def _alone(reference: Reference, better: Better, unit: str, estimate: Estimate) 
         return _judged(Verdict.INCONCLUSIVE, reason("figure.too-few-launches", **facts))
     judgement = _against(reference, better, unit, _best(estimate))
     by = worse_than(reference, estimate, better)
-    if judgement.verdict is Verdict.REGRESSION or by <= NEAR_THE_BEST:
+    within = reference.tolerance is not None or by <= NEAR_THE_BEST
+    if judgement.verdict is Verdict.REGRESSION or within:
         return judgement
     return _judged(Verdict.INCONCLUSIVE, reason("figure.between", **facts))
 
@@ -440,9 +451,10 @@ def _against(reference: Reference, better: Better, unit: str, estimate: Estimate
 
 
 def reframe_expected(expected: Expected, better: Better, unit: str) -> ReframeReference:
-    """Return ReFrame's reference tuple of an expectation: nothing worse than it is tolerated."""
+    """Return ReFrame's reference tuple of an expectation: what is worse than it tolerates fails."""
+    floor, tolerance = expected.expectation.floor, expected.expectation.tolerance or 0.0
     higher = better is Better.HIGHER
-    return (expected.expectation.floor, 0.0 if higher else None, None if higher else 0.0, unit)
+    return (floor, -tolerance if higher else None, None if higher else tolerance, unit)
 
 
 def reframe_reference(

@@ -84,6 +84,11 @@ WORDS = {
         "",
         'write ">= 87 %" for at least, "<= 1.2 us" for at most',
     ),
+    "tolerance.value": (
+        "{value!r} is no tolerance",
+        "",
+        "write 3 % for 3 % worse; what is 50 % worse is broken",
+    ),
     "expect.key": ("unknown key {key!r}{meant}", "", "the keys are {known:list}"),
     "expect.unit": ("{name} is in {units:names}, not in {unit!r}", "", "write it in such a unit"),
     "expect.direction": (

@@ -105,6 +105,11 @@ WORDS = {
     ),
     "figure.as-expected": _AGAINST,
     "figure.regression": (_AGAINST + ", beyond the tolerated {bound:number}", "", _FIND),
+    "figure.beyond-tolerance": (
+        _AGAINST + ", beyond {bound:number}: {tolerance:percent} are tolerated",
+        "",
+        _FIND,
+    ),
     "figure.improvement": (_AGAINST, "", "if it stays, take a new baseline"),
     "figure.crept": (
         "{value:number} {unit}, {worse_by:percent} worse than the first accepted baseline of "
@@ -146,6 +151,7 @@ WORDS = {
     ),
     "figure.excused": _AGAINST,
     "expectation.met": _EXPECTED,
+    "expectation.tolerated": _EXPECTED + ", and {tolerance:percent} are tolerated",
     "expectation.missed": (
         _EXPECTED,
         "",
