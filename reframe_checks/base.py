@@ -62,7 +62,6 @@ from reframe_checks.system import (
 )
 
 # Of ReFrame's own: they change what is launched, and the conditions of a case do not tell them.
-_START_OF_A_RANK_S = 0.05
 # A part of a launch without an MPI call is no longer than the launch, and that may be slow.
 _TIMES_AS_LONG = 3.0
 _BY_THE_SITE = ("env_vars", "modules", "prerun_cmds", "local")
@@ -258,16 +257,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         return self.descriptor.usual_s
 
     def patience(self) -> Patience | None:
-        """Return how long a launch may show no progress; one rank alone waits for nobody."""
-        if self.ranks == 1:
-            return None
-        return Patience(
-            # MPI_Init of many ranks is the longest of its calls.
-            waiting_s=(self.longest_call_s or self.descriptor.longest_call_s)
-            + _START_OF_A_RANK_S * self.ranks,
+        """Return how long a launch may show no progress."""
+        return Patience.of(
+            *(self.ranks, self.layout.nodes),
+            call_s=self.longest_call_s or self.descriptor.longest_call_s,
             computing_s=_TIMES_AS_LONG * self.expected_s(),
-            ranks=self.ranks,
-            several_nodes=self.layout.nodes > 1,
         )
 
     def by_hand(self, one: planning.Contender) -> str:
@@ -381,6 +375,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.sampled = sampled_figures(read.samples, read.launches, needed, check)
         # What made the limit too short is the cause, and no rank that hangs.
         complaints = [*read.complaints, *(self.capped if self.job.state == "TIMEOUT" else ())]
+        transport = self.current_environ.env_vars, self.layout.nodes
         self.kept = self.keep(
             samples=read.samples,
             launches=read.launches,
@@ -391,7 +386,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             notes=[
                 *self.notes(read.samples),
                 *map(str, self.capped),
-                *filter(None, [transport_note(self.current_environ.env_vars, self.layout.nodes)]),
+                *filter(None, [transport_note(*transport, read.launches)]),
                 *notes_of(job, read),
             ],
             details=self.details(),

@@ -11,7 +11,7 @@ from clustergate.launching.dialects import (
 )
 from clustergate.launching.hostfiles import DIALECTS
 from clustergate.launching.transports import transport_note
-from clustergate.model import ClustergateError
+from clustergate.model import ClustergateError, Launch
 
 
 def test_hydra_is_told_ranks_per_node_and_cores():
@@ -143,8 +143,13 @@ def test_only_open_mpi_has_to_be_talked_into_root():
 
 def test_the_transport_between_nodes_is_told():
     chosen = {"MPIR_CVAR_CH4_NETMOD": "ofi", "PATH": "/usr/bin", "FI_PROVIDER": "tcp"}
-    assert transport_note(chosen, 2) == (
-        "transport between nodes: MPIR_CVAR_CH4_NETMOD=ofi, FI_PROVIDER=tcp (site config)"
+    counted = [Launch(k, 0.0, 1.0, node={"sent_bytes": {"eth0": 1.5e6, "ib0": 7}}) for k in (0, 1)]
+    assert transport_note(chosen, 2, counted) == (
+        "transport between nodes: MPIR_CVAR_CH4_NETMOD=ofi, FI_PROVIDER=tcp (site config); "
+        "the first node sent 3.0 MB through eth0, 0.0 MB through ib0"
     )
-    assert transport_note({}, 2) == "transport between nodes: the MPI library's own choice"
-    assert transport_note(chosen, 1) == ""
+    assert transport_note({}, 2, [Launch(0, 0.0, 1.0)]) == (
+        "transport between nodes: the MPI library's own choice; the first node sent nothing that a "
+        "counter shows"
+    )
+    assert transport_note(chosen, 1, counted) == ""

@@ -11,6 +11,7 @@ import pytest
 from clustergate.launching.ending import exit_status
 from clustergate.launching.engine import Engine, LaunchError
 from clustergate.launching.plan import Contender, launch_folder, read_log
+from clustergate.launching.watchdog import Patience
 from clustergate.paths import checkout
 
 
@@ -51,6 +52,15 @@ def test_a_signal_while_a_launch_starts_leaves_no_process(tmp_path, monkeypatch,
 def test_a_launch_takes_no_longer_than_it_may(tmp_path):
     with pytest.raises(LaunchError, match=r"it took longer than 0\.5 s"):
         Engine(tmp_path, "word").launch(shell("exec sleep infinity", seconds=0.5), 0)
+
+
+def test_of_a_launch_that_took_too_long_it_is_told_where_its_ranks_wait(tmp_path):
+    told = "1 1.0 n1\\n0 1 7 0 1 MPI_Recv S 0.0\\n1\\n"
+    script = f'printf "{told}" >"$CLUSTERGATE_PROOF_DIR/progress-n1-1"; exec sleep infinity'
+    watched = shell(script, seconds=4.0, patience=Patience(9.0, 60.0, ranks=2))
+    where = "4 s: rank 0 on n1 waits in MPI_Recv, 1 of 2 ranks told nothing"
+    with pytest.raises(LaunchError, match=where):
+        Engine(tmp_path, "word").launch(watched, 0)
 
 
 def test_what_is_no_mpi_program_is_started_as_it_is(tmp_path, monkeypatch):

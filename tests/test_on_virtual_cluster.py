@@ -245,6 +245,7 @@ def test_hpcc_runs_whole_across_nodes(on_cluster, stack):
     (told,) = [note for note in record["notes"] if note.startswith("transport between nodes: ")]
     carried = {"mpich": "MPIR_CVAR_CH4_NETMOD=ofi", "intel-mpi": "FI_PROVIDER=tcp"}
     assert carried.get(stack, "the MPI library's own choice") in told
+    assert re.search(r"; the first node sent [1-9][\d.]* MB through eth0$", told)
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)

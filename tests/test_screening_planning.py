@@ -62,6 +62,15 @@ def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> No
     assert plan.hostfile_dialect == "openmpi"
 
 
+def test_what_runs_several_ranks_is_watched_and_one_that_computes_may_until_the_limit() -> None:
+    plan = plan_of(hostfile=HOSTS)
+    by_name = {one.name: one for one in plan.contenders}
+    assert {name for name, one in by_name.items() if one.patience} == {"hpl", "pingpong"}
+    for name in ("hpl", "pingpong"):
+        assert by_name[name].patience.computing_s == by_name[name].seconds
+    assert by_name["pingpong"].patience.several_nodes
+
+
 def test_a_quick_one_has_one_launch_on_each_node_and_no_pairs() -> None:
     plan = plan_of(ScreenRequest(quick=True, hpl_seconds=0.0))
     assert [one.on for one in plan.contenders] == ["each"]

@@ -47,7 +47,7 @@ from clustergate.launching.plan import (
     preloading,
     proof_folder,
 )
-from clustergate.launching.watchdog import HUNG, Patience, watching
+from clustergate.launching.watchdog import HUNG, Patience, Watch, watching
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.machine.load import load_between, read_load
 from clustergate.machine.node import hashing, node_record, saying
@@ -55,7 +55,7 @@ from clustergate.machine.power import energy_between, longest_s, read_energy
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, mistimed_note, read_proofs
-from clustergate.wording.reasons import Given, Reason
+from clustergate.wording.reasons import Given
 
 _HOME = "home"
 _SAYING_S = 60.0
@@ -339,7 +339,7 @@ class Engine:
         a ``watch``, its patience and the folder of its proofs, it is ended when it hangs.
         """
         folder, output, errors = files
-        process = None
+        process, seen = None, None
         with output.open("xb") as said, errors.open("xb") as complained:
             try:
                 with self._lock, not_interrupted():
@@ -355,15 +355,18 @@ class Engine:
                         start_new_session=self._own_sessions,
                     )
                     self._running.add(process)
-                with self._watching(process, folder, watch) as hangs:
+                with self._watching(process, folder, watch) as seen:
                     status = process.wait(seconds)
-                if hangs and status:
-                    raise LaunchError(HUNG, status, **hangs[0].facts)
+                if seen and seen.hung and status:
+                    raise LaunchError(HUNG, status, **seen.hung.facts)
                 return status
             except subprocess.TimeoutExpired as late:
                 self._end(process)
-                seconds = round(late.timeout, 1)
-                raise LaunchError("launch.too-long", -signal.SIGKILL, seconds=seconds) from None
+                facts: dict[str, Given] = {"seconds": round(late.timeout, 1)}
+                code = "launch.too-long"
+                if seen:
+                    code, facts["who"] = "launch.too-long-at", seen.who()
+                raise LaunchError(code, -signal.SIGKILL, **facts) from None
             except OSError as error:
                 raise LaunchError("launch.not-started", command=command[0], why=error) from None
             except BaseException:
@@ -378,9 +381,9 @@ class Engine:
         process: subprocess.Popen[bytes],
         folder: Path,
         watch: tuple[Patience, Path] | None,
-    ) -> contextlib.AbstractContextManager[Sequence[Reason]]:
+    ) -> contextlib.AbstractContextManager[Watch | None]:
         if watch is None:
-            return contextlib.nullcontext(())
+            return contextlib.nullcontext()
         patience, proofs = watch
         return watching(
             patience, folder, proofs, lambda: self._end(process, SESSION_ENDING_SECONDS)

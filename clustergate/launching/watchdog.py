@@ -30,6 +30,8 @@ _IDLE = 0.01
 # Bytes that a node sends in a second beside messages: ssh, the scheduler, shared files.
 _BESIDE = 100e3
 _SILENT_ALONE = 3.0
+# MPI_Init of many ranks is the longest of their calls.
+_START_OF_A_RANK_S = 0.05
 # After the last call a rank may come to its end.
 _FIRST, _LAST = "MPI_Init", "MPI_Finalize"
 _NAMED = 2
@@ -50,6 +52,15 @@ class Patience:
     computing_s: float
     ranks: int
     several_nodes: bool = False
+
+    @staticmethod
+    def of(ranks: int, nodes: int, *, call_s: float, computing_s: float) -> Patience | None:
+        """Return that with ranks of which no call takes longer, nor a part of the work without one.
+
+        None for one rank alone, which waits for nobody.
+        """
+        waiting_s = call_s + _START_OF_A_RANK_S * ranks
+        return Patience(waiting_s, computing_s, ranks, nodes > 1) if ranks > 1 else None
 
     @property
     def every_s(self) -> float:
@@ -109,7 +120,12 @@ _WITHOUT_A_CALL = ("ended", "stopped", "unheard")
 
 
 class Watch:
-    """What was seen of a launch. Pure: times and counts are told in seconds and bytes."""
+    """What was seen of a launch. Pure: times and counts are told in seconds and bytes.
+
+    ``hung`` is why it was ended, None where it was not.
+    """
+
+    hung: Reason | None = None
 
     def __init__(self, patience: Patience, begun_s: float) -> None:
         self._patience = patience
@@ -137,7 +153,7 @@ class Watch:
         stood_s = at_s - self._moved_s
         if stood_s < self._limit_s(at_s):
             return None
-        return reason(HUNG, seconds=stood_s, who=self._who())
+        return reason(HUNG, seconds=stood_s, who=self.who())
 
     def _hear(self, at_s: float, reports: Mapping[str, Report]) -> Iterator[bool]:
         """Take what nodes told anew, and yield for each rank whether it moved."""
@@ -174,7 +190,8 @@ class Watch:
         starting = all(stand.last.call == _FIRST for stand in stands)
         return 2 * waiting_s if starting else computing_s
 
-    def _who(self) -> str:
+    def who(self) -> str:
+        """Return how the ranks stand, in words."""
         alike: dict[tuple[str, str], list[_Stand]] = defaultdict(list)
         for stand in self._stands.values():
             call = "" if stand.how in _WITHOUT_A_CALL else stand.last.call
@@ -214,12 +231,11 @@ def printed_in(folder: Path) -> object:
 @contextlib.contextmanager
 def watching(
     patience: Patience, folder: Path, proofs: Path, end: Callable[[], None]
-) -> Iterator[list[Reason]]:
-    """Look at a launch meanwhile, and ``end`` it when it hangs; why is in the list then.
+) -> Iterator[Watch]:
+    """Look at a launch meanwhile, and ``end`` it when it hangs.
 
     ``folder`` is where it writes, ``proofs`` where its ranks tell how far they are.
     """
-    hangs: list[Reason] = []
     over = threading.Event()
     watch = Watch(patience, time.monotonic())
 
@@ -229,16 +245,16 @@ def watching(
             now = read_sent()
             sent = sum(sent_between(before, now).values())
             before = now
-            why = watch.look(time.monotonic(), printed_in(folder), read_progress(proofs), sent)
-            if why:
-                hangs.append(why)
+            now_s = time.monotonic()
+            watch.hung = watch.look(now_s, printed_in(folder), read_progress(proofs), sent)
+            if watch.hung:
                 end()
                 return
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
     try:
-        yield hangs
+        yield watch
     finally:
         over.set()
         thread.join()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.launching.dialects import HERE, Layout, Way, launch_options, srun_options
 from clustergate.launching.plan import Contender
 from clustergate.launching.reading import expected_of
+from clustergate.launching.watchdog import Patience
 from clustergate.machine.node import SCRIPT
 from clustergate.model import ClustergateError
 from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
@@ -79,6 +81,7 @@ def alone(
         proof_library=manifest.proof_library,
         environment=exports,
         seconds=patience_s(expected_s),
+        patience=_patience(layout, patience_s(expected_s)),
         inputs={"HPL.dat": text, "hpccinf.txt": text},
         expected=replace(expected_of(manifest, layout), by_srun=pmi is not None),
         on=EACH,
@@ -102,6 +105,12 @@ def _peaks(
     return Contender(
         "peaks", launcher, program, "", exports, proves=False, seconds=seconds, on=EACH
     )
+
+
+def _patience(layout: Layout, limit_s: float) -> Patience | None:
+    """Return how long ranks may wait; one that computes may do so until the limit."""
+    call_s = Benchmark.longest_call_s
+    return Patience.of(layout.ranks, layout.nodes, call_s=call_s, computing_s=limit_s)
 
 
 def pair(
@@ -135,6 +144,7 @@ def pair(
         proof_library=manifest.proof_library,
         environment=exports,
         seconds=_STARTING_S,
+        patience=_patience(layout, _STARTING_S),
         inputs={SIZES_FILE: sizes_file(settings.sizes)},
         # The ranks of two cores share both, and the kernel gives one to each.
         expected=replace(

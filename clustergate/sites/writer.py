@@ -124,14 +124,14 @@ def wheel_lines(stack: str, rdma: Sequence[str]) -> list[str]:
     if stack != "mpich":
         return [f'stack("{stack}"),']
     over_ucx = "over UCX, receives of MPICH's wheel from MPI_ANY_SOURCE may hang"
-    if rdma:
-        return [
-            *_comment(f"For {', '.join(rdma)} it takes UCX; {over_ucx}."),
-            'stack("mpich"),',
-        ]
+    by_libfabric = 'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),'
+    if not rdma:
+        return [*_comment(f"No RDMA device here, so libfabric over TCP; {over_ucx}."), by_libfabric]
+    instead = "where HPCC makes no progress, take the line with libfabric instead"
     return [
-        *_comment(f"No RDMA device here, so libfabric over TCP; {over_ucx}."),
-        'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),',
+        *_comment(f"For {', '.join(rdma)} it takes UCX; {over_ucx}: {instead}."),
+        'stack("mpich"),',
+        f"# {by_libfabric}",
     ]
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.hpl.output import parse_hpl
 from clustergate.benchmarks.hpl.sizing import hpl_expectation, predict_hpl_seconds, render_hpl_dat
 from clustergate.figures import samples_of
@@ -25,6 +26,7 @@ from clustergate.launching.dialects import Layout, env_words, launch_options
 from clustergate.launching.engine import Engine
 from clustergate.launching.plan import ERRORS, OUTPUT, Contender, launch_folder
 from clustergate.launching.reading import ending_of, expected_of, lines_of, read_planned
+from clustergate.launching.watchdog import Patience
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.peaks import value_of
 from clustergate.model import CaseRecord, ClustergateError, Row
@@ -211,6 +213,9 @@ class HplRunner:
         one, hpl_input = batch.configurations[0], batch.hpl_input(n, rounds)
         layout = Layout(one.ranks, one.ranks, one.cores_per_rank)
         blas = self.manifest.blas
+        limit_s = self._patience(n, len(batch.configurations) * rounds)
+        call_s = Benchmark.longest_call_s
+        watched = Patience.of(one.ranks, 1, call_s=call_s, computing_s=limit_s)
         contender = Contender(
             name=self.manifest.stack,
             launcher=[self.manifest.launcher, *launch_options(self.manifest.dialect, layout)],
@@ -219,7 +224,8 @@ class HplRunner:
             environment=_exports(self.manifest, one.cores_per_rank),
             inputs=dict.fromkeys(("HPL.dat", "hpccinf.txt"), render_hpl_dat(hpl_input)),
             proves=bool(self.manifest.proof_library),
-            seconds=self._patience(n, len(batch.configurations) * rounds),
+            seconds=limit_s,
+            patience=watched if self.manifest.proof_library else None,
             expected=replace(
                 expected_of(self.manifest, layout),
                 threads_per_rank=one.cores_per_rank,

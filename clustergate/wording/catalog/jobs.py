@@ -57,6 +57,11 @@ WORDS = {
     "launch.failed": "{sentence}",
     "launch.job-ending": "it was not started, since the job is ending",
     "launch.too-long": "it took longer than {seconds:g} s",
+    "launch.too-long-at": (
+        "it took longer than {seconds:g} s",
+        "{who}",
+        "it was ended: see what these ranks wait for",
+    ),
     "launch.no-progress": (
         "no progress for {seconds:.0f} s",
         "{who}",
