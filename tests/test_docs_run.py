@@ -36,6 +36,7 @@ AT_ONCE = {
     r"(machine|history|compare|hostfile|dry-run|doctor|parse|hpl-input|activate)\b": 0,
     r"(list (runs|checks)|prune|site schema|golden (list|verify$))\b": 0,
     r"evaluation (list(?! mistyped)|report|run \S+ --plan)": 0,
+    r"expect --dry-run$": 0,
     # Nothing was recorded of the captured runs but their figures.
     r"baseline --dry-run$": 1,
     r"baseline --site alpha --mode maintenance( --dry-run)?$": 1,

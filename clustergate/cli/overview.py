@@ -39,6 +39,10 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             "make references from stored runs",
             ("baseline --dry-run", "baseline --since 7d --mode maintenance"),
         ),
+        "expect": About(
+            "write first expectations from a stored run, to edit",
+            ("expect", "expect last --dry-run"),
+        ),
         "golden": About(
             "freeze a stack, to compare later builds with it",
             ("golden pin mpich --note 'acceptance'", "golden pin --site local", "golden list"),

@@ -17,11 +17,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from clustergate.files.marked_yaml import Document
 from clustergate.judge.runs import kind_in
 from clustergate.judge.runs import usual as usually_worse
-from clustergate.model import KINDS, Better, Reference, Sample
+from clustergate.model import (
+    BANDWIDTH,
+    COLLECTIVE,
+    COMPUTE,
+    KINDS,
+    LATENCY,
+    MEMORY,
+    Better,
+    Reference,
+    Sample,
+)
 from clustergate.wording.notation import did_you_mean, nearest
 from clustergate.wording.reasons import Reason, reason
 
 TOLERANCES = "tolerances"
+TEMPLATE: Mapping[str, tuple[int, str]] = {
+    COMPUTE: (3, "operators tolerate 2 to 15 %"),
+    MEMORY: (5, "operators: 5 %"),
+    LATENCY: (10, "messages below 64 KiB; operators: 15 %; more where ranks lie now near, now far"),
+    BANDWIDTH: (5, "messages from 64 KiB on; operators: 15 %"),
+    COLLECTIVE: (20, "operators: 15 %; more from 64 nodes on"),
+}
+"""What to begin with, in percent, and what is to be known of it."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d*)?)\s*%\s*")
 # What loses half of its rate is broken.
 _MOST = 0.5

@@ -16,7 +16,9 @@ _OF_JOBS = _SITE | {"--nodes", "--exclude", "--reservation", "--qos", "--account
 TAKEN: Mapping[str, Collection[str]] = {
     **dict.fromkeys(("check", "gate", "ab"), _OF_JOBS | {"--"}),
     "screen": _OF_JOBS,
-    **dict.fromkeys(("setup", "baseline", "doctor", "dry-run", "golden pin", "tune hpl"), _SITE),
+    **dict.fromkeys(
+        ("setup", "baseline", "expect", "doctor", "dry-run", "golden pin", "tune hpl"), _SITE
+    ),
 }
 """Which options of a call another command takes as well; what stands behind ``--`` is one."""
 # Of the call itself, not of what it does: the same command is told all others again.

@@ -84,6 +84,16 @@ WORDS = {
         "",
         'write ">= 87 %" for at least, "<= 1.2 us" for at most',
     ),
+    "expect.no-headline": (
+        "the run {run} has no headline figure of {system} that was measured undisturbed",
+        "",
+        "measure with `clustergate check`, when nothing else runs on the nodes",
+    ),
+    "expect.there": (
+        "{path} has expectations and tolerances already, and nothing was written",
+        "",
+        "edit them there, or remove one of the two and try again",
+    ),
     "tolerance.value": (
         "{value!r} is no tolerance",
         "",
