@@ -104,11 +104,6 @@ def suspicious(cases: Sequence[Case]) -> dict[CaseId, str]:
     return said
 
 
-def slow_sets(cases: Sequence[Case]) -> frozenset[str]:
-    """Return the names of what looks slow as a whole."""
-    return frozenset(one.benchmark for case in cases for one in case.groups if _looks_slow(one))
-
-
 def is_open(first: Launched, again: Sequence[Launched]) -> bool:
     """Tell whether anything of a case that looked slow may still be found slow every time."""
     return any(answer_of(looks) is Answer.OPEN for looks in _looks(first, again).values())

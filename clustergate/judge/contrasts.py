@@ -80,6 +80,8 @@ def _control(
     precision: Floats,
 ) -> Iterator[tuple[NDArray[np.int_], Floats]]:
     """Yield places and coefficients of the control of each figure of a set; none where none is."""
+    is_inside = np.zeros(len(figures), dtype=bool)
+    is_inside[inside] = True
     shares: dict[tuple[Hashable, ...], float] = {}
     for place, weight in zip(inside, weights, strict=True):
         keys = tuple(key(figures[place]) for key in _TIERS)
@@ -87,7 +89,7 @@ def _control(
     for keys, share in shares.items():
         outside: NDArray[np.int_] = np.array([], dtype=int)
         for key, tier in zip(keys, tiers, strict=True):
-            outside = np.setdiff1d(tier[key], inside, assume_unique=True)
+            outside = tier[key][~is_inside[tier[key]]]
             if len(outside):
                 break
         counted = precision[outside]

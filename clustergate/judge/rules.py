@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -55,22 +55,30 @@ class Compared:
         return by
 
 
+# A run is judged by the same baseline each time that something of it was launched again.
+@lru_cache(maxsize=4)
+def _judge_of(
+    known: tuple[tuple[FigureId, BaselineRuns, Better], ...], *, exclusive: bool
+) -> Judge:
+    return Judge(past_of(known, exclusive=exclusive))
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The figures of a run against their baseline.
 
-    ``watched`` are the names of sets that are judged as a whole even where they are not slower:
-    they were slower when they were launched before.
+    ``watched`` are the sets that were slower when they were launched before: they have to confirm
+    it, and are judged as a whole even where they do not.
     """
 
     figures: Sequence[Compared]
     exclusive: bool = False
-    watched: Collection[str] = ()
+    watched: Collection[frozenset[FigureId]] = ()
 
-    @cached_property
+    @property
     def judge(self) -> Judge:
-        known = [(one.figure, one.baseline, one.better) for one in self.figures]
-        return Judge(past_of(known, exclusive=self.exclusive))
+        known = tuple((one.figure, one.baseline, one.better) for one in self.figures)
+        return _judge_of(known, exclusive=self.exclusive)
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -80,7 +88,22 @@ class Comparison:
             (-1.0 if one.better is Better.HIGHER else 1.0) * math.log(one.value)
             for one in self.figures
         ]
-        return self.judge.changes(np.array(values))
+        return self.judge.changes(np.array(values), self.again)
+
+    @cached_property
+    def again(self) -> frozenset[tuple[int, ...]]:
+        """The places of the sets that are watched."""
+        places = {one.figure: place for place, one in enumerate(self.figures)}
+        whole = [some for some in self.watched if some <= places.keys()]
+        return frozenset(tuple(sorted(places[one] for one in some)) for some in whole)
+
+    @property
+    def suspected(self) -> frozenset[frozenset[FigureId]]:
+        """The sets that are slower, by their figures."""
+        return frozenset(
+            frozenset(self.figures[place].figure for place in one.hypothesis.places)
+            for one in self.slower
+        )
 
     @cached_property
     def slower(self) -> list[Change]:
@@ -256,7 +279,7 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
     watched = [
         change
         for change in of.changes
-        if change.hypothesis.name in of.watched
+        if change.hypothesis.places in of.again
         and not is_of_figures(change)
         and change.hypothesis.level != "benchmark of a case"
         and change not in slow
@@ -280,7 +303,7 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
         if len(places) > 1 and of_benchmark and taken.isdisjoint(places):
             names = [of.figures[place].figure.name for place in places]
             judgement = _whole(of, of_benchmark, places)
-            if of_benchmark.is_slower and of_benchmark.hypothesis.name in of.watched:
+            if of_benchmark.is_slower and of_benchmark.hypothesis.places in of.again:
                 judgement = Judgement(Verdict.REGRESSION, (how_slow(of, of_benchmark),))
             yield case, _group(of_benchmark, names, judgement)
 

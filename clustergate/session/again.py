@@ -16,6 +16,7 @@ from clustergate import store
 from clustergate.history.stored_runs import seconds_taken
 from clustergate.judge import confirmation
 from clustergate.judge.confirmation import TIMES, Launched
+from clustergate.judge.kinds import FigureId
 from clustergate.model import CaseId, CaseRecord, ClustergateError, Say
 from clustergate.session import resuming
 from clustergate.session.collect import Again, Collected, without_overlaps
@@ -57,7 +58,7 @@ class _Attempts:
     prepared: Prepared
     collected: Collected
     say: Say
-    watched: Collection[str] = ()
+    watched: Collection[frozenset[FigureId]] = ()
     launched: dict[CaseId, list[Launched]] = field(default_factory=dict)
     records: list[list[CaseRecord]] = field(default_factory=list)
     why: dict[CaseId, Reason] = field(default_factory=dict)
@@ -74,8 +75,7 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
         return Again(cases, detectable=beside.detectable)
     hosts = _hosts(collected.outcomes, collected.records)
     first = {one.identity: Launched(one, hosts.get(one.identity, ())) for one in cases}
-    watched = confirmation.slow_sets(cases)
-    done = _Attempts(prepared, collected, say, watched)
+    done = _Attempts(prepared, collected, say, beside.suspected)
     for attempt in range(1, TIMES + 1):
         left = {
             identity: said

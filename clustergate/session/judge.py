@@ -9,6 +9,7 @@ from clustergate import store
 from clustergate.benchmarks.registry import not_loaded
 from clustergate.history.node_states import folded, read_states
 from clustergate.judge import confirmation
+from clustergate.judge.kinds import FigureId
 from clustergate.model import (
     LAUNCHED_AGAIN,
     RESUMED,
@@ -66,11 +67,13 @@ def assembled(
 
 
 def compared(
-    prepared: Prepared, records: Sequence[CaseRecord], watched: Collection[str] = ()
+    prepared: Prepared,
+    records: Sequence[CaseRecord],
+    watched: Collection[frozenset[FigureId]] = (),
 ) -> assembly.Beside:
     """Return what the figures of some cases are called beside each other.
 
-    ``watched`` are the names of sets that are judged even where they are not slower.
+    ``watched`` are the sets that were slower before, which have to confirm it.
     """
     nodes = {one.fullname: one.facts for one in prepared.site.partitions}
     return assembly.compared(records, prepared.references.find, nodes, watched=watched)

@@ -25,6 +25,7 @@ from clustergate.figures import (
     same_measurement,
 )
 from clustergate.judge import rules
+from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import figure_id
 from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.estimation import Sampled, sampled_figures
@@ -304,29 +305,32 @@ class Beside:
 
     ``judgements`` are by the names of cases and the places of their figures, ``groups`` by cases.
     ``beyond`` are the cases that ReFrame fails by the bound of a figure alone. ``detectable`` is
-    what change of each level is found in 80 % of runs, as a logarithm.
+    what change of each level is found in 80 % of runs, as a logarithm. ``suspected`` are the sets
+    that are slower.
     """
 
     judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
     groups: Mapping[str, Sequence[Group]] = field(default_factory=dict)
     beyond: Collection[str] = ()
     detectable: Mapping[str, float] = field(default_factory=dict)
+    suspected: frozenset[frozenset[FigureId]] = frozenset()
 
 
 def compared(
     records: Sequence[CaseRecord],
     reference_of: ReferenceOf,
     nodes: Nodes = NO_NODES,
-    watched: Collection[str] = (),
+    watched: Collection[frozenset[FigureId]] = (),
 ) -> Beside:
     """Return what the figures of a run are called that have a baseline, those of each partition.
 
-    ``watched`` are names of sets, see :class:`clustergate.judge.rules.Comparison`.
+    ``watched`` are sets, see :class:`clustergate.judge.rules.Comparison`.
     """
     judgements: dict[tuple[str, int], Judgement] = {}
     groups: dict[str, list[Group]] = {}
     beyond: set[str] = set()
     detectable: dict[str, float] = {}
+    suspected: set[frozenset[FigureId]] = set()
     by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
     for record in records:
         for place, one in _with_baseline(record, reference_of):
@@ -342,7 +346,8 @@ def compared(
         for case, group in rules.groups(comparison):
             groups.setdefault(names[case], []).append(group)
         detectable |= comparison.judge.detectable()
-    return Beside(judgements, groups, frozenset(beyond), detectable)
+        suspected |= comparison.suspected
+    return Beside(judgements, groups, frozenset(beyond), detectable, frozenset(suspected))
 
 
 def _with_baseline(

@@ -89,7 +89,7 @@ def judge_run(judge: Judge, records: Sequence[CaseRecord], again: Again) -> Judg
         for record, case in zip(records, of_record.values(), strict=True)
     }
     slow = confirmation.suspicious([*of_record.values()])
-    watched = confirmation.slow_sets([*of_record.values()])
+    watched = beside.suspected
     looks: dict[CaseId, list[Launched]] = {identity: [] for identity in slow}
     left = [*slow]
     for _ in range(confirmation.TIMES):
