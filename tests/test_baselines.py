@@ -175,6 +175,22 @@ def test_runs_of_the_newest_build_and_nodes_count_alone():
     assert made.runs == tuple(f"run{i}" for i in range(10, 18))
 
 
+def test_a_day_on_which_the_machine_was_slow_is_left_out_and_named():
+    runs = [imb_run(seed, factor=1.3 if seed == 2 else 1.0) for seed in range(6)]
+    made = baseline(series_of(runs, hours=24))
+    (batch,) = made.measured
+    assert datetime.date(2026, 11, 3) not in batch.days
+    assert len(batch.days) == len(batch.runs) == 5
+    ((case, left_out),) = made.left_out.items()
+    assert case == batch.case
+    assert left_out["2026-11-03"] == "PingPong 29.9 % slower than on the other days"
+    assert batch.remark == f"2026-11-03 left out: {left_out['2026-11-03']}"
+    # So a run as slow is found.
+    outcome = Outcome("case", "ImbMpi1Check", "mpich", "pass", partition="alpha:node")
+    (judged,) = assemble({}, [outcome], [imb_run(99, 1.3)], known_by(batch).find)
+    assert Verdict.REGRESSION in {one.judgement.verdict for one in judged.groups}
+
+
 def test_the_newest_runs_count_up_to_the_number_asked_for():
     values = [50.0] * 10 + [100.0, 100.2, 100.1, 100.3, 100.0]
     (batch,) = baseline(series_of_hpl(values), rule=Rule(most_runs=5)).measured

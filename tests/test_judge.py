@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from clustergate.judge.bad_days import bad_days
 from clustergate.judge.changes import HIDDEN, Judge, Past, slower
 from clustergate.judge.contrasts import contrasts
 from clustergate.judge.hypotheses import hypotheses
@@ -264,3 +265,41 @@ def test_a_whole_machine_that_is_slower_passes_by_no_neighbour(factor, verdict):
     assert {one.value for one in verdicts(of)} == {verdict}
     of = comparison((range(len(MACHINE)), 0.8), days=1, exclusive=False, runs_a_day=6)
     assert set(verdicts(of)) == {Verdict.REGRESSION}
+
+
+# ------------------------------------------------------------------------ bad days of a baseline
+
+
+def with_slow(at, by, days=8, seed=1):
+    """Return a baseline of a run a day of which some figures were slower on the fourth."""
+    of_days, values = history(np.random.default_rng(seed), days)
+    values[3, at] += math.log1p(by)
+    return Past(MACHINE, of_days, values, exclusive=True)
+
+
+@pytest.mark.parametrize("at", [range(len(MACHINE)), places(stack="mpich")])
+def test_a_day_that_was_slow_leaves_the_baseline(at):
+    past = with_slow(at, 0.3)
+    ((day, why),) = bad_days(past)
+    assert day == 3
+    assert why[0].by == pytest.approx(math.log(1.3), abs=0.05)
+    assert any(set(one.hypothesis.places) <= set(at) for one in why)
+    # With it, the same in a later run would not have been found.
+    of_run = past.values[0].copy()
+    of_run[at] += math.log(1.2)
+    assert not slower(Judge(past).changes(of_run))
+    assert slower(Judge(past).among(past.days != 3).changes(of_run))
+
+
+def test_no_day_leaves_of_a_steady_machine_nor_one_that_was_faster_nor_of_a_slow_launch():
+    assert not [bad for seed in range(20) for bad in bad_days(with_slow([], 0.0, seed=seed))]
+    assert not bad_days(with_slow(range(len(MACHINE)), -0.3))
+    assert not bad_days(with_slow(places(kind="compute")[:1], 0.3))
+
+
+def test_bad_days_leave_one_at_a_time_and_at_most_a_quarter():
+    past = with_slow(range(len(MACHINE)), 0.3, days=20)
+    past.values[5] += math.log(1.5)
+    assert [day for day, _ in bad_days(past)] == [5, 3]
+    three = Past(MACHINE, past.days[2:5], past.values[2:5], exclusive=True)
+    assert not bad_days(three)

@@ -22,7 +22,8 @@ from clustergate.benchmarks.registry import benchmark_of, known_of
 from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
-from clustergate.judge.changes import Judge
+from clustergate.judge.bad_days import bad_days
+from clustergate.judge.changes import Change, Judge
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import figure_id, past_of, spread, usual
 from clustergate.launching.disturbance import are_far, nearest_of
@@ -98,7 +99,8 @@ class Baseline:
     """What became of the figures: new references, refusals, and how far the old ones were off.
 
     ``runs`` are the ids of those that were used, in the order of their start. ``silent`` counts
-    figures that are always zero, of which nothing can be said. ``anchors`` are those that are to
+    figures that are always zero, of which nothing can be said. ``left_out`` are the days (ISO 8601)
+    of a case that were slow, each with what was slower on it. ``anchors`` are those that are to
     stand in the file, None for a figure whose reference is its own.
     """
 
@@ -107,7 +109,12 @@ class Baseline:
     drifts: list[Drift] = field(default_factory=list)
     runs: tuple[str, ...] = ()
     silent: int = 0
+    left_out: dict[CaseKey, dict[str, str]] = field(default_factory=dict)
     anchors: dict[CaseKey, dict[str, Anchor | None]] = field(default_factory=dict)
+
+
+_Usable = tuple[Series, Sequence[Point]]
+"""A figure, and what its runs were that count."""
 
 
 @dataclass
@@ -153,19 +160,27 @@ def make_baseline(
     paths |= set(known.paths())
     comparisons = {mode: compared(paths, mode) for mode in {mode_of(s.case.effort) for s in series}}
     outcome = Baseline()
-    by_case = itertools.groupby(sorted(series, key=lambda s: s.case), key=lambda s: s.case)
+    ordered = sorted(series, key=lambda s: (s.case.partition, s.case.effort, s.case))
     used: dict[str, datetime.datetime] = {}
-    for case, of_case in by_case:
-        of = comparisons[mode_of(case.effort)]
-        best = _best_so_far(case, known, acceptance)
-        exclusive = nodes.get(case.partition, NodeFacts()).exclusive
-        candidates = list(
-            _candidates(case, list(of_case), known, rule, of, best, outcome, exclusive=exclusive)
-        )
-        moved = _without_moved(case, candidates, known, acceptance, outcome, exclusive=exclusive)
-        accepted = list(moved)
-        outcome.measured += _batches(case, accepted)
-        used.update((p.run_id, p.started) for c in accepted for p in c.points)
+    for (partition, effort), alike in itertools.groupby(
+        ordered, key=lambda s: (s.case.partition, s.case.effort)
+    ):
+        of, exclusive = comparisons[mode_of(effort)], nodes.get(partition, NodeFacts()).exclusive
+        by_case = {
+            case: list(_usable(case, list(some), known, rule, outcome))
+            for case, some in itertools.groupby(alike, key=lambda s: s.case)
+        }
+        for case, some in _without_bad_days(by_case, outcome, exclusive=exclusive).items():
+            best = _best_so_far(case, known, acceptance)
+            made = [_candidate(*one, of, best.get(one[0].name)) for one in some]
+            candidates = list(_with_tolerances(case, made, outcome, exclusive=exclusive))
+            accepted = list(
+                _without_moved(case, candidates, known, acceptance, outcome, exclusive=exclusive)
+            )
+            outcome.measured += _batches(case, accepted, outcome.left_out.get(case, {}))
+            used.update((p.run_id, p.started) for c in accepted for p in c.points)
+    outcome.measured.sort(key=lambda batch: batch.case)
+    outcome.refusals.sort(key=lambda refusal: refusal.case)
     outcome.runs = tuple(sorted(used, key=lambda run_id: (used[run_id], run_id)))
     return outcome
 
@@ -179,17 +194,10 @@ def _measured_once(series: Sequence[Series]) -> list[Series]:
 # --- runs -------------------------------------------------------------------------------------
 
 
-def _candidates(
-    case: CaseKey,
-    of_case: Sequence[Series],
-    known: References,
-    rule: Rule,
-    comparisons: int,
-    best: Mapping[str, Reference],
-    outcome: Baseline,
-    *,
-    exclusive: bool,
-) -> Iterator[_Candidate]:
+def _usable(
+    case: CaseKey, of_case: Sequence[Series], known: References, rule: Rule, outcome: Baseline
+) -> Iterator[_Usable]:
+    """Yield the figures of a case that get a reference, each with its runs; refuse the others."""
     names = tuple(s.name for s in of_case)
     runs = _runs_alike(of_case, rule.most_runs)
     if reason := _pattern(case, known):
@@ -200,7 +208,6 @@ def _candidates(
         outcome.refusals.append(Refusal(case, names, reason, missing))
         return
     refused: dict[str, list[str]] = {}
-    candidates = []
     for figure in of_case:
         points = [point for point in figure.points if point.run_id in runs and _counts(point)]
         if _is_silent(points):
@@ -208,13 +215,43 @@ def _candidates(
         elif reason := _too_few_values(figure, points, runs, rule):
             refused.setdefault(reason, []).append(figure.name)
         else:
-            candidates.append(_candidate(figure, points, comparisons, best.get(figure.name)))
-    for candidate in _with_tolerances(candidates, exclusive=exclusive):
-        if candidate.tolerance < PERCENT:
-            yield candidate
-        else:
-            refused.setdefault(_too_wide(candidate), []).append(candidate.series.name)
+            yield figure, points
     outcome.refusals += [Refusal(case, tuple(some), reason) for reason, some in refused.items()]
+
+
+def _without_bad_days(
+    by_case: Mapping[CaseKey, Sequence[_Usable]], outcome: Baseline, *, exclusive: bool
+) -> dict[CaseKey, list[_Usable]]:
+    """Return the figures of some cases, which run together, without the days that were slow.
+
+    It is asked once, of all of them: what a check reads of the file has no such day.
+    """
+    known = [
+        (_figure_id(figure), _runs_of(figure, points, 1), figure.better)
+        for some in by_case.values()
+        for figure, points in some
+    ]
+    days = sorted({day for _, of, _ in known for day in of.days})
+    bad = bad_days(past_of(known, exclusive=exclusive)) if known else []
+    outcome_of = {days[day]: _how_slow(changes) for day, changes in bad}
+    kept: dict[CaseKey, list[_Usable]] = {}
+    for case, some in by_case.items():
+        kept[case] = [(f, [p for p in points if _day(p) not in outcome_of]) for f, points in some]
+        of_case = {_day(p) for _, points in some for p in points}
+        left_out = {day: why for day, why in outcome_of.items() if day in of_case}
+        if left_out:
+            outcome.left_out[case] = left_out
+    return kept
+
+
+def _how_slow(changes: Sequence[Change]) -> str:
+    worst = max(changes, key=lambda one: one.by)
+    more = f", and {len(changes) - 1} more" if len(changes) > 1 else ""
+    return f"{worst.hypothesis.name} {percent(worst.by)} slower than on the other days{more}"
+
+
+def _day(point: Point) -> str:
+    return point.started.date().isoformat()
 
 
 def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
@@ -383,15 +420,19 @@ def _candidate(
     if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"
     step = _step(figure, [point.estimate.value for point in points]) / value
-    runs = BaselineRuns(
+    runs = _runs_of(figure, points, comparisons)
+    return _Candidate(figure, points, value, reached, runs, 1.5 * step, remark)
+
+
+def _runs_of(figure: Series, points: Sequence[Point], comparisons: int) -> BaselineRuns:
+    return BaselineRuns(
         runs=tuple(point.run_id for point in points),
-        days=tuple(point.started.date().isoformat() for point in points),
+        days=tuple(map(_day, points)),
         values=tuple(_rounded(point.estimate.value) for point in points),
         launches=max(1, sum(point.estimate.samples for point in points) // len(points)),
         compared=comparisons,
         repeated=benchmark_of(figure.case.check).repeated,
     )
-    return _Candidate(figure, points, value, reached, runs, 1.5 * step, remark)
 
 
 def _is_elsewhere(before: Reference, newest: Point) -> bool:
@@ -403,8 +444,10 @@ def _is_elsewhere(before: Reference, newest: Point) -> bool:
     )
 
 
-def _with_tolerances(candidates: Sequence[_Candidate], *, exclusive: bool) -> Iterator[_Candidate]:
-    """Yield the figures of a case with what each tolerates, seen by itself.
+def _with_tolerances(
+    case: CaseKey, candidates: Sequence[_Candidate], outcome: Baseline, *, exclusive: bool
+) -> Iterator[_Candidate]:
+    """Yield the figures of a case with what each tolerates, seen by itself; refuse too much.
 
     It is what ReFrame fails it by. The judge sees it beside its neighbours, and more.
     """
@@ -424,7 +467,10 @@ def _with_tolerances(candidates: Sequence[_Candidate], *, exclusive: bool) -> It
             by += gate.within_a_day(spread(c.runs), len(c.points), compared)
             by = max(by, gate.shift_of(c.runs.launches, apart=apart))
         c.tolerance = max(gate.tolerance(by), c.tolerance)
-        yield c
+        if c.tolerance < PERCENT:
+            yield c
+        else:
+            outcome.refusals.append(Refusal(case, (c.series.name,), _too_wide(c)))
 
 
 def _figure_id(series: Series) -> FigureId:
@@ -643,8 +689,11 @@ def _tolerated(before: Reference, better: Better) -> float:
 # --- what is said of them ---------------------------------------------------------------------
 
 
-def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measured]:
+def _batches(
+    case: CaseKey, candidates: Sequence[_Candidate], left_out: Mapping[str, str]
+) -> Iterator[Measured]:
     """Return the new references, those together of which the same is to be said."""
+    without = [f"{day} left out: {why}" for day, why in sorted(left_out.items())]
     alike: dict[object, list[_Candidate]] = {}
     for c in candidates:
         alike.setdefault((c.launches, c.remark), []).append(c)
@@ -673,7 +722,7 @@ def _batches(case: CaseKey, candidates: Sequence[_Candidate]) -> Iterator[Measur
             values={c.series.name: c.runs.values for c in some},
             slow_percent={name: share for name, share in slow.items() if share},
             core_distance_ns=nearest and round(nearest, 1),
-            remark=some[0].remark,
+            remark="; ".join(filter(None, [some[0].remark, *without])),
         )
 
 

@@ -240,6 +240,11 @@ def _plain(
         "references": entries,
         "refused": refused,
         "always_zero": made.silent,
+        "left_out": [
+            {**of_case(case), "day": day, "why": why}
+            for case, of_days in made.left_out.items()
+            for day, why in of_days.items()
+        ],
         "exit_status": 1 if made.refusals else 0,
     }
 
@@ -263,6 +268,7 @@ def _summary(
     yield from _next(made.refusals)
     if made.silent:
         yield f"{counted(made.silent, 'figure')} always zero, without a reference"
+    yield from _left_out(made)
     yield from _changes(made.runs)
     written = sum(len(batch.entries) for batch in made.measured)
     if not unchanged and not written:
@@ -277,6 +283,19 @@ def _summary(
             f"{known.source} {would} {counted(written, 'new reference')} from "
             f"{len(made.runs)} runs, {first} to {last}; review the change (git diff; "
             "of a new file after git add -N)"
+        )
+
+
+def _left_out(made: Baseline) -> Iterator[str]:
+    """Yield the days that were slow, once for all cases that ran together."""
+    days: dict[tuple[str, str, str], str] = {}
+    for case, of_case in made.left_out.items():
+        for day, why in of_case.items():
+            days[day, case.partition, case.effort] = why
+    for (day, partition, effort), why in sorted(days.items()):
+        yield completed(
+            f"{day} left out of {partition}, {effort}: {why}; if the machine is to stay so, "
+            f"measure more such days and start with it: --since {day}"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 # The chance that an unchanged run has anything that looks slow, if nothing of it were alike: it is
 # rather 1 %, and launched again, next to nothing of that is left.
 _SUSPICION = 0.20
-# The same of what nobody launches again: ReFrame's own pass and fail.
-_FALSE_ALARM = 0.005
+# The same of what nobody launches again: ReFrame's own pass and fail, days of a baseline.
+FALSE_ALARM = 0.005
 # Nothing is called slower for less, however well it is known.
 TOLERATED = math.log(1.03)
 # Of a change, the part that a set must have moved by itself: else a neighbour became faster. Where
@@ -105,13 +105,25 @@ class Change:
 
 @dataclass(frozen=True)
 class Judge:
-    """The hypotheses about the figures of a run, with what their baseline says of each."""
+    """The hypotheses about the figures of a run, with what their baseline says of each.
+
+    ``chance`` is that of an unchanged run to look slower anywhere. ``weighed`` are the contrasts,
+    where another judge of the same figures has them already.
+    """
 
     past: Past
+    chance: float = _SUSPICION
+    weighed: Contrasts | None = None
 
     @cached_property
     def hypotheses(self) -> list[Hypothesis]:
         return hypotheses(self.past.figures)
+
+    def among(self, rows: NDArray[np.bool_]) -> Judge:
+        """Return the judge that some of the runs make."""
+        days, values = self.past.days[rows], self.past.values[rows]
+        past = replace(self.past, days=days, values=values)
+        return replace(self, past=past, weighed=self._contrasts)
 
     def changes(self, run: Floats, again: Collection[tuple[int, ...]] = ()) -> list[Change]:
         """Return what a run says of each hypothesis; ``run`` has a value for each figure.
@@ -148,7 +160,7 @@ class Judge:
         By these one of an unchanged run's ``compared`` figures is slower in one run of 200.
         """
         alone = self._scatter[1]
-        chance = np.full(len(alone.spread), _FALSE_ALARM / max(compared, 1))
+        chance = np.full(len(alone.spread), FALSE_ALARM / max(compared, 1))
         bounds = np.maximum(_student(alone.freedom, chance) * alone.spread, TOLERATED)
         own = dict(zip((one.places for one in self.hypotheses), bounds, strict=True))
         return [float(own[place,]) for place in range(len(self.past.figures))]
@@ -183,6 +195,8 @@ class Judge:
 
     @cached_property
     def _contrasts(self) -> Contrasts:
+        if self.weighed is not None:
+            return self.weighed
         # A few runs tell a variance badly, so that of the usual figure of its kind is added.
         usual = np.array([self._median_of_kind(kind) for kind in self._kinds])
         return contrasts(self.past.figures, self.hypotheses, 1.0 / (self._variances + usual))
@@ -252,7 +266,7 @@ class Judge:
     def _bounds(self) -> tuple[Floats, Floats]:
         """From where on a change is suspicious: less its control, and by itself."""
         levels = Counter(one.level for one in self.hypotheses)
-        chance = _SUSPICION / len(levels) / np.array([levels[x.level] for x in self.hypotheses])
+        chance = self.chance / len(levels) / np.array([levels[x.level] for x in self.hypotheses])
         less, plain = (
             np.maximum(_student(one.freedom, chance) * one.spread, self._least)
             for one in self._scatter
