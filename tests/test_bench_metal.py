@@ -218,7 +218,8 @@ def test_cells_are_counted_once_and_again_where_more_runs_are_asked_for(
 ) -> None:
     asked: list[tuple[int, int]] = []
 
-    def count(cells: list[Cell], basis: int, runs: int) -> list[Counted]:
+    def count(cells: list[Cell], basis: int, runs: int, *, alone: bool) -> list[Counted]:
+        assert not alone
         asked.append((basis, runs))
         return [Counted(str(c), basis, metal.share_of(c, runs)) for c in cells]
 
@@ -227,8 +228,9 @@ def test_cells_are_counted_once_and_again_where_more_runs_are_asked_for(
     say: list[str] = []
 
     def run(runs: int) -> list[Counted]:
+        wanted = "smoke | cloud | 5 days"
         return metal.measured(
-            kept, lambda name: name.startswith("smoke | cloud | 5 days"), runs, 2, say.append
+            metal.CHECK, kept, lambda name: name.startswith(wanted), runs, 2, say.append
         )
 
     assert len(run(8)) == 6
@@ -239,6 +241,18 @@ def test_cells_are_counted_once_and_again_where_more_runs_are_asked_for(
     assert len(asked) == 2
     run(16)
     assert asked[2:] == [(0, 8), (1, 8)]
+
+
+def test_the_judge_alone_finds_what_a_check_finds() -> None:
+    cells = [
+        Cell("smoke", "bare metal", "5 days", change)
+        for change in (NOTHING, Change(HPL, 1.05), Change(BENCHMARK, 1.20), Change(UPGRADED, 1.10))
+    ]
+    alone, whole = (metal.counted(cells, 0, 4, alone=alone) for alone in (True, False))
+    assert [(one.found, one.accused) for one in alone] == [(o.found, o.accused) for o in whole]
+    assert [one.runs for one in alone] == [4, 2, 2, 2]
+    assert any(one.found for one in alone)
+    assert not any(one.accused for one in alone)
 
 
 def test_the_table_has_shares_with_intervals_and_widened_tolerances() -> None:

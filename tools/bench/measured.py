@@ -79,22 +79,20 @@ def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
                 for title, heads, rows in sheets_of(one)
             ),
         )
-    if simulated := [one for run in kept if "metal" in run for one in metal.read(run["metal"])]:
-        days = ", ".join(dict.fromkeys(run["started"][:10] for run in kept if run.get("metal")))
+    for part in metal.PARTS:
+        simulated = [one for run in kept if part in run for one in metal.read(run[part])]
+        if not simulated:
+            continue
+        days = ", ".join(dict.fromkeys(run["started"][:10] for run in kept if run.get(part)))
         bases = len({one.basis for one in simulated})
-        yield (
-            "metal",
-            "\n\n".join(
-                [f"Counted on {days}: seed {metal.SEED}, {bases} baselines of each kind."]
-                + [
-                    f"{title}:\n\n{markdown(metal.HEADS, rows)}"
-                    for title, rows in metal.tables(simulated)
-                ]
-            ),
-        )
+        counted = f"Counted on {days}: seed {metal.SEED}, {bases} baselines of each kind."
+        sheets = [
+            f"{title}:\n\n{markdown(metal.HEADS, rows)}" for title, rows in metal.tables(simulated)
+        ]
+        yield part, "\n\n".join([counted, *sheets])
         for of_aims, columns in metal_aims.HEADS.items():
             name = of_aims.__name__.removesuffix("_rows").replace("_", "-")
-            yield f"metal-{name}", markdown(columns, of_aims(simulated))
+            yield f"{part}-{name}", markdown(columns, of_aims(simulated))
     if told := [realdata.Told(**one) for run in kept for one in run.get("realdata", ())]:
         yield "realdata", markdown(realdata.HEADS, realdata.rows(told))
     answered = [aims.Answered.read(one) for run in kept for one in run.get("aims", ())]

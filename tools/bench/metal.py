@@ -25,11 +25,13 @@ from clustergate.model import CaseId, CaseRecord, Verdict
 from clustergate.paths import checkout, state_dir
 from tools.bench import simulated_rules
 from tools.bench.judge import Judge, judge_run, make_judge, of_figures, regressions
+from tools.bench.judge_alone import Alone
 from tools.bench.simulated_noise import BARE_METAL, CLOUD, HEAVY, MACHINES, NOISY, RECURRING, SHARED
 from tools.bench.simulated_rules import Beside
 from tools.bench.simulated_runs import (
     BASELINES,
     SimulatedRun,
+    Taken,
     affected_by,
     baseline_runs,
     form_of,
@@ -51,8 +53,11 @@ from tools.bench.slowdowns import (
 from tools.bench.spread import CONFIDENCE, Share
 
 SEED = 46
-RUNS, BASES = 400, 8
-"""Unchanged runs of a cell, of others half as many; and by how many baselines they are judged."""
+JUDGE, CHECK = "judge", "metal"
+PARTS = {JUDGE: 400, CHECK: 40}
+"""Unchanged runs of a cell, of others half as many: by the judge alone, and as a check does it."""
+BASES = 20
+"""By how many baselines they are judged."""
 
 CHANGES = (
     NOTHING,
@@ -170,19 +175,20 @@ class Counted:
 
 @dataclass(eq=False)
 class _Basis:
-    """A baseline, and all that judges by it."""
+    """A baseline, and all that judges by it; the ``judge`` by the way of a check, or by itself."""
 
-    judge: Judge
+    judge: Judge | Alone
     beside: Beside
 
 
 _PASSED = (Verdict.PASS, Verdict.IMPROVEMENT)
 
 
-def counted(cells: Sequence[Cell], basis: int, runs: int) -> list[Counted]:
+def counted(cells: Sequence[Cell], basis: int, runs: int, *, alone: bool = False) -> list[Counted]:
     """Return what is said of the runs of some cells, which have their baseline in common.
 
-    A run is the same in all cells but for the change.
+    A run is the same in all cells but for the change. The judge is asked by the way of a check, or
+    ``alone``, which counts no verdicts of figures.
     """
     first = cells[0]
     form, machine = form_of(first.setting), MACHINES[first.machine]
@@ -190,7 +196,11 @@ def counted(cells: Sequence[Cell], basis: int, runs: int) -> list[Counted]:
     made = baseline_runs(form, machine, BASELINES[first.baseline], [*seed, 0])
     partition = form.setting.partition(exclusive=machine.exclusive)
     expected = [case.key for case in form.cases]
-    judge = make_judge(past_runs(made), form.setting.mode, expected, partition)
+    judge = (
+        Alone(form, machine, made)
+        if alone
+        else make_judge(past_runs(made), form.setting.mode, expected, partition)
+    )
     of = _Basis(judge, Beside(form, machine, made))
     sums = {cell: Counted(str(cell), basis) for cell in cells}
     for k in range(runs):
@@ -209,9 +219,19 @@ def share_of(cell: Cell, runs: int) -> int:
     return runs if cell.change == NOTHING else math.ceil(runs / 2)
 
 
-def _with_run(
-    so_far: Counted, of: _Basis, run: SimulatedRun, affected: NDArray[np.bool_]
-) -> Counted:
+@dataclass(frozen=True)
+class _Said:
+    """What the judge said of a run: what it found, and of unchanged figures how many passed."""
+
+    found: bool
+    accused: bool
+    passed: bool
+    unchanged: Sequence[Verdict]
+    launched: Sequence[Taken]
+    again: int
+
+
+def _said(judge: Judge, run: SimulatedRun, affected: NDArray[np.bool_]) -> _Said:
     turns: dict[CaseId, int] = {}
     launched = list(run.taken.values())
 
@@ -220,7 +240,7 @@ def _with_run(
         launched.append(run.again(key, turns[key]))
         return launched[-1].record
 
-    judged = judge_run(of.judge, run.records, again)
+    judged = judge_run(judge, run.records, again)
     hit = {
         (case.key.check, case.key.stack, name)
         for case in run.form.cases
@@ -229,27 +249,55 @@ def _with_run(
     }
     called = regressions(judged.cases) if judged.status == 1 else []
     verdicts = of_figures(judged.cases)
-    unchanged = [verdict for key, verdict in verdicts.items() if key not in hit]
-    passed = judged.status == 0 and all(verdicts.get(key) in _PASSED for key in hit or verdicts)
-    slower = (run.slower > 0).any()  # what became faster is accused as others are
-    found = bool(slower and any(not hit.isdisjoint(one) for one in called))
-    accused = any(hit.isdisjoint(one) or not slower for one in called)
+    slower = bool((run.slower > 0).any())  # what became faster is accused as others are
+    return _Said(
+        found=slower and any(not hit.isdisjoint(one) for one in called),
+        accused=any(hit.isdisjoint(one) or not slower for one in called),
+        passed=judged.status == 0 and all(verdicts.get(key) in _PASSED for key in hit or verdicts),
+        unchanged=[verdict for key, verdict in verdicts.items() if key not in hit],
+        launched=launched,
+        again=sum(turns.values()),
+    )
+
+
+def _said_alone(judge: Alone, run: SimulatedRun, affected: NDArray[np.bool_]) -> _Said:
+    called = judge.call(run)
+    hit = set(np.flatnonzero(affected).tolist())
+    slower = bool((run.slower > 0).any())
+    return _Said(
+        found=slower and any(not hit.isdisjoint(one) for one in called.sets),
+        accused=any(hit.isdisjoint(one) or not slower for one in called.sets),
+        passed=False,
+        unchanged=(),
+        launched=list(run.taken.values()),
+        again=called.launched_again,
+    )
+
+
+def _with_run(
+    so_far: Counted, of: _Basis, run: SimulatedRun, affected: NDArray[np.bool_]
+) -> Counted:
     by_hand = of.beside.by_hand(run, affected)
-    ranks, ranks_accuse = of.beside.mann_whitney(run, affected)
+    ranks = False, False
+    if isinstance(of.judge, Alone):
+        said = _said_alone(of.judge, run, affected)
+    else:
+        said = _said(of.judge, run, affected)
+        ranks = of.beside.mann_whitney(run, affected)
     return dataclasses.replace(
         so_far,
         runs=so_far.runs + 1,
-        found=so_far.found + found,
-        accused=so_far.accused + accused,
-        passed=so_far.passed + passed,
-        inconclusive=so_far.inconclusive + (not (found or accused or passed)),
-        figures=so_far.figures + len(unchanged),
-        figures_passed=so_far.figures_passed + sum(one in _PASSED for one in unchanged),
-        launches=so_far.launches + sum(one.launches for one in launched),
-        node_seconds=so_far.node_seconds + sum(one.node_seconds for one in launched),
-        again=so_far.again + sum(turns.values()),
-        mann_whitney=so_far.mann_whitney + ranks,
-        mann_whitney_accused=so_far.mann_whitney_accused + ranks_accuse,
+        found=so_far.found + said.found,
+        accused=so_far.accused + said.accused,
+        passed=so_far.passed + said.passed,
+        inconclusive=so_far.inconclusive + (not (said.found or said.accused or said.passed)),
+        figures=so_far.figures + len(said.unchanged),
+        figures_passed=so_far.figures_passed + sum(one in _PASSED for one in said.unchanged),
+        launches=so_far.launches + sum(one.launches for one in said.launched),
+        node_seconds=so_far.node_seconds + sum(one.node_seconds for one in said.launched),
+        again=so_far.again + said.again,
+        mann_whitney=so_far.mann_whitney + ranks[0],
+        mann_whitney_accused=so_far.mann_whitney_accused + ranks[1],
         likelihood_ratio=so_far.likelihood_ratio + of.beside.likelihood_ratio(run, affected),
         by_hand_again=so_far.by_hand_again + by_hand.launches,
         by_hand=[*so_far.by_hand, [round(by_hand.affected, 3), round(by_hand.others, 3)]],
@@ -259,15 +307,16 @@ def _with_run(
 # --- what is kept, and the table ----------------------------------------------------------------
 
 
-def kept_in() -> Path:
+def kept_in(part: str) -> Path:
     """Return the file of what was counted of this very judge, by this simulation."""
     digest = hashlib.sha256()
     judge = ("judge", "verdicts", "statistics", "baselines", "references", "launching")
     files = [path for name in judge for path in (checkout() / "clustergate" / name).rglob("*.py")]
-    files += [*Path(__file__).parent.glob("simulated_*.py"), Path(__file__).with_name("judge.py")]
+    here = Path(__file__).parent
+    files += [*here.glob("simulated_*.py"), here / "judge.py", here / "judge_alone.py"]
     for path in sorted(files):
         digest.update(path.read_bytes())
-    return state_dir() / "bench" / f"metal-{digest.hexdigest()[:8]}.jsonl"
+    return state_dir() / "bench" / f"{part}-{digest.hexdigest()[:8]}.jsonl"
 
 
 def read_counted(path: Path) -> dict[tuple[str, int], Counted]:
@@ -278,11 +327,12 @@ def read_counted(path: Path) -> dict[tuple[str, int], Counted]:
 
 
 def measured(
-    path: Path, wanted: Callable[[str], bool], runs: int, bases: int, say: Say
+    part: str, path: Path, wanted: Callable[[str], bool], runs: int, bases: int, say: Say
 ) -> list[Counted]:
     """Return what is said of the wanted cells, and keep each part of it as soon as it is known.
 
-    ``runs`` are the unchanged ones of a cell. What is kept there already is not counted again.
+    ``part`` is one of :data:`PARTS`; ``runs`` are the unchanged ones of a cell. What is kept there
+    already is not counted again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     known = read_counted(path)
@@ -298,8 +348,8 @@ def measured(
             ]
             if not lacking:
                 continue
-            say(f"{name}: baseline {basis + 1} of {bases}")
-            done = counted(lacking, basis, each)
+            say(f"{part}, {name}: baseline {basis + 1} of {bases}")
+            done = counted(lacking, basis, each, alone=part == JUDGE)
             with path.open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(asdict(one)) + "\n" for one in done)
             known |= {(one.cell, one.basis): one for one in done}
@@ -397,7 +447,7 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
         told(lambda one: one.accused),
         told(lambda one: one.passed),
         told(lambda one: one.inconclusive),
-        f"{100 * sum(one.figures_passed for one in bases) / max(figures, 1):.0f}",
+        f"{100 * sum(one.figures_passed for one in bases) / figures:.0f}" if figures else "",
         f"{sum(one.launches for one in bases) / runs:.1f}",
         f"{sum(one.node_seconds for one in bases) / runs:.0f}",
         *_before(cell, changed=changed),

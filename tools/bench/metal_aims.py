@@ -100,6 +100,8 @@ def aim_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
     for aim in AIMS:
         if of_cell := by_cell.get(str(aim.cell)):
             counts = [_OF[aim.what](one) for one in of_cell]
+            if not any(of for _, of in counts):
+                continue  # The judge alone says nothing of single figures.
             low, high = shares(counts)
             happened, of = map(sum, zip(*counts, strict=True))
             best = sum(one.likelihood_ratio for one in of_cell) / sum(one.runs for one in of_cell)

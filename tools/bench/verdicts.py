@@ -73,7 +73,7 @@ _FRESH_RUNS = 10
 _SLOWED_LAUNCHES = 15
 # Of ten rounds; a run takes two at most.
 _MOST_JOBS = 4 * _FRESH_RUNS
-_PARTS = ("metal", "replay", "ab", "aims", "provoked")
+_PARTS = ("judge", "metal", "replay", "ab", "aims", "provoked")
 
 
 CHANGES = (
@@ -585,13 +585,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failure = ""
     parts = [asked.only] if asked.only else _PARTS
     try:
-        if "metal" in parts:
-            results["metal"] = _metal(asked, console, say)
+        for part in metal.PARTS:
+            if part in parts:
+                results[part] = _metal(part, asked, console, say)
         if asked.data:
             told = list(_of_real_machines(asked.data, say))
             console.print(table_of("Results of real machines", realdata.HEADS, realdata.rows(told)))
             results["realdata"] = [asdict(one) for one in told]
-        others = [part for part in parts if part != "metal"]
+        others = [part for part in parts if part not in metal.PARTS]
         recorded = _recorded(asked.recorded or recordings()) if others else {}
         if "replay" in parts:
             results["recordings"] = told_of_recordings(recorded)
@@ -631,13 +632,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _metal(
-    asked: argparse.Namespace, console: Console, say: Callable[[str], None]
+    part: str, asked: argparse.Namespace, console: Console, say: Callable[[str], None]
 ) -> Mapping[str, Any]:
     """Judge runs of the simulated cluster, print what comes out, and return it for JSON."""
     kept = metal.measured(
-        asked.kept or metal.kept_in(),
+        part,
+        asked.kept or metal.kept_in(part),
         lambda name: all(text in name for text in asked.cells),
-        asked.runs or metal.RUNS,
+        asked.runs or metal.PARTS[part],
         asked.baselines,
         say,
     )
@@ -682,7 +684,8 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--runs", type=int, metavar="N",
         help=f"judge so many runs of a recording by each baseline (default: {JUDGED_RUNS}), and so "
-        f"many unchanged ones of a simulated cell (default: {metal.RUNS}; others half as many)",
+        "many unchanged ones of a simulated cell (others half as many; default: "
+        f"{metal.PARTS[metal.JUDGE]} by the judge alone, {metal.PARTS[metal.CHECK]} by a check)",
     )  # fmt: skip
     parser.add_argument(
         "--cells", action="append", default=[], metavar="TEXT",
