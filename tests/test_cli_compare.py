@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 
 from clustergate import cli, store
-from clustergate.model import Better, CaseRecord, ConditionValue, Launch, Sample
+from clustergate.model import (
+    Better,
+    CaseRecord,
+    ConditionValue,
+    Launch,
+    NodeFacts,
+    Sample,
+)
 from clustergate.report import console
+from clustergate.sites import configs
 from clustergate.wording.reasons import in_words
 
 
@@ -224,23 +232,63 @@ def test_stacks_of_a_stored_run_are_compared_by_their_undisturbed_launches(run: 
     assert record["conditions"]["benchmark"] == "PingPong"
 
 
+def on_exclusive_nodes(monkeypatch: pytest.MonkeyPatch, partition: str = "local:x") -> None:
+    monkeypatch.setattr(configs, "nodes_of", lambda _: {partition: NodeFacts(exclusive=True)})
+
+
 @pytest.mark.parametrize(
-    ("factor", "launches", "verdict"),
-    [
-        (1.3, 20, "inconclusive"),
-        (2.3, 20, "A better"),
-        # Of fewer than ten launches hours were seen to make 2.5 times.
-        (2.3, 9, "inconclusive"),
-        (2.9, 9, "A better"),
-    ],
-)
-def test_runs_of_two_sessions_differ_by_more_than_hours_do_or_not_at_all(
-    run: Any, factor: float, launches: int, verdict: str
+    ("factor", "exclusive", "verdict"),
+    [(1.3, True, "A better"), (0.7, True, "B better"), (1.05, True, "inconclusive"),
+     (2.9, True, "A better"), (1.3, False, "inconclusive"), (2.9, False, "inconclusive")],
+)  # fmt: skip
+def test_two_runs_are_judged_by_what_is_known_of_exclusive_nodes_alone(
+    run: Any, monkeypatch: pytest.MonkeyPatch, factor: float, exclusive: bool, verdict: str
 ) -> None:
-    stored("one", noise(1.0)[:launches], range(0))
-    stored("one", noise(factor, 2)[:launches], range(0), run_id="20260102T000000Z-1")
+    """A factor of two between hours was taken for usual, on whatever machine."""
+    if exclusive:
+        on_exclusive_nodes(monkeypatch)
+    stored("one", noise(1.0), range(0))
+    stored("one", noise(factor, 2), range(0), run_id="20260102T000000Z-1")
     status, out, _ = run("previous:one", "last:one", "--json")
-    assert (status, json.loads(out)["verdict"]) == (0, verdict)
+    told = json.loads(out)
+    assert (status, told["verdict"]) == (0, verdict)
+    assert ("do not tell how their days differ" in told["remark"]) is not exclusive
+    assert (told["low"] is None) is not exclusive
+    assert ("usually within" in run("previous:one", "last:one")[1]) is (verdict[2:] == "better")
+
+
+def test_a_stack_that_is_slower_in_one_of_two_runs_is_named(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_exclusive_nodes(monkeypatch)
+    for seed, (stack, day, factor) in enumerate(
+        (stack, day, 1.3 if (stack, day) == ("two", 2) else 1.0)
+        for stack in ("one", "two")
+        for day in (1, 2)
+    ):
+        for size in (8, 64, 512, 4096):
+            values = noise(size * factor, 10 * seed + size)
+            stored(stack, values, range(0), size, f"2026010{day}T000000Z-1")
+    status, out, err = run("previous", "last")
+    assert (status, err) == (0, "")
+    assert "B is 3" in out
+    records = [json.loads(line) for line in run("previous", "last", "--json")[1].splitlines()]
+    slower = [one for one in records if one["verdict"] == "A better"]
+    assert {one["conditions"]["stack"] for one in slower} == {"two"}
+    assert not any(one["verdict"] == "B better" for one in records)
+
+
+def test_launches_that_are_mostly_slow_are_told_although_the_best_is_not(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_exclusive_nodes(monkeypatch)
+    stored("one", noise(1.0), range(0))
+    slow = [*noise(1.0)[:8], *noise(4.0)[:12]]
+    stored("one", slow, range(0), run_id="20260102T000000Z-1")
+    told = json.loads(run("previous:one", "last:one", "--json")[1])
+    assert told["verdict"] == "inconclusive"
+    assert told["remark"].startswith("most launches of B take more than twice as long")
+    assert told["ratio"] > 2
 
 
 def test_the_previous_run_is_one_of_the_command_that_made_the_last(run: Any) -> None:
@@ -296,19 +344,6 @@ def test_of_figures_in_blocks_those_in_one_block_are_compared_with_those_without
     compared = [one for line in out.splitlines() if (one := json.loads(line))["ratio"] is not None]
     assert [one["conditions"]["bytes"] for one in compared] == [str(1 << 20)]
     assert err.startswith("1 of 2 figures of ImbCheck one local:x: not compared, as ")
-
-
-def test_ranks_that_compute_apart_differ_less_between_hours(run: Any) -> None:
-    for day, factor in ((1, 1.0), (2, 1 / 1.7)):
-        run_id = f"202601{day:02}T000000Z-1"
-        samples = [
-            Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 6336}, value, k)
-            for k, value in enumerate(noise(factor, day))
-        ]
-        store.write_case(
-            run_id, CaseRecord("h", "HplCheck", "one", "local:x", {"ranks": 2}, samples)
-        )
-    assert json.loads(run("previous", "last", "--json")[1])["verdict"] == "A better"
 
 
 @pytest.mark.parametrize(("factor", "without"), [(0.8, "B better"), (1.0, "equivalent")])

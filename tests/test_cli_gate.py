@@ -44,6 +44,7 @@ from clustergate.model import (
     Figure,
     Judgement,
     Launch,
+    NodeFacts,
     Run,
     Sample,
     Verdict,
@@ -180,7 +181,11 @@ def test_the_last_run_is_one_that_has_what_is_compared() -> None:
     assert last_run("local", [hpcc, epyc]) == part
 
 
-def test_the_last_run_is_one_that_nothing_disturbed() -> None:
+def on_exclusive_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "nodes_of", lambda _: {"local:node": NodeFacts(exclusive=True)})
+
+
+def test_the_last_run_is_one_that_nothing_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the newest nothing could be compared, which passed, and the good one was not looked at."""
     good = kept("20261101T000000Z-1")
     (hpl,) = store.read_cases(good)
@@ -189,6 +194,7 @@ def test_the_last_run_is_one_that_nothing_disturbed() -> None:
     store.write_case(noisy, dataclasses.replace(hpl, launches=busy))
     assert last_run("local", [hpl]) == good
     today = kept("20261103T000000Z-1", value=50.0)
+    on_exclusive_nodes(monkeypatch)
     (told,) = evidence.compare_with(good, today)
     assert told.verdict is Verdict.REGRESSION
     # One launch that nothing disturbed is something to compare with.
@@ -813,11 +819,12 @@ def test_one_budget_covers_checks_and_golden_builds() -> None:
 def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    on_exclusive_nodes(monkeypatch)
     kept("20261101T000000Z-1")
     assert run_gate(monkeypatch, value=50.0) == 1
     said = capsys.readouterr().out
     assert "STAY CLOSED" in said
-    assert "HplCheck, mpich, HPL, performance_gflops is" in said
+    assert "HPL is 50.0 % slower, usually within" in said
 
 
 def test_what_one_hour_may_differ_from_another_does_not_close_it(
@@ -876,6 +883,7 @@ def test_a_gate_does_not_open_without_the_comparison_it_was_asked_for(
 def test_a_second_call_does_not_open_what_stayed_closed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    on_exclusive_nodes(monkeypatch)
     good = kept("20261101T000000Z-1")
     assert run_gate(monkeypatch, 50.0, "--copy-to", str(tmp_path / "kept")) == 1
     (first,) = (tmp_path / "kept").iterdir()
@@ -959,25 +967,32 @@ def test_a_gate_that_was_killed_is_nothing_to_compare_with() -> None:
 
 
 @pytest.mark.parametrize(
-    ("launches", "value", "verdict"),
+    ("exclusive", "value", "asked", "verdicts"),
     [
-        (3, 20.0, Verdict.INCONCLUSIVE),
-        (3, 45.0, Verdict.PASS),
-        (3, 99.0, Verdict.PASS),
-        (12, 20.0, Verdict.REGRESSION),
+        (True, 20.0, False, [Verdict.REGRESSION]),
+        (True, 85.0, False, [Verdict.REGRESSION]),
+        (True, 99.0, False, [Verdict.PASS]),
+        (False, 20.0, False, [Verdict.INCONCLUSIVE, Verdict.PASS]),
+        (False, 45.0, False, [Verdict.PASS]),
+        (False, 99.0, True, [Verdict.INCONCLUSIVE]),
     ],
 )
-def test_few_launches_pass_nothing_that_is_far_worse_than_in_the_last_run(
-    launches: int, value: float, verdict: Verdict
+def test_the_last_run_judges_on_exclusive_nodes_and_elsewhere_passes_nothing_far_worse(
+    monkeypatch: pytest.MonkeyPatch,
+    exclusive: bool,
+    value: float,
+    asked: bool,
+    verdicts: list[Verdict],
 ) -> None:
-    """A fifth of the last run's rate was as the last run, as three launches are never sure."""
+    """15 % of HPL's rate was lost since the last run, which passed as a matter of hours."""
+    nodes = {"local:node": NodeFacts(exclusive=exclusive)}
+    monkeypatch.setattr(sites, "nodes_of", lambda _: nodes)
     for run_id, rate in (("20261101T000000Z-1", 100.0), ("20261102T000000Z-1", value)):
-        whole = record(value=rate)
-        samples, made = whole.samples[:launches], whole.launches[:launches]
-        store.write_case(run_id, dataclasses.replace(whole, samples=samples, launches=made))
-    (found,) = evidence.compare_with("20261101T000000Z-1", "20261102T000000Z-1")
-    assert found.verdict is verdict
-    assert ("times worse" in found.sentence) is (verdict is Verdict.INCONCLUSIVE)
+        store.write_case(run_id, record(value=rate))
+    told = evidence.compare_with("20261101T000000Z-1", "20261102T000000Z-1", asked=asked)
+    assert [one.verdict for one in told] == verdicts
+    assert any("figure not judged" in one.sentence for one in told) is not exclusive
+    assert any("times worse" in one.sentence for one in told) is (not exclusive and value < 33)
 
 
 def test_a_run_of_other_processors_is_no_run_to_compare_with(

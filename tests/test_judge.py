@@ -12,8 +12,10 @@ from clustergate.judge.hypotheses import hypotheses
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import Compared, Comparison, groups, judgements
 from clustergate.judge.runs import figure_id
-from clustergate.judge.scatter import components
+from clustergate.judge.scatter import EXCLUSIVE, components
+from clustergate.judge.two_runs import Both, of_two_runs
 from clustergate.model import BaselineRuns, Better, Reference, Verdict
+from clustergate.statistics.comparison import Relation
 
 STACKS = ("intel-mpi", "mpich")
 SIZES = (8, 64, 512, 4096)
@@ -303,3 +305,50 @@ def test_bad_days_leave_one_at_a_time_and_at_most_a_quarter():
     assert [day for day, _ in bad_days(past)] == [5, 3]
     three = Past(MACHINE, past.days[2:5], past.values[2:5], exclusive=True)
     assert not bad_days(three)
+
+
+# ------------------------------------------------------------------------------- two runs
+
+
+def two_runs(lot, slower=(), by=0.0, noisier=0.7):
+    """Return launches of every figure in two runs of two days, of which the later is slower."""
+    both = []
+    for place, one in enumerate(MACHINE):
+        moved = math.log1p(by) if place in slower else 0.0
+        levels = lot.normal((0.0, moved), noisier * EXCLUSIVE[one.kind])
+        higher = one.kind == "compute"
+        a, b = (
+            np.exp((-1 if higher else 1) * (level + lot.exponential(0.003, 4))).tolist()
+            for level in levels
+        )
+        both.append(Both(one, a, b, Better.HIGHER if higher else Better.LOWER))
+    return both
+
+
+def test_two_unchanged_runs_are_seldom_different_and_say_nothing_on_shared_nodes():
+    differ = 0
+    for seed in range(40):
+        both = two_runs(np.random.default_rng(seed))
+        differ += bool(of_two_runs(both, 0.05, exclusive=True).moved)
+        told = of_two_runs(both, 0.05, exclusive=False)
+        assert not told.moved
+        assert {one.verdict for one in told.comparisons} == {Relation.INCONCLUSIVE}
+    assert differ <= 2
+
+
+@pytest.mark.parametrize("by", [0.15, -0.13])
+def test_of_two_runs_what_is_slower_in_one_is_named(by):
+    slow = places(kind="compute")
+    for seed in range(5):
+        told = of_two_runs(two_runs(np.random.default_rng(seed), slow, by), 0.05, exclusive=True)
+        better = Relation.A_BETTER if by > 0 else Relation.B_BETTER
+        assert [(one.name, one.better) for one in told.moved] == [("HPL", better)]
+        assert {p for p, x in enumerate(told.comparisons) if x.verdict is better} == set(slow)
+        for place in slow:
+            one = told.comparisons[place]
+            assert one.low < 1 / (1 + by) < one.high
+
+
+def test_two_noisier_runs_are_no_more_often_different():
+    noisy = [two_runs(np.random.default_rng(seed), noisier=4.0) for seed in range(40)]
+    assert sum(bool(of_two_runs(one, 0.05, exclusive=True).moved) for one in noisy) <= 2

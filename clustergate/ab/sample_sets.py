@@ -6,21 +6,23 @@ A set is a table in the order of launching: metric, value, conditions as text, d
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clustergate import store
 from clustergate.ab.comparisons import FIGURE, METHOD, METRIC
-from clustergate.benchmarks.registry import every_metric, known_of
+from clustergate.benchmarks.registry import every_metric
 from clustergate.figures import name_of, reported, same_measurement
 from clustergate.model import BadRequest, Better, CaseRecord, Metric, OutputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from clustergate.statistics.comparison import Comparison
+    from clustergate.judge.two_runs import Moved, TwoRuns
+    from clustergate.statistics.comparison import Comparison, Pair
 
 VALUE = "value"
 # The first columns of what `clustergate parse` writes, and those of them that are no conditions.
@@ -31,6 +33,8 @@ _DISTURBED = "\0disturbed"
 _RUN = "\0run"
 _METHOD = "\0method"
 _CASE = ("check", "partition", "stack")
+# What else tells a case from others of its check.
+_LAID_OUT = ("ranks", "nodes", "placement", "cores_per_rank", "bound", "mode", "settings")
 # Rows that stand twice by chance are fewer than one in so many.
 _NO_CHANCE = 1e6
 _FEWEST_VALUES = 5
@@ -39,21 +43,20 @@ _NAT = 2.0**-20
 
 
 def compare_sets(
-    a: pl.DataFrame, b: pl.DataFrame, margin: float, better: str | None = None
-) -> tuple[list[dict[str, str]], list[Comparison]]:
-    """Return the metrics with their conditions of two sets, and what is said of each.
+    a: pl.DataFrame,
+    b: pl.DataFrame,
+    margin: float,
+    better: str | None = None,
+) -> tuple[list[dict[str, str]], TwoRuns]:
+    """Return the metrics with their conditions of two sets, and what is said of them.
 
     ``better`` is the direction of metrics that nobody knows. One measurement of stored runs is
-    compared once; those of two runs differ by what hours do, too. Raises :class:`BadRequest`.
+    compared once. Launches of two runs say nothing of the hours between: the judge does. Raises
+    :class:`BadRequest`.
     """
     # SciPy and Polars take longer to import than all other commands need.
-    from clustergate.statistics import gate
-    from clustergate.statistics.comparison import (
-        Pair,
-        compare,
-        of_two_sessions,
-        unless_contradicted,
-    )
+    from clustergate.judge.two_runs import TwoRuns
+    from clustergate.statistics.comparison import Pair, compare, unless_contradicted
 
     keys, undisturbed, everything = _side_by_side(a, b)
     directions = _directions([key[METRIC] for key in keys], better)
@@ -61,20 +64,45 @@ def compare_sets(
         [Pair(x, y, directions[key[METRIC]].better) for key, (x, y) in zip(keys, of, strict=True)]
         for of in (undisturbed, everything)
     )
-    comparisons = compare(pairs, margin=margin)
     if _RUN in a.columns and _RUN in b.columns and a[_RUN][0] != b[_RUN][0]:
-        shifts = [
-            gate.shift_of(
-                min(one.samples_a, one.samples_b),
-                apart=key.get("benchmark") in known_of(key.get("check", "")).apart,
-            )
-            for key, one in zip(keys, comparisons, strict=True)
-        ]
-        comparisons = list(map(of_two_sessions, comparisons, shifts))
-    return keys, [
+        both = _of_two_runs(keys, pairs, margin)
+    else:
+        both = TwoRuns(compare(pairs, margin=margin))
+    comparisons = [
         unless_contradicted(one, every, margin)
-        for one, every in zip(comparisons, with_disturbed, strict=True)
+        for one, every in zip(both.comparisons, with_disturbed, strict=True)
     ]
+    return keys, dataclasses.replace(both, comparisons=comparisons)
+
+
+def _of_two_runs(
+    keys: Sequence[Mapping[str, str]], pairs: Sequence[Pair], margin: float
+) -> TwoRuns:
+    """Return what the judge says of two runs, by the partitions of their figures."""
+    import numpy as np
+
+    from clustergate.judge.runs import figure_id
+    from clustergate.judge.two_runs import Both, TwoRuns, of_two_runs
+    from clustergate.sites.configs import nodes_of
+
+    by_partition: dict[str, dict[int, Both]] = {}
+    for place, (key, pair) in enumerate(zip(keys, pairs, strict=True)):
+        laid_out = " ".join(key.get(name, "") for name in _LAID_OUT)
+        case = (*(key.get(name, "") for name in _CASE), laid_out)
+        size = int(key["bytes"]) if key.get("bytes", "").isdigit() else None
+        figure = figure_id(case, key[FIGURE], key["benchmark"], key[METRIC], size)
+        a, b = (np.asarray(side, dtype=float).tolist() for side in (pair.a, pair.b))
+        of = by_partition.setdefault(key["partition"], {})
+        of[place] = Both(figure, a, b, pair.better)
+    nodes = nodes_of(by_partition)
+    by_place: dict[int, Comparison] = {}
+    moved: list[Moved] = []
+    for partition, of in by_partition.items():
+        exclusive = partition in nodes and nodes[partition].exclusive
+        said = of_two_runs([*of.values()], margin, exclusive=exclusive)
+        by_place |= dict(zip(of, said.comparisons, strict=True))
+        moved += said.moved
+    return TwoRuns([by_place[place] for place in range(len(keys))], moved)
 
 
 def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
@@ -336,7 +364,12 @@ def _measured_once(keys: Sequence[dict[str, str]], sets: Sequence[tuple[Any, Any
     """Return the places of the figures that no other one of both sides measures as well."""
     both = {_figure(key) for key, (x, y) in zip(keys, sets, strict=True) if len(x) and len(y)}
     others = ([key | {FIGURE: n} for n in same_measurement(key.get(FIGURE, ""))] for key in keys)
-    return [k for k, of_key in enumerate(others) if both.isdisjoint(map(_figure, of_key))]
+    # A rate against a peak is that rate once more.
+    return [
+        k
+        for k, of_key in enumerate(others)
+        if both.isdisjoint(map(_figure, of_key)) and "against" not in keys[k]
+    ]
 
 
 def _figure(key: dict[str, str]) -> frozenset[tuple[str, str]]:

@@ -78,9 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadRequest("compare.itself", name=names[0])
     a, b = (_samples(name, ignored) for name in names)
     copied = [str(reason("compare.copies"))] if sample_sets.are_copies(a, b) else []
-    keys, results = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
+    keys, both = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
     metrics = [key.pop(METRIC) for key in keys]
-    records = list(map(comparisons.record_of, metrics, keys, results))
+    records = list(map(comparisons.record_of, metrics, keys, both.comparisons))
     otherwise = copied + [str(why) for why in comparisons.measured_otherwise(keys)]
     if not any(Path(name).is_file() for name in names):
         runs = (store.read_cases(name.partition(":")[0]) for name in names)
@@ -97,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         shown = records if arguments.all else comparisons.better_ones(records)
         console.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
         console.print_lines(comparisons.nothing_in_both(records) + otherwise)
+        console.print_lines([one.sentence for one in both.moved])
         for case, table in comparisons.tables_of(shown):
             console.print_lines([case])
             console.print_table(table)

@@ -310,38 +310,39 @@ def of_nodes(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence
 
 @dataclass(frozen=True)
 class Changed:
-    """A figure that differs from the last run beyond doubt: ``worse_by`` is a fraction of it."""
+    """What is worse than in the last run by a fraction of it; ``usual`` is what others are."""
 
     name: str
     worse_by: float
+    usual: float = 0.0
 
 
 def against_run(
-    changed: Iterable[Changed],
-    compared: int,
-    run: str,
-    tolerated: float,
-    undecided: Iterable[Changed] = (),
+    slower: Iterable[Changed], judged: int, run: str, undecided: Iterable[Changed] = ()
 ) -> list[Evidence]:
-    """Return what became worse since an earlier run, beyond what is tolerated (a fraction).
+    """Return which sets of the figures that were ``judged`` are slower than in an earlier run.
 
-    ``changed`` are those of the ``compared`` figures that are surely worse. Of the ``undecided``
-    ones no few launches pass what is far worse.
+    Of the ``undecided`` figures none passes what is far worse.
     """
     part = f"against the run {run}"
-    worse = sorted(
-        (one for one in changed if one.worse_by > tolerated), key=lambda one: -one.worse_by
+    worst = sorted(slower, key=lambda one: -one.worse_by)
+    evidence = list(
+        worse_ones(
+            part,
+            [
+                reason("gate.worse-than-last", figure=x.name, worse_by=x.worse_by, usual=x.usual)
+                for x in worst
+            ],
+        )
     )
-    why = [reason("gate.worse-than-last", figure=x.name, worse_by=x.worse_by) for x in worse]
-    evidence = list(worse_ones(part, why))
     far = [one for one in undecided if one.worse_by > math.expm1(FAR_WORSE)]
     if far:
-        worst = max(far, key=lambda one: one.worse_by)
-        facts: dict[str, Fact] = {"figure": worst.name, "times": 1 + worst.worse_by}
-        doubt = reason("gate.far-worse", figures=len(far), of=compared, **facts)
+        one = max(far, key=lambda one: one.worse_by)
+        doubt = reason("gate.far-worse", figures=len(far), figure=one.name, times=1 + one.worse_by)
         evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (doubt,)))
-    passed = [Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=compared),))]
-    return evidence or passed
+    if judged and not evidence:
+        evidence.append(Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=judged),)))
+    return evidence
 
 
 def worse_ones(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:

@@ -35,8 +35,8 @@ HIDDEN = math.log(1.10)
 _SURELY, _OFTEN = 0.99, 0.80
 # Of what is rounded: its variance, the run's and the baseline's, and by how many steps it differs.
 _OF_ROUNDED, _PRINTED = 2 / 12, 1.5
-# A machine's figures as launched alone scatter within a day by about half of what they do in all.
-_NOMINAL = 0.5
+NOMINAL = 0.5
+"""Of a figure's variance in all, about the part within a day."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Past:
 
     ``values`` has a row for each run, of which ``days`` tells the day, and nan for what it lacks.
     ``steps`` is what a figure differs by where its last printed digit does. ``exclusive`` tells
-    whether a job had its nodes for itself.
+    whether a job had its nodes for itself. ``variances`` are those of the figures between runs of a
+    day where they are known from elsewhere, as of a single run.
     """
 
     figures: Sequence[FigureId]
@@ -53,6 +54,7 @@ class Past:
     values: Floats
     steps: Floats | None = None
     exclusive: bool = False
+    variances: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,8 @@ class Judge:
         """The variance of each figure between the runs of a day, else between days."""
         of = components(self.past.values, self.past.days)
         variances = np.where(of.runs > of.days, of.within, of.between)
+        if self.past.variances is not None:
+            variances = self.past.variances
         return np.maximum(variances, np.maximum(_OF_ROUNDED * self._steps**2, SMALLEST))
 
     @property
@@ -249,11 +253,12 @@ class Judge:
     @cached_property
     def _prior(self) -> Floats:
         """What figures of each kind vary by on exclusive nodes, more where this machine's do."""
-        by_kind = {}
-        for kind, deviation in EXCLUSIVE.items():
-            noisier = self._median_of_kind(kind) / (_NOMINAL * deviation**2)
-            by_kind[kind] = deviation**2 * max(noisier, 1.0)
-        return np.array([by_kind[kind] for kind in self._kinds])
+        seen = np.array([self._median_of_kind(kind) for kind in self._kinds]) / NOMINAL
+        return np.maximum(seen, self._of_kinds)
+
+    @cached_property
+    def _of_kinds(self) -> Floats:
+        return np.array([EXCLUSIVE[kind] ** 2 for kind in self._kinds])
 
     @property
     def _confirming(self) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -266,10 +266,15 @@ def is_of_figures(change: Change) -> bool:
 def how_slow(of: Comparison, change: Change) -> Reason:
     """Return how much slower a set is, and what is usual."""
     code = "change.slower" if change.controlled else "change.slower-than-before"
-    usual = math.expm1(_USUAL * change.spread)
-    # Of rates the share that is lost, of times what they grew by.
-    rates = all(of.figures[place].better is Better.HIGHER for place in change.hypothesis.places)
-    return reason(code, by=-math.expm1(-change.by) if rates else math.expm1(change.by), usual=usual)
+    by, usual = slower_by(change, [of.figures[x].better for x in change.hypothesis.places])
+    return reason(code, by=by, usual=usual)
+
+
+def slower_by(change: Change, better: Iterable[Better]) -> tuple[float, float]:
+    """Return by what share a set is slower, of rates what is lost, and what is usual."""
+    rates = all(one is Better.HIGHER for one in better)
+    by = -math.expm1(-change.by) if rates else math.expm1(change.by)
+    return by, math.expm1(_USUAL * change.spread)
 
 
 def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:

@@ -91,12 +91,14 @@ def scatter(
     variance = np.where(few, guessed, variance)
     freedom = np.where(few, np.where(controlled, freedom - own, 0.0), freedom)
     most = np.maximum(_MOST_FREEDOM, of_days - 1.0)
-    freedom = np.minimum(freedom, most)
+    freedom = np.where(parts.runs > 1, np.minimum(freedom, most), 0.0)
     if prior is not None:
         of_kind = _FREEDOM_OF_KIND
+        # Against a single run that run's own part counts as well.
+        prior = prior * np.where(parts.runs > 1, 1.0, 2.0)
         variance = (freedom * variance + of_kind * prior) / (freedom + of_kind)
         freedom = np.minimum(freedom + of_kind, most)
-    freedom = np.where(parts.runs > 1, freedom, 0.0)
+    freedom = np.where(parts.runs > 0, freedom, 0.0)
     return Scatter(parts.mean, np.sqrt(np.maximum(variance, least)), freedom)
 
 

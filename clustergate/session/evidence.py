@@ -132,31 +132,36 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     try:
         for why in other_processors(store.read_cases(before), store.read_cases(run_id)):
             return [Evidence(part, _unknown(asked), (why,))]
-        keys, results = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
+        keys, both = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
         why = reason("gate.incomparable", why=str(error))
         return [Evidence(part, _unknown(asked), (why,))]
     from clustergate.benchmarks.registry import every_metric
     from clustergate.statistics.comparison import Relation
 
-    changed, undecided = [], []
+    results, undecided = both.comparisons, []
     for key, one in zip(keys, results, strict=True):
         better = every_metric()[key["metric"]].better
-        lower = better is Better.LOWER
-        name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
-        name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
-        if one.verdict is Relation.A_BETTER and one.low and one.high:
-            nearest = one.low - 1 if lower else 1 / one.high - 1
-            changed.append(Changed(name, nearest))
-        elif one.verdict is Relation.INCONCLUSIVE and one.ratio and better is not Better.NEITHER:
-            undecided.append(Changed(name, (one.ratio if lower else 1 / one.ratio) - 1))
+        if one.verdict is Relation.INCONCLUSIVE and one.ratio and better is not Better.NEITHER:
+            name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
+            name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
+            times = one.ratio if better is Better.LOWER else 1 / one.ratio
+            undecided.append(Changed(name, times - 1))
     otherwise = measured_otherwise(keys)
     evidence = [Evidence(part, _unknown(asked), (w,)) for w in otherwise]
-    comparable = sum(one.ratio is not None for one in results)
-    if not comparable:
+    if all(one.ratio is None for one in results):
         why = reason("gate.none-in-both")
         return evidence or [Evidence(part, _unknown(asked), (why,))]
-    evidence += gating.against_run(changed, comparable, before, _TOLERATED, undecided)
+    slower = [
+        Changed(one.name, one.by, one.usual)
+        for one in both.moved
+        if one.better is Relation.A_BETTER
+    ]
+    judged = sum(one.low is not None for one in results)
+    evidence += gating.against_run(slower, judged, before, undecided)
+    if not judged:
+        why = reason("gate.last-unjudged", figures=sum(one.ratio is not None for one in results))
+        evidence.append(Evidence(part, _unknown(asked), (why,)))
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None}
     in_both |= {_case_of(key) for key in keys if METHOD in key}

@@ -38,7 +38,7 @@ from clustergate.launching.hostfiles import (
 )
 from clustergate.machine.environment import ON_COMMAND_LINE, cleaning_script
 from clustergate.machine.node import read_node
-from clustergate.model import ClustergateError, is_name
+from clustergate.model import ClustergateError, NodeFacts, is_name
 from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.schedulers import PBS, SLURM
 from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
@@ -677,6 +677,22 @@ def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> tuple[str
 def find(name: str | None = None, hostname: str | None = None) -> Path:
     """Return the site config that :func:`choose` takes."""
     return choose(name, hostname).path
+
+
+def nodes_of(partitions: Iterable[str]) -> dict[str, NodeFacts]:
+    """Return what site configs state of the nodes of some partitions, ``system:partition``.
+
+    Of a system that has no site config here nothing is known.
+    """
+    nodes: dict[str, NodeFacts] = {}
+    for system in {one.partition(":")[0] for one in partitions}:
+        for wanted in (system, None):
+            with contextlib.suppress(ClustergateError):
+                site = load(find(wanted))
+                if site.name == system:
+                    nodes |= {one.fullname: one.facts for one in site.partitions}
+                    break
+    return nodes
 
 
 def reframe_variables(path: Path, site: Site) -> dict[str, str]:

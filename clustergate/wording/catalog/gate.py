@@ -75,12 +75,14 @@ WORDS = {
     "gate.left-out": ("{cases}", "{why}", "{remedy}"),
     "gate.not-judged": "{missing} of {cases:case|cases} {missing:~was|were} not judged",
     "gate.worse-than-last": (
-        "{figure} is {worse_by:whole_percent} worse than one hour differs from another"
+        "{figure} is {worse_by:percent} slower, usually within {usual:percent}",
+        "",
+        "find what changed since then, or measure the node alone",
     ),
-    "gate.more-worse": "{figures:more figure is|more figures are} worse",
+    "gate.more-worse": "{figures:more is|more are} worse",
     "gate.far-worse": (
-        "{figures} of {of:figure|figures} may be far worse: {figure} is {times:number} times worse",
-        "the launches of both runs are too few or scatter too much to be sure",
+        "{figures:figure|figures} may be far worse: {figure} is {times:number} times worse",
+        "two runs do not tell by how much runs differ here",
         "`clustergate gate` again while nothing else runs, with more launches of that check "
         "(`-- -S CHECK.launches=10`)",
     ),
@@ -104,9 +106,11 @@ WORDS = {
         "bring it back, waive it in the site config with the reason, or accept it for good by "
         "`clustergate gate --before {this}`",
     ),
-    "gate.as-last": (
-        "none of {figures} figures is worse by more than unchanged machines are from one hour "
-        "to another"
+    "gate.as-last": "none of {figures:figure|figures} is slower than unchanged machines are",
+    "gate.last-unjudged": (
+        "{figures:figure|figures} not judged",
+        "two runs of nodes that others use, too, do not tell how their days differ",
+        "`clustergate baseline` makes references of five runs, which do",
     ),
     "gate.incomparable": (
         "it cannot be compared: {why}",

@@ -218,6 +218,22 @@ WORDS = {
         "what differs is the machine",
         "for other causes, compare runs of one machine",
     ),
+    "compare.slower": "{name}: {side} is {by:percent} slower, usually within {usual:percent}",
+    "compare.shared-nodes": (
+        "not judged",
+        "two runs of nodes that others use, too, do not tell how their days differ",
+        "launch both in turn (`clustergate ab`), or take a baseline of five runs",
+    ),
+    "compare.few-launches": (
+        "fewer than {fewest} undisturbed launches in one of both",
+        "",
+        "measure again when nothing else runs",
+    ),
+    "compare.mostly-slow": (
+        "most launches of {side} take more than twice as long as its best",
+        "",
+        "see what else ran then, and measure again",
+    ),
     "compare.no-comparison": ("the run {run} holds no comparison", "{why}", ""),
     "compare.disturbed": (
         "the run {run} holds no figures{of} to compare",

@@ -1,0 +1,212 @@
+"""Two runs against each other: the judge with a baseline of one run. Pure.
+
+One run tells nothing of how a machine's runs differ. On nodes that a job has for itself their kind
+tells that, as seen on other clusters, and more where these two runs differ by more from figure to
+figure. Elsewhere nobody knows, and nothing is judged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.benchmarks.registry import known_of
+from clustergate.judge.changes import FALSE_ALARM, NOMINAL, Change, Judge, slower
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.rules import is_of_figures, slower_by
+from clustergate.judge.runs import past_of, worse_by
+from clustergate.judge.scatter import EXCLUSIVE
+from clustergate.model import BaselineRuns, Better
+from clustergate.statistics import MAD
+from clustergate.statistics.comparison import Comparison, Relation, without_ratio
+from clustergate.statistics.gate import FEWEST_LAUNCHES, mostly_slow
+from clustergate.wording.reasons import reason
+
+_COVERED = 0.98
+"""What an interval covers both ends of which are sure to 99 %."""
+
+# Fewer figures do not tell by how much those of their kind differ.
+_FEWEST_OF_A_KIND = 5
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Both:
+    """The undisturbed launches of a figure in two runs; a side that does not have it has none."""
+
+    figure: FigureId
+    a: Sequence[float]
+    b: Sequence[float]
+    better: Better
+
+    @property
+    def bests(self) -> tuple[float, float]:
+        best = max if self.better is Better.HIGHER else min
+        return best(self.a), best(self.b)
+
+    @property
+    def has_ratio(self) -> bool:
+        return bool(self.a and self.b) and min(*self.a, *self.b) > 0
+
+    @property
+    def remark(self) -> str:
+        """Why it is not judged, empty where it is."""
+        if self.better is Better.NEITHER:
+            return "neither direction is better for this metric"
+        few = min(len(self.a), len(self.b)) < FEWEST_LAUNCHES
+        if few and known_of(self.figure.case[0]).repeated:
+            return str(reason("compare.few-launches", fewest=FEWEST_LAUNCHES))
+        slow = [
+            bool(mostly_slow(worse_by(side, best, self.better)))
+            for side, best in zip((self.a, self.b), self.bests, strict=True)
+        ]
+        # The best of them tells nothing of that.
+        if slow[0] != slow[1]:
+            return str(reason("compare.mostly-slow", side="A" if slow[0] else "B"))
+        return ""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A set of figures that is slower in one of two runs, by a share; ``usual`` are others."""
+
+    change: Change
+    better: Relation
+    by: float
+    usual: float
+
+    @property
+    def name(self) -> str:
+        return self.change.hypothesis.name
+
+    @property
+    def sentence(self) -> str:
+        side = "B" if self.better is Relation.A_BETTER else "A"
+        return str(
+            reason("compare.slower", name=self.name, side=side, by=self.by, usual=self.usual)
+        )
+
+
+@dataclass(frozen=True)
+class TwoRuns:
+    """What two runs say of each other: of each figure, and which sets of them are slower."""
+
+    comparisons: Sequence[Comparison]
+    moved: Sequence[Moved] = ()
+
+
+def of_two_runs(both: Sequence[Both], margin: float, *, exclusive: bool) -> TwoRuns:
+    """Return what the later of two runs, B, says of each figure beside the earlier one, A.
+
+    The ratio B/A is that of the best launches, with an interval of 98 %. A set of figures that is
+    slower is so in all of them. ``margin`` is the fraction within which two are equivalent,
+    ``exclusive`` tells whether a job had its nodes for itself. All figures are of one partition.
+    """
+    judged = [one for one in both if one.has_ratio and not one.remark]
+    judgements, moved = _judged(judged, margin) if exclusive and judged else (None, [])
+    unknown = str(reason("compare.shared-nodes"))
+    comparisons = [
+        without_ratio(len(one.a), len(one.b))
+        if not one.has_ratio
+        else _undecided(one, _ratio_of_medians(one), one.remark)
+        if one.remark
+        else _undecided(one, one.bests[1] / one.bests[0], unknown)
+        if judgements is None
+        else next(judgements)
+        for one in both
+    ]
+    return TwoRuns(comparisons, moved)
+
+
+def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], list[Moved]]:
+    known = [
+        (one.figure, BaselineRuns(("A",), ("",), (one.bests[0],), len(one.a)), one.better)
+        for one in both
+    ]
+    past = past_of(known, exclusive=True)
+    sign = np.array([-1.0 if one.better is Better.HIGHER else 1.0 for one in both])
+    run = sign * np.log([one.bests[1] for one in both])
+    past = dataclasses.replace(past, variances=_variances(past.figures, run - past.values[0]))
+    changes = Judge(past, FALSE_ALARM).changes(run)
+    each = [(Relation.A_BETTER, one) for one in slower(changes)]
+    each += [(Relation.B_BETTER, one) for one in slower([_turned(one) for one in changes])]
+    moved: list[Moved] = []
+    of_figure: dict[int, Moved] = {}
+    for relation, change in sorted(each, key=lambda one: -one[1].sureness):
+        places = change.hypothesis.places
+        moved.append(Moved(change, relation, *slower_by(change, [both[x].better for x in places])))
+        of_figure.update((place, moved[-1]) for place in places if place not in of_figure)
+    holding: list[list[Change]] = [[] for _ in both]
+    for change in changes:
+        for place in change.hypothesis.places:
+            holding[place].append(change)
+    judgements = (
+        _comparison(one, place, of, of_figure.get(place), margin)
+        for place, (one, of) in enumerate(zip(both, holding, strict=True))
+    )
+    return judgements, moved
+
+
+def _variances(figures: Sequence[FigureId], by: Floats) -> Floats:
+    """Return what figures vary by within a day, from how much each is worse ``by`` in one of both.
+
+    That is by how much those of a kind are apart from their median in each stack: what some of them
+    did, or all together, leaves it as it is.
+    """
+    sets: dict[tuple[str, str], list[int]] = {}
+    for place, one in enumerate(figures):
+        sets.setdefault((one.kind, one.stack), []).append(place)
+    apart = np.zeros(len(figures))
+    for places in sets.values():
+        apart[places] = abs(by[places] - np.median(by[places]))
+    kinds = np.array([one.kind for one in figures])
+    usual = np.array([EXCLUSIVE[kind] for kind in kinds])
+    every = np.median(apart / usual)
+    variances = np.zeros(len(figures))
+    for kind, deviation in EXCLUSIVE.items():
+        of_kind = kinds == kind
+        enough = of_kind.sum() >= _FEWEST_OF_A_KIND
+        seen = np.median(apart[of_kind]) if enough else every * deviation
+        # A difference of two has the variance of both.
+        variances[of_kind] = NOMINAL * (MAD * seen) ** 2 / 2
+    return variances
+
+
+def _turned(one: Change) -> Change:
+    """Return a change as it is of A beside B."""
+    at_most = one.at_most - 2 * one.by
+    return dataclasses.replace(one, by=-one.by, own=-one.own, at_most=at_most)
+
+
+def _comparison(
+    one: Both, place: int, holding: Sequence[Change], moved: Moved | None, margin: float
+) -> Comparison:
+    alone = next(change for change in holding if change.hypothesis.places == (place,))
+    doubt = alone.at_most - alone.by
+    ratio = math.log(one.bests[1] / one.bests[0])
+    low, high = ratio - doubt, ratio + doubt
+    verdict, remark = Relation.INCONCLUSIVE, ""
+    if moved is not None:
+        verdict = moved.better
+        remark = "" if is_of_figures(moved.change) else moved.sentence
+    elif all(abs(x.by) + x.at_most - x.by <= math.log1p(margin) for x in holding):
+        verdict = Relation.EQUIVALENT
+    samples = len(one.a), len(one.b)
+    ends = math.exp(low), math.exp(high)
+    return Comparison(verdict, math.exp(ratio), *ends, _COVERED, *samples, None, remark)
+
+
+def _undecided(one: Both, ratio: float, remark: str) -> Comparison:
+    samples = len(one.a), len(one.b)
+    return Comparison(Relation.INCONCLUSIVE, ratio, None, None, 0.0, *samples, None, remark)
+
+
+def _ratio_of_medians(one: Both) -> float:
+    return statistics.median(one.b) / statistics.median(one.a)
