@@ -589,6 +589,24 @@ class Group:
 
 
 @dataclass(frozen=True)
+class ComparedSet:
+    """A set of ``figures`` against its baseline, less what its neighbours did.
+
+    All but these are natural logarithms, positive is worse: what it changed ``by``, ``at_least``
+    and ``at_most`` (99 % each), and from which ``bound`` on it is slower; infinite for unknown.
+    """
+
+    level: str
+    name: str
+    figures: int
+    by: float
+    at_least: float
+    at_most: float
+    bound: float
+    is_slower: bool
+
+
+@dataclass(frozen=True)
 class Case:
     """One case of a run as it is reported.
 
@@ -777,6 +795,7 @@ class Run:
     found beside its cases, which fails it as it would keep a gate from opening. ``before`` are
     the values of figures, by case and name, in the newest earlier run that has them.
     ``expectations`` are those that people wrote for its system, each with what became of it.
+    ``sets`` are what was compared with the baseline as a whole.
     """
 
     run_id: str
@@ -795,6 +814,7 @@ class Run:
     evidence: tuple[Evidence, ...] = ()
     before: Mapping[tuple[object, str], float] = field(default_factory=dict)
     expectations: tuple[ExpectationStanding, ...] = ()
+    sets: tuple[ComparedSet, ...] = ()
 
 
 _NUMBERED = re.compile(r"\d{8}T\d{6}Z-r(\d+)")

@@ -17,6 +17,7 @@ from clustergate.model import (
     Better,
     Case,
     CaseState,
+    ComparedSet,
     Estimate,
     Figure,
     Judgement,
@@ -392,6 +393,19 @@ def test_bars_are_as_long_as_values_are_large_and_the_best_is_bold():
     ]
     assert parts == [1.0, 0.5, 0.25, 1.0]
     assert [e["text"] for e in page.all("strong")] == ["10.00", "1.000"]
+
+
+def test_each_set_that_was_compared_is_a_row_with_its_interval_and_bound():
+    slow = ComparedSet("benchmark", "HPL", 2, 0.10, 0.08, 0.12, 0.05, is_slower=True)
+    kind = ComparedSet("kind", "latency", 90, -0.01, -0.03, 0.01, 0.04, is_slower=False)
+    text = render_html(run(case(figures=(figure(),)), sets=(slow, kind)))
+    rows = re.findall(r"<tr><td>(benchmark|kind)</td>(.*?)</tr>", text)
+    (level, of_slow), (_, of_kind) = rows
+    assert level == "benchmark"
+    assert re.findall(r"[+-][0-9.]+ %", of_slow) == ["+10.5 %", "+8.3 %", "+12.7 %", "+5.1 %"]
+    assert "slower" in of_slow
+    assert "slower" not in of_kind
+    assert "Against the baseline" not in render_html(run(case(figures=(figure(),))))
 
 
 def test_state_of_the_node_shows_what_is_absent():

@@ -18,7 +18,15 @@ import numpy as np
 from clustergate.judge.changes import HIDDEN, Change, Judge, slower, surest
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import days, past_of, worse_by
-from clustergate.model import BaselineRuns, Better, Group, Judgement, Reference, Verdict
+from clustergate.model import (
+    BaselineRuns,
+    Better,
+    ComparedSet,
+    Group,
+    Judgement,
+    Reference,
+    Verdict,
+)
 from clustergate.wording.reasons import Fact, Reason, reason
 
 # As near to the best ever seen nothing hides, whatever the baseline scatters by: a tenth less the
@@ -311,6 +319,24 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
             if of_benchmark.is_slower and of_benchmark.hypothesis.places in of.again:
                 judgement = Judgement(Verdict.REGRESSION, (how_slow(of, of_benchmark),))
             yield case, _group(of_benchmark, names, judgement)
+
+
+def sets(of: Comparison) -> Iterator[ComparedSet]:
+    """Yield what was compared as a whole, and which sizes are slower."""
+    for change in of.changes:
+        whole = change.hypothesis
+        if change.is_judged and (change.is_slower or not is_of_figures(change)):
+            doubt = change.at_most - change.by
+            yield ComparedSet(
+                level=whole.level,
+                name=whole.name,
+                figures=len(whole.places),
+                by=change.by,
+                at_least=change.by - doubt,
+                at_most=change.at_most,
+                bound=change.bound,
+                is_slower=change.is_slower,
+            )
 
 
 def _group(change: Change, names: Sequence[str], judgement: Judgement) -> Group:

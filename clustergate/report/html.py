@@ -19,6 +19,7 @@ from clustergate.model import (
     Better,
     Case,
     CaseState,
+    ComparedSet,
     Conditions,
     Figure,
     Group,
@@ -88,6 +89,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
         overview=_overview(run.cases, stacks, anchors),
         anchor=lambda case: anchors[id(case)],
         history=_history(history),
+        sets=list(map(_set_row, run.sets)),
         shifted=any(trend.shifts for trend in history.trends),
         changes=[*run.changes, *history.changes],
         trend_columns=TREND_COLUMNS,
@@ -431,6 +433,14 @@ def _case_view(anchor: str, case: Case) -> dict[str, Any]:
         "groups": list(map(_group_row, case.groups)),
         "doubts": doubt_lines([case]),
     }
+
+
+def _set_row(one: ComparedSet) -> tuple[str, str, int, str, str, str, bool]:
+    """Return level, name and number of figures, change, interval and bound, and whether slower."""
+    by, low, high, bound = (
+        f"{100 * math.expm1(x):+.1f} %" for x in (one.by, one.at_least, one.at_most, one.bound)
+    )
+    return one.level, one.name, one.figures, by, f"{low} to {high}", bound, one.is_slower
 
 
 def _group_row(group: Group) -> tuple[str, str, str, Judgement]:

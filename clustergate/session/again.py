@@ -72,7 +72,7 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
     )
     slow = confirmation.suspicious(cases)
     if not slow:
-        return Again(cases, detectable=beside.detectable)
+        return Again(cases, detectable=beside.detectable, sets=beside.sets)
     hosts = _hosts(collected.outcomes, collected.records)
     first = {one.identity: Launched(one, hosts.get(one.identity, ())) for one in cases}
     done = _Attempts(prepared, collected, say, beside.suspected)
@@ -93,7 +93,7 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
             why = done.why.get(one.identity)
             one = confirmation.decided(first[one.identity], again, mode, why)
         decided.append(one)
-    return Again(tuple(decided), done.records, beside.detectable)
+    return Again(tuple(decided), done.records, beside.detectable, beside.sets)
 
 
 def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:

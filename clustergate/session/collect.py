@@ -20,7 +20,7 @@ from clustergate.history.node_states import (
 )
 from clustergate.launching.disturbance import overlapping
 from clustergate.machine.configuration import ConfigurationFile
-from clustergate.model import Case, CaseRecord
+from clustergate.model import Case, CaseRecord, ComparedSet
 from clustergate.session import resuming
 from clustergate.session.prepare import Prepared
 from clustergate.session.reframe import left_out, read_log, read_outcomes, stopped_early
@@ -51,12 +51,14 @@ class Again:
     """What launching again left.
 
     ``cases`` are those of the run, with what looked slow decided, ``records`` those of each further
-    time. ``detectable`` is what the run would have found, by level, as a logarithm.
+    time. ``detectable`` is what the run would have found, by level, as a logarithm, ``sets`` what
+    was compared as a whole.
     """
 
     cases: tuple[Case, ...]
     records: Sequence[Sequence[CaseRecord]] = ()
     detectable: Mapping[str, float] = field(default_factory=dict)
+    sets: tuple[ComparedSet, ...] = ()
 
     @property
     def launched(self) -> list[CaseRecord]:

@@ -148,6 +148,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         + tuple(not_compared(expectations))
         + tuple(uncompared),
         expectations=expectations,
+        sets=again.sets,
         notes=tuple(dict.fromkeys(notes)),
     )
 

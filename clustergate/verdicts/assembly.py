@@ -38,6 +38,7 @@ from clustergate.model import (
     CaseId,
     CaseRecord,
     CaseState,
+    ComparedSet,
     Conditions,
     ConditionValue,
     Expectation,
@@ -306,7 +307,7 @@ class Beside:
     ``judgements`` are by the names of cases and the places of their figures, ``groups`` by cases.
     ``beyond`` are the cases that ReFrame fails by the bound of a figure alone. ``detectable`` is
     what change of each level is found in 80 % of runs, as a logarithm. ``suspected`` are the sets
-    that are slower.
+    that are slower, ``sets`` what was compared as a whole.
     """
 
     judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
@@ -314,6 +315,7 @@ class Beside:
     beyond: Collection[str] = ()
     detectable: Mapping[str, float] = field(default_factory=dict)
     suspected: frozenset[frozenset[FigureId]] = frozenset()
+    sets: tuple[ComparedSet, ...] = ()
 
 
 def compared(
@@ -331,6 +333,7 @@ def compared(
     beyond: set[str] = set()
     detectable: dict[str, float] = {}
     suspected: set[frozenset[FigureId]] = set()
+    sets: list[ComparedSet] = []
     by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
     for record in records:
         for place, one in _with_baseline(record, reference_of):
@@ -347,7 +350,9 @@ def compared(
             groups.setdefault(names[case], []).append(group)
         detectable |= comparison.judge.detectable()
         suspected |= comparison.suspected
-    return Beside(judgements, groups, frozenset(beyond), detectable, frozenset(suspected))
+        sets += rules.sets(comparison)
+    of_run = frozenset(suspected), tuple(sets)
+    return Beside(judgements, groups, frozenset(beyond), detectable, *of_run)
 
 
 def _with_baseline(
