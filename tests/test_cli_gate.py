@@ -665,7 +665,7 @@ def test_it_opens_without_references_by_its_controls_alone(
     def golden(path: Path, run_id: str, site: Site, stacks: Sequence[str], *rest: object) -> Any:
         return [one for stack in stacks for one in same_build(stack, "abc", [], pinned)], []
 
-    monkeypatch.setattr(controls, "of_nodes", lambda *_: ([], nodes))
+    monkeypatch.setattr(controls, "of_nodes", lambda *_, **how: ([], nodes))
     monkeypatch.setattr(software, "against_golden", golden)
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == status
     said = capsys.readouterr().out

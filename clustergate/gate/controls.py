@@ -9,82 +9,115 @@ from __future__ import annotations
 
 import datetime
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from clustergate.gate.software import part_of
-from clustergate.model import Evidence, Scatter, Verdict
+from clustergate.judge.changes import FALSE_ALARM, HIDDEN, Judge, Past, slower
+from clustergate.judge.kinds import FigureId, kind_of
+from clustergate.judge.rules import NEAR_THE_BEST, USUAL
+from clustergate.judge.scatter import FEWEST_DAYS
+from clustergate.model import Evidence, Verdict
 from clustergate.screening.findings import FEWEST, Screening
-from clustergate.screening.measures import MEASURES
-from clustergate.statistics import gate
+from clustergate.screening.measures import LARGE_BYTES, MEASURES, SMALL_BYTES
 from clustergate.verdicts.coverage import Control
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import reason
 
 
 def of_nodes(
-    now: Screening, memory: Sequence[tuple[str, datetime.date, Screening]]
+    now: Screening,
+    memory: Sequence[tuple[str, datetime.date, Screening]],
+    *,
+    exclusive: bool,
 ) -> tuple[list[Evidence], Control]:
     """Return what is worse than on earlier days, and whether the nodes are as they were then.
 
-    ``memory`` are screenings with their runs and days. What is usual in a screening is one value;
-    it passes and is a regression by the rule for runs against a baseline
-    (:mod:`clustergate.statistics.gate`) of as many days as that takes, and scatters by what the
-    nodes do.
+    ``memory`` are screenings with their runs and days. What is usual in a screening is one figure,
+    and the screenings are the runs of a baseline, which the judge compares today's with
+    (:mod:`clustergate.judge`). ``exclusive`` tells whether a job had its nodes for itself.
     """
-    by_day: dict[tuple[str, str], dict[datetime.date, list[float]]] = {}
-    best_of: dict[tuple[str, str], tuple[float, str]] = {}
-    for run, day, one in memory:
-        for what, level in _centres(one).items():
-            by_day.setdefault(what, {}).setdefault(day, []).append(level)
-            best_of[what] = min(best_of.get(what, (level, run)), (level, run))
-    levels, evidence = _centres(now), []
+    levels = _centres(now)
+    whats = sorted(levels)
     nodes = counted(len(now.names), now.what)
     whys = []
     if now.what != "node" or len(now.names) < FEWEST:
         whys.append(f"{nodes} cannot be compared with other nodes")
     seen = {key for key, _ in levels}
     whys += [f"{one.title} was not screened" for key, one in MEASURES.items() if key not in seen]
-    fewest_days = min((len(by_day.get(what, ())) for what in levels), default=0)
-    for what in sorted(levels):
-        measure, days = MEASURES[what[0]], by_day.get(what, {})
-        if len(days) < gate.FEWEST_DAYS:
-            continue
-        runs = [level for day in days.values() for level in day]
-        best = math.log(gate.best_level([math.exp(x) for x in runs], higher_is_better=False))
-        known = Scatter(
-            *(len(runs), 1, len(days), statistics.fmean(runs) - best),
-            *(gate.spread_of(list(days.values())), len(days) - 1, len(levels)),
-            repeated=False,
-        )
-        worse_by = levels[what] - best
-        doubt = 2 * now.located[what[0]].scale / math.sqrt(len(now.names))
+    past = _past(whats, memory, exclusive=exclusive)
+    known_days = [len({*past.days[~np.isnan(of_measure)].tolist()}) for of_measure in past.values.T]
+    fewest_days = min(known_days, default=0)
+    evidence = []
+    if fewest_days:
+        changes = Judge(past, FALSE_ALARM).changes(np.array([levels[what] for what in whats]))
         # Other nodes than then may differ by what sound ones do.
-        if worse_by - doubt > max(gate.margin(known, 1), math.log(measure.tolerated)):
+        doubts = np.array([2 * now.located[key].scale for key, _ in whats])
+        doubts /= math.sqrt(len(now.names))
+        slow = [
+            one
+            for one in slower(changes)
+            if one.by - doubts[list(one.hypothesis.places)].max() > one.bound
+        ]
+        own = {change.hypothesis.places: change.own for change in changes}
+        for change, place in ((x, p) for x in slow for p in x.hypothesis.places):
+            measure = MEASURES[whats[place][0]]
             why = reason(
                 "screening.worse-than-ever",
                 measure=measure.title,
                 unit=measure.unit,
-                now=measure.value(levels[what]),
-                worse_by=math.expm1(worse_by),
-                days=len(days),
+                now=measure.value(levels[whats[place]]),
+                worse_by=math.expm1(own[place,]),
+                usual=math.expm1(USUAL * change.spread),
+                days=known_days[place],
                 what=now.what,
-                run=best_of[what][1],
             )
             part = "screening against earlier days"
             evidence.append(Evidence(part, Verdict.REGRESSION, (why,)))
-        # Written so that what is not a number does not pass.
-        if not worse_by + doubt <= gate.passes_below(known):
-            most = math.expm1(worse_by + doubt)
-            whys.append(f"{measure.title} may be {most:.0%} worse than on earlier days")
+        for place, (key, _) in enumerate(whats):
+            holding = [x for x in changes if place in x.hypothesis.places]
+            most = max(x.at_most if x.is_judged else math.inf for x in holding)
+            if not any(one.is_slower for one in holding):
+                # As near to the best of them nothing hides, whatever days scatter by.
+                above = levels[whats[place]] - np.nanmin(past.values[:, place])
+                most = min(most, above + HIDDEN - NEAR_THE_BEST)
+            most += doubts[place]
+            # Written so that what is not a number does not pass.
+            if known_days[place] >= FEWEST_DAYS and not most < HIDDEN:
+                may_be = f"may be {math.expm1(most):.0%} worse than on earlier days"
+                whys.append(f"{MEASURES[key].title} {may_be}")
     remedy = ""
-    if (more := gate.FEWEST_DAYS - fewest_days) > 0:
+    if (more := FEWEST_DAYS - fewest_days) > 0:
         remedy = f"`clustergate screen` on {counted(more, 'more day')}"
         known_of = f"these nodes and links were screened on {counted(fewest_days, 'earlier day')}"
-        whys.append(f"{known_of}, and it takes {gate.FEWEST_DAYS}")
+        whys.append(f"{known_of}, and it takes {FEWEST_DAYS}")
     if whys:
         return evidence, Control(why="; ".join(whys), remedy=remedy)
     return evidence, Control(f"{nodes} as fast as each other and as on {fewest_days} earlier days")
+
+
+def _past(
+    whats: Sequence[tuple[str, str]],
+    memory: Sequence[tuple[str, datetime.date, Screening]],
+    *,
+    exclusive: bool,
+) -> Past:
+    """Return earlier screenings as the runs of a baseline, their measures as its figures."""
+    figures = [
+        FigureId(("screening", "", "", of), key, key, measure.metric, kind_of(measure.metric, size))
+        for key, of in whats
+        for measure in (MEASURES[key],)
+        for size in (SMALL_BYTES if measure.metric == "latency_us" else LARGE_BYTES,)
+    ]
+    then = [_centres(one) for *_, one in memory]
+    values = np.array([[of.get(what, math.nan) for what in whats] for of in then])
+    return Past(
+        figures,
+        np.array([day.toordinal() for _, day, _ in memory], dtype=int),
+        values.reshape(len(then), len(whats)),
+        exclusive=exclusive,
+    )
 
 
 def of_all_nodes(controls: Sequence[Control], evidence: Iterable[Evidence]) -> Control:

@@ -32,8 +32,8 @@ from clustergate.wording.reasons import Fact, Reason, reason
 # As near to the best ever seen nothing hides, whatever the baseline scatters by: a tenth less the
 # doubt whether it reached what the machine can do.
 NEAR_THE_BEST = math.log(1.10) - math.log(1.05)
-# What is usual: nineteen of twenty.
-_USUAL = 2.0
+USUAL = 2.0
+"""So many standard deviations are usual: nineteen of twenty."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def slower_by(change: Change, better: Iterable[Better]) -> tuple[float, float]:
     """Return by what share a set is slower, of rates what is lost, and what is usual."""
     rates = all(one is Better.HIGHER for one in better)
     by = -math.expm1(-change.by) if rates else math.expm1(change.by)
-    return by, math.expm1(_USUAL * change.spread)
+    return by, math.expm1(USUAL * change.spread)
 
 
 def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:

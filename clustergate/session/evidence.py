@@ -84,7 +84,9 @@ def screen_partitions(
         earlier = [(of, day_and_time(when), one) for of, when, one in known]
         items += gating.against_screening(screening, earlier)
         memory = [(of, when.date(), one) for of, when, one in known if when.date() < today]
-        worse, control = controls.of_nodes(screening, memory)
+        worse, control = controls.of_nodes(
+            screening, memory, exclusive=partition.has_nodes_for_itself
+        )
         items += worse
         as_before.append(control)
         evidence += [

@@ -42,7 +42,7 @@ WORDS = {
     ),
     "screening.worse-than-ever": (
         "{measure} is typically {now:number} {unit}: {worse_by:whole_percent} worse on all {what}s "
-        "alike than the best of {days:day|days}, which differ by less"
+        "alike than on {days:earlier day|earlier days}, usually within {usual:percent}"
     ),
     "gate.another": (
         "the gate {run} of {system} is still running (by {by})",
