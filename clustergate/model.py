@@ -459,6 +459,22 @@ class Verdict(enum.Enum):
         """How bad it is: 0 is best. A summary names the worst; exit statuses have their own."""
         return list(Verdict).index(self)
 
+    @property
+    def meaning(self) -> str:
+        """What it says, in ten words at most."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Verdict.PASS: "as good as before, or as you expect",
+    Verdict.IMPROVEMENT: "more than a tenth better than ever before",
+    Verdict.NO_REFERENCE: "nothing is known to compare it with",
+    Verdict.INCONCLUSIVE: "as good as before or slower: these launches cannot tell",
+    Verdict.INVALID: "no proof that it was the run you asked for",
+    Verdict.IMPOSSIBLE: "beyond what this hardware can do",
+    Verdict.REGRESSION: "slower each time it was launched, beyond what chance explains",
+}
+
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict that a whole run is known by: no verdict at all is invalid."""

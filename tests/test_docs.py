@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from clustergate import cli
+from clustergate.model import Verdict
 from clustergate.paths import checkout
 
 TOP = checkout()
@@ -320,3 +321,11 @@ def how_to_pages() -> list[str]:
 def test_a_page_of_how_to_do_something_shows_what_comes_of_it(name):
     text = (TOP / "docs" / f"{name}.md").read_text(encoding="utf-8")
     assert re.search(r"^ *```(console|text)$|\]\(pictures/", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_each_verdict_has_one_meaning_of_ten_words_at_most(verdict: Verdict) -> None:
+    assert len(verdict.meaning.split()) <= 10
+    for page in ("verdicts", "glossary"):
+        line = f"| **{verdict.value}** | {verdict.meaning} |"
+        assert line in (TOP / "docs" / f"{page}.md").read_text(encoding="utf-8")

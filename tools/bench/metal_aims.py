@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tools.bench.metal import CELLS, SEED, Cell, Counted, shares, widened
+from tools.bench.metal import CELLS, SEED, Cell, Counted, percent, shares, widened
 from tools.bench.simulated_noise import BARE_METAL, HEAVY, MACHINES, NOISY
 from tools.bench.simulated_rules import Beside
 from tools.bench.simulated_runs import BASELINES, affected_by, baseline_runs, form_of
@@ -167,6 +167,39 @@ def optimum_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
     return rows
 
 
+_TRUSTED = (
+    *(Change(HPL, by) for by in (1.03, 1.05, 1.10)),
+    Change(ALL_COMPUTE, 1.05),
+    Change(STACK, 1.05),
+    *(Change(BENCHMARK, by) for by in (1.10, 1.20)),
+    *(Change(SIZE, by) for by in (1.20, 1.40)),
+)
+
+
+def trust_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
+    """Return, of bare metal, what of each hundred runs is found and accused, by baselines."""
+    by_cell = _by_cell(kept)
+    rows: list[tuple[str, ...]] = []
+    for machine, baseline in itertools.product((BARE_METAL.name, HEAVY.name), TIMES_OPTIMUM):
+        cell = functools.partial(Cell, "smoke", machine, baseline)
+        unchanged = by_cell.get(str(cell(NOTHING)))
+        if not unchanged:
+            continue
+        upgraded = by_cell.get(str(cell(Change(UPGRADED, 1.10))), [])
+        accused = [[(one.accused, one.runs) for one in some] for some in (unchanged, upgraded)]
+        rows.append((
+            f"{machine}, {baseline}",
+            *(percent(counts) if counts else "" for counts in accused),
+            *(
+                f"{100 * _share(by_cell[str(cell(change))]):.0f}"
+                if str(cell(change)) in by_cell
+                else ""
+                for change in _TRUSTED
+            ),
+        ))  # fmt: skip
+    return rows
+
+
 def found_in(measured: Sequence[tuple[float, float]], share: float) -> float:
     """Return the slowdown that is found in such a share, from shares by logarithms of slowdowns.
 
@@ -208,6 +241,9 @@ HEADS: Mapping[Callable[[Iterable[Counted]], list[tuple[str, ...]]], Sequence[st
     aim_rows: ("aim", "measured", "likelihood ratio", ""),
     optimum_rows: (
         "baseline", "slower", "found in 80 %: from %", "the likelihood ratio", "times", "aim",
+    ),
+    trust_rows: (
+        "baseline of", "false alarms", "accused for an upgraded stack", *map(str, _TRUSTED),
     ),
     by_hand_rows: ("cell", "found", "by hand, widened", "difference"),
 }  # fmt: skip
