@@ -220,6 +220,13 @@ FAULTS = [
         ["n2"],
     ),
     Fault(
+        # The launcher waits for it without end: srun goes on beside the other node.
+        "node without the stack",
+        lambda on: ["missing", "n2", read_manifest(on.home, "mpich").mpi_prefix],
+        checked("mpirun"),
+        ["n2: error: execve.*No such file", "1 of 2 nodes started no process within 60 s"],
+    ),
+    Fault(
         "wrong kernel parameter",
         ["sysctl", "n3", "net.ipv4.tcp_rmem=4096 65536 1048576"],
         compared,

@@ -63,6 +63,19 @@ def test_of_a_launch_that_took_too_long_it_is_told_where_its_ranks_wait(tmp_path
         Engine(tmp_path, "word").launch(watched, 0)
 
 
+def test_a_launcher_that_waits_for_a_node_is_not_asked_to_launch(tmp_path, monkeypatch):
+    """As Hydra does in an allocation of Slurm for a node that lacks its proxy."""
+    monkeypatch.setattr("clustergate.launching.engine._SAYING_S", 0.5)
+    one = Engine(tmp_path, "word")
+    waits = ["sh", "-c", f"echo {{}} >{tmp_path}/nodes/n1; exec sleep infinity"]
+    with pytest.raises(LaunchError, match=r"1 of 2 nodes started no process .*; n1 did; see nodes"):
+        one.note_nodes(waits, {}, 2)
+    # Who only ends late has told all.
+    (tmp_path / "nodes.out").unlink()
+    (tmp_path / "nodes.err").unlink()
+    one.note_nodes(waits, {}, 1)
+
+
 def test_what_is_no_mpi_program_is_started_as_it_is(tmp_path, monkeypatch):
     monkeypatch.delenv("CLUSTERGATE_PROOF_NONCE", raising=False)
     one = Engine(tmp_path, "word")

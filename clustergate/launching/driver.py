@@ -117,7 +117,10 @@ class Driver:
         self._engine.begin_log()
         self._note_nodes()
         self._engine.keep_home_out()
-        self._engine.note_nodes(self._plan.on_each_node, self._plan.contenders[0].environment)
+        plan, first = self._plan, self._plan.contenders[0]
+        ranks = first.patience.ranks if first.patience else 1
+        nodes = -(-ranks // max(plan.ranks_per_node, 1))
+        self._engine.note_nodes(plan.on_each_node, first.environment, nodes)
         asides = Asides(self._plan, self._job, self._aside)
         asides.before()
         self._near_ns = asides.near_ns

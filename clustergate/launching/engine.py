@@ -58,7 +58,8 @@ from clustergate.proof.ranks import ProofError, mistimed_note, read_proofs
 from clustergate.wording.reasons import Given
 
 _HOME = "home"
-_SAYING_S = 60.0
+# For a process on each node to say something, and for each of many nodes more.
+_SAYING_S, _NODE_S = 60.0, 0.05
 # A hypervisor that moved cores apart mostly brings them together within a second.
 _NEAR_AGAIN_S, _EVERY_S = 3.0, 0.1
 
@@ -264,16 +265,29 @@ class Engine:
         self.note({"aside_s": round(time.monotonic() - begun, 4)})
         return status
 
-    def note_nodes(self, on_each_node: Sequence[str], environment: Mapping[str, str]) -> None:
+    def note_nodes(
+        self, on_each_node: Sequence[str], environment: Mapping[str, str], nodes: int = 1
+    ) -> None:
         """Let each node say what should stay the same, by words that start a process on each.
 
-        Whoever reads it sees which of them did not.
+        Whoever reads it sees which of them did not. Raises :class:`LaunchError` where the launcher
+        waits for some of so many ``nodes``: it would in each launch. In an allocation of Slurm,
+        Hydra waits for ever for a node that lacks its proxy, as srun goes on beside the others.
         """
         folder = self.job / NODES
         folder.mkdir(exist_ok=True)
         files = self.job, self.job / f"{NODES}.out", self.job / f"{NODES}.err"
-        with contextlib.suppress(LaunchError):
-            self._run([*on_each_node, *saying(folder)], environment, files, _SAYING_S)
+        limit_s = _SAYING_S + _NODE_S * nodes
+        try:
+            self._run([*on_each_node, *saying(folder)], environment, files, limit_s)
+        except LaunchError as error:
+            look_afresh(folder)
+            told = sorted(node.name for node in folder.glob("[!.]*"))
+            if error.reason.code == "launch.too-long" and len(told) < nodes:
+                facts = {"count": nodes - len(told), "nodes": nodes, "seconds": limit_s}
+                raise LaunchError(
+                    "launch.not-on-each-node", 1, **facts, told=told or ["none"]
+                ) from None
 
     def unlike(
         self,

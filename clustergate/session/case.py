@@ -24,7 +24,7 @@ from clustergate.launching.crashes import crash_of, last_line, rank_of
 from clustergate.launching.dialects import Layout
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.driver import ASIDE_ENDED
-from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.launching.node_failures import cause_of, ended_by_scheduler, first_node_failure
 from clustergate.launching.reading import lines_of
 from clustergate.launching.watchdog import HUNG
 from clustergate.machine import power
@@ -99,6 +99,8 @@ class Job:
                 if not proof.read_proofs(folder):
                     late = proof.waited_for(folder, self.layout.ranks_on(hosts or ()))
                     complaints += [late] if late else []
+            under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
+            complaints += self._cause(under_way, [], hosts)
         elif ended or self.exit_status:
             status = reason("job.exit-status", status=self.exit_status)
             complaints.append(reason("job.ended", sentence=ended) if ended else status)
@@ -107,10 +109,9 @@ class Job:
             crashed = self._crashed()
             complaints[-1:] = [*crashed, *complaints[-1:]]
             under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
-            if under_way.is_file():
-                said += lines_of(under_way)
-            elif (
-                not crashed
+            if (
+                not under_way.is_file()
+                and not crashed
                 # Else the scheduler tells why it ended.
                 and not (ended and self.state != "TIMEOUT")
                 # What measures the peaks may end by itself, too.
@@ -121,8 +122,9 @@ class Job:
             ):
                 host = hosts[0] if hosts else "its node"
                 complaints.append(reason("job.in-the-peaks", host=host, launches=launches))
-            if cause := first_node_failure(said, hosts or ()):
-                complaints.append(reason("job.first-node", why=cause))
+            if not under_way.parent.exists():
+                under_way = self.stage / f"{planning.NODES}.err"
+            complaints += self._cause(under_way, said, hosts)
             with contextlib.suppress(proof.ProofError):
                 foreseen = self.layout.ranks_on(hosts or ())
                 folder = planning.proof_folder(self.stage, launches)
@@ -132,6 +134,13 @@ class Job:
         elif launches < (asked := self.plan.budget.at_least):
             complaints.append(reason("job.few-launches", launches=launches, expected=asked))
         return complaints
+
+    def _cause(self, file: Path, said: Sequence[str], hosts: Hosts) -> list[Reason]:
+        """Return what is wrong with a node by what was said, and by a launcher's complaints."""
+        lines = [*said, *(lines_of(file) if file.is_file() else [])]
+        if not first_node_failure(lines, hosts or ()):
+            return []
+        return [reason("job.first-node", why=cause_of(lines, hosts or ()))]
 
     def _crashed(self) -> list[Reason]:
         """Return how the last launch ended, if the driver saw it end otherwise than with 0."""
@@ -272,7 +281,11 @@ def notes_of(job: Job, read: Reading) -> list[str]:
     """Return what else is to be known of the job, beside its figures."""
     notes, nodes = figures.left_out(read.rows), job.layout.nodes
     if (silent := nodes - len(read.node_states)) > 0:
-        notes = [*notes, str(reason("nodes.silent", count=silent, nodes=nodes))]
+        told = {name.partition(".")[0] for name in read.node_states}
+        hosts = job.hosts or (read.log and read.log.hosts) or ()
+        silent_ones = [host for host in hosts[:nodes] if host.partition(".")[0] not in told]
+        names = silent_ones or ["unknown which"]
+        notes = [*notes, str(reason("nodes.silent", count=silent, nodes=nodes, names=names))]
     if log := read.log:
         if job.plan.on_each_node and log.mapped and (unhashed := nodes - len(log.unlike)) > 0:
             notes = [*notes, str(reason("nodes.unhashed", count=unhashed, nodes=nodes))]

@@ -57,6 +57,11 @@ WORDS = {
     "launch.failed": "{sentence}",
     "launch.job-ending": "it was not started, since the job is ending",
     "launch.too-long": "it took longer than {seconds:g} s",
+    "launch.not-on-each-node": (
+        "{count} of {nodes} nodes started no process within {seconds:.0f} s",
+        "the launcher waits for them; {told:names} did",
+        "see nodes.err, and whether each node has the folders of the stack",
+    ),
     "launch.too-long-at": (
         "it took longer than {seconds:g} s",
         "{who}",

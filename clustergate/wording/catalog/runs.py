@@ -104,7 +104,8 @@ WORDS = {
     ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),
     "nodes.silent": (
-        "{count} of {nodes} nodes did not report their state: changes there go unnoticed",
+        "{count} of {nodes} nodes ({names:names}) did not report their state: changes there go "
+        "unnoticed",
         "nodes.err in the job's folder says why",
     ),
     "nodes.unhashed": (
