@@ -434,13 +434,13 @@ class NodeFacts:
     limits nothing. ``link_mb_s`` is what a node can send into the network, in 10**6 bytes per
     second, None where the site config does not say. ``nearest_ns`` is how long a cache line takes
     to the nearest core and back, None where that was not measured or may change. ``exclusive``
-    tells whether a job has its nodes for itself.
+    tells whether a job has its nodes for itself, None where nobody says.
     """
 
     cache_bytes: int | None = None
     link_mb_s: float | None = None
     nearest_ns: float | None = None
-    exclusive: bool = False
+    exclusive: bool | None = None
 
 
 class Verdict(enum.Enum):
@@ -812,6 +812,8 @@ class Run:
     the values of figures, by case and name, in the newest earlier run that has them.
     ``expectations`` are those that people wrote for its system, each with what became of it.
     ``sets`` are what was compared with the baseline as a whole.
+    ``sharing`` tells whether its nodes were exclusive, and ``finds`` by level what change such a
+    run finds in four of five, as a logarithm.
     """
 
     run_id: str
@@ -831,6 +833,8 @@ class Run:
     before: Mapping[tuple[object, str], float] = field(default_factory=dict)
     expectations: tuple[ExpectationStanding, ...] = ()
     sets: tuple[ComparedSet, ...] = ()
+    sharing: str = ""
+    finds: Mapping[str, float] = field(default_factory=dict)
 
 
 _NUMBERED = re.compile(r"\d{8}T\d{6}Z-r(\d+)")

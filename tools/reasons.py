@@ -191,6 +191,7 @@ GENERAL: Mapping[str, str] = {
     "option.*": _ASK_OTHERWISE,
     "compare.*": "name another run (`clustergate list runs`), or another margin",
     "contender.unavailable": "set that stack up (`clustergate setup`)",
+    "nodes.stated-*": "nothing: correct the site config where it is not so",
     "expectation.met": "nothing: it is met",
     "expectation.tolerated": "nothing: it is met",
     "expectation.elsewhere": "nothing: run that mode, that stack or as many nodes to compare it",

@@ -98,7 +98,7 @@ def _of_two_runs(
     by_place: dict[int, Comparison] = {}
     moved: list[Moved] = []
     for partition, of in by_partition.items():
-        exclusive = partition in nodes and nodes[partition].exclusive
+        exclusive = partition in nodes and bool(nodes[partition].exclusive)
         said = of_two_runs([*of.values()], margin, exclusive=exclusive)
         by_place |= dict(zip(of, said.comparisons, strict=True))
         moved += said.moved

@@ -165,7 +165,8 @@ def make_baseline(
     for (partition, effort), alike in itertools.groupby(
         ordered, key=lambda s: (s.case.partition, s.case.effort)
     ):
-        of, exclusive = comparisons[mode_of(effort)], nodes.get(partition, NodeFacts()).exclusive
+        exclusive = bool(nodes.get(partition, NodeFacts()).exclusive)
+        of = comparisons[mode_of(effort)]
         by_case = {
             case: list(_usable(case, list(some), known, rule, outcome))
             for case, some in itertools.groupby(alike, key=lambda s: s.case)

@@ -137,7 +137,8 @@ def first_screen(run: Run) -> FirstScreen:
     measured += f" and {counted(groups, 'group')}" if groups else ""
     word = verdict.value.upper()
     sentence = (
-        f"{run.system}, mode {run.mode}, {ran} of {len(run.cases)} cases ran in "
+        f"{', '.join(filter(None, [run.system, run.sharing, f'mode {run.mode}']))}, "
+        f"{ran} of {len(run.cases)} cases ran in "
         f"{duration(run.duration_s)}, {measured} measured: {in_words}{_disturbed(run.cases)}"
     )
     beside_it: tuple[str, ...] = ()

@@ -26,6 +26,8 @@ def as_json(run: Run) -> dict[str, Any]:
         "unjudged": _reasons(run.unjudged),
         "expectations": [one.plain() for one in run.expectations],
         "evidence": [one.plain() for one in run.evidence],
+        "sharing": run.sharing,
+        "finds_percent": {name: 100 * math.expm1(by) for name, by in run.finds.items()},
         "exit_status": status_of(run),
     }
     return {key: _finite(value) for key, value in document.items()}

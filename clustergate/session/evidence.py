@@ -85,7 +85,7 @@ def screen_partitions(
         items += gating.against_screening(screening, earlier)
         memory = [(of, when.date(), one) for of, when, one in known if when.date() < today]
         worse, control = controls.of_nodes(
-            screening, memory, exclusive=partition.has_nodes_for_itself
+            screening, memory, exclusive=bool(partition.has_nodes_for_itself)
         )
         items += worse
         as_before.append(control)

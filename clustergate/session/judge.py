@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import Mode
 from clustergate.verdicts import assembly, coverage
 from clustergate.verdicts.assembly import Outcome
+from clustergate.verdicts.sharing import Sharing, in_words, sharing_of
 from clustergate.verdicts.standings import not_compared, of_references, standings
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, reason
@@ -75,8 +77,25 @@ def compared(
 
     ``watched`` are the sets that were slower before, which have to confirm it.
     """
-    nodes = {one.fullname: one.facts for one in prepared.site.partitions}
+    sharings = sharing(prepared, records)
+    nodes = {
+        one.fullname: dataclasses.replace(one.facts, exclusive=sharings[one.fullname].exclusive)
+        for one in prepared.site.partitions
+    }
     return assembly.compared(records, prepared.references.find, nodes, watched=watched)
+
+
+def sharing(prepared: Prepared, records: Sequence[CaseRecord]) -> dict[str, Sharing]:
+    """Return by partition whether jobs have their nodes for themselves."""
+    by_partition: dict[str, list[CaseRecord]] = {}
+    for record in records:
+        by_partition.setdefault(record.partition, []).append(record)
+    return {
+        one.fullname: sharing_of(
+            one.fullname, one.facts.exclusive, by_partition.get(one.fullname, [])
+        )
+        for one in prepared.site.partitions
+    }
 
 
 def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
@@ -101,8 +120,11 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
     stacks = [stack.name for stack in prepared.site.stacks]
     expectations = standings(known.expects, cases, request.mode, stacks)
     uncompared, elsewhere = of_references(known, cases, request.mode, prepared.site.partitions)
+    measured = {record.partition for record in records if record.samples}
+    sharings = [one for name, one in sharing(prepared, records).items() if name in measured]
     notes = [
         *prepared.notes,
+        *(str(one.why) for one in sharings),
         *assembly.found_at_80_percent(again.detectable),
         *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
         *collected.notes,
@@ -149,6 +171,8 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         + tuple(uncompared),
         expectations=expectations,
         sets=again.sets,
+        sharing=in_words(sharings),
+        finds=again.detectable,
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -111,7 +111,8 @@ class Partition:
         items={"type": "string", "minLength": 1},
     )
     exclusive: bool | None = _extra(
-        "whether a job has its nodes for itself (default: by --exclusive in access)", "boolean"
+        "whether a job has its nodes for itself (default: by --exclusive in access, else as seen)",
+        "boolean",
     )
     reserved_cores_per_node: int = _extra(
         "the physical cores of a node that no job gets, such as Slurm's CoreSpecCount, beside "
@@ -224,9 +225,12 @@ class Partition:
         )
 
     @property
-    def has_nodes_for_itself(self) -> bool:
-        """Whether nobody else's job runs on a job's nodes: as stated, else as ``access`` says."""
-        return is_exclusive(self.access) if self.exclusive is None else self.exclusive
+    def has_nodes_for_itself(self) -> bool | None:
+        """Whether nobody else's job runs on a job's nodes: as stated, else as ``access`` says.
+
+        None where neither says it: others may, where the scheduler lets them.
+        """
+        return (is_exclusive(self.access) or None) if self.exclusive is None else self.exclusive
 
     @property
     def limits(self) -> Limits:

@@ -341,7 +341,7 @@ def compared(
             if one.is_beyond_bound:
                 beyond.add(record.name)
     for partition, some in by_partition.items():
-        exclusive = nodes.get(partition, NodeFacts()).exclusive
+        exclusive = bool(nodes.get(partition, NodeFacts()).exclusive)
         comparison = rules.Comparison([one for *_, one in some], exclusive, watched)
         said = rules.judgements(comparison)
         judgements |= {(n, p): j for (n, p, _), j in zip(some, said, strict=True)}
@@ -460,13 +460,17 @@ _TOLD_LEVELS = {
 def found_at_80_percent(detectable: Mapping[str, float]) -> list[str]:
     """Return in one sentence what a run would have found in four of five cases.
 
-    ``detectable`` is that by level, as a logarithm.
+    ``detectable`` is that by level, as a logarithm; without a baseline there is none.
     """
+    levels = {level: what for level, what in _TOLD_LEVELS.items() if level in detectable}
     parts = [
         f"{what} {100 * math.expm1(detectable[level]):.0f} %"
-        for level, what in _TOLD_LEVELS.items()
-        if math.isfinite(detectable.get(level, math.inf))
+        for level, what in levels.items()
+        if math.isfinite(detectable[level])
     ]
+    unknown = [what for level, what in levels.items() if math.isinf(detectable[level])]
+    if unknown:
+        parts.append(f"nothing of {' or '.join(unknown)}, until the baseline has more days")
     return [f"4 of 5 such runs find, if slower: {', '.join(parts)}"] if parts else []
 
 
@@ -532,7 +536,7 @@ def wrong_references(
     nodes: Nodes = NO_NODES,
 ) -> list[Reason | None]:
     """Return of each figure of a case why its reference is proven wrong, None where it is not."""
-    exclusive = nodes.get(record.partition, NodeFacts()).exclusive
+    exclusive = bool(nodes.get(record.partition, NodeFacts()).exclusive)
     doubt = known_of(record.check).doubt
     return [
         # What is not to be trusted proves nothing.

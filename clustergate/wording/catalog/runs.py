@@ -7,6 +7,8 @@ _NO_NUMBER = (
     "its number"
 )
 
+_STATE = "state exclusive: True in the site config where jobs have their nodes for themselves"
+
 WORDS = {
     "run.dated-ahead": ("{run} is dated after today", "a clock was wrong", _LEFT_OUT),
     "run.dated-early": (
@@ -103,6 +105,37 @@ WORDS = {
         "let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
     ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),
+    "nodes.stated-exclusive": (
+        "exclusive nodes: the site config or --exclusive says so of {partition}"
+    ),
+    "nodes.stated-shared": "shared machine: the site config says so of {partition}",
+    "nodes.virtual": (
+        "shared machine: {partition} is virtual, and does not show who else is on its hosts",
+        "",
+        _STATE,
+    ),
+    "nodes.unseen": (
+        "shared machine: too little was seen of {partition} to call its nodes exclusive",
+        "",
+        _STATE,
+    ),
+    "nodes.with-others": (
+        "shared machine: others used more than 2 % in {busy} of {launches:launch|launches} on "
+        "{partition}",
+        "",
+        _STATE,
+    ),
+    "nodes.unsteady": (
+        "shared machine: the kernels of {partition} differ by {scatter:percent}",
+        "",
+        _STATE,
+    ),
+    "nodes.alone": (
+        "exclusive nodes: others used less than 2 % in {launches:launch|launches} on {partition}, "
+        "and its kernels agree within {scatter:percent}",
+        "",
+        "state exclusive: False in the site config where other jobs may run beside",
+    ),
     "nodes.silent": (
         "{count} of {nodes} nodes ({names:names}) did not report their state: changes there go "
         "unnoticed",

@@ -1,0 +1,85 @@
+"""Whether jobs have their nodes for themselves: as stated, else as seen, and where it is told."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from clustergate.model import CaseRecord, Launch, Row, Run
+from clustergate.report.summary import first_screen
+from clustergate.report.verdicts import as_json
+from clustergate.verdicts.assembly import found_at_80_percent
+from clustergate.verdicts.sharing import in_words, sharing_of
+
+
+def launches(*others: float | None) -> list[Launch]:
+    """Return launches of ranks that used 100 cores, and others so many of them besides."""
+    return [Launch(k, 0.0, 10.0, lost_cores=lost, own_cores=100.0) for k, lost in enumerate(others)]
+
+
+def record(made: Sequence[Launch], rates: Sequence[float], *, virtual: bool = False) -> CaseRecord:
+    conditions: dict[str, Any] = {"core_ids": "0,1", **({"virtual": 1} if virtual else {})}
+    peaks = [
+        Row("node_peaks", "fma_peak", conditions, {"performance_gflops": rate}) for rate in rates
+    ]
+    where = ("HplCheck-node-mpich", "HplCheck", "mpich", "alpha:node")
+    return CaseRecord(*where, {}, launches=made, peaks=peaks)
+
+
+QUIET = record(launches(*[0.1] * 20), [100.0, 100.5, 101.0])
+
+
+@pytest.mark.parametrize(
+    ("of", "exclusive", "words"),
+    [
+        (QUIET, True, "others used less than 2 % in 20 launches on alpha:node"),
+        (record(launches(*[0.1] * 20), [100.0] * 3, virtual=True), False, "is virtual"),
+        (record(launches(*[0.1] * 18, 9.0, 9.0), [100.0] * 3), False, "2 % in 2 of 20 launches"),
+        (
+            record(launches(*[0.1] * 20), [100.0, 80.0, 101.0]),
+            False,
+            "kernels of alpha:node differ",
+        ),
+        (record(launches(None, None, 0.1, 0.1), [100.0] * 3), False, "too little was seen"),
+        (record(launches(*[0.1] * 20), []), False, "too little was seen"),
+    ],
+)
+def test_what_nobody_says_is_seen(of: CaseRecord, exclusive: bool, words: str) -> None:
+    sharing = sharing_of("alpha:node", None, [of])
+    assert sharing.exclusive is exclusive
+    assert words in str(sharing.why)
+
+
+def test_one_launch_of_many_makes_no_machine_shared() -> None:
+    assert sharing_of("a:b", None, [record(launches(*[0.1] * 29, 9.0), [100.0] * 3)]).exclusive
+
+
+def test_what_somebody_says_goes_before_what_is_seen() -> None:
+    busy = record(launches(*[9.0] * 20), [100.0, 50.0, 70.0])
+    assert sharing_of("a:b", True, [busy]).exclusive
+    assert not sharing_of("a:b", False, [QUIET]).exclusive
+
+
+def run(**of: Any) -> Run:
+    return Run("one", "alpha", "smoke", "2026-11-01T00:00:00+00:00", 1.0, (), **of)
+
+
+def test_the_first_line_says_it_in_two_words() -> None:
+    alone, shared = (sharing_of("a:b", stated, []) for stated in (True, False))
+    assert in_words([alone, alone]) == "exclusive nodes"
+    assert in_words([alone, shared]) == "exclusive nodes and shared ones"
+    line = first_screen(run(sharing="exclusive nodes")).lines()[0]
+    assert "alpha, exclusive nodes, mode smoke" in line
+    assert "alpha, mode smoke" in first_screen(run()).lines()[0]
+
+
+def test_what_a_run_finds_is_told_for_programs_and_where_it_finds_nothing() -> None:
+    finds = {"kind": float("inf"), "stack": 0.0392, "figure": 0.322}
+    assert found_at_80_percent(finds) == [
+        "4 of 5 such runs find, if slower: a stack 4 %, one size 38 %, nothing of all compute or "
+        "all messages, until the baseline has more days"
+    ]
+    assert found_at_80_percent({}) == []
+    said = as_json(run(finds=finds))["finds_percent"]
+    assert said["kind"] is None
+    assert round(said["figure"]) == 38
