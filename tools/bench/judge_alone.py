@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustergate.figures import name_of
+from clustergate.judge.bad_days import bad_days
 from clustergate.judge.changes import Judge, Past, slower
 from clustergate.judge.confirmation import TIMES
 from clustergate.judge.kinds import FigureId
@@ -69,7 +70,8 @@ class Alone:
             np.concatenate([_steps(case) for case in self.form.cases])[self._kept],
             self.machine.exclusive,
         )
-        return Judge(past)
+        bad = [day for day, _ in bad_days(past)]
+        return Judge(past).among(~np.isin(past.days, bad))
 
     def _values(self, run: SimulatedRun, again: Collection[int] = (), turn: int = 0) -> Array:
         """Return each figure's best launch, those of some cases of a later turn."""
