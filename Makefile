@@ -51,7 +51,7 @@ help:
 	@echo "make test-fast     the tests nearest to what changed since SINCE=$(SINCE), without MPI"
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
 	@echo "make attack   attack the suite with outputs that lie (ATTACK=--texts: launch nothing)"
-	@echo "make bench    measure what the suite itself costs, beside the last release (QUICK=1: in five minutes)"
+	@echo "make bench    measure what the suite itself costs, beside the recorded commit (QUICK=1: in five minutes)"
 	@echo "make record MINUTES=3  record launches of this machine for bench-verdicts"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
 	@echo "make bench-screening  what a screening finds, at what cost, beside simple rules"

@@ -13,7 +13,7 @@ from rich.console import Console
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.model import OutputError
-from tools.bench import imb_text, listing, release, samples, scale, setting_up, spread, starting
+from tools.bench import earlier, imb_text, listing, samples, scale, setting_up, spread, starting
 from tools.bench.workspace import BenchError, file_for, turns, workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
@@ -200,7 +200,7 @@ def _recorded(values: list[float], unit: str = "s") -> dict[str, object]:
     entry = spread.as_record(_figure(values, unit))
     machine = {"processor": "EPYC 9V74", "cores": 2, "started": "2026-11-23T05:00:00+00:00"}
     load = {"others_cores": 0.05}
-    return {**machine, **load, "version": "clustergate 1.0", "figures": [entry]}
+    return {**machine, **load, "version": "clustergate 1.0+g12ab", "figures": [entry]}
 
 
 USUAL = [1.00, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0]
@@ -220,7 +220,7 @@ USUAL = [1.00, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0]
 )
 def test_a_run_is_better_or_worse_than_the_recorded_one_or_neither(times, unit, word) -> None:
     now = _figure([times * value for value in USUAL], unit)
-    ((_, told, found),) = release.against([now], _recorded(USUAL, unit))
+    ((_, told, found),) = earlier.against([now], _recorded(USUAL, unit))
     assert found == word
     assert told.ratio == pytest.approx(times, rel=0.02)
 
@@ -229,7 +229,7 @@ def test_what_the_clock_says_of_a_busy_machine_is_neither_better_nor_worse() -> 
     now, then = _figure([2.0 * value for value in USUAL]), _recorded(USUAL)
     busy_then = {**then, "others_cores": 1.5}
     for recorded, busy in ((then, True), (busy_then, False)):
-        ((_, _, word),) = release.against([now], recorded, busy=busy)
+        ((_, _, word),) = earlier.against([now], recorded, busy=busy)
         assert word.startswith("inconclusive")
 
 
@@ -241,34 +241,34 @@ def test_processor_time_of_a_busy_machine_must_differ_by_more(times: float, word
     recorded = {**_recorded(USUAL), "figures": [entry]}
     for busy_then, busy in ((0.05, True), (1.5, False)):
         then = {**recorded, "others_cores": busy_then}
-        assert [found for *_, found in release.against([now], then, busy=busy)] == [word]
-    assert [found for *_, found in release.against([now], recorded)] == ["worse"]
+        assert [found for *_, found in earlier.against([now], then, busy=busy)] == [word]
+    assert [found for *_, found in earlier.against([now], recorded)] == ["worse"]
 
 
 def test_few_rounds_and_figures_that_were_not_recorded_say_nothing() -> None:
     now = _figure([2.0, 2.1])
-    ((_, _, word),) = release.against([now], _recorded(USUAL))
+    ((_, _, word),) = earlier.against([now], _recorded(USUAL))
     assert word == "inconclusive"
-    assert not [*release.against([_figure(USUAL, "MB")], _recorded(USUAL))]
+    assert not [*earlier.against([_figure(USUAL, "MB")], _recorded(USUAL))]
 
 
 def test_the_page_has_a_column_for_each_machine() -> None:
-    page = release.with_table("a\n<!-- costs -->\n<!-- /costs -->\nb\n", [_recorded(USUAL)])
-    assert "| what | aim | EPYC 9V74, 2 cores, 2026-11-23, quiet |" in page
+    page = earlier.with_table("a\n<!-- costs -->\n<!-- /costs -->\nb\n", [_recorded(USUAL)])
+    assert "| what | aim | EPYC 9V74, 2 cores, commit 12ab, 2026-11-23, quiet |" in page
     assert "| HPL: harness |  | 1 s |" in page
     assert page.startswith("a\n<!-- costs")
     assert page.endswith("/costs -->\nb\n")
-    assert release.with_table(page, [_recorded(USUAL)]) == page
+    assert earlier.with_table(page, [_recorded(USUAL)]) == page
 
 
 def test_the_page_leaves_out_what_the_clock_said_of_a_busy_machine() -> None:
     busy = {**_recorded(USUAL), "others_cores": 1.5}
     page = "<!-- costs -->\n<!-- /costs -->\n"
-    assert "harness" not in release.with_table(page, [busy])
-    assert "| HPL: harness |  |  | 1 s |" in release.with_table(page, [busy, _recorded(USUAL)])
+    assert "harness" not in earlier.with_table(page, [busy])
+    assert "| HPL: harness |  |  | 1 s |" in earlier.with_table(page, [busy, _recorded(USUAL)])
 
 
 def test_the_page_of_costs_is_that_of_the_recorded_runs() -> None:
-    page = release.PAGE.read_text(encoding="utf-8")
-    assert release.recorded_runs()
-    assert release.with_table(page, release.recorded_runs()) == page
+    page = earlier.PAGE.read_text(encoding="utf-8")
+    assert earlier.recorded_runs()
+    assert earlier.with_table(page, earlier.recorded_runs()) == page

@@ -18,10 +18,10 @@ from clustergate.machine.node import node_record
 from clustergate.model import ClustergateError
 from clustergate.report.console import width
 from tools.bench import (
+    earlier,
     harness,
     listing,
     parsers,
-    release,
     samples,
     scale,
     setting_up,
@@ -66,7 +66,7 @@ def sections(
 
 
 def main() -> int:
-    """Measure, print the tables, compare with the last release, keep the JSON.
+    """Measure, print the tables, compare with the recorded commit, keep the JSON.
 
     Return 2 if something could not be measured.
     """
@@ -75,7 +75,7 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="less of everything, in five minutes")
     parser.add_argument(
-        "--record", action="store_true", help="keep this run as that of the release"
+        "--record", action="store_true", help="keep this run as that of this commit"
     )
     arguments = parser.parse_args()
     quick = arguments.quick
@@ -111,18 +111,18 @@ def main() -> int:
         "failures": failures,
     }
     store.write_json(path, {**run, "machine": to_record(machine)})
-    kept = release.file_for(run["processor"], run["cores"])
+    kept = earlier.file_for(run["processor"], run["cores"])
     if arguments.record:
         store.write_json(kept, run)
-        page = release.with_table(release.PAGE.read_text(encoding="utf-8"), release.recorded_runs())
-        release.PAGE.write_text(page, encoding="utf-8")
+        page = earlier.with_table(earlier.PAGE.read_text(encoding="utf-8"), earlier.recorded_runs())
+        earlier.PAGE.write_text(page, encoding="utf-8")
     elif kept.is_file():
-        console.print(release.table_against(figures, release.read(kept), busy=release.is_busy(run)))
+        console.print(earlier.table_against(figures, earlier.read(kept), busy=earlier.is_busy(run)))
     else:
         console.print(
-            "Nothing is better or worse: no run of the last release is recorded on "
-            f"{run['processor']} with {run['cores']} cores. `make bench RECORD=1` on the release's "
-            "tag records one.",
+            "Nothing is better or worse: no run of an earlier commit is recorded on "
+            f"{run['processor']} with {run['cores']} cores. `make bench RECORD=1` on that commit "
+            "records one.",
             soft_wrap=True,
         )
     for name, sentence in failures.items():

@@ -1,4 +1,4 @@
-"""What the suite costs beside the recorded run of the last release on the same processor.
+"""What the suite costs beside the recorded run of an earlier commit on the same processor.
 
 A recorded run is what ``make bench`` measured, of each figure all measurements. It says nothing of
 another processor, where the same work takes another time.
@@ -22,7 +22,7 @@ from clustergate.statistics.comparison import Comparison, Pair, Relation, compar
 from clustergate.wording.notation import interval
 from tools.bench.spread import Figure, cell
 
-RECORDED = Path(__file__).with_name("recorded") / "releases"
+RECORDED = Path(__file__).with_name("recorded") / "commits"
 PAGE = checkout() / "docs" / "costs.md"
 _TABLE = ("<!-- costs -->\n", "<!-- /costs -->\n")
 _WORDS = {Relation.A_BETTER: "worse", Relation.B_BETTER: "better"}
@@ -91,10 +91,16 @@ def is_busy(run: Mapping[str, Any]) -> bool:
     return bool(run["others_cores"] > _OTHERS_CORES)
 
 
+def commit_of(run: Mapping[str, Any]) -> str:
+    """Return the commit that a run was recorded of, its version where that names none."""
+    found = re.search(r"\+g([0-9a-f]+)", run["version"])
+    return f"commit {found[1]}" if found else str(run["version"])
+
+
 def table_against(figures: Sequence[Figure], recorded: Mapping[str, Any], *, busy: bool) -> Table:
     """Return the figures beside those of the recorded run."""
     drawn = Table(
-        title=f"Beside {recorded['version']}, recorded {recorded['started']}",
+        title=f"Beside {commit_of(recorded)}, recorded {recorded['started']}",
         title_justify="left",
         box=box.SIMPLE,
         show_edge=False,
@@ -116,7 +122,7 @@ def with_table(page: str, runs: Sequence[Mapping[str, Any]]) -> str:
     """
     entries = {_key(entry): entry for run in runs for entry in run["figures"]}
     machines = [
-        f"{run['processor']}, {run['cores']} cores, {run['started'][:10]}, "
+        f"{run['processor']}, {run['cores']} cores, {commit_of(run)}, {run['started'][:10]}, "
         f"{'others at work' if is_busy(run) else 'quiet'}"
         for run in runs
     ]
