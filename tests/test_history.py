@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from clustergate.history.judged import judged_runs, sentences
 from clustergate.history.series import collect
 from clustergate.history.stored_runs import PastRun
 from clustergate.history.trends import as_record, events, node_names, sentence, trends
-from clustergate.model import Better, CaseRecord, ConditionValue, Sample
+from clustergate.model import Better, CaseRecord, ConditionValue, NodeFacts, Sample
 from clustergate.report.trends import name, render, sparkline, worth_showing
 from clustergate.wording.notation import printable
 
@@ -274,3 +275,70 @@ def test_the_table_has_a_line_for_each_trend_below_its_case():
     (first, _) = [line for line in lines if line[:1] == ["PingPong"]]
     assert first[3:5] == ["3", "6"]
     assert printable(text) == text
+
+
+# ---------------------------------------------------------------------- each by those before it
+
+
+def stored(slow_from, slow_to=99, by=0.1, count=12, stacks=("intel-mpi", "mpich")):
+    """Return runs of two stacks, of which mpich's messages are slower in some."""
+    runs = []
+    for number in range(count):
+        records = []
+        for at, stack in enumerate(stacks):
+            slow = stack == "mpich" and slow_from <= number < slow_to
+            factor = 1 + by if slow else 1.0
+            samples = [
+                ping(k * factor * level(7 * number + 3 * at + place), k)
+                for place, k in enumerate((*SIZES, 4096))
+            ]
+            records += run(number, *samples, stack=stack).records
+        runs.append(replace(run(number), records=records))
+    return collect(runs)
+
+
+def of_runs(*runs, **what):
+    return judged_runs(stored(*runs, **what), {"alpha:node": NodeFacts(exclusive=True)})
+
+
+def test_what_is_slow_in_three_runs_in_a_row_is_a_regression_from_the_first_on():
+    """Only a change point told it, and only of seven runs or more."""
+    (slow,) = of_runs(9).slow
+    assert slow.is_regression
+    assert slow.goes_on
+    assert [one.run_id for one in slow.times] == ["run09", "run10", "run11"]
+    assert slow.times[0].by == pytest.approx(0.1, abs=0.03)
+    (line,) = sentences(of_runs(9))
+    assert line.startswith(f"{slow.name}: ")
+    assert "slower in the last 3 runs, since run09" in line
+    assert all("mpich" in one.name for one in of_runs(9).slow)
+
+
+def test_what_is_slow_in_the_last_run_alone_is_not_confirmed():
+    (line,) = sentences(of_runs(11))
+    assert "slower in the run run11" in line
+    assert "not confirmed; 2 more runs tell" in line
+
+
+def test_what_was_slow_once_is_counted_and_longer_ago_is_told():
+    assert sentences(of_runs(8, 9)) == [
+        "1 set of figures was slower than before, and not in the next runs"
+    ]
+    (line,) = sentences(of_runs(6, 10))
+    assert "slower in 4 runs, from run06 to run09" in line
+
+
+def test_figures_that_are_named_are_told_alone():
+    assert not any("slower in the last" in one for one in sentences(of_runs(9), lambda _: False))
+
+
+def test_of_an_unchanged_machine_nothing_is_slow():
+    assert sentences(of_runs(99)) == ["11 runs judged by those before: none has anything slower"]
+
+
+def test_runs_of_too_few_days_are_not_judged_where_others_use_the_nodes():
+    few = judged_runs(stored(1, count=2), {})
+    assert few.runs == 0
+    assert sentences(few)[0].startswith("no run was judged by those before it")
+    # Beside neighbours three days tell, as everywhere.
+    assert judged_runs(stored(9), {}).slow

@@ -20,7 +20,8 @@ from clustergate.wording.notation import counted
 DESCRIPTION = """\
 Show the trend of each stack's figures over the stored runs, and since which run they have changed:
 by how much, on which nodes, and what else changed then. All sizes of a benchmark are one trend,
-unless --figure names figures."""
+unless --figure names figures. Each run is judged by those before it: what is slower in three in a
+row is a regression."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print trends and changes; 0 even if there are changes."""
     # SciPy takes longer to import than all other commands need.
+    from clustergate.history import judged
     from clustergate.history import trends as history
     from clustergate.report import trends
 
@@ -42,12 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(line, file=sys.stderr)
     pattern = arguments.figure
     system = configs.load(configs.find(arguments.site)).name if arguments.site else "*"
-    figures = [
+    every = [
         one
         for one in series.collect(runs, wanted=wanted)
-        if fnmatch.fnmatchcase(one.name, pattern or "*")
-        and fnmatch.fnmatchcase(one.case.partition, f"{system}:*")
+        if fnmatch.fnmatchcase(one.case.partition, f"{system}:*")
     ]
+    figures = [one for one in every if fnmatch.fnmatchcase(one.name, pattern or "*")]
     found_trends = history.trends(figures, by_figure=pattern is not None)
     if not found_trends:
         raise BadRequest("run.none-selected", folder=store.runs_folder())
@@ -66,5 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     if left := len(several) - len(shown):
         print(f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)")
     for line in trends.event_sentences(history.events(found_trends)):
+        print(line)
+    # What is measured beside a figure tells of it as well.
+    slow = judged.judged_runs(every, configs.nodes_of(one.case.partition for one in every))
+    for line in judged.sentences(slow, lambda name: fnmatch.fnmatchcase(name, pattern or "*")):
         print(line)
     return 0

@@ -80,7 +80,8 @@ class Series:
     """One figure of one case over runs, in the order of their start.
 
     ``left_out`` says of runs that had the case, but no value of this figure that counts, why.
-    ``size_bytes`` is that of its messages, where it has any.
+    ``size_bytes`` is that of its messages, where it has any. ``is_share`` tells of a rate that it
+    stands once more beside, as a share of a peak.
     """
 
     case: CaseKey
@@ -92,6 +93,7 @@ class Series:
     points: tuple[Point, ...]
     left_out: Mapping[str, str]
     size_bytes: object = None
+    is_share: bool = False
 
 
 Wanted = Callable[[CaseRecord], bool]
@@ -207,6 +209,7 @@ class _Case:
                 points=tuple(self.points.get(name, ())),
                 left_out={**self.failed, **self.left_out.get(name, {})},
                 size_bytes=figure.conditions.get("bytes"),
+                is_share="against" in figure.conditions,
             )
             for name, figure in self.figures.items()
         ]

@@ -43,6 +43,16 @@ def hypotheses(figures: Sequence[FigureId]) -> list[Hypothesis]:
     return list(distinct.values())
 
 
+def called(one: Hypothesis, figures: Sequence[FigureId]) -> str:
+    """Return how a set is called beside those of other stacks, such as ``PingPong with mpich``."""
+    of_set, of_all = (
+        {x.stack for x in some} for some in ([figures[p] for p in one.places], figures)
+    )
+    if len(of_set) > 1 or len(of_all) < 2 or any(stack in one.name for stack in of_set):
+        return one.name
+    return f"{one.name} with {of_set.pop()}"
+
+
 def _sets(figures: Sequence[FigureId]) -> Iterator[Hypothesis]:
     for level, key, name in _LEVELS:
         by_key: dict[Hashable, list[int]] = {}

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from clustergate.benchmarks.registry import known_of
 from clustergate.judge.changes import FALSE_ALARM, NOMINAL, Change, Judge, slower
+from clustergate.judge.hypotheses import called
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import is_of_figures, slower_by
 from clustergate.judge.runs import past_of, worse_by
@@ -77,14 +78,11 @@ class Both:
 class Moved:
     """A set of figures that is slower in one of two runs, by a share; ``usual`` are others."""
 
+    name: str
     change: Change
     better: Relation
     by: float
     usual: float
-
-    @property
-    def name(self) -> str:
-        return self.change.hypothesis.name
 
     @property
     def sentence(self) -> str:
@@ -141,7 +139,10 @@ def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], 
     of_figure: dict[int, Moved] = {}
     for relation, change in sorted(each, key=lambda one: -one[1].sureness):
         places = change.hypothesis.places
-        moved.append(Moved(change, relation, *slower_by(change, [both[x].better for x in places])))
+        name = called(change.hypothesis, past.figures)
+        moved.append(
+            Moved(name, change, relation, *slower_by(change, [both[x].better for x in places]))
+        )
         of_figure.update((place, moved[-1]) for place in places if place not in of_figure)
     holding: list[list[Change]] = [[] for _ in both]
     for change in changes:

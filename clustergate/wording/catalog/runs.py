@@ -252,6 +252,32 @@ WORDS = {
         "what differs is the machine",
         "for other causes, compare runs of one machine",
     ),
+    "history.slower": (
+        "{name}: {by:percent} slower in the last {runs:run|runs}, since {since}, usually within "
+        "{usual:percent}",
+        "",
+        "find what changed since then, or measure the node alone",
+    ),
+    "history.was-slower": (
+        "{name}: {by:percent} slower in {runs:run|runs}, from {since} to {until}, usually within "
+        "{usual:percent}; not since then"
+    ),
+    "history.not-confirmed": (
+        "{name}: {by:percent} slower in the run {until}, usually within {usual:percent}; not "
+        "confirmed",
+        "",
+        "{left:more run|more runs} tell",
+    ),
+    "history.not-again": (
+        "{count:set of figures was|sets of figures were} slower than before, and not in the next "
+        "runs"
+    ),
+    "history.none-slower": "{runs:run|runs} judged by those before: none has anything slower",
+    "history.unjudged": (
+        "no run was judged by those before it",
+        "they are of too few days to tell how days differ",
+        "run on three days or more",
+    ),
     "compare.slower": "{name}: {side} is {by:percent} slower, usually within {usual:percent}",
     "compare.shared-nodes": (
         "not judged",
