@@ -796,6 +796,8 @@ EXPECTATIONS = "expectations"
 """The part of a run that tells which of what people expect was not compared."""
 REFERENCES = "references"
 """The part of a run that tells which references, written by hand, were not compared."""
+NODES = "nodes"
+"""The part of a run that tells which nodes are slow beside the others."""
 A_DAY_S = 86400.0
 """What was measured further apart than this is of no one state of the nodes."""
 

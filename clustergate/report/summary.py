@@ -15,6 +15,7 @@ from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     EXPECTATIONS,
     LAUNCHED_AGAIN,
+    NODES,
     REFERENCES,
     RESUMED,
     Better,
@@ -260,11 +261,12 @@ def exit_meaning(run: Run) -> str:
         "cases are of another day": any(one.part == RESUMED for one in run.evidence),
         "what looks slow is not confirmed": any(one.part == LAUNCHED_AGAIN for one in run.evidence),
         "an expectation was not compared": any(one.part == EXPECTATIONS for one in run.evidence),
+        "a node looks slow, which is not confirmed": any(one.part == NODES for one in run.evidence),
         "a reference was not compared": any(one.part == REFERENCES for one in run.evidence),
         "software could not be compared with its golden build": any(
             exit_status([one.verdict], "gate")
             for one in run.evidence
-            if one.part not in (RESUMED, EXPECTATIONS, REFERENCES, LAUNCHED_AGAIN)
+            if one.part not in (RESUMED, EXPECTATIONS, REFERENCES, LAUNCHED_AGAIN, NODES)
         ),
     }
     return "; ".join(what for what, holds in faults.items() if holds) or "no fault found"

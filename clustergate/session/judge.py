@@ -35,6 +35,7 @@ from clustergate.sites.modes import Mode
 from clustergate.verdicts import assembly, coverage
 from clustergate.verdicts.assembly import Outcome
 from clustergate.verdicts.sharing import Sharing, in_words, sharing_of
+from clustergate.verdicts.slow_nodes import slow_nodes
 from clustergate.verdicts.standings import not_compared, of_references, standings
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, reason
@@ -167,6 +168,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
             if why
         )
         + tuple(unconfirmed(cases))
+        + tuple(slow_nodes(every, known.tolerances))
         + tuple(not_compared(expectations))
         + tuple(uncompared),
         expectations=expectations,

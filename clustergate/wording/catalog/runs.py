@@ -105,6 +105,16 @@ WORDS = {
         "let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
     ),
     "check.left-out": ("{said}", "fix or remove it: a run without it is not the run requested"),
+    "nodes.slow": (
+        "{each} less {kernel} than the median of {nodes} nodes, each time",
+        "",
+        "`clustergate screen` measures it beside the others; drain {node} if that agrees",
+    ),
+    "nodes.looks-slow": (
+        "{each} less {kernel} than the median of {nodes} nodes, of too few jobs to be sure",
+        "",
+        "`clustergate screen` measures {node} beside the others",
+    ),
     "nodes.stated-exclusive": (
         "exclusive nodes: the site config or --exclusive says so of {partition}"
     ),

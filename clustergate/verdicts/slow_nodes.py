@@ -1,0 +1,104 @@
+"""Which nodes are slow beside the others of the same run, by what their own kernels did. Pure.
+
+Each job measures the peaks of its first node before and after its launches. Equal nodes do the
+same, so that from the first run on the median of four tells who does less, without any past.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from clustergate.judge.nodes import FEWEST_NODES, BesideMedian, beside_median
+from clustergate.machine.peaks import value_of
+from clustergate.model import COMPUTE, MEMORY, NODES, CaseRecord, Evidence, Row, Verdict
+from clustergate.references.tolerances import TEMPLATE
+from clustergate.wording.notation import listed
+from clustergate.wording.reasons import Fact, reason
+
+_TIMES = 3
+"""How often a node must be slow before it is named: as often as a case is launched."""
+_KINDS = {"fma_peak": COMPUTE, "dgemm": COMPUTE, "triad": MEMORY, "triad_glance": MEMORY}
+_TITLES = {"fma_peak": "FMA peak", "dgemm": "DGEMM", "triad": "triad", "triad_glance": "triad"}
+
+_Looks = dict[str, list[float]]
+"""What a kernel cost in each of the jobs of a node: logarithms, positive is worse."""
+
+
+def slow_nodes(
+    records: Sequence[CaseRecord], tolerances: Mapping[str, float]
+) -> Iterator[Evidence]:
+    """Yield which nodes are slow beside others of their partition and processor.
+
+    ``tolerances`` are fractions by kind; of a kind without one that of the template counts. Who is
+    slow in three jobs is so; who is slow in all of fewer is not confirmed.
+    """
+    alike: dict[object, list[CaseRecord]] = {}
+    for record in records:
+        alike.setdefault((record.partition, record.processors), []).append(record)
+    for own in alike.values():
+        named: dict[str, Evidence] = {}
+        for kernel, looks in _looks(own).items():
+            kind = _KINDS[kernel]
+            tolerance = tolerances.get(kind, TEMPLATE[kind][0] / 100)
+            for one in _of_kernel(kernel, looks, tolerance):
+                known = named.get(one.of)
+                if known is None or one.verdict.severity > known.verdict.severity:
+                    named[one.of] = one
+        yield from named.values()
+
+
+def _looks(records: Sequence[CaseRecord]) -> dict[str, _Looks]:
+    """Return by kernel what it cost on each node, job by job.
+
+    Jobs share what was measured in whole: a trial counts where it was seen first.
+    """
+    seen: set[tuple[object, ...]] = set()
+    looks: dict[str, _Looks] = {}
+    for record in sorted(records, key=_began):
+        host = next((one.host for one in record.launches if one.host), "")
+        trials: dict[str, list[Row]] = {}
+        for row in record.peaks if host else ():
+            key = (host, row.benchmark, *sorted(row.values.items()))
+            if row.benchmark in _KINDS and key not in seen:
+                seen.add(key)
+                trials.setdefault(row.benchmark, []).append(row)
+        for kernel, rows in trials.items():
+            most = max(str(row.conditions["core_ids"]).count(",") for row in rows)
+            rates = [
+                value_of(row) for row in rows if str(row.conditions["core_ids"]).count(",") == most
+            ]
+            cost = -math.log(statistics.median(rates))
+            looks.setdefault(kernel, {}).setdefault(host, []).append(cost)
+    return looks
+
+
+def _began(record: CaseRecord) -> float:
+    return min((one.started for one in record.launches), default=0.0)
+
+
+def _of_kernel(kernel: str, looks: _Looks, tolerance: float) -> Iterator[Evidence]:
+    if len(looks) < FEWEST_NODES:
+        return
+    times: list[BesideMedian] = []
+    for k in range(max(map(len, looks.values()))):
+        # Who was measured less often stands as it was the last time.
+        costs = {node: of_node[min(k, len(of_node) - 1)] for node, of_node in looks.items()}
+        one = beside_median(costs, -math.log1p(-tolerance))
+        assert one is not None
+        times.append(one)
+    for node, of_node in looks.items():
+        own = times[: len(of_node)]
+        if not all(node in one.slow for one in own):
+            continue
+        facts: dict[str, Fact] = {
+            "node": node,
+            "kernel": _TITLES[kernel],
+            "each": listed([f"{-100 * math.expm1(-one.slower_by[node]):.0f} %" for one in own]),
+            "nodes": len(looks),
+        }
+        confirmed = len(own) >= _TIMES
+        verdict = Verdict.REGRESSION if confirmed else Verdict.INCONCLUSIVE
+        code = "nodes.slow" if confirmed else "nodes.looks-slow"
+        yield Evidence(NODES, verdict, (reason(code, **facts),), node)
