@@ -36,7 +36,18 @@ from clustergate.paths import state_dir
 from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest
-from tools.bench import aims, field, metal, metal_aims, otava, pairs, realdata, record, runs
+from tools.bench import (
+    aims,
+    field,
+    metal,
+    metal_aims,
+    otava,
+    pairs,
+    realdata,
+    record,
+    runs,
+    simulated_nodes,
+)
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
 from tools.bench.runs import ANSWERS, FOUND, INCONCLUSIVE, PASSED, Judge, Run, Slowed, judge_of
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
@@ -73,7 +84,7 @@ _FRESH_RUNS = 10
 _SLOWED_LAUNCHES = 15
 # Of ten rounds; a run takes two at most.
 _MOST_JOBS = 4 * _FRESH_RUNS
-_PARTS = ("judge", "metal", "replay", "ab", "aims", "provoked")
+_PARTS = ("judge", "metal", "nodes", "replay", "ab", "aims", "provoked")
 
 
 CHANGES = (
@@ -588,11 +599,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for part in metal.PARTS:
             if part in parts:
                 results[part] = _metal(part, asked, console, say)
+        if "nodes" in parts:
+            nodes = simulated_nodes.measured()
+            title = "Simulated: nodes against nodes on the first run"
+            console.print(table_of(title, simulated_nodes.HEADS, simulated_nodes.rows(nodes)))
+            results["nodes"] = simulated_nodes.plain(nodes)
         if asked.data:
             told = list(_of_real_machines(asked.data, say))
             console.print(table_of("Results of real machines", realdata.HEADS, realdata.rows(told)))
             results["realdata"] = [asdict(one) for one in told]
-        others = [part for part in parts if part not in metal.PARTS]
+        others = [part for part in parts if part not in (*metal.PARTS, "nodes")]
         recorded = _recorded(asked.recorded or recordings()) if others else {}
         if "replay" in parts:
             results["recordings"] = told_of_recordings(recorded)
