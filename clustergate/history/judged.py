@@ -75,7 +75,7 @@ def judged_runs(series: Sequence[Series], nodes: Nodes) -> Judged:
         if usable and not again and all(point.estimate.value > 0 for point in one.points):
             together.setdefault((one.case.partition, one.case.effort), []).append(one)
     each = [
-        _judged(some, exclusive=partition in nodes and nodes[partition].exclusive)
+        _judged(some, exclusive=partition in nodes and bool(nodes[partition].exclusive))
         for (partition, _), some in together.items()
     ]
     return Judged([slow for one in each for slow in one.slow], sum(one.runs for one in each))
