@@ -336,20 +336,14 @@ class BaselineRuns:
 
 @dataclass(frozen=True)
 class Anchor:
-    """What the runs of the first accepted baseline of a figure were, in its unit.
+    """The first accepted ``baseline`` of a figure, and those that were accepted ``later``.
 
-    ``usual`` is their mean, ``bound`` from where on it would not tolerate a run. ``spread`` is the
-    standard deviation of a run, as a logarithm, over so many ``days`` ``since`` then (ISO 8601).
-    ``drift`` is by how much the newest runs are worse, as a logarithm: 0 unless a baseline was
-    refused for it.
+    Of these there are the last day (ISO 8601) and the mean of what was new in each, in the figure's
+    unit, the newest last.
     """
 
-    usual: float
-    bound: float
-    spread: float
-    days: int
-    since: str
-    drift: float = 0.0
+    baseline: BaselineRuns
+    later: tuple[tuple[str, float], ...] = ()
 
 
 MEASURED = "measured"

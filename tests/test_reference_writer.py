@@ -1,4 +1,3 @@
-import dataclasses
 import datetime
 import difflib
 from pathlib import Path
@@ -8,7 +7,7 @@ import yaml
 
 from clustergate.baselines.writer import Measured, updated
 from clustergate.history.series import CaseKey
-from clustergate.model import Anchor, Better, ConditionValue, Sample
+from clustergate.model import Anchor, BaselineRuns, Better, ConditionValue, Sample
 from clustergate.references.lookup import parse_references
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
@@ -279,15 +278,48 @@ def test_a_day_of_several_figures_is_no_alias():
     assert parse_references(text, Path("alpha.yaml"), CHECKS).paths()
 
 
+def first_runs(values, start=1):
+    runs = tuple(f"run{start + k}" for k in range(len(values)))
+    days = tuple(f"2026-11-{start + k:02}" for k in range(len(values)))
+    return BaselineRuns(runs, days, tuple(values), launches=1)
+
+
 def test_anchors_come_and_go_and_leave_the_rest_as_it_is():
-    before = updated(TEXT, [measured()])
-    anchor = Anchor(usual=0.76123456, bound=0.9, spread=0.0123, days=5, since="2026-11-01")
+    names = [time(8), time(16)]
+    before = updated(TEXT, [measured(names=names)])
+    first = Anchor(first_runs([0.75, 0.76]), (("2026-11-20", 0.77),))
+    text = updated(before, [], {IMB: {names[0]: first}})
+    assert f"      {names[0]}: [0.75, 0.76, 0.77]\n" in text
+    # Another figure has another one: still a row for each.
+    second = Anchor(first_runs([0.5, 0.6], start=2))
+    both = updated(text, [], {IMB: {names[1]: second}})
+    assert f"      {names[0]}: [0.75, 0.76, null, 0.77]\n" in both
+    assert f"      {names[1]}: [null, 0.5, 0.6, null]\n" in both
+    known = parse_references(both, Path("alpha.yaml"), CHECKS)
+    for name, one in zip(names, (first, second), strict=True):
+        read = known.at((*IMB.parts, name)).anchor
+        assert read is not None
+        assert (read.baseline.runs, read.later) == (one.baseline.runs, one.later)
+        assert (read.baseline.days, read.baseline.values) == (
+            one.baseline.days,
+            one.baseline.values,
+        )
+    assert updated(both, [], {IMB: {names[1]: None}}) == text
+    assert updated(text, [], {IMB: {names[0]: None}}) == before
+
+
+def test_an_anchor_of_before_bounds_its_reference_and_stays():
     (name,) = measured().entries
-    text = updated(before, [], {IMB: {name: anchor}})
-    stated = "{usual: 0.761235, bound: 0.9, spread_percent: 1.23, days: 5, since: 2026-11-01}"
-    assert f"    {name}: {stated}\n" in text
-    assert parse_references(text, Path("alpha.yaml"), CHECKS).at((*IMB.parts, name)).anchor
-    assert updated(text, [], {IMB: {name: None}}) == before
-    drifting = updated(text, [], {IMB: {name: dataclasses.replace(anchor, drift=0.07)}})
-    assert "drift_percent: 7.3}" in drifting
-    assert updated(drifting, [], {IMB: {name: anchor}}) == text
+    bound = "{usual: 0.70, bound: 0.8, spread_percent: 1.2, days: 5, since: 2026-11-01}"
+    text = (
+        updated(TEXT, [measured(value=0.78)]) + f"$anchors:\n  {IMB.path()}:\n    {name}: {bound}\n"
+    )
+    known = parse_references(text, Path("alpha.yaml"), CHECKS).at((*IMB.parts, name))
+    assert known.anchor is None
+    assert known.upper == pytest.approx(0.8 / 0.78 - 1)
+    crept = text.replace("since: 2026-11-01}", "since: 2026-11-01, drift_percent: 7.3}")
+    known = parse_references(crept, Path("alpha.yaml"), CHECKS).at((*IMB.parts, name))
+    assert known.upper == 0.0
+    later = updated(text, [], {IMB: {name: Anchor(first_runs([0.75, 0.76]))}})
+    assert f"{name}: {bound}" in later
+    assert bound not in updated(text, [], {IMB: {name: None}})

@@ -9,7 +9,6 @@ tolerated keeps that reference until somebody says why the new one is right.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import itertools
 import math
@@ -24,6 +23,7 @@ from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
 from clustergate.judge.bad_days import bad_days
 from clustergate.judge.changes import Change, Judge
+from clustergate.judge.creeping import Accepted, accepted_after, crept
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import figure_id, past_of, spread, usual
 from clustergate.launching.disturbance import are_far, nearest_of
@@ -40,8 +40,7 @@ from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
 from clustergate.statistics import gate
 from clustergate.verdicts.assembly import NO_NODES, Nodes
-from clustergate.verdicts.disproof import between_days, beyond_gain
-from clustergate.verdicts.drift import chances, drifted_by
+from clustergate.verdicts.disproof import beyond_gain
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
@@ -171,12 +170,15 @@ def make_baseline(
             case: list(_usable(case, list(some), known, rule, outcome))
             for case, some in itertools.groupby(alike, key=lambda s: s.case)
         }
+        candidates: dict[CaseKey, list[_Candidate]] = {}
         for case, some in _without_bad_days(by_case, outcome, exclusive=exclusive).items():
             best = _best_so_far(case, known, acceptance)
             made = [_candidate(*one, of, best.get(one[0].name)) for one in some]
-            candidates = list(_with_tolerances(case, made, outcome, exclusive=exclusive))
+            candidates[case] = list(_with_tolerances(case, made, outcome, exclusive=exclusive))
+        crept = _crept([*itertools.chain(*candidates.values())], known, exclusive=exclusive)
+        for case, made in candidates.items():
             accepted = list(
-                _without_moved(case, candidates, known, acceptance, outcome, exclusive=exclusive)
+                _without_moved(case, made, known, acceptance, outcome, crept, exclusive=exclusive)
             )
             outcome.measured += _batches(case, accepted, outcome.left_out.get(case, {}))
             used.update((p.run_id, p.started) for c in accepted for p in c.points)
@@ -479,13 +481,6 @@ def _figure_id(series: Series) -> FigureId:
     return figure_id(series.case.parts, series.name, *of)
 
 
-def _by_day(points: Sequence[Point], levels: Sequence[float]) -> list[list[float]]:
-    days: dict[datetime.date, list[float]] = {}
-    for point, level in zip(points, levels, strict=True):
-        days.setdefault(point.started.date(), []).append(level)
-    return list(days.values())
-
-
 def _levels(figure: Series, points: Iterable[Point], value: float) -> list[float]:
     """Return by how much each run is worse than a value, as the logarithm of a ratio."""
     return _worse_by(figure, (point.estimate.value for point in points), value)
@@ -545,13 +540,15 @@ def _without_moved(
     known: References,
     acceptance: Acceptance,
     outcome: Baseline,
+    crept: Mapping[str, str],
     *,
     exclusive: bool,
 ) -> Iterator[_Candidate]:
-    """Yield the figures that may have their new value; refuse those that moved too far."""
+    """Yield the figures that may have their new value; refuse those that moved too far.
+
+    ``crept`` says of some, by their keys as a path, how they crept away from their anchor.
+    """
     paths = set(known.paths())
-    kept = _anchors_of(case, candidates, known)
-    drifts = _drifts(candidates, kept, exclusive=exclusive)
     for c in candidates:
         name = c.series.name
         anchors = outcome.anchors.setdefault(case, {})
@@ -560,13 +557,10 @@ def _without_moved(
             continue
         before = known.at((*case.parts, name))
         (moved,) = _worse_by(c.series, [c.reached], before.value)
-        anchor, drift = kept.get(name), drifts.get(name, 0.0)
-        crept = _crept(c, anchor, drift) if anchor and drift else ""
-        worse = ", and ".join(filter(None, [_worse(c, before, moved, anchor), crept]))
+        anchor = _anchor_of(c, known)
+        worse = ", and ".join(filter(None, [_worse(c, before, moved), crept.get(case.path(name))]))
         better = _better(c, before, moved, exclusive=exclusive)
         refused = ""
-        if acceptance.accepts(name) or acceptance.accepts_better(name):
-            anchor = None
         if worse and acceptance.accepts(name):
             c.remark = f"accepted as {worse}: {acceptance.because}"
         elif worse:
@@ -576,10 +570,13 @@ def _without_moved(
             )
         elif better and not acceptance.accepts_better(name):
             refused = f"{better}; if it is to stay, accept it with --accept-better '{name}'"
-        if anchor and (before.anchor or drift or not (refused or _is_own(c, anchor))):
-            anchors[name] = dataclasses.replace(anchor, drift=drift if refused else 0.0)
-        elif before.anchor:
-            anchors[name] = None
+        by_person = acceptance.accepts(name) or acceptance.accepts_better(name)
+        anew = by_person or _is_elsewhere(before, c.points[-1])
+        if not refused and (anew or anchor is None or anchor.baseline.runs == c.runs.runs):
+            if before.anchor or (anew and name in known.anchors_at(case.parts)):
+                anchors[name] = None
+        elif not refused:
+            anchors[name] = anchor
         outcome.drifts.append(Drift(case, name, before, c.entry, moved, bool(refused)))
         if refused:
             outcome.refusals.append(Refusal(case, (name,), refused))
@@ -587,67 +584,37 @@ def _without_moved(
             yield c
 
 
-def _anchors_of(
-    case: CaseKey, candidates: Sequence[_Candidate], known: References
-) -> dict[str, Anchor]:
-    """Return the first accepted baselines of figures of this machine, by the figures' names."""
+def _anchor_of(c: _Candidate, known: References) -> Anchor | None:
+    """Return the first accepted baseline of a figure of this machine, with those after it."""
+    path = (*c.series.case.parts, c.series.name)
+    before = known.at(path)
+    of_before = known.runs_of(path)
+    if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
+        return None
+    if of_before is None or of_before.runs == c.runs.runs:
+        own = None if of_before is None else Anchor(of_before)
+        return before.anchor or own
+    return accepted_after(before.anchor, of_before) if before.anchor else Anchor(of_before)
+
+
+def _crept(
+    candidates: Sequence[_Candidate], known: References, *, exclusive: bool
+) -> dict[str, str]:
+    """Return of figures that crept away from their anchors, by their paths, as what and how far."""
     paths = set(known.paths())
-    by_name = {}
-    for c in candidates:
-        path = (*case.parts, c.series.name)
-        if path not in paths:
-            continue
-        before = known.at(path)
-        if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
-            continue
-        own = before.anchor or known.own_anchor(path, c.series.better)
-        if not own.spread:
-            # Without statistics its value is all that is known of it: the best of its runs.
-            mean = _worsened(c.series, own.usual, usual(c.runs, c.value, c.series.better))
-            own = dataclasses.replace(own, usual=mean, spread=spread(c.runs))
-        by_name[c.series.name] = own
-    return by_name
-
-
-def _worsened(figure: Series, value: float, by: float) -> float:
-    return value * math.exp(-by if figure.better is Better.HIGHER else by)
-
-
-def _is_own(c: _Candidate, anchor: Anchor) -> bool:
-    """Tell whether a new reference says of itself what its anchor says."""
-    value, lower, upper, _ = c.entry
-    mean = _worsened(c.series, value, usual(c.runs, value, c.series.better))
-    bound = value * (1 + (lower or upper or 0.0))
-    own = (mean, bound, spread(c.runs))
-    return all(map(math.isclose, own, (anchor.usual, anchor.bound, anchor.spread)))
-
-
-def _drifts(
-    candidates: Sequence[_Candidate], anchors: Mapping[str, Anchor], *, exclusive: bool
-) -> dict[str, float]:
-    """Return by how much figures drifted from their anchors, by the figures' names."""
-    families: dict[tuple[str, str], list[_Candidate]] = {}
-    for c in candidates:
-        if c.series.name in anchors:
-            families.setdefault((c.series.benchmark, c.series.metric), []).append(c)
-    by_name = {}
-    for (_, metric), family in families.items():
-        sizes = [c.series.size_bytes for c in family]
-        between = max(between_days(metric, size, exclusive=exclusive) for size in sizes)
-        of_family = {c.series.name: anchors[c.series.name] for c in family}
-        known = chances(of_family, between, family[0].runs.compared, exclusive=exclusive)
-        for c in family:
-            anchor = anchors[c.series.name]
-            by_day = _by_day(c.points, _levels(c.series, c.points, anchor.usual))
-            by_name[c.series.name] = drifted_by(anchor, by_day, known[c.series.name])
-    return by_name
-
-
-def _crept(c: _Candidate, anchor: Anchor, drift: float) -> str:
-    return (
-        f"its newest runs are {percent(drift)} worse than those of the first accepted baseline, "
-        f"since {anchor.since} ({anchor.usual:.4g} {c.series.unit})"
-    )
+    figures = [
+        Accepted(_figure_id(c.series), c.series.better, anchor, c.runs)
+        for c in candidates
+        if (*c.series.case.parts, c.series.name) in paths and (anchor := _anchor_of(c, known))
+    ]
+    return {
+        "/".join((*figures[place].figure.case, figures[place].figure.name)): (
+            f"{change.hypothesis.name} crept: {percent(change.by)} slower than in its first "
+            f"accepted baseline, since {change.since}"
+        )
+        for change in crept(figures, exclusive=exclusive)
+        for place in change.hypothesis.places
+    }
 
 
 def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) -> str:
@@ -662,15 +629,12 @@ def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) 
     )
 
 
-def _worse(c: _Candidate, before: Reference, moved: float, anchor: Anchor | None) -> str:
+def _worse(c: _Candidate, before: Reference, moved: float) -> str:
     tolerated, was = _tolerated(before, c.series.better), f"{before.value:g} {before.unit}"
     # Two bests differ by little, whatever the runs above them scatter by.
     if moved > min(tolerated, gate.TOLERATED):
         return f"{percent(moved)} worse than the reference {was}"
     # Made of runs that were regressions, it would tolerate the next ones. One may be a false alarm.
-    if anchor:
-        (of_anchor,) = _worse_by(c.series, [anchor.bound], before.value)
-        tolerated = min(tolerated, max(of_anchor, gate.TOLERATED))
     slower = [by for by in _levels(c.series, c.points, before.value) if by > tolerated]
     if len(slower) < 2 or not before.origin.startswith(MEASURED):
         return ""

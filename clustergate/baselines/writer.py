@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import datetime
 import io
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +31,7 @@ from clustergate.references.rules import (
     PROVENANCE,
     STATISTICS,
     VALUES,
+    anchor_of,
     closest,
     figures_of,
     reference_paths,
@@ -161,17 +161,15 @@ def _set_anchors(root: CommentedMap, anchors: Anchors) -> None:
     """Put anchors into the file, and take away those of figures that are their own."""
     for case, by_name in anchors.items():
         known = root.get(ANCHORS, CommentedMap())
-        entry = known.get(case.path(), CommentedMap())
-        for name, anchor in by_name.items():
-            if anchor is None:
-                _remove(entry, name)
-            elif name not in entry:
-                _append(entry, name, _anchor(anchor))
-            elif entry[name] != (new := _anchor(anchor)):
-                entry[name] = new
-        if entry and case.path() not in known:
-            _append(known, case.path(), entry)
-        elif not entry:
+        before = known.get(case.path(), CommentedMap())
+        whole = {n: anchor_of(before, case.check, n) for n in before.get(VALUES, {})} | {**by_name}
+        entry = _anchors({name: anchor for name, anchor in whole.items() if anchor})
+        # One of before, of which there are no runs, stays as it is.
+        gone = {*_OF_ANCHORS, *(name for name, anchor in by_name.items() if anchor is None)}
+        entry.update((name, of) for name, of in before.items() if name not in gone)
+        if entry:
+            _put(known, case.path(), entry)
+        else:
             _remove(known, case.path())
         if known and ANCHORS not in root:
             below = STATISTICS if STATISTICS in root else PROVENANCE
@@ -180,18 +178,28 @@ def _set_anchors(root: CommentedMap, anchors: Anchors) -> None:
             _remove(root, ANCHORS)
 
 
-def _anchor(anchor: Anchor) -> CommentedMap:
-    entry = CommentedMap(
-        usual=float(f"{anchor.usual:.6g}"),
-        bound=float(f"{anchor.bound:.6g}"),
-        spread_percent=round(100 * anchor.spread, 2),
-        days=anchor.days,
-        since=datetime.date.fromisoformat(anchor.since),
-    )
-    if anchor.drift:
-        entry["drift_percent"] = round(100 * math.expm1(anchor.drift), 1)
-    entry.fa.set_flow_style()
-    return entry
+_OF_ANCHORS = ("runs", "days", VALUES)
+
+
+def _anchors(anchors: Mapping[str, Anchor]) -> CommentedMap:
+    """Return the anchors of a case: a row for each figure, with its first runs and later means."""
+    if not anchors:
+        return CommentedMap()
+    days = {
+        run: day
+        for one in anchors.values()
+        for run, day in zip(one.baseline.runs, one.baseline.days, strict=True)
+    }
+    runs = sorted(days, key=lambda run: (days[run], run))
+    later = sorted({day for one in anchors.values() for day, _ in one.later})
+    rows = {}
+    for name, one in anchors.items():
+        first = dict(zip(one.baseline.runs, one.baseline.values, strict=True))
+        means = dict(one.later)
+        rows[name] = _flow([*map(first.get, runs), *map(means.get, later)])
+    dates = map(datetime.date.fromisoformat, [*(days[run] for run in runs), *later])
+    of_runs = _flow([_text(run) for run in runs])
+    return CommentedMap(runs=of_runs, days=_flow([*dates]), values=_by_name(rows))
 
 
 def _speaking(root: CommentedMap) -> set[str]:

@@ -1,6 +1,6 @@
 """Days on which a baseline's machine was slow: they leave it. Pure.
 
-One such day of five, or of twenty, makes everything scatter so much that nothing slower is found.
+One such day of five, or of twenty, makes everything scatter so much that nothing slower is slow_on.
 So each day is judged against the others, as a run is against its baseline.
 """
 
@@ -24,17 +24,17 @@ def bad_days(past: Past) -> list[tuple[int, list[Change]]]:
     """
     judge, bad = Judge(past, FALSE_ALARM), []
     for _ in range(int(_OF_DAYS * len(set(past.days.tolist())))):
-        found = {}
+        slow_on = {}
         for day in sorted(set(judge.past.days.tolist())):
             of_day = judge.past.days == day
             of_run = np.ma.masked_invalid(judge.past.values[of_day]).mean(axis=0).filled(np.nan)
             changes = judge.among(~of_day).changes(of_run)
             if slow := slower([one for one in changes if _is_whole(one.hypothesis)]):
-                found[day] = slow
-        if not found:
+                slow_on[day] = slow
+        if not slow_on:
             break
-        worst = max(found, key=lambda day: max(one.by / one.bound for one in found[day]))
-        bad.append((worst, found[worst]))
+        worst = max(slow_on, key=lambda day: max(one.by / one.bound for one in slow_on[day]))
+        bad.append((worst, slow_on[worst]))
         judge = judge.among(judge.past.days != worst)
     return bad
 

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from clustergate.judge.contrasts import Contrasts, contrasts
 from clustergate.judge.hypotheses import Hypothesis, hypotheses
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.scatter import EXCLUSIVE, SMALLEST, Scatter, components, scatter, shrunk
+from clustergate.judge.scatter import (
+    EXCLUSIVE,
+    SMALLEST,
+    Scatter,
+    components,
+    scatter,
+    shrunk,
+    trend,
+)
 from clustergate.one_thread import scipy
 
 Floats = NDArray[np.float64]
@@ -64,7 +72,7 @@ class Change:
     ``by`` is the change less that of the control, ``own`` that of the set itself. Beyond ``bound``
     it is suspicious. ``spread`` is the standard deviation of ``by`` on an unchanged machine, known
     with so many degrees of ``freedom``, ``own_spread`` that of ``own``; ``at_most`` is what the
-    change may be (99 %).
+    change may be (99 %). ``since`` is the first day of a baseline that is not the newest one.
     """
 
     hypothesis: Hypothesis
@@ -77,6 +85,7 @@ class Change:
     own_bound: float
     at_most: float
     controlled: bool
+    since: str = ""
 
     @property
     def is_judged(self) -> bool:
@@ -99,6 +108,11 @@ class Change:
         A baseline of a slow hour looks so. What gained more shows nothing of the hour.
         """
         return self.by > self.bound and not self.is_slower and self.by - self.own <= HIDDEN
+
+    def moved(self, places: Sequence[int], since: str) -> Change:
+        """Return it as of figures that stand at other places, and of an earlier baseline."""
+        moved = tuple(places[place] for place in self.hypothesis.places)
+        return replace(self, hypothesis=replace(self.hypothesis, places=moved), since=since)
 
     @property
     def sureness(self) -> float:
@@ -139,6 +153,27 @@ class Judge:
         if again:
             asked = np.array([one.places in again for one in self.hypotheses])
             bounds = np.where(asked, np.minimum(self._confirming, bounds), bounds)
+        return self._changes((by, own), (less, plain), (bounds, own_bounds))
+
+    def trends(self) -> list[Change]:
+        """Return by how much each set became slower from the first run to the last, evenly.
+
+        The days of the runs are numbers whose differences count.
+        """
+        of, past = self._contrasts, self.past
+        alone = np.zeros(len(self.hypotheses), dtype=bool)
+        less, plain = (
+            trend(self._series(x, past.values), past.days, self._families, controlled)
+            for x, controlled in ((of.less_control, of.controlled), (of.own, alone))
+        )
+        bounds = (self._bounds_of(less), self._bounds_of(plain))
+        return self._changes((less.mean, plain.mean), (less, plain), bounds)
+
+    def _changes(
+        self, of: tuple[Floats, Floats], known: tuple[Scatter, Scatter], bounds: tuple[Floats, ...]
+    ) -> list[Change]:
+        """Return changes, each given less its control and by itself."""
+        (by, own), (less, plain) = of, known
         doubt = _student(less.freedom, np.full(len(by), 1 - _SURELY)) * less.spread
         return [
             Change(
@@ -147,9 +182,9 @@ class Judge:
                 own=float(own[k]),
                 spread=float(less.spread[k]),
                 freedom=float(less.freedom[k]),
-                bound=float(bounds[k]),
+                bound=float(bounds[0][k]),
                 own_spread=float(plain.spread[k]),
-                own_bound=float(own_bounds[k]),
+                own_bound=float(bounds[1][k]),
                 at_most=float(by[k] + doubt[k]),
                 controlled=bool(self._contrasts.controlled[k]),
             )
@@ -213,19 +248,20 @@ class Judge:
         return np.where(lacks, np.nan, series)
 
     @cached_property
+    def _families(self) -> list[tuple[str, str]]:
+        kinds = [one.kind for one in self.past.figures]
+        return [(x.level, max(kinds[place] for place in x.places)) for x in self.hypotheses]
+
+    @cached_property
     def _scatter(self) -> tuple[Scatter, Scatter]:
         """How contrasts scatter: less their control, and by themselves."""
         of, past = self._contrasts, self.past
-        families = [
-            (one.level, max(past.figures[place].kind for place in one.places))
-            for one in self.hypotheses
-        ]
-        alone = np.zeros(len(families), dtype=bool)
+        alone = np.zeros(len(self.hypotheses), dtype=bool)
         less, plain = (
             scatter(
                 self._series(coefficients, past.values),
                 past.days,
-                families,
+                self._families,
                 self._variance_of(coefficients, controlled, self._variances),
                 self._variance_of(coefficients, controlled, self._prior)
                 if past.exclusive
@@ -270,13 +306,13 @@ class Judge:
     @cached_property
     def _bounds(self) -> tuple[Floats, Floats]:
         """From where on a change is suspicious: less its control, and by itself."""
+        less, plain = map(self._bounds_of, self._scatter)
+        return less, plain
+
+    def _bounds_of(self, known: Scatter) -> Floats:
         levels = Counter(one.level for one in self.hypotheses)
         chance = self.chance / len(levels) / np.array([levels[x.level] for x in self.hypotheses])
-        less, plain = (
-            np.maximum(_student(one.freedom, chance) * one.spread, self._least)
-            for one in self._scatter
-        )
-        return less, plain
+        return np.maximum(_student(known.freedom, chance) * known.spread, self._least)
 
     @cached_property
     def _least(self) -> Floats:
@@ -308,16 +344,16 @@ def slower(changes: Sequence[Change]) -> list[Change]:
         parts = [one for one in chosen if places.issuperset(one.hypothesis.places)]
         held = sum(len(one.hypothesis.places) for one in parts)
         if whole.hypothesis.level == "stack" and len(parts) > 1 and 2 * held > len(places):
-            chosen = _apart([whole, *chosen])
+            chosen = apart([whole, *chosen])
     return chosen
 
 
 def surest(changes: Iterable[Change]) -> list[Change]:
     """Return the surest of some changes, and those that overlap none that is surer."""
-    return _apart(sorted(changes, key=lambda one: -one.sureness))
+    return apart(sorted(changes, key=lambda one: -one.sureness))
 
 
-def _apart(ordered: Sequence[Change]) -> list[Change]:
+def apart(ordered: Sequence[Change]) -> list[Change]:
     """Return the first of some changes, and those that overlap none before them."""
     taken: set[int] = set()
     chosen = []

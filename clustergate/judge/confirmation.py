@@ -27,7 +27,7 @@ _DECIDED = (AGAIN, NOT_AGAIN, NOT_CONFIRMED, ON_NODES)
 _SAME = "figure.same-measurement"
 # By these reasons alone a regression is one against references that were measured.
 _AGAINST_RUNS = {
-    *("change.slower", "change.slower-than-before", "figure.crept"),
+    *("change.slower", "change.slower-than-before", "change.crept"),
     *("launches.slow-share", "launches.all-slow", "launches.unexcused"),
     "figure.beyond-tolerance",
 }

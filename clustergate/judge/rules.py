@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-from clustergate.judge.changes import HIDDEN, Change, Judge, slower, surest
+from clustergate.judge.changes import HIDDEN, Change, Judge, apart, slower, surest
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import days, past_of, worse_by
+from clustergate.judge.runs import days, past_of, with_common_runs, worse_by
 from clustergate.model import (
     BaselineRuns,
     Better,
@@ -64,7 +64,7 @@ class Compared:
 
 
 # A run is judged by the same baseline each time that something of it was launched again.
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _judge_of(
     known: tuple[tuple[FigureId, BaselineRuns, Better], ...], *, exclusive: bool
 ) -> Judge:
@@ -116,7 +116,20 @@ class Comparison:
     @cached_property
     def slower(self) -> list[Change]:
         """The sets of figures that are slower: each figure in one at most, the surest first."""
-        return slower(self.changes)
+        return apart([*slower(self.changes), *slower(self.crept)])
+
+    @cached_property
+    def crept(self) -> list[Change]:
+        """What is said of sets against their first accepted baseline, where that is another one."""
+        firsts = [getattr(one.reference.anchor, "baseline", one.baseline) for one in self.figures]
+        said = []
+        for places in with_common_runs(firsts):
+            if any(self.figures[place].reference.anchor for place in places):
+                of = [replace(self.figures[place], baseline=firsts[place]) for place in places]
+                since = min(min(firsts[place].days) for place in places)
+                changes = Comparison(of, self.exclusive, self.watched).changes
+                said += [one.moved(places, since) for one in changes]
+        return said
 
     @cached_property
     def outdone(self) -> dict[int, Change]:
@@ -275,6 +288,8 @@ def how_slow(of: Comparison, change: Change) -> Reason:
     """Return how much slower a set is, and what is usual."""
     code = "change.slower" if change.controlled else "change.slower-than-before"
     by, usual = slower_by(change, [of.figures[x].better for x in change.hypothesis.places])
+    if change.since:
+        return reason("change.crept", by=by, usual=usual, since=change.since)
     return reason(code, by=by, usual=usual)
 
 
@@ -291,7 +306,7 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
     slow = [change for change in of.slower if not is_of_figures(change)]
     watched = [
         change
-        for change in of.changes
+        for change in {x.hypothesis.places: x for x in (*of.crept, *of.changes)}.values()
         if change.hypothesis.places in of.again
         and not is_of_figures(change)
         and change.hypothesis.level != "benchmark of a case"
@@ -323,13 +338,13 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
 
 def sets(of: Comparison) -> Iterator[ComparedSet]:
     """Yield what was compared as a whole, and which sizes are slower."""
-    for change in of.changes:
+    for change in (*of.changes, *(one for one in of.slower if one.since)):
         whole = change.hypothesis
         if change.is_judged and (change.is_slower or not is_of_figures(change)):
             doubt = change.at_most - change.by
             yield ComparedSet(
                 level=whole.level,
-                name=whole.name,
+                name=f"{whole.name}, since {change.since}" if change.since else whole.name,
                 figures=len(whole.places),
                 by=change.by,
                 at_least=change.by - doubt,

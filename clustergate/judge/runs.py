@@ -37,6 +37,25 @@ def spread(known: BaselineRuns) -> float:
     return gate.spread_of(list(by_day.values()))
 
 
+def mean(known: BaselineRuns) -> float:
+    """Return the geometric mean of the runs, of which each day counts once."""
+    by_day: dict[str, list[float]] = {}
+    for day, value in zip(known.days, known.values, strict=True):
+        by_day.setdefault(day, []).append(math.log(value))
+    return math.exp(statistics.fmean(map(statistics.fmean, by_day.values())))
+
+
+def with_common_runs(baselines: Sequence[BaselineRuns]) -> list[list[int]]:
+    """Return the places of baselines that were made together, as far as runs connect them."""
+    made: list[tuple[set[str], list[int]]] = []
+    for place, one in enumerate(baselines):
+        apart = [each for each in made if each[0].isdisjoint(one.runs)]
+        alike = [each for each in made if each not in apart]
+        runs = set(one.runs).union(*(of for of, _ in alike))
+        made = [*apart, (runs, [*(x for _, places in alike for x in places), place])]
+    return [places for _, places in made]
+
+
 def days(known: BaselineRuns) -> int:
     """Return on how many days the runs began."""
     return len(set(known.days))

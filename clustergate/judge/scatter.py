@@ -84,7 +84,7 @@ def scatter(
     own = np.maximum(np.where(few, parts.runs - parts.days, parts.days - 1), 0).astype(float)
     least = np.maximum(least, SMALLEST)
     variance = np.maximum(np.where(few, parts.within, known), least)
-    variance, freedom = _pooled(variance, own, families, controlled)
+    variance, freedom = pooled(variance, own, families, controlled)
     # Where days are few, a day's part is guessed: it is worth what neighbours know, no more.
     guess = single * np.where(controlled, _DAY_OF_CONTROLLED, _DAY_OF_PLAIN)
     guessed = variance * (1.0 + 1.0 / runs) + guess * (1.0 + 1.0 / of_days)
@@ -100,6 +100,28 @@ def scatter(
         freedom = np.minimum(freedom + of_kind, most)
     freedom = np.where(parts.runs > 0, freedom, 0.0)
     return Scatter(parts.mean, np.sqrt(np.maximum(variance, least)), freedom)
+
+
+def trend(
+    series: Floats,
+    days: NDArray[np.int_],
+    families: Sequence[tuple[str, str]],
+    controlled: NDArray[np.bool_],
+) -> Scatter:
+    """Return by how much contrasts rose from the first to the last of some days, as ``mean``.
+
+    It is that of a straight line (least squares), from which single days scatter; two of them are
+    spent on the line.
+    """
+    since = days - days.mean()
+    squares, span = float(since @ since), float(since.max() - since.min())
+    slopes = since @ series / squares
+    left = series - series.mean(axis=0) - np.outer(since, slopes)
+    freedom = np.where(np.isnan(slopes), 0.0, len(days) - 2.0)
+    variance = np.maximum((left**2).sum(axis=0) / (len(days) - 2.0), SMALLEST)
+    variance, freedom = pooled(variance, freedom, families, controlled)
+    freedom = np.minimum(freedom, max(_MOST_FREEDOM, len(days) - 2.0))
+    return Scatter(slopes * span, np.sqrt(variance / squares) * span, freedom)
 
 
 class Components(NamedTuple):
@@ -133,7 +155,7 @@ def components(series: Floats, days: NDArray[np.int_]) -> Components:
     return Components(mean, within, np.maximum(between, 0.0), runs, of_days, each)
 
 
-def _pooled(
+def pooled(
     variances: Floats,
     freedoms: Floats,
     families: Sequence[tuple[str, str]],

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
-import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,11 +21,9 @@ from clustergate.benchmarks.naming import with_bytes
 from clustergate.benchmarks.registry import every_check, known_of
 from clustergate.figures import name_of, reported
 from clustergate.files.marked_yaml import Document, read_document
-from clustergate.judge import runs
 from clustergate.model import (
-    Anchor,
     BadRequest,
-    Better,
+    BaselineRuns,
     Case,
     CaseId,
     CaseRecord,
@@ -56,6 +53,7 @@ from clustergate.references.rules import (
     reference,
     reference_paths,
     takes,
+    within_anchor,
 )
 from clustergate.references.tolerances import tolerances_in, tolerated
 from clustergate.wording.reasons import reason
@@ -207,6 +205,7 @@ class References:
         speaking = closest(self._provenance(), path) or ""
         provenance = self._provenance().get(speaking, {})
         of_path = reference(self._at(path), origin_of(self._provenance(), path))
+        of_path = within_anchor(of_path, self.anchors_at(path[:-1]).get(path[-1]))
         return dataclasses.replace(
             of_path,
             processors=tuple(provenance.get("processors", ())),
@@ -214,36 +213,24 @@ class References:
             nodes=len(provenance.get("nodes", ())) if is_of_a_case(speaking) else 0,
             order=provenance.get("n", 0),
             method=provenance.get("method", ""),
-            anchor=self._anchor(path),
+            anchor=anchor_of(self.anchors_at(path[:-1]), path[0], path[-1]),
             by_hand=provenance.get("origin") == "published",
         )
 
-    def _anchor(self, path: Sequence[str]) -> Anchor | None:
-        anchors = (self.document.data or {}).get(ANCHORS, {}).get("/".join(path[:-1]), {})
-        return anchor_of(anchors[path[-1]]) if path[-1] in anchors else None
+    def anchors_at(self, case: Sequence[str]) -> Mapping[str, Any]:
+        """Return what the file says of the first accepted baselines of a case."""
+        anchors: Mapping[str, Any] = (self.document.data or {}).get(ANCHORS, {})
+        of_case: Mapping[str, Any] = anchors.get("/".join(case), {})
+        return of_case
 
-    def own_anchor(self, path: Sequence[str], better: Better) -> Anchor:
-        """Return what a measured reference is as the first one of its figure.
+    def runs_of(self, path: Sequence[str]) -> BaselineRuns | None:
+        """Return the runs that a reference was made from, None where the file does not have them.
 
-        Raises KeyError where there is no reference, or none that was measured.
+        Raises KeyError where there is no such reference.
         """
-        value, lower, upper, _ = self._at(path)
         speaking = closest(self._provenance(), path) or ""
-        days = {str(day) for day in self._provenance()[speaking]["dates"]}
         known = (self.document.data or {}).get(STATISTICS, {}).get(speaking, {})
-        usual, spread = (
-            known.get(of, {}).get(path[-1], 0.0) / 100 for of in ("usual_percent", "spread_percent")
-        )
-        if of_runs := baseline_runs(known, path[0], path[-1], 1):
-            usual, spread = runs.usual(of_runs, value, better), runs.spread(of_runs)
-        higher = better is Better.HIGHER
-        return Anchor(
-            usual=value * math.exp(-usual if higher else usual),
-            bound=value * (1 + ((lower if higher else upper) or 0.0)),
-            spread=spread,
-            days=len(days),
-            since=min(days),
-        )
+        return baseline_runs(known, path[0], path[-1], 1)
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
         """Return the check and the keys of the file that ReFrame takes for these, level by level.

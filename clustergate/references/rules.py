@@ -6,6 +6,7 @@ that is null, a class that is gone. Pure functions on a document that was read w
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -235,23 +236,52 @@ def _own(
         if complaint := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
             yield [STATISTICS, prefix], complaint.at(f"{STATISTICS}: {prefix}")
 
-    for prefix, figures in anchors.items():
-        for name in figures:
+    for prefix, entry in anchors.items():
+        rows = entry.get(VALUES, {})
+        for name in (*rows, *(entry.keys() - {VALUES, "runs", "days"})):
+            below = [ANCHORS, prefix, *([VALUES] if name in rows else []), name]
             if (*prefix.split("/"), name) not in entries:
-                uncovering = reason("references.covers-none", at=f"{ANCHORS}: {prefix}: {name}")
-                yield [ANCHORS, prefix, name], uncovering
+                yield below, reason("references.covers-none", at=f"{ANCHORS}: {prefix}: {name}")
+        for name, row in rows.items():
+            runs, days = len(entry["runs"]), len(entry["days"])
+            if len(row) != days or runs > days or not any(row[:runs]):
+                other = reason("statistics.other-runs", figure=name, values=len(row), runs=days)
+                yield [ANCHORS, prefix, VALUES, name], other.at(f"{ANCHORS}: {prefix}")
 
 
-def anchor_of(entry: Mapping[str, Any]) -> Anchor:
-    """Return an entry of ``$anchors`` of a valid file."""
-    return Anchor(
-        usual=float(entry["usual"]),
-        bound=float(entry["bound"]),
-        spread=entry["spread_percent"] / 100,
-        days=entry["days"],
-        since=str(entry["since"]),
-        drift=math.log1p(entry.get("drift_percent", 0.0) / 100),
-    )
+def anchor_of(entry: Mapping[str, Any], check: str, name: str) -> Anchor | None:
+    """Return the anchor of a figure, of what ``$anchors`` of a valid file say of its case."""
+    row = entry.get(VALUES, {}).get(name)
+    if row is None:
+        return None
+    count, days = len(entry["runs"]), list(map(str, entry["days"]))
+    own = [place for place in range(count) if row[place] is not None]
+    known = {
+        "runs": [entry["runs"][place] for place in own],
+        "days": [days[place] for place in own],
+        "launches": 0,
+        VALUES: {name: [row[place] for place in own]},
+    }
+    later = zip(days[count:], row[count:], strict=True)
+    baseline = baseline_runs(known, check, name, 1)
+    assert baseline is not None
+    return Anchor(baseline, tuple((day, x) for day, x in later if x is not None))
+
+
+def within_anchor(known: Reference, anchor: Mapping[str, Any] | None) -> Reference:
+    """Return a reference that tolerates no more than an anchor of before does.
+
+    Such a one holds its mean and its bound alone; what crept beyond it by then is told from 5 % on.
+    """
+    if anchor is None:
+        return known
+    bound, usual = anchor["bound"] / known.value - 1, anchor["usual"] / known.value
+    crept = "drift_percent" in anchor
+    if known.lower is not None:
+        least = max(bound, usual / 1.05 - 1) if crept else bound
+        return dataclasses.replace(known, lower=min(max(known.lower, least), 0.0))
+    most = min(bound, usual * 1.05 - 1) if crept else bound
+    return dataclasses.replace(known, upper=max(min(known.upper or 0.0, most), 0.0))
 
 
 def _statistics_complaint(

@@ -60,7 +60,6 @@ from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.verdicts.disproof import WORSE, disproved
-from clustergate.verdicts.drift import against_anchor
 from clustergate.verdicts.judging import (
     COMPARED,
     NO_REFERENCE,
@@ -701,7 +700,6 @@ def _judgement(
         excuse=sampled.excuse,
         beside=beside,
     )
-    judgement = against_anchor(judgement, sampled, reference)
     doubted = _with_doubt(judgement, reference.doubt if reference else None)
     return _with_wrong_reference(doubted, wrong)
 

@@ -111,13 +111,6 @@ WORDS = {
         _FIND,
     ),
     "figure.improvement": (_AGAINST, "", "if it stays, take a new baseline"),
-    "figure.crept": (
-        "{value:number} {unit}, {worse_by:percent} worse than the first accepted baseline of "
-        "{since} ({usual:number})",
-        "the machine became slower little by little",
-        "find out why, or accept it: `clustergate baseline --accept-worse '{figure}' --because "
-        "REASON`",
-    ),
     "figure.inconclusive": (
         _AGAINST + ", with {bound:number} inside its {confidence:percent} interval",
         "take more launches",
@@ -200,6 +193,12 @@ WORDS = {
     "group.inconclusive": _GROUP + "; it may be {at_most:percent} slower",
     "change.slower": (_SLOWER.replace("{than}", "the rest of this run"), "", _FIND),
     "change.slower-than-before": (_SLOWER.replace("{than}", "in its baseline"), "", _FIND),
+    "change.crept": (
+        _SLOWER.replace("{than}", "in the first accepted baseline, since {since}"),
+        "it became slower little by little",
+        "find out why, or accept it: "
+        "`clustergate baseline --accept-worse PATTERN --because REASON`",
+    ),
     "change.again": "slow three times in a row ({each:list})",
     "change.not-again": "slow once, and not when launched again ({each:list})",
     "change.on-nodes": (

@@ -1,0 +1,147 @@
+"""The first accepted baseline and those after it: what crept away, and what only scatters."""
+
+import dataclasses
+import datetime
+import math
+
+import numpy as np
+import pytest
+
+from clustergate.judge.changes import slower
+from clustergate.judge.creeping import Accepted, accepted_after, crept
+from clustergate.judge.rules import Compared, Comparison, judgements, sets
+from clustergate.judge.runs import mean, with_common_runs
+from clustergate.model import Anchor, BaselineRuns, Better, Reference, Verdict
+from tests.test_judge import MACHINE, STACKS, places
+
+WEEK = datetime.timedelta(weeks=1)
+
+
+def week(number, lot, slower_by):
+    """Return the five runs of a week of each figure, so much slower as a logarithm."""
+    first = datetime.date(2026, 6, 1) + number * WEEK
+    days = tuple(str(first + datetime.timedelta(days=k)) for k in range(5))
+    shared, own = lot.normal(0, 0.005, (5, 1)), lot.normal(0, 0.01, (5, len(MACHINE)))
+    values = np.exp(shared + own + slower_by)
+    runs = tuple(f"run-{day}" for day in days)
+    return [BaselineRuns(runs, days, tuple(values[:, k]), 1) for k in range(len(MACHINE))]
+
+
+def history(weeks, rate, at, seed=1):
+    """Return the anchors of figures and their newest baselines after some weeks, all accepted."""
+    lot, hit = np.random.default_rng(seed), np.isin(np.arange(len(MACHINE)), at)
+    first, *later = (week(k, lot, k * math.log1p(rate) * hit) for k in range(weeks))
+    anchors = [Anchor(one) for one in first]
+    for known in later[:-1]:
+        anchors = [accepted_after(a, one) for a, one in zip(anchors, known, strict=True)]
+    return anchors, later[-1]
+
+
+def crept_after(weeks, rate, at, seed=1):
+    figures = [
+        Accepted(figure, Better.LOWER, anchor, newest)
+        for figure, anchor, newest in zip(MACHINE, *history(weeks, rate, at, seed), strict=True)
+    ]
+    return crept(figures, exclusive=True)
+
+
+@pytest.mark.parametrize("at", [places(kind="compute"), range(len(MACHINE))])
+def test_what_loses_one_percent_a_week_is_found_by_its_baselines(at):
+    said = crept_after(7, 0.01, at)
+    assert said
+    for one in said:
+        assert set(one.hypothesis.places) <= set(at)
+        assert one.by == pytest.approx(0.06, abs=0.02)
+        assert one.since in ("2026-06-01", "2026-06-05")
+
+
+def test_baselines_of_a_steady_machine_do_not_creep_nor_those_of_one_that_became_faster():
+    for seed in range(8):
+        assert not crept_after(12, 0.0, [], seed)
+        assert not crept_after(8, -0.01, range(len(MACHINE)), seed)
+
+
+def test_a_line_through_baselines_finds_what_the_first_one_scatters_too_much_to_show():
+    anchors, newest = history(12, 0.006, places(kind="compute"))
+    noisy = np.array([0.5, 1.1, 0.8, 1.3, 1.4])
+    noisy /= math.exp(np.log(noisy).mean())
+
+    def figures(later):
+        for figure, anchor, known in zip(MACHINE, anchors, newest, strict=True):
+            first = dataclasses.replace(anchor.baseline, values=tuple(noisy))
+            of_first = Anchor(first, anchor.later if later else ())
+            yield Accepted(figure, Better.LOWER, of_first, known)
+
+    said = crept([*figures(later=True)], exclusive=True)
+    assert {one.since for one in said} == {"2026-06-05"}
+    assert {x for one in said for x in one.hypothesis.places} == set(places(kind="compute"))
+    assert not crept([*figures(later=False)], exclusive=True)
+
+
+def test_of_a_later_baseline_counts_what_is_new():
+    lot = np.random.default_rng(1)
+    (first, *_), (second, *_) = week(0, lot, 0.0), week(1, lot, 0.1)
+    both = BaselineRuns(
+        (*first.runs, *second.runs), (*first.days, *second.days), (*first.values, *second.values), 1
+    )
+    anchor = accepted_after(Anchor(first), both)
+    ((day, value),) = anchor.later
+    assert day == "2026-06-12"
+    assert value == pytest.approx(mean(second), rel=1e-4)
+    # Fewer than a baseline needs wait for more.
+    few = BaselineRuns(second.runs[:4], second.days[:4], second.values[:4], 1)
+    assert accepted_after(Anchor(first), few) == Anchor(first)
+    assert accepted_after(anchor, both) == anchor
+
+
+def test_baselines_with_common_runs_were_made_together():
+    runs = [("a", "b"), ("c",), ("b", "d"), ("d",)]
+    known = [BaselineRuns(some, some, tuple(1.0 for _ in some), 1) for some in runs]
+    assert sorted(map(sorted, with_common_runs(known))) == [[0, 2, 3], [1]]
+
+
+# ------------------------------------------------------------------------------ a run against both
+
+
+def compared(anchors, newest, now, moved=()):
+    """Return a run against its newest baseline; figures of ``moved`` places have it as anchor."""
+    of = [
+        Compared(
+            figure,
+            math.exp(now[place]),
+            Better.LOWER,
+            Reference(
+                min(newest[place].values), None, 0.5, "us", "measured",
+                anchor=None if place in moved else anchors[place],
+            ),
+            newest[place],
+        )
+        for place, figure in enumerate(MACHINE)
+    ]  # fmt: skip
+    return Comparison(of, exclusive=True)
+
+
+def test_a_run_is_slower_where_it_crept_away_from_the_first_baseline():
+    at = places(kind="compute")
+    anchors, newest = history(6, 0.01, at)
+    now = np.where(np.isin(np.arange(len(MACHINE)), at), 0.06, 0.0)
+    of = compared(anchors, newest, now)
+    assert not slower(of.changes)
+    (change,) = of.slower
+    assert set(change.hypothesis.places) == set(at)
+    verdicts = list(judgements(of))
+    told = [verdicts[place].verdict for place in at]
+    assert set(told) <= {Verdict.REGRESSION, Verdict.INCONCLUSIVE}
+    assert [one.name for one in sets(of) if one.is_slower] == ["HPL, since 2026-06-01"]
+    assert Verdict.REGRESSION not in {verdicts[place].verdict for place in places(kind="latency")}
+    # A person accepted what one stack has: it is judged by that, and the other one by its anchor.
+    theirs = compared(anchors, newest, now, moved=places(stack=STACKS[0], kind="compute"))
+    assert {place for one in theirs.slower for place in one.hypothesis.places} == set(
+        places(stack=STACKS[1], kind="compute")
+    )
+
+
+def test_a_run_as_it_always_was_is_not_slower_than_its_anchor():
+    for seed in range(8):
+        anchors, newest = history(12, 0.0, [], seed)
+        assert not compared(anchors, newest, np.zeros(len(MACHINE))).slower
