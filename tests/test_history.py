@@ -9,7 +9,7 @@ from clustergate.history.judged import judged_runs, sentences
 from clustergate.history.series import collect
 from clustergate.history.stored_runs import PastRun
 from clustergate.history.trends import as_record, events, node_names, sentence, trends
-from clustergate.model import Better, CaseRecord, ConditionValue, NodeFacts, Sample
+from clustergate.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.report.trends import name, render, sparkline, worth_showing
 from clustergate.wording.notation import printable
 
@@ -298,7 +298,7 @@ def stored(slow_from, slow_to=99, by=0.1, count=12, stacks=("intel-mpi", "mpich"
 
 
 def of_runs(*runs, **what):
-    return judged_runs(stored(*runs, **what), {"alpha:node": NodeFacts(exclusive=True)})
+    return judged_runs(stored(*runs, **what), {"alpha:node"})
 
 
 def test_what_is_slow_in_three_runs_in_a_row_is_a_regression_from_the_first_on():
@@ -337,8 +337,8 @@ def test_of_an_unchanged_machine_nothing_is_slow():
 
 
 def test_runs_of_too_few_days_are_not_judged_where_others_use_the_nodes():
-    few = judged_runs(stored(1, count=2), {})
+    few = judged_runs(stored(1, count=2), ())
     assert few.runs == 0
     assert sentences(few)[0].startswith("no run was judged by those before it")
     # Beside neighbours three days tell, as everywhere.
-    assert judged_runs(stored(9), {}).slow
+    assert judged_runs(stored(9), ()).slow

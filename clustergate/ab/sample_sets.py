@@ -64,8 +64,9 @@ def compare_sets(
         [Pair(x, y, directions[key[METRIC]].better) for key, (x, y) in zip(keys, of, strict=True)]
         for of in (undisturbed, everything)
     )
-    if _RUN in a.columns and _RUN in b.columns and a[_RUN][0] != b[_RUN][0]:
-        both = _of_two_runs(keys, pairs, margin)
+    runs = [table[_RUN][0] for table in (a, b) if _RUN in table.columns]
+    if len({*runs}) == len((a, b)):
+        both = _of_two_runs(keys, pairs, margin, runs)
     else:
         both = TwoRuns(compare(pairs, margin=margin))
     comparisons = [
@@ -76,7 +77,7 @@ def compare_sets(
 
 
 def _of_two_runs(
-    keys: Sequence[Mapping[str, str]], pairs: Sequence[Pair], margin: float
+    keys: Sequence[Mapping[str, str]], pairs: Sequence[Pair], margin: float, runs: Sequence[str]
 ) -> TwoRuns:
     """Return what the judge says of two runs, by the partitions of their figures."""
     import numpy as np
@@ -84,6 +85,7 @@ def _of_two_runs(
     from clustergate.judge.runs import figure_id
     from clustergate.judge.two_runs import Both, TwoRuns, of_two_runs
     from clustergate.sites.configs import nodes_of
+    from clustergate.verdicts.sharing import exclusive_partitions
 
     by_partition: dict[str, dict[int, Both]] = {}
     for place, (key, pair) in enumerate(zip(keys, pairs, strict=True)):
@@ -95,11 +97,13 @@ def _of_two_runs(
         of = by_partition.setdefault(key["partition"], {})
         of[place] = Both(figure, a, b, pair.better)
     nodes = nodes_of(by_partition)
+    exclusive = set.intersection(
+        *(exclusive_partitions(store.read_cases(run), nodes) for run in runs)
+    )
     by_place: dict[int, Comparison] = {}
     moved: list[Moved] = []
     for partition, of in by_partition.items():
-        exclusive = partition in nodes and bool(nodes[partition].exclusive)
-        said = of_two_runs([*of.values()], margin, exclusive=exclusive)
+        said = of_two_runs([*of.values()], margin, exclusive=partition in exclusive)
         by_place |= dict(zip(of, said.comparisons, strict=True))
         moved += said.moved
     return TwoRuns([by_place[place] for place in range(len(keys))], moved)

@@ -15,6 +15,7 @@ from clustergate.history.stored_runs import left_out
 from clustergate.model import BadRequest
 from clustergate.report import console
 from clustergate.sites import configs
+from clustergate.verdicts.sharing import exclusive_partitions
 from clustergate.wording.notation import counted
 
 DESCRIPTION = """\
@@ -70,7 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     for line in trends.event_sentences(history.events(found_trends)):
         print(line)
     # What is measured beside a figure tells of it as well.
-    slow = judged.judged_runs(every, configs.nodes_of(one.case.partition for one in every))
+    nodes = configs.nodes_of(one.case.partition for one in every)
+    exclusive = exclusive_partitions((one for run in runs for one in run.records), nodes)
+    slow = judged.judged_runs(every, exclusive)
     for line in judged.sentences(slow, lambda name: fnmatch.fnmatchcase(name, pattern or "*")):
         print(line)
     return 0

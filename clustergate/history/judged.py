@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,6 @@ from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import slower_by
 from clustergate.judge.runs import figure_id, past_of
 from clustergate.model import BaselineRuns, Better
-from clustergate.verdicts.assembly import Nodes
 from clustergate.wording.reasons import reason
 
 CONFIRMED = 3
@@ -65,8 +64,11 @@ class Judged:
     runs: int
 
 
-def judged_runs(series: Sequence[Series], nodes: Nodes) -> Judged:
-    """Judge the newest runs of each partition and effort, each by those before it."""
+def judged_runs(series: Sequence[Series], exclusive: Collection[str]) -> Judged:
+    """Judge the newest runs of each partition and effort, each by those before it.
+
+    ``exclusive`` are the partitions where a job has its nodes for itself.
+    """
     together: dict[tuple[str, str], list[Series]] = {}
     known = {(one.case, one.name) for one in series if one.points}
     for one in series:
@@ -75,8 +77,7 @@ def judged_runs(series: Sequence[Series], nodes: Nodes) -> Judged:
         if usable and not again and all(point.estimate.value > 0 for point in one.points):
             together.setdefault((one.case.partition, one.case.effort), []).append(one)
     each = [
-        _judged(some, exclusive=partition in nodes and bool(nodes[partition].exclusive))
-        for (partition, _), some in together.items()
+        _judged(some, exclusive=partition in exclusive) for (partition, _), some in together.items()
     ]
     return Judged([slow for one in each for slow in one.slow], sum(one.runs for one in each))
 

@@ -5,11 +5,11 @@ It chooses how much is known beforehand of how figures scatter, and no verdict b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.machine.peaks import peaks_of
-from clustergate.model import CaseRecord
+from clustergate.model import CaseRecord, NodeFacts
 from clustergate.wording.reasons import Fact, Reason, reason
 
 # What others may use of a launch, of how many launches, and by what share the trials of a kernel
@@ -57,6 +57,18 @@ def sharing_of(partition: str, stated: bool | None, records: Sequence[CaseRecord
     if scatter > _SCATTER:
         return Sharing(False, reason("nodes.unsteady", scatter=scatter, partition=partition))
     return Sharing(True, reason("nodes.alone", scatter=scatter, **of))
+
+
+def exclusive_partitions(records: Iterable[CaseRecord], nodes: Mapping[str, NodeFacts]) -> set[str]:
+    """Return the partitions of some records whose nodes were exclusive; ``nodes`` is as stated."""
+    by_partition: dict[str, list[CaseRecord]] = {}
+    for record in records:
+        by_partition.setdefault(record.partition, []).append(record)
+    return {
+        partition
+        for partition, some in by_partition.items()
+        if sharing_of(partition, nodes.get(partition, NodeFacts()).exclusive, some).exclusive
+    }
 
 
 def in_words(sharings: Iterable[Sharing]) -> str:
