@@ -296,7 +296,7 @@ CELL = re.compile(r"(?<= )(?:[=?](?: [AB])?|[AB]) N|(?<= )[-?](?= |$)")
 NOISE = re.compile(
     r"^ *machine: "
     r"|disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
-    r"|marked|could not be fetched|core-to-core|not quiet|peaks took"
+    r"|marked|GHz times flops|could not be fetched|core-to-core|not quiet|peaks took"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
     r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ |\d more times"
     r"|^Crossovers:|is ahead up to|^  next: `\S*clustergate (baseline|check --mode smoke)"
@@ -432,8 +432,8 @@ def test_a_cluster_prints_what_the_pages_show(virtual: Any, suite: Any, tmp_path
         hold_against_the_pages(told, printed)
         if told.startswith("site scan"):
             assert unlike(block("first-cluster.md", "python"), config.read_text("utf-8")) == []
-            two = 'stack("mpich"),\n        stack("intel-mpi", env_vars=[["FI_PROVIDER", "tcp"]])'
-            config.write_text(config.read_text("utf-8").replace('stack("mpich")', two), "utf-8")
+            two = 'stack("intel-mpi", env_vars=[["FI_PROVIDER", "tcp"]]),\n        stack("mpich"'
+            config.write_text(config.read_text("utf-8").replace('stack("mpich"', two), "utf-8")
     virtual("run", "head", "scontrol", "delete", "ReservationName=window")
 
 

@@ -125,6 +125,8 @@ class OnCluster:
             cwd=self.home,
             stdout=subprocess.PIPE,
             text=True,
+            # Who runs the tests under nohup has it ignored, and so has nsenter.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
 
     def resume(self, run_id):

@@ -92,6 +92,23 @@ def test_blocks_are_switches_too() -> None:
     assert switches_of_slurm(text) == {"n1": "b1", "n2": "b1"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SwitchName=s0 Nodes=n[1-2],\\\nn5\nSwitchName=s1 Switches=s0\n",
+        "SwitchName=s0 \\\r\n  Nodes=n[1-2],n5\r\n",
+        'SwitchName="s0" Nodes="n[1-2,5]" LinkSpeed=9\n',
+        "switchname = s0 nodes = n[1-2,5]\n",
+        "---\n- topology: default\n  cluster_default: true\n  tree:\n    switches:\n"
+        "      - switch: top\n        children: s[0-1]\n"
+        "      - {switch: s0, nodes: 'n[1-2,5]'}\n",
+    ],
+    ids=["continued", "crlf", "quoted", "spaces", "yaml"],
+)
+def test_a_topology_is_read_as_slurm_reads_it(text: str) -> None:
+    assert switches_of_slurm(text) == {"n1": "s0", "n2": "s0", "n5": "s0"}
+
+
 def test_a_topology_conf_says_what_scontrol_says() -> None:
     conf = """\
 # n[001-099] on Switches=none

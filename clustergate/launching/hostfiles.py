@@ -112,7 +112,7 @@ def read_hostfile(path: Path) -> Hostfile:
     Raises :class:`HostfileError` that names the line when it cannot be used.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise HostfileError("file.not-text", path=path, byte=error.start) from None
     except OSError as error:

@@ -17,9 +17,17 @@ from clustergate.schedulers import NO_ANSWER, SLURM, answer_of_slurm
 #     BlockName=b1 Nodes=n[001-018]
 # A switch of switches has Switches=, and in what scontrol prints also Nodes=.
 _SLURM = re.compile(
-    r"^[ \t]*(?:Switch|Block)Name=(\S+)(?=[^#\n]*?\sNodes=([^\s#]+))(?![^#\n]*\sSwitches=)",
+    r'^[ \t]*(?:Switch|Block)Name *= *"?([^\s"]+)"?(?=[^#\n]*?\sNodes *= *"?([^\s#"]+))'
+    r"(?![^#\n]*\sSwitches *=)",
     re.MULTILINE | re.IGNORECASE,
 )
+# topology.yaml(5), since Slurm 25.05:
+#     - topology: default
+#       tree:
+#         switches:
+#           - switch: leaf1
+#             nodes: n[001-003]
+_YAML = re.compile(r"^ *- topology:", re.MULTILINE)
 _RECORD = re.compile(r"^[ \t]*\w+Name=", re.MULTILINE)
 # ibnetdiscover(8): a switch, then a line for each of its ports with what it leads to.
 #     Switch  41 "S-248a070300000010"  # "MF0;leaf1:MQM8700/U1" enhanced port 0 lid 1 lmc 0
@@ -36,15 +44,36 @@ _MANAGED = re.compile(r"MF0;([^:;]+):[^/]*(/.*)?")
 
 
 def switches_of_slurm(text: str) -> dict[str, str]:
-    """Return the switch of each node in what ``scontrol show topology`` or a topology.conf says."""
+    """Return the switch of each node in what ``scontrol show topology`` or a topology.conf says.
+
+    Or a topology.yaml.
+    """
     switch_of: dict[str, str] = {}
-    for switch, nodes in _SLURM.findall(re.sub(r"\\\n", " ", text)):
+    told: Iterable[tuple[str, str]] = _SLURM.findall(re.sub(r"\\\r?\n", "", text))
+    if _YAML.search(text):
+        told = _in_yaml(text)
+    for switch, nodes in told:
         try:
             switch_of |= dict.fromkeys(expand(nodes), switch)
         except HostfileError:
             # "(null)", or a name that no node can have.
             continue
     return switch_of
+
+
+def _in_yaml(text: str) -> Iterator[tuple[str, str]]:
+    # Few need it.
+    import yaml
+
+    try:
+        left = [yaml.safe_load(text)]
+    except yaml.YAMLError:
+        return
+    while left:
+        one = left.pop()
+        if isinstance(one, dict) and (name := one.get("switch") or one.get("block")):
+            yield str(name), str(one.get("nodes", ""))
+        left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else []
 
 
 def switches_of_ibnetdiscover(text: str, devices: Iterable[str] = ()) -> dict[str, str]:
