@@ -126,6 +126,7 @@ ON_CLUSTER: dict[str, tuple[str, tuple[int, ...]]] = {
     "gate --site alpha --reservation window": ("--stack mpich --budget 1m", (2,)),
     'golden pin --site alpha --note "before the window of 3 December"': ("", (0,)),
 }
+TOO_BUSY = "again with a larger --budget, when nothing else runs"
 WINDOW = (
     *("scontrol", "create", "reservation", "ReservationName=window", "starttime=now"),
     *("duration=120", "users=root", "nodes=ALL", "flags=maint,ignore_jobs"),
@@ -426,14 +427,21 @@ def test_a_cluster_prints_what_the_pages_show(virtual: Any, suite: Any, tmp_path
         words = shlex.split(f"{told} {less}")
         ended = virtual("run", "head", CLUSTERGATE, *words, **of_site, COLUMNS="100")
         printed = ended.stdout + ended.stderr
+        if told.startswith("screen") and TOO_BUSY in printed:
+            # Others use the machine: no figure of the link on the page would be found there.
+            assert ended.returncode == 2, printed
+            continue
         assert ended.returncode in statuses, printed
         # Nodes of a reservation are not in the state of others.
         assert "measured nothing" not in printed
         hold_against_the_pages(told, printed)
         if told.startswith("site scan"):
             assert unlike(block("first-cluster.md", "python"), config.read_text("utf-8")) == []
-            two = 'stack("intel-mpi", env_vars=[["FI_PROVIDER", "tcp"]]),\n        stack("mpich"'
-            config.write_text(config.read_text("utf-8").replace('stack("mpich"', two), "utf-8")
+            second = 'stack("intel-mpi", env_vars=[["FI_PROVIDER", "tcp"]]),'
+            text = re.sub(
+                r"( +)stack\(.mpich.*\n", rf"\g<0>\1{second}\n", config.read_text("utf-8")
+            )
+            config.write_text(text, "utf-8")
     virtual("run", "head", "scontrol", "delete", "ReservationName=window")
 
 

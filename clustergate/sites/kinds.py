@@ -17,8 +17,9 @@ from clustergate.sites.scontrol import SlurmNode, SlurmPartition
 
 # Firmware keeps a little memory, not the same on each node: such nodes are of one kind.
 _MEMORY_ALIKE = 1.05
-# Of one kernel, as each slurmd reckons from its own clock when that booted.
-_BOOTED_ALIKE_S = 2.0
+# Of one kernel: slurmctld takes the time that a node is up from its own when it has come to the
+# message, which on a busy machine was up to 4 s later.
+_BOOTED_ALIKE_S = 5.0
 # Features that one constraint joins.
 _MOST_FEATURES = 3
 
