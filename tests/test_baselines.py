@@ -12,6 +12,7 @@ import scipy.stats
 import yaml
 from reframe.utility.sanity import reference_bounds
 
+from clustergate.baselines.of_before import completed
 from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.baselines.writer import updated
 from clustergate.benchmarks.registry import every_benchmark
@@ -809,3 +810,63 @@ def test_a_rate_against_a_peak_that_came_out_low_says_nothing_of_the_hour(fma_pe
     assert {one.verdict for one in by.values()} == {Verdict.REGRESSION}
     assert by.pop(None).reasons[0].code == "figure.regression"
     assert {one.reasons[0].code for one in by.values()} == {"figure.same-measurement"}
+
+
+# ----------------------------------------------------------------------------- references of before
+
+
+def as_before(text):
+    """Return a reference file in the form that held how figures scatter, and no values."""
+    data = yaml.safe_load(text)
+    for path, entry in data["$statistics"].items():
+        values, days = entry.pop("values"), entry.pop("days")
+        level = data
+        for key in path.split("/"):
+            level = level[key]
+        entry["runs"] = len(days)
+        entry["usual_percent"] = {
+            name: round(100 * statistics.fmean(math.log(x / level[name][0]) for x in some), 2)
+            for name, some in values.items()
+        }
+        entry["spread_percent"] = dict.fromkeys(values, 1.0)
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+def past_of_imb(count, factor=1.0, first=0, start=START):
+    runs = [imb_run(seed, factor) for seed in range(first, first + count)]
+    return [
+        PastRun(f"run{i:02}", start + datetime.timedelta(days=i - first), [one])
+        for i, one in enumerate(runs, first)
+    ]
+
+
+def test_references_of_before_are_judged_with_what_their_stored_runs_were():
+    stored = past_of_imb(8)
+    new = known_by(*baseline(collect(stored)).measured)
+    old = parse_references(as_before(updated("", baseline(collect(stored)).measured)), PATH, CHECKS)
+    keys = ("ImbMpi1Check", "alpha:node", "mpich", "2-ranks-packed", "smoke")
+    path = (*keys, "PingPong.2p.8B.latency_us")
+    assert old.runs_of(path) is None
+    # A run that came later on the last day is none of them.
+    later = [*stored, *past_of_imb(1, 1.02, 8, stored[-1].started + datetime.timedelta(hours=1))]
+    whole = completed(old, lambda since: later)
+    assert whole.runs_of(path) == new.runs_of(path)
+    assert worst(whole, imb_run(99, 1.3)) is worst(new, imb_run(99, 1.3)) is Verdict.REGRESSION
+    assert worst(whole, imb_run(98)) is worst(new, imb_run(98)) is Verdict.PASS
+
+
+def worst(known, run):
+    outcome = Outcome("case", "ImbMpi1Check", "mpich", "pass", partition="alpha:node")
+    (case,) = assemble({}, [outcome], [run], known.find)
+    given = [one.judgement.verdict for one in case.figures]
+    given += [one.judgement.verdict for one in case.groups]
+    return max(given, key=lambda verdict: verdict.severity)
+
+
+def test_references_of_before_stay_as_written_where_their_runs_are_gone():
+    stored = past_of_imb(8)
+    old = parse_references(as_before(updated("", baseline(collect(stored)).measured)), PATH, CHECKS)
+    assert completed(old, lambda since: stored) is not old
+    others: list[list[PastRun]] = [[], stored[1:], past_of_imb(8, 1.02), past_of_imb(8, first=20)]
+    for left in others:
+        assert completed(old, lambda since: left).document.data == old.document.data  # noqa: B023

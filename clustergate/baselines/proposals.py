@@ -202,7 +202,7 @@ def _usable(
 ) -> Iterator[_Usable]:
     """Yield the figures of a case that get a reference, each with its runs; refuse the others."""
     names = tuple(s.name for s in of_case)
-    runs = _runs_alike(of_case, rule.most_runs)
+    runs = runs_alike(of_case, rule.most_runs)
     if reason := _pattern(case, known):
         outcome.refusals.append(Refusal(case, names, reason))
         return
@@ -212,7 +212,7 @@ def _usable(
         return
     refused: dict[str, list[str]] = {}
     for figure in of_case:
-        points = [point for point in figure.points if point.run_id in runs and _counts(point)]
+        points = [point for point in figure.points if point.run_id in runs and counts(point)]
         if _is_silent(points):
             outcome.silent += 1
         elif reason := _too_few_values(figure, points, runs, rule):
@@ -230,7 +230,7 @@ def _without_bad_days(
     It is asked once, of all of them: what a check reads of the file has no such day.
     """
     known = [
-        (_figure_id(figure), _runs_of(figure, points, 1), figure.better)
+        (_figure_id(figure), runs_of(figure, points, 1), figure.better)
         for some in by_case.values()
         for figure, points in some
     ]
@@ -257,7 +257,7 @@ def _day(point: Point) -> str:
     return point.started.date().isoformat()
 
 
-def _runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
+def runs_alike(of_case: Sequence[Series], most: int) -> dict[str, Point]:
     """Return the newest runs that may be compared with the newest of all, by their ids."""
     near = _near(_alike(of_case))
     return {point.run_id: point for point in near[-most:]}
@@ -268,7 +268,7 @@ def _alike(of_case: Sequence[Series]) -> list[Point]:
 
     A run that was so disturbed that no figure of it counts is none of them.
     """
-    points = {p.run_id: p for figure in of_case for p in figure.points if _counts(p)}
+    points = {p.run_id: p for figure in of_case for p in figure.points if counts(p)}
     ordered = sorted(points.values(), key=lambda point: order_of_run(point.run_id, point.started))
     return [p for p in ordered if _identity(p) == _identity(ordered[-1])]
 
@@ -306,7 +306,7 @@ def _too_few(
 ) -> str:
     usable = {run_id for figure in of_case for run_id in _ids(figure)}
     why = {one: why for f in of_case for one, why in f.left_out.items() if one not in usable}
-    quiet = {p.run_id for figure in of_case for p in figure.points if _counts(p)}
+    quiet = {p.run_id for figure in of_case for p in figure.points if counts(p)}
     alike = {point.run_id for point in _alike(of_case)}
     near = {point.run_id for point in _near(_alike(of_case))}
     others = [
@@ -366,7 +366,7 @@ def _hours(span: datetime.timedelta) -> str:
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
 
 
-def _counts(point: Point) -> bool:
+def counts(point: Point) -> bool:
     """Tell whether a value is that of undisturbed launches; too few of them, and it is of all."""
     return point.estimate.samples <= len(point.launches)
 
@@ -382,7 +382,7 @@ def _too_few_values(
     if len(points) < rule.fewest_runs:
         because = [why for run_id, why in figure.left_out.items() if run_id in runs]
         example = f"; one was left out: {because[-1]}" if because else ""
-        disturbed = sum(p.run_id in runs and not _counts(p) for p in figure.points)
+        disturbed = sum(p.run_id in runs and not counts(p) for p in figure.points)
         if disturbed:
             example += f"; {disturbed} had too many disturbed launches: run them on an idle node"
         return (
@@ -423,11 +423,11 @@ def _candidate(
     if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"
     step = _step(figure, [point.estimate.value for point in points]) / value
-    runs = _runs_of(figure, points, comparisons)
+    runs = runs_of(figure, points, comparisons)
     return _Candidate(figure, points, value, reached, runs, 1.5 * step, remark)
 
 
-def _runs_of(figure: Series, points: Sequence[Point], comparisons: int) -> BaselineRuns:
+def runs_of(figure: Series, points: Sequence[Point], comparisons: int) -> BaselineRuns:
     return BaselineRuns(
         runs=tuple(point.run_id for point in points),
         days=tuple(map(_day, points)),

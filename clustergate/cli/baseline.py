@@ -89,6 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the references, or print what would change; 1 when a figure got none."""
+    from clustergate.baselines.of_before import judging_references
     from clustergate.baselines.proposals import make_baseline
 
     rule = rule_of(arguments)
@@ -96,7 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     system = site.name
     # Before it is understood, so that whatever changes it from here on is noticed.
     before = _text_of(references.reference_file(system))
-    known = references.references_of(system)
+    facts = {partition.fullname: partition.facts for partition in site.partitions}
+    known = judging_references(system, facts)
     named = selection.named_cases(arguments)
 
     lost: set[str] = set()
@@ -113,7 +115,6 @@ def run(arguments: argparse.Namespace) -> int:
             return False
         return not conditions.get("settings")
 
-    facts = {partition.fullname: partition.facts for partition in site.partitions}
     runs = [*selection.named_runs(arguments)]
     for line in left_out(run.doubt for run in runs):
         print(line, file=sys.stderr)

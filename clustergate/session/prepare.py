@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clustergate import store
+from clustergate.baselines.of_before import judging_references
 from clustergate.golden.contents import software_of
 from clustergate.history.node_states import NODE_STATE, changed_here
 from clustergate.history.stored_runs import Taken, last_time
@@ -17,7 +18,7 @@ from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.machine.processes import capture
 from clustergate.model import BadRequest, CaseId, ClustergateError, Say
 from clustergate.paths import state_dir
-from clustergate.references.lookup import References, references_of
+from clustergate.references.lookup import References
 from clustergate.schedulers.wishes import overriding, words_in
 from clustergate.session import resuming
 from clustergate.session.forecast import absent_stacks, plan_of
@@ -94,7 +95,7 @@ def prepare(
     require_partitions(request.options, site)
     stacks = site.stacks_named(request.stacks)
     wanted = [stack.request for stack in stacks]
-    known = references_of(site.name)
+    known = judging_references(site.name, {one.fullname: one.facts for one in site.partitions})
     partitions = site.partitions_with(stacks)
     if settings_given(request.options) and not resumes:
         _require_settings(request, site)
