@@ -53,8 +53,8 @@ def both(pin: Pin) -> Pins:
 
 
 def brought(state: Path, pins: Pins, place: str = "") -> Path:
-    places = {"spack": place, "packages": place}
-    bring(state, pins=pins, places=places, environ={})
+    environ = {"CLUSTERGATE_SPACK_FROM": place, "CLUSTERGATE_PACKAGES_FROM": place}
+    bring(state, pins=pins, environ=environ)
     return state / "spack" / "root"
 
 
@@ -184,9 +184,9 @@ def test_a_place_is_no_option_of_git(tmp_path, upstream, monkeypatch):
 
 def test_no_password_of_an_address_is_told_or_kept(tmp_path, upstream):
     said: list[str] = []
-    places = {"spack": "https://me:secret@127.0.0.1:1/spack.git"}
+    environ = {"CLUSTERGATE_SPACK_FROM": "https://me:secret@127.0.0.1:1/spack.git"}
     with pytest.raises(ClustergateError, match=r"from https://127\.0\.0\.1:1/spack\.git") as told:
-        bring(tmp_path, pins=upstream.pins, places=places, environ={}, say=said.append)
+        bring(tmp_path, pins=upstream.pins, environ=environ, say=said.append)
     assert "secret" not in str(told.value) + "".join(said)
 
 

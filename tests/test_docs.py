@@ -27,8 +27,8 @@ WRAPPED = re.compile(r'^eval "\$\((.*)\)"')
 # What may be left out, and what stands for one of a choice.
 OPTIONAL = re.compile(r" \[[^]]*\]|\.\.\.|…")
 CHOICES = {"PAPER": "003"}
-# These two are the commands of the same names, run before there is anything installed.
-SCRIPTS = {"ci/bootstrap": "bootstrap", "ci/airgap": "airgap"}
+# It is the command of the same name, run before there is anything installed.
+SCRIPTS = {"ci/bootstrap": "bootstrap"}
 PROGRAMS = ("clustergate", "make", "reframe", *SCRIPTS)
 # Of a sentence that just names an option.
 UNFINISHED = ("arguments are required", "expected one argument", "expected 2 arguments")
@@ -117,7 +117,6 @@ def test_the_commands_of_the_pages_are_found():
         "clustergate activate",
         "clustergate check --mode maintenance",
         "clustergate evaluation list",
-        "ci/airgap unpack /data/clustergate-folder",
         "clustergate check --site ci/virtual_cluster.py",
         # A span over two lines, and a block's line over two.
         "clustergate screen --site ci/virtual_cluster.py --partition ssh --stack intel-mpi --hpl 0",

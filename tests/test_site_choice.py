@@ -230,7 +230,6 @@ def test_what_is_named_is_taken_and_what_speaks_against_it_is_said(folder, named
 COMMANDS = [
     *(["check"], ["activate"], ["setup"], ["screen"], ["tune", "hpl"], ["baseline"]),
     *(["ab", "--a", "mpich", "--b", "openmpi"], ["evaluation", "run", "003"]),
-    ["airgap", "pack", "packed"],
 ]
 
 
@@ -238,14 +237,11 @@ COMMANDS = [
 def test_no_command_guesses_in_a_batch_job(tmp_path, monkeypatch, desk, capsys, command):
     monkeypatch.setenv("SLURM_JOB_ID", "17")
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "state"))
-    # Packing sets it for itself.
-    monkeypatch.setenv("CLUSTERGATE_PROVIDER", "wheels")
     monkeypatch.chdir(tmp_path)
     assert cli.main(command) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "no site config claims this machine" in line
     assert "--site NAME" in line
-    assert not (tmp_path / "packed").exists()
 
 
 @pytest.mark.parametrize("named", [False, True])

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 # Packages beside this one add commands by entry points of this group: each names a module.
 _ADDED = "clustergate.commands"
 COMMANDS: Collection[str] = ABOUT
+# What somebody may still type, and the page that says what to type instead.
+_GONE = {"airgap": "docs/air-gap.md"}
 # That of the suite's own extra, which says where it comes from when it is missing.
 _OF_EXTRA = "evaluation"
 
@@ -54,6 +56,8 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     Where the first argument names a command, its module alone is loaded, and where it names none,
     no module: all take seconds.
     """
+    if argv and argv[0] in _GONE:
+        raise ClustergateError("command.gone", name=argv[0], page=_GONE[argv[0]])
     points = {}
     if not argv or argv[0] not in COMMANDS:
         points = {one.name: one for one in entry_points(_ADDED)}

@@ -90,10 +90,6 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("hostfile westmere-m610-qdr",),
         ),
         "bootstrap": About("install the pinned Spack and its packages", ("bootstrap",)),
-        "airgap": About(
-            "carry the suite to a machine without a network",
-            ("airgap pack /media/usb/suite",),
-        ),
         "activate": About(
             "print what a shell needs for plain ReFrame calls", ('eval "$(clustergate activate)"',)
         ),

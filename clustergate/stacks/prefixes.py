@@ -38,50 +38,36 @@ def prefix_of(requirements: str, state: Path) -> Path:
     return state / "prefixes" / f"{pins.stem}-{key}"
 
 
-def install_prefix(
-    requirements: str, state: Path, say: Say, wheelhouse: Path | None = None
-) -> Path:
+def install_prefix(requirements: str, state: Path, say: Say) -> Path:
     """Install one requirements file into a prefix of its own and return it.
 
     The prefix's name carries the checksum of the requirements, so a changed pin is another prefix
-    and an unchanged one costs nothing. A ``wheelhouse``, a folder of wheels, stands for the
-    network. uv installs where it is on PATH; what it cannot do pip tries, which says why it fails.
+    and an unchanged one costs nothing. uv installs where it is on PATH; what it cannot do pip
+    tries, which says why it fails, and which alone obeys ``PIP_NO_INDEX``.
     """
     pins = REQUIREMENTS / requirements
     prefix = prefix_of(requirements, state)
     with locked(f"{prefix}.lock", say=say):
         if prefix.is_dir():
             return prefix
-        say(f"{'unpacking' if wheelhouse else 'downloading'} {pins.stem}")
+        say(f"downloading {pins.stem}")
         with scratch_beside(prefix) as scratch:
             target = scratch / "prefix"
-            into = [*_WHEELS, "--prefix", str(target)]
-            if wheelhouse:
-                into += ["--no-index", "--find-links", str(wheelhouse)]
+            into = ["--no-deps", "--only-binary", ":all:", "--prefix", str(target)]
             if not _by_uv(into, pins):
                 _pip(["install", "--no-compile", "--ignore-installed", *into], pins, pins.stem)
             os.rename(target, prefix)
     return prefix
 
 
-_WHEELS = ("--no-deps", "--only-binary", ":all:")
 # Golden builds take the files' write permission away, which must not reach uv's cache.
 _UV = ("pip", "install", "--python", sys.executable, "--link-mode", "copy", "--quiet")
 
 
 def _by_uv(arguments: Sequence[str], pins: Path) -> bool:
-    uv = shutil.which("uv")
+    uv = None if os.environ.get("PIP_NO_INDEX") else shutil.which("uv")
     command = [str(uv), *_UV, *arguments, "--require-hashes", "-r", str(pins)]
     return uv is not None and capture(command).returncode == 0
-
-
-def download(pins: Path, target: Path, what: str, options: Sequence[str] = ()) -> None:
-    """Download the wheels of pinned requirements; those that are there already are kept.
-
-    Raises :class:`ClustergateError` in one sentence when they cannot be had as wheels.
-    """
-    target.mkdir(parents=True, exist_ok=True)
-    _pip(["download", *_WHEELS, "--dest", str(target), *options], pins, what)
 
 
 def _pip(arguments: Sequence[str], pins: Path, what: str) -> None:

@@ -90,21 +90,20 @@ def bring(
     state: Path,
     *,
     pins: Pins | None = None,
-    places: Mapping[str, str] | None = None,
     environ: Mapping[str, str] = os.environ,
     only: Collection[str] = ("spack", "packages"),
     say: Say = lambda sentence: None,
 ) -> None:
     """Bring the releases into ``<state>/spack``; what is there already costs no word.
 
-    ``places`` names repositories of ``spack`` and ``packages``, ``environ`` does by variable;
-    without either, upstream is asked. Raises :class:`ClustergateError` in one sentence.
+    ``environ`` names repositories to fetch from by variable; without one, upstream is asked.
+    Raises :class:`ClustergateError` in one sentence.
     """
     for pin in pins or read_pins():
         if pin.name not in only:
             continue
         folder = pin.folder(state)
-        place = (places or {}).get(pin.name) or place_of(pin, environ)
+        place = environ.get(pin.variable, "") or pin.url
         try:
             with locked(f"{folder}.lock", say=say):
                 if not _is_here(pin, folder):
@@ -131,11 +130,6 @@ def _bring_one(pin: Pin, folder: Path, place: str, say: Say) -> None:
             say(f"replacing another version in {folder}")
             os.rename(folder, scratch / "replaced")
         os.rename(content, folder)
-
-
-def place_of(pin: Pin, environ: Mapping[str, str] = os.environ) -> str:
-    """Return where a release is fetched from: what its variable names, else upstream."""
-    return environ.get(pin.variable, "") or pin.url
 
 
 def redact(place: str) -> str:

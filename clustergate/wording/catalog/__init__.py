@@ -53,7 +53,7 @@ TOPICS: Mapping[str, Mapping[str, Short]] = {
     "Site configs": sites.WORDS,
     "Hostfiles, layouts, plans": jobs.WORDS,
     "Stacks": stacks.WORDS,
-    "Stored runs, comparisons, golden builds, air gap": runs.WORDS,
+    "Stored runs, comparisons, golden builds": runs.WORDS,
     "Tuning": tuning.WORDS,
     "Reference files": references.WORDS,
     "Other errors": errors.WORDS,

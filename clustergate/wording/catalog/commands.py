@@ -11,6 +11,7 @@ WORDS = {
         "run `pip install 'clustergate[evaluations]'`, with --find-links and the folder of its "
         "wheel where no package index has it",
     ),
+    "command.gone": ("the command {name} is gone", "{page} says what to type instead"),
     "option.range": "{option} {value:g}: must be between {low} and {high} {unit}",
     "option.not-positive": "{options} must be positive",
     "option.negative": "{option} must not be negative: {value}",

@@ -360,47 +360,4 @@ WORDS = {
         "it still loads {path}",
         "a program with an RPATH does, link it with -Wl,--enable-new-dtags",
     ),
-    "airgap.interrupted": (
-        "packing {folder} was interrupted",
-        "run `ci/airgap pack` on it again: what is complete is kept",
-    ),
-    "airgap.no-folder": (
-        "{path} cannot be read ({why})",
-        "name a folder that `ci/airgap pack` made",
-    ),
-    "airgap.other-version": (
-        "{path} was written by another version of the suite",
-        "unpack with the clone that lies in the folder, or pack again with this one",
-    ),
-    "airgap.damaged": ("{path} is damaged ({why})", "copy the folder again, or pack again"),
-    "airgap.file-changed": (
-        "{path} {is_wrong}",
-        "copy the folder again from where it was packed: nothing of it has been used",
-    ),
-    "airgap.failed": ("{doing} failed", "{why}", "correct that and run the command again"),
-    "airgap.inside-clone": (
-        "{folder} lies inside the clone, which is packed as well",
-        "name a folder outside of {clone}",
-    ),
-    "airgap.not-empty": (
-        "{folder} is not empty and was not made by `ci/airgap pack`",
-        "name another one",
-    ),
-    "airgap.no-clone": (
-        "this is the installed package, and what is packed and unpacked is a clone",
-        "run `ci/airgap` in a clone",
-    ),
-    "airgap.clone": (
-        "the clone cannot be copied ({why})",
-        "correct that and run the command again",
-    ),
-    "airgap.other-machine": (
-        "{folder} was packed on {packed}, and this is {here}",
-        "pack on a machine of this kind",
-    ),
-    "airgap.other-suite": (
-        "{folder} was packed by another version of the suite ({suite}), with another "
-        "{differing:list}",
-        "unpack it with the clone in {clone}, or pack again with this version",
-    ),
 }
