@@ -50,6 +50,7 @@ from clustergate.verdicts import assembly
 from clustergate.verdicts.standings import left_out
 from clustergate.wording.notation import printable
 from clustergate.wording.reasons import Reason, reason, sentence_of
+from clustergate.wording.texts import VARIANT
 from reframe_checks.build import StackBuild
 from reframe_checks.sweeps import require_base
 from reframe_checks.system import (
@@ -65,6 +66,10 @@ from reframe_checks.system import (
 # A part of a launch without an MPI call is no longer than the launch, and that may be slow.
 _TIMES_AS_LONG = 3.0
 _BY_THE_SITE = ("env_vars", "modules", "prerun_cmds", "local")
+
+
+def _noted(base: type) -> Mapping[str, Any]:
+    return getattr(base, "defaults", {})
 
 
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
@@ -114,8 +119,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             self.descr, self.tags = own.description, set(own.tags)
 
     @run_after("init")
+    @run_after("setup")
     def refuse_another_job(self) -> None:
-        """Refuse by ``-S`` what would be judged, and kept, as if nobody had set it."""
+        """Refuse by ``-S`` what would be judged, and kept, as if nobody had set it.
+
+        A sweep (``-P``) sets it once the test is initialized.
+        """
         if changed := [name for name in _BY_THE_SITE if getattr(self, name) != self.defaults[name]]:
             raise ClustergateError("check.by-the-site", names=changed)
 
@@ -303,7 +312,10 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def conditions(self) -> Conditions:
         """Return what all figures of this case share."""
+        parameters = modes.parameters_of(self.display_name)
+        variant = modes.variant_of(type(self).__name__, parameters)
         return {
+            **({VARIANT: variant} if variant else {}),
             "mode": self.mode,
             "ranks": self.ranks,
             "ranks_per_node": self.layout.ranks_per_node,
@@ -324,9 +336,11 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         super().__init_subclass__(**kwargs)
         declared = {n: one.default_value for n, one in vars(cls)["_rfm_local_var_space"].items()}
         for name in (*_BY_THE_SITE, *cls.settings_that_matter):
+            # Of a class that a sweep (-P) makes, -S has changed the base's values already.
+            noted = [base.defaults[name] for base in cls.__bases__ if name in _noted(base)]
             inherited = [getattr(base, name) for base in cls.__bases__ if hasattr(base, name)]
             own = [known[name] for known in (vars(cls), declared) if name in known]
-            cls.defaults = {**cls.defaults, name: next(iter([*own, *inherited]), None)}
+            cls.defaults = {**cls.defaults, name: next(iter([*own, *noted, *inherited]), None)}
 
     def derived_samples(
         self, samples: Sequence[Sample], peaks: Sequence[Row]

@@ -1,16 +1,20 @@
 """HPL: the rate at which the machine solves a dense linear system.
 
 The problem is sized from the memory and the cores of the partition, for the time or the fraction
-of memory that the mode grants.
+of memory that the mode grants; or it is that of a file.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import reframe as rfm
+from reframe.core.builtins import variable
 
 from clustergate.benchmarks.hpl import BENCHMARK as HPL
-from clustergate.benchmarks.hpl import efficiency, sizing
+from clustergate.benchmarks.hpl import dat_file, efficiency, sizing
 from clustergate.benchmarks.hpl.output import HplExpectation
+from clustergate.benchmarks.hpl.sizing import SizingError
 from clustergate.machine import power
 from clustergate.model import Row, Sample
 from reframe_checks.linpack import LinpackBenchmark
@@ -24,10 +28,37 @@ class HplCheck(LinpackBenchmark):
     descriptor = HPL
     program = "xhpl"
     needs_near_cores = False
+    #: An HPL.dat to run as it stands.
+    input = variable(str, value="", loggable=True)
+
+    def settle(self) -> None:
+        """Take ranks and block size from the file, where one is named."""
+        self.file: dat_file.DatFile | None = None
+        if not self.input:
+            super().settle()
+            return
+        said = ("n", "seconds", "nb", "grid", "ranks")
+        if by_hand := [name for name in said if getattr(self, name)]:
+            raise SizingError("hpl-dat.settings", names=by_hand)
+        self.file = dat_file.read_file(Path(self.input))
+        self.as_site_says = False
+        self.ranks, self.nb = self.file.ranks, self.file.input.nb_values[0]
+        super().settle()
 
     def asked(self) -> sizing.HplInput:
-        """Return the problem, as large as the mode allows."""
-        return self.problem(self.effort.seconds, self.effort.memory_fraction)
+        """Return the problem of the file, or one as large as the mode allows."""
+        if self.file is None:
+            return self.problem(self.effort.seconds, self.effort.memory_fraction)
+        asked = dat_file.as_run(self.file)
+        memory = partition_of(self).memory_bytes_per_node * self.layout.nodes
+        sizing.require_memory(max(asked.n_values), memory)
+        return asked
+
+    def changed_settings(self) -> dict[str, Any]:
+        """Return which file it is, by its content: that says all of it."""
+        if self.file is None:
+            return super().changed_settings()
+        return {"input": self.file.digest}
 
     def inputs(self) -> Mapping[str, str]:
         """Return HPL.dat, and the same lines under the name that HPCC's copy of HPL reads."""
@@ -59,7 +90,9 @@ class HplCheck(LinpackBenchmark):
         grids = {(int(s.conditions["p"]), int(s.conditions["q"])) for s in samples}
         remarks = [sizing.grid_remark(p, q) for p, q in sorted(grids)]
         which = f"HPL {self.found.version}, {self.found.origin}"
+        odd = [f"{self.input}: {one}" for one in self.file.odd] if self.file else []
         asked = self.asked_mode.as_published and not self.ended.powers()
         unpowered = [power.NOT_AVAILABLE] if asked else []
         times = sizing.times_remarks(samples, self.expected_gflops())
-        return [which, *unpowered, *super().notes(samples), *filter(None, remarks), *times]
+        told = [one for one in remarks if one and not self.file]
+        return [which, *odd, *unpowered, *super().notes(samples), *told, *times]

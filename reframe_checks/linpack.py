@@ -1,61 +1,70 @@
-"""What HPL and HPCC share: a dense linear system sized for the machine, solved as it was tuned."""
+"""What HPL and HPCC share: a dense linear system sized for the machine, solved as the site says."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import reframe.utility.typecheck as typ
-from reframe.core.builtins import variable
+import yaml
+from reframe.core.builtins import run_after, variable
 from reframe.core.runtime import runtime
 
-from clustergate.benchmarks.hpl import sizing
-from clustergate.machine.node import read_node
-from clustergate.tuning.file import model_of
-from clustergate.tuning.plan import HplRequest, find_tuning, plan_hpl
+from clustergate.benchmarks.hpl import settings, sizing
+from clustergate.model import ClustergateError
+from clustergate.paths import state_dir
+from clustergate.sites.configs import FALLBACK
 from reframe_checks.base import MpiBenchmark
-from reframe_checks.system import partition_of
+from reframe_checks.system import partition_of, stack_of
 
 # Of the nominal peak: what the problem is sized for before the machine has been measured.
 EXPECTED_EFFICIENCY = 0.7
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 class LinpackBenchmark(MpiBenchmark):
     """Base of the checks whose input is that of HPL."""
 
     settings_that_matter = ("n", "seconds")
-    #: Block size; 0 takes the tuned one, or the default.
+    #: Block size; 0 takes that of the site config, or the default.
     nb = variable(int, value=0, loggable=True)
+    #: Process grid, such as ``1x2``; empty takes that of the site config, or the squarest.
+    grid = variable(str, value="", loggable=True)
     #: Order of the matrix; 0 sizes it by the mode.
     n = variable(int, value=0, loggable=True)
     #: Seconds that one solve may take; 0 leaves it to the mode.
     seconds = variable(float, value=0.0, loggable=True)
-    #: Whether to run as ``clustergate tune hpl`` found best, where it did.
-    tuned = variable(typ.Bool, value=True, loggable=True)
-    #: Cores for each rank; 0 takes the tuned number, or one.
+    #: What it was is refused: whoever still types it must not measure something else.
+    tuned = variable(str, value="")
+    #: Cores for each rank; 0 takes the number of the site config, or one.
     cores_per_rank = 0
-    #: Whether ranks and cores are what the benchmark is about, and not for a tuning to choose.
+    #: Whether ranks and cores are what the benchmark is about, and not for a setting to choose.
     layout_is_fixed = False
+    #: Whether what the site config says of HPL holds.
+    as_site_says = True
+
+    @run_after("init")
+    @run_after("setup")
+    def refuse_tuned(self) -> None:
+        """Refuse a setting of earlier versions."""
+        if self.tuned:
+            raise ClustergateError("hpl.tuned-gone")
 
     def settle(self) -> None:
-        """Settle how HPL is run: by hand, as tuned, or by default."""
-        partition = partition_of(self)
-        is_here = partition.scheduler == "local"
-        asked = HplRequest(
-            build_key=self.manifest.build_key,
-            node_model=model_of(read_node()) if is_here else None,
-            cores_per_node=partition.cores_per_node,
+        """Settle how HPL is run: by hand, as the site config says, or by default."""
+        asked = settings.HplRequest(
+            cores_per_node=partition_of(self).cores_per_node,
             nb=self.nb,
+            grid=self.grid,
             ranks=self.ranks,
             cores_per_rank=self.cores_per_rank,
             layout_is_fixed=self.layout_is_fixed,
         )
-        site_configs = [Path(name) for name in runtime().site_config.sources]
         # A published evaluation is run as it was printed.
-        by_tuning = self.tuned and not self.asked_mode.as_published
-        tuned = find_tuning(site_configs, self.current_environ.name) if by_tuning else None
-        self.hpl_plan = plan_hpl(asked, tuned)
+        by_site = self.as_site_says and not self.asked_mode.as_published
+        said = stack_of(self).benchmarks.get("hpl") if by_site else None
+        self.hpl_plan = settings.plan_hpl(asked, said)
         self.cores_per_rank = self.hpl_plan.cores_per_rank
+        self.earlier = tuning_left_over(self.current_environ.name) if by_site and not said else ""
 
     def asked(self) -> sizing.HplInput:
         """Return the problem to solve; what the program repeats of it must be this."""
@@ -90,15 +99,40 @@ class LinpackBenchmark(MpiBenchmark):
         return {**super().peak_programs(), "dgemm": ["--k", str(self.hpl_plan.nb)]}
 
     def changed_settings(self) -> dict[str, Any]:
-        """Return the settings that HPL's figures depend on, the tuning among them."""
-        return {**super().changed_settings(), **self.hpl_plan.settings}
+        """Return the settings that HPL's figures depend on, those of the site config among them."""
+        return {**super().changed_settings(), **self.hpl_plan.changed(self.ranks)}
 
     def notes(self, samples: Sequence[Any]) -> Sequence[str]:
-        """Tell whether HPL was tuned, and what to do about it."""
-        return [self.hpl_plan.note] if self.hpl_plan.note else []
+        """Tell how HPL was run where that is not by default, and what to do about it."""
+        return [*filter(None, [self.hpl_plan.note, self.earlier])]
 
     def expected_gflops(self) -> float:
         """Return the rate of HPL to expect of these ranks, before it has been measured."""
         nominal = partition_of(self).nominal_gflops_per_core
         cores: int = self.layout.ranks * self.layout.cores_per_rank
         return nominal * cores * EXPECTED_EFFICIENCY
+
+
+def tuning_left_over(stack: str) -> str:
+    """Return what to write into the site config in place of an earlier version's tuning of a stack.
+
+    Its file lay beside the site config, that of a machine without one in the state folder. Empty
+    where there is none.
+    """
+    for site in reversed(runtime().site_config.sources):
+        path = Path(site).with_name(f"{Path(site).stem}.hpl.yaml")
+        if Path(site).stem == FALLBACK:
+            path = state_dir() / "tuning" / f"hpl-{FALLBACK}.yaml"
+        try:
+            entry = yaml.safe_load(path.read_text(encoding="utf-8"))["stacks"].get(stack)
+            line = entry and settings.site_line(entry)
+        except FileNotFoundError:
+            continue
+        except (*_DAMAGED, yaml.YAMLError, ClustergateError) as error:
+            return f"{path} is no longer read, and is damaged ({error}): remove it"
+        if line:
+            return (
+                f'HPL ran untuned: {path} is no longer read; write `stack("{stack}", …, {line})` '
+                "into the site config, and remove the file"
+            )
+    return ""

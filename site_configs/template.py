@@ -60,6 +60,8 @@ site_configuration = configuration(
     # One line per MPI stack; `provider` says who puts it on disk. The wheels need nothing else:
     stacks=[
         stack("mpich"),
+        # How HPL and HPCC are run with it, once a sweep has told (docs/hpl-tuning.md):
+        # stack("mpich", hpl={"nb": 192, "ranks_per_node": 1, "grid": "1x1"}),
         # `clustergate gate` opens when every check was judged with every stack, but for these:
         # stack("openmpi", waived={"HpccCheck": "no build for these nodes yet"}),
         # What is there already, as `clustergate site scan` finds it:

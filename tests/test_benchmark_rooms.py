@@ -13,11 +13,9 @@ from clustergate.paths import checkout
 PACKAGE = checkout() / "clustergate"
 # Those that name one, and why they do for good. A room that is clean leaves the list.
 OF_ONE_BENCHMARK = {
-    "cli": "`tune hpl` and `hpl-input` are commands for one benchmark; help has examples of names",
+    "cli": "`hpl-input` is a command for one benchmark; help has examples of names",
     "machine": "DGEMM is the suite's own kernel here, one of the node's peaks",
     "screening": "a study by two measures, one for nodes and one for links; others are another one",
-    "tuning": "the search for one benchmark's input takes the engine and the sites, rooms "
-    "above the benchmarks' folders",
 }
 ROOMS = sorted(
     path.name

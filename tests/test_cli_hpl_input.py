@@ -1,7 +1,8 @@
 import pytest
 
 from clustergate import cli
-from clustergate.benchmarks.hpl.sizing import parse_hpl_dat, predict_hpl_seconds
+from clustergate.benchmarks.hpl import dat_file
+from clustergate.benchmarks.hpl.sizing import predict_hpl_seconds
 from clustergate.cli import hpl_input
 from clustergate.machine.node import read_node
 
@@ -51,7 +52,7 @@ def silent_node(monkeypatch, tmp_path):
 def test_the_published_westmere_file(hpl_input_command):
     status, out, err = hpl_input_command(f"{WESTMERE} --n-fraction 0.92 --round nb-lcm --nb 192")
     assert status == 0
-    file = parse_hpl_dat(out)
+    file = dat_file.parse(out).input
     assert file.n_values == (1179648,)
     assert file.nb_values == (192,)
     assert (file.p_values, file.q_values) == ((64,), (96,))
@@ -62,7 +63,7 @@ def test_the_published_westmere_file(hpl_input_command):
 def test_lists_make_a_sweep(hpl_input_command):
     status, out, err = hpl_input_command(f"{SMALL} -n 960,1920 --nb 96,192 --gflops 10")
     assert status == 0
-    file = parse_hpl_dat(out)
+    file = dat_file.parse(out).input
     assert (file.n_values, file.nb_values) == ((960, 1920), (96, 192))
     once = predict_hpl_seconds(960, 10) + predict_hpl_seconds(1920, 10)
     assert f"predicted run time at 10 Gflop/s: {2 * once:.1f} s (0:00:01) for 4 solves" in err
@@ -71,7 +72,7 @@ def test_lists_make_a_sweep(hpl_input_command):
 def test_defaults_describe_this_node(hpl_input_command, this_node):
     status, out, err = hpl_input_command("")
     assert status == 0
-    file = parse_hpl_dat(out)
+    file = dat_file.parse(out).input
     # Physical cores, and 0.8 of what the cgroup leaves: the root of 0.1 * 2^31 is 14654.3.
     assert (file.p_values, file.q_values) == ((1,), (2,))
     assert file.n_values == (14592,)
@@ -81,7 +82,7 @@ def test_defaults_describe_this_node(hpl_input_command, this_node):
 
 def test_more_nodes_like_this_one(hpl_input_command, this_node):
     _, out, err = hpl_input_command("--nodes 6 --memory-fraction 0.5")
-    file = parse_hpl_dat(out)
+    file = dat_file.parse(out).input
     assert (file.p_values, file.q_values) == ((3,), (4,))
     assert file.n_values == (28224,)
     assert "12 processes on 6 nodes, 2 on each" in err
@@ -98,7 +99,7 @@ def test_a_node_that_tells_nothing(hpl_input_command, silent_node):
 
 def test_ranks_are_not_always_cores(hpl_input_command):
     _, out, _ = hpl_input_command("--cores-per-node 64 --ranks-per-node 8 --memory-per-node 64GiB")
-    file = parse_hpl_dat(out)
+    file = dat_file.parse(out).input
     assert (file.p_values, file.q_values) == ((2,), (4,))
 
 
@@ -106,7 +107,7 @@ def test_time_budget_for_all_solves_of_the_file(hpl_input_command):
     _, out, err = hpl_input_command(
         "--cores-per-node 2 --memory-per-node 24GiB --time-budget 10m --gflops 200 --nb 96,192"
     )
-    (n,) = parse_hpl_dat(out).n_values
+    (n,) = dat_file.parse(out).input.n_values
     assert 2 * predict_hpl_seconds(n, 200) <= 600 < 2 * predict_hpl_seconds(n + 192, 200)
     assert "for 2 solves" in err
 
@@ -126,7 +127,7 @@ def test_hpccinf(hpl_input_command):
 def test_a_prime_gets_a_sentence(hpl_input_command):
     status, out, err = hpl_input_command("--cores-per-node 13 --memory-per-node 16GiB")
     assert status == 0
-    assert parse_hpl_dat(out).q_values == (13,)
+    assert dat_file.parse(out).input.q_values == (13,)
     assert "13 is a prime number" in err
     assert "12 processes make 3 x 4" in err
 
@@ -134,7 +135,7 @@ def test_a_prime_gets_a_sentence(hpl_input_command):
 @pytest.mark.parametrize("given", ["--p 1 --q 8", "--p 1", "--q 8"])
 def test_a_grid_of_ones_own(hpl_input_command, given):
     _, out, err = hpl_input_command(f"--cores-per-node 8 --memory-per-node 16GiB {given}")
-    file = parse_hpl_dat(out)
+    file = dat_file.parse(out).input
     assert (file.p_values, file.q_values) == ((1,), (8,))
     assert "8 processes also make 2 x 4" in err
 

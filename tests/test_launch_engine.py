@@ -145,6 +145,6 @@ def test_only_the_engine_starts_ranks():
     proving = {name for name, text in sources.items() if "CLUSTERGATE_PROOF_NONCE=" in text}
     # The bench of the suite's own cost starts them by hand, as the measure of what it costs.
     assert proving == {"clustergate/launching/engine.py", "tools/bench/harness.py"}
-    rooms = tuple(f"clustergate/{room}/" for room in ("screening", "tuning", "ab", "launching"))
+    rooms = tuple(f"clustergate/{room}/" for room in ("screening", "ab", "launching"))
     starting = {n for n, text in sources.items() if n.startswith(rooms) and "Popen(" in text}
     assert starting == {"clustergate/launching/engine.py"}

@@ -39,7 +39,6 @@ TAKING = {
         }.items()
         for option in options
     },
-    "tune --stack": ["tune", "hpl", "--site", "local", "--stack"],
     "site scan": ["site", "scan"],
     "evaluation run": ["evaluation", "run"],
 }

@@ -12,7 +12,7 @@ import pytest
 from reframe.core.backends import getlauncher
 
 from clustergate.benchmarks.descriptor import Sweep
-from clustergate.benchmarks.hpl import sizing
+from clustergate.benchmarks.hpl import dat_file, sizing
 from clustergate.benchmarks.imb.command import ImbEffort
 from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.cli.dry_run import dry_run
@@ -317,7 +317,7 @@ def test_hpl_dat_of_the_westmere_cluster_is_the_printed_one(tmp_path):
     options = ["-n", "^HplCheck", "-S", "mode=published-001", "-p", "spack-intel-mpi"]
     [plan] = stage_of(tmp_path, "westmere-m610-qdr", *options)
     [contender] = plan["contenders"]
-    written = sizing.parse_hpl_dat(contender["inputs"]["HPL.dat"])
+    written = dat_file.parse(contender["inputs"]["HPL.dat"]).input
     printed: dict[str, Any]
     printed = {p.name.removeprefix("hpl."): p.value for p in load_paper("001").parameters.values()}
     coded = {

@@ -228,7 +228,7 @@ def test_what_is_named_is_taken_and_what_speaks_against_it_is_said(folder, named
 
 
 COMMANDS = [
-    *(["check"], ["activate"], ["setup"], ["screen"], ["tune", "hpl"], ["baseline"]),
+    *(["check"], ["activate"], ["setup"], ["screen"], ["baseline"]),
     *(["ab", "--a", "mpich", "--b", "openmpi"], ["evaluation", "run", "003"]),
 ]
 

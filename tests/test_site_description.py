@@ -21,7 +21,15 @@ from clustergate.paths import checkout
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import configuration, stack
-from clustergate.sites.description import EXTRAS, Partition, Site, SiteWarning, Stack, site_schema
+from clustergate.sites.description import (
+    EXTRAS,
+    Partition,
+    Site,
+    SiteWarning,
+    Stack,
+    settable,
+    site_schema,
+)
 from clustergate.sites.modes import mode_named, reframe_options
 from clustergate.sites.shape import Shape
 from clustergate.stacks.spack.settings import SpackSettings
@@ -326,7 +334,10 @@ def test_the_schema_and_the_classes_agree():
     own = {"other_tests", "reframe", "system", "excluded_nodes"}
     assert {*hints} - {*extras} - own <= {*partition}
     stack = said["environments"]["items"]["properties"]["extras"]["properties"]
-    assert {one.name for one in fields(Stack)} - {"name", "settings", "reframe"} <= {*stack}
+    assert {one.name for one in fields(Stack)} - {"name", "settings", "benchmarks", "reframe"} <= {
+        *stack
+    }
+    assert {*settable()} <= {*stack}
     assert {*stack["spack"]["properties"]} == {one.name for one in fields(SpackSettings)}
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustergate.benchmarks.hpcc.input import render_hpccinf
+from clustergate.benchmarks.hpl import dat_file
 from clustergate.benchmarks.hpl.output import hpl_flops
 from clustergate.benchmarks.hpl.sizing import (
     HplInput,
@@ -16,7 +17,6 @@ from clustergate.benchmarks.hpl.sizing import (
     hpl_problem_size_for_time,
     hpl_problem_size_linear,
     matrix_bytes,
-    parse_hpl_dat,
     predict_hpl_input_seconds,
     predict_hpl_seconds,
     process_grid,
@@ -426,15 +426,15 @@ class TestIllegalValues:
 class TestReading:
     @pytest.mark.parametrize("hpl_input", [WESTMERE, EVERY_FIELD_DIFFERENT])
     def test_round_trip(self, hpl_input):
-        assert parse_hpl_dat(render_hpl_dat(hpl_input)) == hpl_input
+        assert dat_file.parse(render_hpl_dat(hpl_input)).input == hpl_input
 
     def test_an_hpccinf_is_read_up_to_line_31(self):
-        assert parse_hpl_dat(render_hpccinf(WESTMERE)) == WESTMERE
+        assert dat_file.parse(render_hpccinf(WESTMERE)).input == WESTMERE
 
     def test_values_beyond_the_count_are_ignored(self):
         # The paper's file has a second N that its count of 1 leaves unused (s001-c002).
         text = changed_line(render_hpl_dat(WESTMERE), 6, "1179648 1179148 Ns")
-        assert parse_hpl_dat(text).n_values == (1179648,)
+        assert dat_file.parse(text).input.n_values == (1179648,)
 
     @given(
         n_values=st.lists(st.integers(1, 2**31 - 1), min_size=1, max_size=20).map(tuple),
@@ -448,4 +448,4 @@ class TestReading:
         hpl_input = replace(
             WESTMERE, n_values=n_values, p_values=p_values, q_values=q_values, threshold=threshold
         )
-        assert parse_hpl_dat(render_hpl_dat(hpl_input)) == hpl_input
+        assert dat_file.parse(render_hpl_dat(hpl_input)).input == hpl_input

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
-from clustergate.model import ClustergateError, Conditions, Figure, Limit, Metric, Part, Sample
+from clustergate.model import ClustergateError, Conditions, Figure, Limit, Metric, Part, Row, Sample
 from clustergate.wording.reasons import Reason
 
 Seconds = Callable[[Sample], float]
@@ -176,6 +176,18 @@ class Clocks:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """A launch of a second that needs the MPI library and the BLAS.
+
+    ``parse`` turns the lines of its output, and their name, into rows; raises OutputError.
+    """
+
+    program: str
+    inputs: Mapping[str, str]
+    parse: Callable[[Iterable[str], str], Iterable[Row]]
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """All that is known of one benchmark.
 
@@ -198,7 +210,9 @@ class Benchmark:
     of its ReFrame ``tests``; those of the suite's are in ``reframe_checks``. ``measures`` tells
     which rows and sizes an effort leaves out, ``options`` with which of ReFrame's a check measures
     those that every mode leaves out. Its ``revision`` counts up whenever its figures are measured
-    another way: nothing passes by references of an earlier one.
+    another way: nothing passes by references of an earlier one. What a site config may say of it
+    with a stack, under its name, has the JSON schema ``of_stack``; None for nothing. ``trial``
+    makes the launch by which a build is tried on so many ranks.
     """
 
     name: str
@@ -225,6 +239,8 @@ class Benchmark:
     revision: int = 1
     measures: Measures = lambda check, row, conditions, effort: True
     options: Callable[[str, str, Conditions], str] = lambda check, row, conditions: ""
+    of_stack: Mapping[str, Any] | None = None
+    trial: Callable[[int], Trial] | None = None
 
     def method(self, effort: Effort) -> str:
         """Return what tells figures apart that were not measured in the same way: a digest."""

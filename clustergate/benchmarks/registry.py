@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from clustergate import benchmarks
 from clustergate.benchmarks.build import Build, Source
-from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline
+from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline, Trial
 from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
 from clustergate.paths import entry_points, suite_folder
 from clustergate.wording.reasons import Reason, reason
@@ -201,3 +201,8 @@ def _unreadable(lines: Iterable[str], *, source: str, expect: Any = None) -> Ite
 
 
 _UNKNOWN = Benchmark("unknown", "an unknown benchmark", Format(re.compile(r"(?!)"), _unreadable))
+
+
+def trial_launch(ranks: int) -> Trial:
+    """Return the launch by which a build is tried: that of the first benchmark that has one."""
+    return next(one.trial(ranks) for one in every_benchmark().values() if one.trial)

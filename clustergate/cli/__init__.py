@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _ADDED = "clustergate.commands"
 COMMANDS: Collection[str] = ABOUT
 # What somebody may still type, and the page that says what to type instead.
-_GONE = {"airgap": "docs/air-gap.md"}
+_GONE = {"airgap": "docs/air-gap.md", "tune": "docs/hpl-tuning.md"}
 # That of the suite's own extra, which says where it comes from when it is missing.
 _OF_EXTRA = "evaluation"
 

@@ -8,18 +8,22 @@ import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from clustergate.benchmarks.hpcc.input import render_hpccinf
-from clustergate.benchmarks.hpl import sizing
+from clustergate.benchmarks.hpl import dat_file, sizing
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError
 from clustergate.cli.passing_on import option
 from clustergate.machine.node import read_node
+from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.wording.notation import counted
 from clustergate.wording.quantities import parse_bytes, parse_duration
+from clustergate.wording.texts import duration
 
 DESCRIPTION = """\
-Print an HPL.dat (or hpccinf.txt) for a machine; remarks go to standard error. The defaults are this
+Print an HPL.dat (or hpccinf.txt) for a machine; remarks go to standard error. Of a FILE that is
+there, say what it asks for on this machine, and what is odd in it. The defaults are this
 node's: its physical cores and its free memory, within the limits of cgroups, NUMA binding and
 ulimit. N is as large as a fraction of memory in bytes allows, or a fraction of N (the linear rule
 of older papers: 0.92 of N is 85 % of the bytes), and no larger than a time budget permits.
@@ -34,6 +38,7 @@ class Memory(NamedTuple):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    option(parser, "file", "an HPL.dat or hpccinf.txt to look at", metavar="FILE", nargs="?")
     option(parser, "--format", "default: hpl.dat", default="hpl.dat", choices=_FORMATS)
     machine = parser.add_argument_group("the machine")
     option(machine, "--nodes NUMBER", "default: 1", type=_count, default=1)
@@ -90,7 +95,9 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the file to standard output and the remarks to standard error."""
+    """Print the file to standard output and the remarks to standard error, or look at a file."""
+    if arguments.file is not None:
+        return _look_at(Path(arguments.file), arguments)
     ranks_per_node = _ranks_per_node(arguments)
     memory = _memory(arguments, ranks_per_node)
     grid = _grid(arguments, arguments.nodes * ranks_per_node)
@@ -105,6 +112,53 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+# Expected of HPL beside the nominal peak, before anybody has measured.
+_EFFICIENCY = 0.7
+_OF_THE_MACHINE = ("nodes", "cores_per_node", "memory_per_node", "gflops", "file", "run", "judges")
+
+
+def _look_at(path: Path, arguments: argparse.Namespace) -> int:
+    """Say of a file what it asks for, on these nodes, and what is odd in it."""
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    for name, value in vars(parser.parse_args([])).items():
+        if name not in _OF_THE_MACHINE and getattr(arguments, name) != value:
+            raise SizingError("hpl-dat.no-effect", option=f"--{name.replace('_', '-')}")
+    read = dat_file.read_file(path)
+    asked, nodes = read.input, arguments.nodes
+    cores = arguments.cores_per_node or read_node().usable_cores
+    memory = _memory(arguments, max(1, read.ranks // nodes))
+    here, needed = nodes * memory.bytes_per_node, sizing.matrix_bytes(max(asked.n_values))
+    grids = ", ".join(f"{p} x {q}" for p, q in zip(asked.p_values, asked.q_values, strict=True))
+    for name, values in (("N", asked.n_values), ("NB", asked.nb_values)):
+        print(f"{name}: {', '.join(map(str, values))}")
+    print(f"grid: {grids}, {counted(read.ranks, 'process')}")
+    print(
+        f"memory: {100 * needed / here:.1f} % of {here} bytes "
+        f"({nodes} x {memory.bytes_per_node}, {memory.origin})"
+    )
+    gflops, of = arguments.gflops, "as given"
+    if gflops is None and cores and (nominal := nominal_gflops_per_core()):
+        gflops = nominal * min(cores * nodes, read.ranks) * _EFFICIENCY
+        of = f"{100 * _EFFICIENCY:.0f} % of the nominal peak of its cores"
+    solves = dat_file.solves(asked)
+    if gflops is None:
+        print(f"time: unknown for {solves}: give --gflops")
+    else:
+        seconds = sizing.predict_hpl_input_seconds(asked, gflops)
+        print(f"time: {duration(seconds)} for {solves} at {gflops:.1f} Gflop/s ({of})")
+    odd = [*read.wrong, *read.odd]
+    if needed > here:
+        odd.insert(0, "the matrix does not fit into the memory: with more nodes, give --nodes")
+    if cores and read.ranks > cores * nodes:
+        odd.append(f"{counted(read.ranks, 'process')} on {counted(cores * nodes, 'core')}")
+    elif cores and read.ranks < cores * nodes:
+        odd.append(f"{counted(read.ranks, 'process')} leave cores idle, of {cores * nodes}")
+    for sentence in odd:
+        print(f"odd: {sentence}")
+    return 0
+
+
 _FORMATS = {"hpl.dat": sizing.render_hpl_dat, "hpccinf": render_hpccinf}
 
 
@@ -115,10 +169,7 @@ def _hpl_input(arguments: argparse.Namespace, grid: tuple[int, int], memory_byte
         for option in ("round", "time_budget"):
             if getattr(arguments, option) is not None:
                 raise SizingError("option.no-effect", option=f"--{option.replace('_', '-')}")
-        needed = sizing.matrix_bytes(max(arguments.n))
-        if needed > memory_bytes:
-            facts = {"n": max(arguments.n), "needed": needed, "available": memory_bytes}
-            raise SizingError("sizing.memory", **facts)
+        sizing.require_memory(max(arguments.n), memory_bytes)
         return replace(draft, n_values=arguments.n)
     seconds = arguments.time_budget
     if seconds is not None and arguments.gflops is None:

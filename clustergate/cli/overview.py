@@ -32,7 +32,6 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             "which of two MPI stacks, builds or settings is faster",
             ("ab --a mpich --b intel-mpi --budget 10m", "ab --a golden:mpich --b mpich"),
         ),
-        "tune": About("find the fastest HPL of this machine", ("tune hpl --budget 10m",)),
     },
     "Compare with before": {
         "baseline": About(
@@ -108,8 +107,11 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("parse xhpl.out", "parse --format csv IMB-MPI1.out"),
         ),
         "hpl-input": About(
-            "print an input of HPL or HPCC for nodes, cores and memory",
-            ("hpl-input --nodes 4 --cores-per-node 64 --memory-per-node 256GiB",),
+            "print an input of HPL or HPCC for a machine, or look at one",
+            (
+                "hpl-input --nodes 4 --cores-per-node 64 --memory-per-node 256GiB",
+                "hpl-input HPL.dat",
+            ),
         ),
         "dry-run": About("write every job script of every site config, run none", ("dry-run",)),
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,8 +39,11 @@ from clustergate.wording.texts import (
     DISTURBED,
     DOUBT,
     DOUBTFUL,
+    SHARE,
     UNEXCUSED,
+    VARIANT,
     absences,
+    column_of,
     doubts,
     duration,
     group_name,
@@ -63,6 +66,11 @@ WHAT_COUNTS = (
     "are more than noise"
 )
 _WHOLE, _NS_PER_US = 100.0, 1000.0
+_BEST = " (best)"
+NOT_TOLD_APART = (
+    "no variant is the best beyond the scatter of its launches: `-S launches=10` makes more of them"
+)
+IN_DOUBT = f"no variant is the best: doubtful figures ({DOUBTFUL}) tell none apart"
 REFERENCE, RUN_BEFORE = "reference", "run before"
 # Less is shown as no difference at all.
 _EQUAL_PERCENT = 0.05
@@ -481,10 +489,19 @@ class Measured:
     notes: Sequence[str]
     alone: str = ""
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """What the figures stand below, with the library of each: stacks, or their variants."""
+        names = dict.fromkeys(name for row in self.rows for name in row.cells)
+        of_each = {s: [n for n in names if n.split(" ")[0] == s] or [s] for s in self.stacks}
+        return {name: self.stacks[stack] for stack, of in of_each.items() for name in of}
+
 
 def measured(run: Run) -> Measured:
     """Return what stands below the verdict of a run."""
-    rows = list(headlines(run, sorted({case.stack for case in run.cases})))
+    by_stack = sorted(run.cases, key=lambda case: case.stack)
+    columns = list(dict.fromkeys(map(column_of, by_stack)))
+    rows = list(headlines(run, columns))
     cells = [cell for row in rows for cell in row.cells.values()]
     against = [name for name in (REFERENCE, RUN_BEFORE) if any(name in c.gains for c in cells)]
     partitions = dict.fromkeys(case.partition for case in run.cases if case.figures)
@@ -493,15 +510,24 @@ def measured(run: Run) -> Measured:
         _BEST_OF.format(", ".join(partitions)): bool(rows) and len(partitions) > 1,
         WHY_ABOVE_PEAK: any(cell.text == ABOVE_PEAK for cell in cells),
         completed(WHAT_COUNTS): against == [RUN_BEFORE],
+        _why_none_is_best(run): not any(cell.text.endswith(_BEST) for cell in cells),
     }
     return Measured(
         machine(run.machine),
         libraries(run.cases),
         rows,
         against,
-        [note for note, applies in notes.items() if applies],
+        [note for note, applies in notes.items() if note and applies],
         _why_alone(run) if rows and RUN_BEFORE not in against else "",
     )
+
+
+def _why_none_is_best(run: Run) -> str:
+    """Return why no variant of a sweep is marked, empty where there was no sweep."""
+    swept = [f for case in run.cases if VARIANT in case.conditions for f in case.figures]
+    if any(figure.doubt for figure in swept):
+        return IN_DOUBT
+    return NOT_TOLD_APART if swept else ""
 
 
 def _why_alone(run: Run) -> str:
@@ -573,23 +599,59 @@ class HeadlineRow:
 Picked = tuple[Case, Figure, float]
 
 
-def headlines(run: Run, stacks: Sequence[str]) -> Iterator[HeadlineRow]:
-    """Yield the lines of headline figures that at least one stack has."""
+def headlines(run: Run, columns: Sequence[str]) -> Iterator[HeadlineRow]:
+    """Yield the lines of headline figures that at least one column has.
+
+    Of the variants of a sweep the best is marked if its launches tell it from all others.
+    """
     for headline in every_headline():
-        figures = {stack: one for stack in stacks if (one := picked(headline, stack, run.cases))}
+        figures = {name: one for name in columns if (one := picked(headline, name, run.cases))}
         if figures:
+            best = set() if headline.metric == SHARE else told_apart(figures.values())
             cells = {
-                stack: _headline_cell(written(one, headline), *one, _value_before(run, *one[:2]))
-                for stack, one in figures.items()
+                name: _headline_cell(
+                    written(one, headline) + _BEST * (name in best),
+                    *one,
+                    _value_before(run, *one[:2]),
+                )
+                for name, one in figures.items()
             }
             exceeds = any(value > _WHOLE for *_, value in figures.values())
             how = headline.above_whole if exceeds else ""
             yield HeadlineRow(headline.title, headline.unit, cells, above_whole=how)
         if share := headline.share:
-            shares = {stack: share_of(one, share) for stack, one in figures.items()}
-            cells = {stack: HeadlineCell(text, "", {}) for stack, text in shares.items() if text}
+            shares = {name: share_of(one, share) for name, one in figures.items()}
+            cells = {name: HeadlineCell(text, "", {}) for name, text in shares.items() if text}
             if cells:
                 yield HeadlineRow(share.title, "%" if share.rate else "", cells, share=True)
+
+
+def told_apart(figures: Iterable[Picked]) -> set[str]:
+    """Return the columns of the best variant of each stack, if its launches tell it apart.
+
+    Its interval must lie beyond those of all other variants; what is doubtful tells nothing.
+    """
+    by_stack: dict[str, list[tuple[Case, Figure]]] = {}
+    for case, figure, _ in figures:
+        if VARIANT in case.conditions:
+            by_stack.setdefault(case.stack, []).append((case, figure))
+    return {best for variants in by_stack.values() if (best := _best_of(variants))}
+
+
+def _best_of(variants: Sequence[tuple[Case, Figure]]) -> str:
+    bounds: list[tuple[float, float, str]] = []
+    for case, figure in variants:
+        estimate = figure.estimate
+        if figure.doubt or not estimate or estimate.low is None or estimate.high is None:
+            return ""
+        low, high = estimate.low, estimate.high
+        ends = {Better.HIGHER: (low, high), Better.LOWER: (-high, -low)}.get(figure.better)
+        if ends is None:
+            return ""
+        bounds.append((*ends, column_of(case)))
+    worst_of_best, _, name = max(bounds)
+    beyond = all(high < worst_of_best for _, high, other in bounds if other != name)
+    return name if beyond and len(bounds) > 1 else ""
 
 
 def _value_before(run: Run, case: Case, figure: Figure) -> float | None:
@@ -632,12 +694,12 @@ def gain_text(gain: Gain) -> str:
     return "equal" if gain.is_none else f"{gain.amount} {'worse' if gain.percent < 0 else 'better'}"
 
 
-def picked(headline: Headline, stack: str, cases: Sequence[Case]) -> Picked | None:
-    """Return the figure of a stack that a headline shows, with its case and its value."""
+def picked(headline: Headline, column: str, cases: Sequence[Case]) -> Picked | None:
+    """Return the figure of a column that a headline shows, with its case and its value."""
     candidates = [
         (case, figure, figure.estimate.value)
         for case in cases
-        if case.stack == stack and case.check == headline.check
+        if column_of(case) == column and case.check == headline.check
         for figure in case.figures
         if headline.shows(figure) and figure.estimate is not None
     ]

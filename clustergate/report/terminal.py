@@ -46,8 +46,8 @@ def render(run: Run, *, width: int, wraps: bool = False, colour: bool = False) -
     against = next(iter(of.against), "")
     head = ["", *first_screen(run).lines(), *_measured(of), *_peaks(run.cases)]
     write_lines(out, head, wraps=wraps)
-    stacks = [name for name in of.stacks if any(name in row.cells for row in of.rows)]
-    for part in _tables(of.rows, stacks, against, width):
+    columns = [name for name in of.columns if any(name in row.cells for row in of.rows)]
+    for part in _tables(of.rows, columns, against, width):
         out.print(part)
     below = [
         *_beside(of.rows, against),

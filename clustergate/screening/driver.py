@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
+from clustergate.benchmarks.hpl import dat_file
 from clustergate.benchmarks.hpl.output import parse_hpl
-from clustergate.benchmarks.hpl.sizing import hpl_expectation, parse_hpl_dat
+from clustergate.benchmarks.hpl.sizing import hpl_expectation
 from clustergate.benchmarks.imb.command import SIZES_FILE
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
@@ -277,7 +278,7 @@ def rows_of(contender: Contender, lines: Iterable[str]) -> list[Row]:
         )
         return list(parse_imb(lines, expect=call))
     if contender.name == "hpl":
-        problem = hpl_expectation(parse_hpl_dat(contender.inputs["HPL.dat"]))
+        problem = hpl_expectation(dat_file.parse(contender.inputs["HPL.dat"]).input)
         return list(parse_hpl(lines, expect=problem))
     return list(parse_peaks(lines))
 

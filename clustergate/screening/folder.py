@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clustergate import store
-from clustergate.benchmarks.hpl.sizing import parse_hpl_dat
+from clustergate.benchmarks.hpl import dat_file
 from clustergate.figures import SAME_MATRIX
 from clustergate.history.node_states import HERE, read_states
 from clustergate.launching.plan import PLAN, read_plan, write_plan
@@ -114,7 +114,7 @@ def _matrix_order(plan: Plan) -> int:
     for one in plan.contenders:
         # What another version wrote nobody may understand.
         with contextlib.suppress(ValueError, KeyError, ClustergateError):
-            return parse_hpl_dat(one.inputs["HPL.dat"]).n_values[0]
+            return dat_file.parse(one.inputs["HPL.dat"]).input.n_values[0]
     return 0
 
 

@@ -31,12 +31,14 @@ from clustergate.session.reframe import (
     read_log,
     read_outcomes,
     with_cases,
+    with_checks,
     with_settings,
     with_stacks,
 )
 from clustergate.sites.configs import WITHOUT_NODES, left_out
 from clustergate.sites.modes import used_shape
 from clustergate.verdicts.assembly import Outcome
+from clustergate.wording.commands import swept
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, reason
 from clustergate.wording.texts import clock
@@ -192,7 +194,10 @@ def _call(
     settings: dict[str, object] = {"mode": request.mode.name}
     if any(_waits(prepared, one.partition) for one in wanted.values()):
         settings["max_pending_time"] = f"{request.confirm_wait_s:.0f}s"
-    options = [*with_cases(wanted), *with_settings(settings), *with_stacks(stacks)]
+    # ReFrame names the variants of a sweep (-P) only once it has chosen by name.
+    checks = {one.check for one in wanted.values()}
+    names = with_checks(checks) if swept(request.options) else with_cases(wanted)
+    options = [*names, *with_settings(settings), *with_stacks(stacks)]
     call = call_for(
         *(run_id, request.site, [*options, *request.options]),
         process_counts=request.process_counts,

@@ -252,7 +252,9 @@ def _readable(name: str) -> str:
     said = []
     for parameter in parameters:
         key, _, value = parameter.partition("=")
-        if value.isdigit():
+        if key.startswith("."):
+            value = f"{key[1:]}={value}"
+        elif value.isdigit():
             value = counted(int(value), "process") if key == "process_count" else f"{key}={value}"
         said.append(value)
     return f"{check} ({', '.join(said)})" if said else check

@@ -39,6 +39,7 @@ from clustergate.verdicts.slow_nodes import slow_nodes
 from clustergate.verdicts.standings import not_compared, of_references, standings
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.texts import column_of
 
 _WORTH_SAYING_S = 1.0
 
@@ -231,12 +232,19 @@ def of_packages(checks: Sequence[str], mode: Mode) -> list[Case]:
 
 
 def notes_of_stacks(records: Sequence[CaseRecord]) -> list[str]:
-    """Return what is to be known of stacks, once where it is the same of several."""
-    stacks: dict[str, dict[str, None]] = {}
+    """Return what is to be known of stacks and variants, once where it is the same of several."""
+    variants: dict[str, set[str]] = {}
+    noted: dict[str, dict[str, str]] = {}
     for record in records:
+        variants.setdefault(record.stack, set()).add(column_of(record))
         for note in record.notes:
-            stacks.setdefault(note, {})[record.stack] = None
-    return [f"{', '.join(names)}: {note}" for note, names in stacks.items()]
+            noted.setdefault(note, {})[column_of(record)] = record.stack
+    said = []
+    for note, of in noted.items():
+        whole = {stack for stack in of.values() if variants[stack] <= of.keys()}
+        names = dict.fromkeys(stack if stack in whole else name for name, stack in of.items())
+        said.append(f"{', '.join(names)}: {note}")
+    return said
 
 
 def costs_beside(records: Sequence[CaseRecord]) -> list[str]:

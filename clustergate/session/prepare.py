@@ -32,6 +32,7 @@ from clustergate.session.reframe import (
     last_error,
     read_log,
     require_partitions,
+    unknown_variable,
     with_stacks,
 )
 from clustergate.session.request import Request, launched_otherwise, write_request
@@ -42,7 +43,7 @@ from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import read_manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.commands import settings_given
+from clustergate.wording.commands import settings_given, swept
 from clustergate.wording.reasons import Reason, reason
 
 
@@ -168,6 +169,8 @@ def _require_settings(request: Request, site: Site) -> None:
     ended = capture(command(options, action="--list"), env=environment)
     if ended.returncode < 0:
         raise ClustergateError("check.no-list", ended=how_it_ended(ended.returncode))
+    if unknown := unknown_variable(ended.stdout + ended.stderr):
+        raise BadRequest("sweep.unknown", why=unknown)
     if ended.returncode:
         why = last_error((ended.stdout + ended.stderr).splitlines())
         raise BadRequest("check.refused", why=why.rpartition(f"{STOPPED}: ")[2])
@@ -186,7 +189,9 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     stacks, mode = site.stacks_named(request.stacks), request.mode
     partitions = site.partitions_with(stacks)
     checks = request.checks or mode.checks
-    expected = modes.expected_cases(checks, partitions, mode, request.process_counts)
+    sweeps = swept(request.options)
+    modes.require_sweeps(sweeps, checks)
+    expected = modes.expected_cases(checks, partitions, mode, request.process_counts, sweeps)
     taken_s, disturbed = last_time(site.name, mode.name, request.options)
     absent = absent_stacks(stack.name for stack in stacks)
     now, without = datetime.datetime.now(), known.without(expected, mode.name)

@@ -279,6 +279,12 @@ def left_out(lines: Sequence[str]) -> dict[str, Reason]:
     return {check: reason("case.not-loaded", why=why) for checks, why in said for check in checks}
 
 
+def unknown_variable(text: str) -> str:
+    """Return what ReFrame says of a variable that it was to sweep over and does not know."""
+    match = re.search(r"'.*' is neither a variable nor a parameter of test '[^']*'", text)
+    return match[0] if match else ""
+
+
 def listed_checks(text: str) -> int | None:
     """Return how many checks ``--list`` says that it found."""
     match = re.search(r"^Found (\d+) check", text, re.MULTILINE)
@@ -400,7 +406,8 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
         duration_s=float(case["time_total"] or 0.0),
         key=case_key(case["hashcode"], partition, case["environ"]),
         partition=partition,
-        parameters=parameters_of(case["name"]),
+        # Its name leaves out what a sweep gave it.
+        parameters=parameters_of(case.get("display_name") or case["name"]),
     )
 
 

@@ -53,6 +53,7 @@ from clustergate.sites.description import (
     entries,
     merge_other_tests,
     require_valid,
+    settable,
     suggestion_for,
     to_reframe,
 )
@@ -96,10 +97,12 @@ def stack(
 ) -> dict[str, Any]:
     """Return a :class:`Stack` in ReFrame's form.
 
-    What stands under the provider's own name are its settings: ``spack={"blas": "amdblis"}``.
+    What stands under the provider's own name are its settings: ``spack={"blas": "amdblis"}``; what
+    stands under that of a benchmark says how it is run with the stack.
     """
     settings = environment.pop(provider, None) or {}
-    return Stack(name, provider, settings, pmi, waived, environment).as_reframe()
+    benchmarks = {one: environment.pop(one) for one in settable() if one in environment}
+    return Stack(name, provider, settings, pmi, benchmarks, waived, environment).as_reframe()
 
 
 def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.environ) -> str:

@@ -20,7 +20,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import every_benchmark, every_check
 from clustergate.files.whole import read_json
 from clustergate.model import ClustergateError, NodeFacts
 from clustergate.schedulers import SLURM
@@ -253,15 +253,17 @@ _KEYS = ("name", "scheduler", "launcher", "access", "environs")
 class Stack:
     """An MPI stack that a provider puts on disk.
 
-    ``settings`` are the provider's (Spack's, see ``template.py``), ``pmi`` what srun is told by
-    ``--mpi``. ``waived`` names the checks that a gate need not see judged with it, each with the
-    reason; a reason alone waives all. ``reframe`` are further keys of a ReFrame environment.
+    ``settings`` are the provider's (Spack's, see ``template.py``), ``benchmarks`` say how single
+    benchmarks are run with it, by their names, ``pmi`` is what srun is told by ``--mpi``.
+    ``waived`` names the checks that a gate need not see judged with it, each with the reason; a
+    reason alone waives all. ``reframe`` are further keys of a ReFrame environment.
     """
 
     name: str
     provider: str = "wheels"
     settings: Mapping[str, Any] = field(default_factory=dict)
     pmi: str = ""
+    benchmarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     waived: Mapping[str, str] | str = ""
     reframe: Mapping[str, Any] = field(default_factory=dict)
 
@@ -271,16 +273,18 @@ class Stack:
         name, provider = keys.pop("name"), extras.pop("provider")
         settings, pmi = extras.pop(provider, {}), extras.pop("pmi", "")
         waived = extras.pop("waived", "")
+        benchmarks = {one: extras.pop(one) for one in settable() if one in extras}
         further = {
             "features": [word for word in keys.pop("features") if word != MPI_STACK],
             "extras": extras,
         }
-        return cls(name, provider, settings, pmi, waived, {**keys, **further})
+        return cls(name, provider, settings, pmi, benchmarks, waived, {**keys, **further})
 
     def as_reframe(self) -> dict[str, Any]:
         further = dict(self.reframe)
         extras = {"provider": self.provider, **further.pop("extras", {})}
         stated = {"pmi": self.pmi, "waived": self.waived, self.provider: self.settings}
+        stated |= self.benchmarks
         return {
             "name": self.name,
             "features": [MPI_STACK, *further.pop("features", [])],
@@ -298,6 +302,12 @@ class Stack:
         if isinstance(self.waived, str):
             return dict.fromkeys(every_check(), self.waived) if self.waived else {}
         return self.waived
+
+
+def settable() -> dict[str, Mapping[str, Any]]:
+    """Return the schemas of what a site config may say of benchmarks with a stack, by name."""
+    known = every_benchmark().items()
+    return {name: one.of_stack for name, one in known if one.of_stack is not None}
 
 
 DETECTED = "local"
@@ -435,6 +445,7 @@ def site_schema() -> dict[str, Any]:
                 "required": ["load"],
                 "additionalProperties": False,
             },
+            **settable(),
             OTHER_TESTS: foreign,
         },
         "if": {"properties": {"provider": {"const": "modules"}}, "required": ["provider"]},

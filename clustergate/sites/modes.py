@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
 from clustergate.benchmarks.registry import (
@@ -251,16 +252,32 @@ def used_shape(mode: str, check: str, partition: Shape, named: str = "") -> Shap
 # The names of the parameters of ReFrame's tests by which the cases of a check are told apart.
 PROCESS_COUNT, NODE_USAGE = "process_count", "node_usage"
 _PARAMETER = re.compile(r"%([\w.$]+)=(\S+)")
+# What ReFrame itself adds: --repeat and --distribute.
+_OF_REFRAME = (".repeat_no", ".nid", ".part")
 
 
 def parameters_of(name: str) -> tuple[tuple[str, str], ...]:
     """Return the parameters that tell a case from others of its check, from ReFrame's test name.
 
-    Others, such as the count of ``--repeat``, make no case of its own.
+    Those of a sweep (``-P``) begin with a dot there. Others, such as the count of ``--repeat``,
+    make no case of its own.
     """
     own = {name for check in every_check().values() for name in check.parameters}
     naming = {PROCESS_COUNT, NODE_USAGE, *own}
-    return tuple(sorted(pair for pair in _PARAMETER.findall(name) if pair[0] in naming))
+    return tuple(
+        sorted(
+            (key.removeprefix("."), value)
+            for key, value in _PARAMETER.findall(name)
+            if key in naming or (key.startswith(".") and key not in _OF_REFRAME)
+        )
+    )
+
+
+def variant_of(check: str, parameters: Iterable[tuple[str, str]]) -> str:
+    """Return what a sweep (``-P``) gave one of the cases that it made, such as ``nb=128``."""
+    known = every_check().get(check, Check(check, ""))
+    own = {PROCESS_COUNT, NODE_USAGE, *known.parameters}
+    return ",".join(f"{name}={value}" for name, value in parameters if name not in own)
 
 
 def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[int, str]]:
@@ -279,22 +296,44 @@ def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[
 
 
 def expected_cases(
-    checks: Sequence[str], partitions: Sequence[Partition], mode: Mode, named_counts: str = ""
+    checks: Sequence[str],
+    partitions: Sequence[Partition],
+    mode: Mode,
+    named_counts: str = "",
+    sweeps: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[CaseId]:
     """Return the cases that there must be when these checks run in a mode, each once.
 
-    It is worked out from the site config alone, not from what ReFrame selected: a case that
-    ReFrame lost is missed.
+    ``sweeps`` are values by variable, such as ``HplCheck.nb``. It is worked out from the site
+    config alone, not from what ReFrame selected: a case that ReFrame lost is missed.
     """
     shapes = [partition.shape for partition in partitions]
     return [
-        CaseId(check, partition.fullname, stack, tuple(sorted(parameters)))
+        CaseId(check, partition.fullname, stack, tuple(sorted([*parameters, *variant])))
         for partition in partitions
         for check in checks
         for used in [used_shape(mode.name, check, partition.shape, named_counts)]
         for parameters in _parameters(check, used, shapes, named_counts)
+        for variant in _variants(check, sweeps)
         for stack in partition.stacks
     ]
+
+
+def _variants(check: str, sweeps: Mapping[str, Sequence[str]]) -> Iterator[list[tuple[str, str]]]:
+    """Yield what a sweep over variables makes of a check: one case, or one for each combination."""
+    own = {n.partition(".")[2]: v for n, v in sweeps.items() if n.partition(".")[0] == check}
+    for values in itertools.product(*own.values()):
+        yield list(zip(own, values, strict=True))
+
+
+def require_sweeps(sweeps: Mapping[str, Sequence[str]], checks: Sequence[str]) -> None:
+    """Raise :class:`ClustergateError` for a sweep over a variable of no check that runs."""
+    for name, values in sweeps.items():
+        check, _, variable = name.partition(".")
+        if not variable or check not in checks:
+            raise ClustergateError("sweep.no-check", name=name, known=[*checks])
+        if len({*values}) < len(values) or "" in values:
+            raise ClustergateError("sweep.values", name=name, values=[*values])
 
 
 def _parameters(

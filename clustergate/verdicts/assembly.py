@@ -56,7 +56,7 @@ from clustergate.model import (
 from clustergate.proof.ranks import library_title
 from clustergate.references.expectations import Expect, expected_of
 from clustergate.references.lookup import effort_key, layout_key
-from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT
+from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT, variant_of
 from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.verdicts.disproof import WORSE, disproved
@@ -79,7 +79,7 @@ from clustergate.verdicts.judging import (
 from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import counted, listed, number
 from clustergate.wording.reasons import Reason, reason
-from clustergate.wording.texts import figure_name, group_name
+from clustergate.wording.texts import VARIANT, figure_name, group_name
 
 PERFORMANCE_PHASE = "performance"
 NO_FIGURES = reason("case.no-figures")
@@ -181,6 +181,8 @@ def conditions_of(key: CaseId) -> Conditions:
         conditions["ranks"] = int(known[PROCESS_COUNT])
     if NODE_USAGE in known:
         conditions["placement"] = known[NODE_USAGE]
+    if variant := variant_of(key.check, key.parameters):
+        conditions[VARIANT] = variant
     return conditions
 
 

@@ -170,7 +170,7 @@ def dead_references(
         mine = [c for c in cases if (c.check, c.partition, c.stack) == of_one]
         if of_one in reported or any(case.state is not CaseState.RAN for case in mine):
             continue
-        why, is_lost = _dead(mine, known, mode, by_hand)
+        why, is_lost = _dead(mine, known, mode)
         check, partition, stack = of_one
         if why and is_lost:
             lost.append(Case(check, stack, CaseState.MISSING, (why,), partition=partition))
@@ -249,9 +249,7 @@ LAYOUT = frozenset({"ranks", "placement", "cores_per_rank"})
 _TUNED = "tuned"
 
 
-def _dead(
-    cases: Sequence[Case], known: References, mode: Mode, by_hand: Collection[str]
-) -> tuple[Reason | None, bool]:
+def _dead(cases: Sequence[Case], known: References, mode: Mode) -> tuple[Reason | None, bool]:
     """Return why references of these cases do not hold, and whether that is a finding."""
     where = (cases[0].check, cases[0].partition, cases[0].stack)
     entries_of_cases = [known.figures_of(*where, case.conditions) for case in cases]
@@ -270,7 +268,7 @@ def _dead(
     }
     own = [effort for effort in others if matches(effort, mode.name) or matches(effort, tuned)]
     lost_tuning = tuned not in made and any(matches(effort, tuned) for effort in own)
-    set_by_hand = _TUNED in by_hand or bool(_settings_of(cases) - {_TUNED})
+    set_by_hand = bool(_settings_of(cases) - {_TUNED})
     if met or len(others) < len(foreseen):
         # What it made has references, and where it has other ranks that is told by itself.
         others = {e: line for e, line in others.items() if matches(e, tuned)}

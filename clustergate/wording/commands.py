@@ -16,9 +16,7 @@ _OF_JOBS = _SITE | {"--nodes", "--exclude", "--reservation", "--qos", "--account
 TAKEN: Mapping[str, Collection[str]] = {
     **dict.fromkeys(("check", "gate", "ab"), _OF_JOBS | {"--"}),
     "screen": _OF_JOBS,
-    **dict.fromkeys(
-        ("setup", "baseline", "expect", "doctor", "dry-run", "golden pin", "tune hpl"), _SITE
-    ),
+    **dict.fromkeys(("setup", "baseline", "expect", "doctor", "dry-run", "golden pin"), _SITE),
 }
 """Which options of a call another command takes as well; what stands behind ``--`` is one."""
 # Of the call itself, not of what it does: the same command is told all others again.
@@ -26,7 +24,7 @@ _OF_THE_CALL = {
     *("--resume", "--stored", "--json", "--csv", "--copy-to", "--dry-run", "--yes", "--wait"),
     *("--confirm-wait", "--no-confirm"),
 }
-_NAMED = re.compile(rf"`{_PROGRAM} ((?:golden |tune )?[a-z-]+)([^`]*)`")
+_NAMED = re.compile(rf"`{_PROGRAM} ((?:golden )?[a-z-]+)([^`]*)`")
 
 _program = _PROGRAM
 called: list[Sequence[str]] = []
@@ -52,8 +50,15 @@ def completed(sentence: str) -> str:
 
 
 def settings_given(options: Sequence[str]) -> list[str]:
-    """Return the settings, ``NAME=VALUE``, of options for ReFrame (``-S``, ``--setvar``)."""
-    return re.findall(r"(?:^|\0)(?:-S\0?|--setvar[=\0])([^=\0]+=[^\0]*)", "\0".join(options))
+    """Return the settings of options for ReFrame: ``NAME=VALUE``, of a sweep ``NAME=VALUE,…``."""
+    by_option = r"(?:^|\0)(?:-[SP]\0?|--(?:setvar|parameterize)[=\0])([^=\0]+=[^\0]*)"
+    return re.findall(by_option, "\0".join(options))
+
+
+def swept(options: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each variable that options for ReFrame sweep over (``-P``)."""
+    by_option = r"(?:^|\0)(?:-P\0?|--parameterize[=\0])([^=\0]+)=([^\0]*)"
+    return {name: v.split(",") for name, v in re.findall(by_option, "\0".join(options))}
 
 
 def systems_given(options: Sequence[str]) -> list[str]:

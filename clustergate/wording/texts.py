@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Callable, Sequence
 
-from clustergate.model import Case, CaseState, Conditions, Figure, Group
+from clustergate.model import Case, CaseRecord, CaseState, Conditions, Figure, Group
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Reason, reason
 
@@ -86,6 +86,15 @@ class Foreseen(str):
         return f"{what}, {duration(late_s)} late, all done after {clock(now, self._after_s)}"
 
 
+VARIANT = "variant"
+"""The condition that says what a sweep gave a case: ``nb=128``, or several, with commas."""
+
+
+def column_of(case: Case | CaseRecord) -> str:
+    """Return where the figures of a case stand in tables: its stack, with what a sweep gave it."""
+    return " ".join(filter(None, [case.stack, str(case.conditions.get(VARIANT, ""))]))
+
+
 def layout(case: Case) -> Conditions:
     """Return how the ranks of a case lay and were set: what cases must share to be compared."""
     return {key: case.conditions[key] for key in _LAYOUT if key in case.conditions}
@@ -98,7 +107,9 @@ def shape(case: Case) -> str:
     if "ranks" in conditions:
         parts.append(counted(int(conditions["ranks"]), "rank"))
     parts += [plain(conditions[key]) for key in ("placement", "settings") if conditions.get(key)]
-    return ", ".join(parts)
+    said = str(conditions.get("settings", "")).split(",")
+    parts += [one for one in str(conditions.get(VARIANT, "")).split(",") if one not in said]
+    return ", ".join(filter(None, parts))
 
 
 def plain(condition: object) -> str:

@@ -14,6 +14,7 @@ from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doub
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
 from clustergate.benchmarks.hpl.output import TITLE, parse_hpl
+from clustergate.benchmarks.hpl.settings import settings_schema, trial
 from clustergate.wording.texts import SHARE, of_peak
 
 BENCHMARK = Benchmark(
@@ -62,4 +63,6 @@ BENCHMARK = Benchmark(
         ),
     ),
     build=BUILD,
+    of_stack=settings_schema(),
+    trial=trial,
 )

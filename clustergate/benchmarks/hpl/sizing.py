@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clustergate.benchmarks.hpl.output import (
     BROADCASTS,
@@ -208,6 +208,13 @@ def choose_problem_size(
     return n
 
 
+def require_memory(n: int, memory_bytes: int) -> None:
+    """Raise SizingError if the matrix of order N does not fit into the bytes."""
+    needed = matrix_bytes(n)
+    if needed > memory_bytes:
+        raise SizingError("sizing.memory", n=n, needed=needed, available=memory_bytes)
+
+
 def require_work_for_every_process(n: int, nb: int, p: int, q: int) -> None:
     """Raise SizingError if some process of a P x Q grid would hold no block of the matrix."""
     smallest = nb * max(p, q)
@@ -344,12 +351,17 @@ class HplInput:
         return math.prod(lists) // len(self.n_values)
 
 
+def limits_of(name: str) -> tuple[int, int]:
+    """Return the smallest and the largest value that a field of HplInput may hold."""
+    return _LINES[name].smallest, _LINES[name].largest
+
+
 def _require_within(name: str, value: int) -> None:
-    line = _LINES[name]
-    if value < line.smallest:
-        raise SizingError("input.too-small", name=name, least=line.smallest, value=value)
-    if value > line.largest:
-        raise SizingError("input.too-large", name=name, most=line.largest, value=value)
+    smallest, largest = limits_of(name)
+    if value < smallest:
+        raise SizingError("input.too-small", name=name, least=smallest, value=value)
+    if value > largest:
+        raise SizingError("input.too-large", name=name, most=largest, value=value)
 
 
 def predict_hpl_input_seconds(hpl_input: HplInput, gflops: float) -> float:
@@ -409,6 +421,20 @@ def rendered_lines(hpl_input: HplInput) -> Iterator[str]:
             yield input_line(hpl_input.threshold, "threshold")
 
 
+def file_fields() -> Iterator[tuple[str, bool]]:
+    """Yield what each line of an HPL.dat from the third on holds, and whether that is a list.
+
+    It is a field of HplInput, or the ``count`` of the values on the next line.
+    """
+    yield "output_file", False
+    for name, line in _LINES.items():
+        if line.count_label:
+            yield "count", False
+        yield name, bool(line.count_label) or name == "q_values"
+        if name == "q_values":
+            yield "threshold", False
+
+
 def spaced(values: Sequence[int]) -> str:
     """Return values with exactly one blank between.
 
@@ -431,29 +457,3 @@ def joined(lines: Iterator[str] | list[str], longest: int, program: str) -> str:
             facts = {"number": number, "characters": len(line), "most": longest}
             raise SizingError("input.line-too-long", program=program, **facts)
     return "\n".join(rendered) + "\n"
-
-
-# --- reading an HPL.dat -----------------------------------------------------------------------
-
-
-def parse_hpl_dat(text: str) -> HplInput:
-    """Return what :func:`render_hpl_dat` wrote, or the first 31 lines of a rendered hpccinf.txt.
-
-    Raises SizingError for what HplInput refuses, and ValueError for a text that it did not write.
-    """
-    lines = (line.split() for line in text.splitlines()[2:])
-    output_file = next(lines)[0]
-    values: dict[str, Any] = {}
-    count = 1
-    for name, line in _LINES.items():
-        if line.count_label:
-            count = int(next(lines)[0])
-        listed = bool(line.count_label) or name == "q_values"
-        numbers = tuple(map(int, next(lines)[: count if listed else 1]))
-        values[name] = numbers if listed else numbers[0]
-        if name == "q_values":
-            values["threshold"] = float(next(lines)[0])
-    for name in ("l1_transposed", "u_transposed"):
-        values[name] = not values[name]
-    values["equilibration"] = bool(values["equilibration"])
-    return HplInput(output_file=output_file, **values)

@@ -22,7 +22,6 @@ from clustergate.wording.catalog import (
     runs,
     sites,
     stacks,
-    tuning,
     verdicts,
 )
 
@@ -54,7 +53,6 @@ TOPICS: Mapping[str, Mapping[str, Short]] = {
     "Hostfiles, layouts, plans": jobs.WORDS,
     "Stacks": stacks.WORDS,
     "Stored runs, comparisons, golden builds": runs.WORDS,
-    "Tuning": tuning.WORDS,
     "Reference files": references.WORDS,
     "Other errors": errors.WORDS,
 }

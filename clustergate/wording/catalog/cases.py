@@ -34,10 +34,14 @@ WORDS = {
     "coverage.other-effort": _EFFORT,
     "coverage.untuned": (
         _EFFORT,
-        "its tuning is gone, or not of this build and node",
-        f"put it back, run `clustergate tune hpl`, or {_BASELINE}",
+        "its tuning is gone from the site config",
+        f"write it back, as in docs/hpl-tuning.md, or {_BASELINE}",
     ),
-    "coverage.tuned-since": (_EFFORT, f"{_BASELINE}, or run it untuned by -- -S tuned=no", ""),
+    "coverage.tuned-since": (
+        _EFFORT,
+        f"{_BASELINE}, or take the tuning out of the site config",
+        "",
+    ),
     "output.unreadable": "the output {source} cannot be read: {why}",
     "job.exit-status": "the job ended with exit status {status}",
     "job.crashed": (

@@ -12,6 +12,12 @@ WORDS = {
         "wheel where no package index has it",
     ),
     "command.gone": ("the command {name} is gone", "{page} says what to type instead"),
+    "sweep.no-check": (
+        "-P {name} is a variable of no check that runs",
+        "write it as CHECK.VARIABLE=VALUE,…; {known:names} run",
+    ),
+    "sweep.values": ("-P {name}={values:list} names no value, or one twice", "name each once"),
+    "sweep.unknown": ("{why}", "`reframe --describe` lists them"),
     "option.range": "{option} {value:g}: must be between {low} and {high} {unit}",
     "option.not-positive": "{options} must be positive",
     "option.negative": "{option} must not be negative: {value}",
@@ -257,10 +263,6 @@ WORDS = {
     ),
     "sizing.no-divisor": "{option} {value} does not divide the {ranks} processes",
     "sizing.grid": "a {p} x {q} grid needs {needed} processes, and there are {ranks}",
-    "node.other": (
-        "this node has {cores} usable cores, and the nodes of the site config have {known}",
-        "run this on such a node, inside a job",
-    ),
     "rows.not-kept": (
         "the rows cannot be kept in a temporary file until their text is checked",
         "{why}",
@@ -275,14 +277,6 @@ WORDS = {
         "nothing runs there; add what Slurm lacks, or a partition by hand",
     ),
     "site-scan.exists": ("{path} exists already", "remove it first, or choose another name"),
-    "tune.short-budget": (
-        "--budget {budget} is {seconds:.0f} s per stack, and each needs at least {shortest:.0f} s",
-        "give more, or choose one --stack",
-    ),
-    "tune.no-stack": ("no stack to tune", "{why}", ""),
-    "tune.no-cores": "the cores of this node are unknown, so it cannot be tuned",
-    "tune.no-memory": "the memory of this node is unknown, so no problem can be sized for it",
-    "tune.interrupted": "interrupted; {path} {left}, and all launches have ended",
     "reframe.unsupported": (
         "ReFrame {version} cannot run these checks",
         "{oldest} and later patches of these can",

@@ -52,6 +52,32 @@ WORDS = {
         "line {number} of the input has {characters} characters, and {program} reads {most}",
         "give fewer values",
     ),
+    "hpl-dat.ends": ("{source} ends after line {lines}", "{program} reads {needed}"),
+    "hpl-dat.no-number": ("{program} finds no number in `{line}`", "write all values of the count"),
+    "hpl-dat.wrong": (
+        "the input is not run as it stands",
+        "{why}",
+        "correct it; `clustergate hpl-input FILE` says all of it",
+    ),
+    "hpl-dat.no-effect": ("{option} has no effect on a FILE", "leave it out"),
+    "hpl-dat.settings": (
+        "-S input and {names} contradict each other",
+        "the file says them already",
+        "leave one out",
+    ),
+    "hpl.ranks-and-cores": (
+        "hpl={{…}} of the site config has {ranks} ranks for the {cores} cores of a node",
+        "name a number that divides the cores",
+    ),
+    "hpl.tuned-gone": (
+        "the setting tuned is gone",
+        "what it was stands in the site config, as `stack(…, hpl={{…}})`",
+        "docs/hpl-tuning.md",
+    ),
+    "sizing.other-ranks": (
+        "a {grid} grid is of {needed} ranks, and {ranks} are launched",
+        "set the ranks, too: -S ranks={needed}",
+    ),
     "sizing.too-short": (
         "{seconds:g} s at {gflops:g} Gflop/s are too short for N={n}, the smallest problem",
         "allow more time",

@@ -354,6 +354,11 @@ WORDS = {
     ),
     "golden.other-version": ("{path}: another version wrote it", "{again}"),
     "golden.damaged": ("{path} is damaged ({why})", "{again}"),
+    "golden.no-launch": (
+        "a launch of the golden build of {stack} proves nothing",
+        "{why}",
+        "`clustergate setup` builds the stack anew",
+    ),
     "golden.changed": ("the golden build of {stack} was changed", "{changes}", "{again}"),
     "golden.loads-original": (
         "the copy of {stack} is not self-contained",
