@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.registry import trial_launch
 from clustergate.launching.dialects import Layout, launch_options
 from clustergate.launching.engine import Engine
 from clustergate.launching.launchers import exports
 from clustergate.launching.plan import ERRORS, Contender, launch_folder, proof_folder
 from clustergate.launching.reading import ending_of, expected_of, read_planned
+from clustergate.launching.watchdog import Patience
 from clustergate.machine.environment import clean_environment
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
@@ -80,6 +82,7 @@ def _launched(manifest: Manifest, folder: Path) -> Engine:
         environment=exports(manifest, 1),
         inputs=trial.inputs,
         seconds=_LAUNCH_S,
+        patience=Patience.of(_RANKS, 1, call_s=Benchmark.longest_call_s, computing_s=_LAUNCH_S),
         expected=replace(
             expected_of(manifest, layout),
             threads_per_rank=1,
