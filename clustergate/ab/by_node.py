@@ -1,25 +1,20 @@
 """Nodes against the median of all of them, figure by figure, over outputs of each. Pure.
 
-A node stands out by more than ``max(tolerance, 4 * 1.4826 MAD * sqrt(1 + 1.57 / N))`` from the
-median of N nodes: MAD is the median distance to that, 1.57 / N the variance of the median itself.
-One that is the slowest of all each time stands out too, however little it is.
+A node stands out that is slow each time (:mod:`clustergate.judge.nodes`). One that is the slowest
+of all each time stands out too, however little it is.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustergate.judge.nodes import FEWEST_NODES, beside_median, slow_each_time
 from clustergate.model import Better
-from clustergate.statistics import MAD
 
-FEWEST = 4
-"""Nodes from which on their median tells which of them is slow."""
-_SPREADS, _OF_MEDIAN = 4.0, 1.57
 # The slowest each time is told where each time it is so many standard deviations away, which one
 # figure of 700 has by chance with 28 nodes; or where being last alone is as rare over all figures.
 _LAST_BY_SD, _CHANCE = 2.5, 0.05
@@ -82,12 +77,12 @@ def apart(measured: Iterable[Measured], tolerance: float) -> tuple[list[Apart], 
     """Return who stands out, the slowest first, how many figures were compared, and on how many.
 
     ``tolerance`` is a fraction. The k-th value of each node is compared with the k-th of the
-    others. Figures of fewer than :data:`FEWEST` nodes are not compared.
+    others. Figures of fewer than :data:`FEWEST_NODES` are not compared.
     """
     by_key: dict[Key, dict[str, list[float]]] = {}
     for one in measured:
         by_key.setdefault(one.key, {}).setdefault(one.node, []).append(one.cost)
-    enough = {key: of for key, of in by_key.items() if len(of) >= FEWEST}
+    enough = {key: of for key, of in by_key.items() if len(of) >= FEWEST_NODES}
     standing_out = [x for key, of in enough.items() for x in _of_figure(key, of, tolerance, enough)]
     standing_out.sort(key=lambda one: -min(one.slower_by))
     most = max(map(len, enough.values()), default=0)
@@ -100,31 +95,21 @@ def _of_figure(
     tolerance: float,
     figures: Mapping[Key, object],
 ) -> Iterable[Apart]:
-    times = max(map(len, costs.values()))
-    beyond: dict[str, list[float]] = {node: [] for node in costs}
-    last: dict[str, int] = dict.fromkeys(costs, 0)
-    bounds: list[float] = []
-    spreads: list[float] = []
-    for k in range(times):
+    times = []
+    for k in range(max(map(len, costs.values()))):
         here = {node: of[k] for node, of in costs.items() if len(of) > k}
-        if len(here) < FEWEST:
-            continue
-        middle = statistics.median(here.values())
-        spread = MAD * statistics.median(abs(cost - middle) for cost in here.values())
-        spreads.append(spread)
-        bound = _SPREADS * spread * math.sqrt(1 + _OF_MEDIAN / len(here))
-        bounds.append(max(math.log1p(tolerance), bound))
-        for node, cost in here.items():
-            beyond[node].append(cost - middle)
-        last[max(here, key=lambda node: here[node])] += 1
-    if not bounds:
+        if (one := beside_median(here, math.log1p(tolerance))) is not None:
+            times.append(one)
+    if not times:
         return
-    seen = len(bounds)
+    slow, seen = slow_each_time(times), len(times)
     by_chance = len(figures) * len(costs) ** (1 - seen)
-    for node, by in beyond.items():
-        last_each_time = last[node] == seen > 1 and min(by) > _RESOLUTION
-        far = all(a > _LAST_BY_SD * sd for a, sd in zip(by, spreads, strict=False))
-        always = last_each_time and (far or by_chance < _CHANCE)
-        if by and (always or all(a > bound for a, bound in zip(by, bounds, strict=False))):
-            slower = tuple(map(math.expm1, by))
-            yield Apart(node, key, slower, math.expm1(max(bounds)), len(costs), always)
+    for node in costs:
+        those = [one for one in times if node in one.slower_by]
+        by = [one.slower_by[node] for one in those]
+        last = len(by) == seen > 1 and all(one.slower_by[node] == one.most for one in those)
+        far = all(one.slower_by[node] > _LAST_BY_SD * one.spread for one in those)
+        always = last and min(by) > _RESOLUTION and (far or by_chance < _CHANCE)
+        if always or node in slow:
+            bound = math.expm1(max(one.bound for one in times))
+            yield Apart(node, key, tuple(map(math.expm1, by)), bound, len(costs), always)

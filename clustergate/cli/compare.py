@@ -19,6 +19,7 @@ from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, named_run, recent
 from clustergate.history.listing import kind_of
 from clustergate.history.stored_runs import in_order
+from clustergate.judge.nodes import FEWEST_NODES
 from clustergate.model import BadRequest, Better, OutputError, rows_of
 from clustergate.one_thread import one_thread
 from clustergate.report import console
@@ -119,8 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _nodes(paths: Sequence[str], tolerance: float) -> int:
     """Print which nodes are slower than most, by outputs of each; 0 whatever they say."""
     node_of = by_node.nodes_in(paths)
-    if len({*node_of.values()}) < by_node.FEWEST:
-        few = {"nodes": len({*node_of.values()}), "fewest": by_node.FEWEST}
+    if len({*node_of.values()}) < FEWEST_NODES:
+        few = {"nodes": len({*node_of.values()}), "fewest": FEWEST_NODES}
         raise BadRequest("compare.few-nodes", **few)
     metrics = every_metric()
     measured = []

@@ -32,6 +32,11 @@ class BesideMedian:
     bound: float
 
     @property
+    def most(self) -> float:
+        """By how much the slowest is slower."""
+        return max(self.slower_by.values())
+
+    @property
     def slow(self) -> list[str]:
         """The slow nodes, the slowest first."""
         beyond = [node for node, by in self.slower_by.items() if by > self.bound]
