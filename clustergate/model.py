@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import enum
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -105,6 +106,16 @@ class Better(enum.Enum):
     LOWER = "lower"
     HIGHER = "higher"
     NEITHER = "neither"
+
+    def worse_by(self, value: float, than: float) -> float:
+        """Return the logarithm of a ratio, positive where ``value`` is worse than another.
+
+        Raises ValueError where one of the two is not positive: such figures have no ratio.
+        """
+        if value <= 0.0 or than <= 0.0:
+            raise ValueError(f"{value:g} against {than:g} has no ratio")
+        ratio = math.log(value / than)
+        return -ratio if self is Better.HIGHER else ratio
 
 
 COMPUTE, MEMORY, LATENCY, BANDWIDTH, COLLECTIVE = KINDS = (
@@ -288,30 +299,6 @@ class Excuse:
     factor: float
     cause: Reason
     doubt: Reason
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """How a figure, or the mean of a group of them, scattered in its baseline.
-
-    Everything is on natural logarithms. ``usual`` is how much worse than the reference, the best
-    of the baseline, its ``runs`` were in the mean, ``spread`` the standard deviation of one more,
-    known with so many degrees of ``freedom``; each run had so many ``launches``, and they were on
-    ``days`` different days. ``compared`` is how many numbers of its kind a whole run compares,
-    ``pooled`` tells whether it is a group's mean, ``repeated`` whether its benchmark can be
-    launched several times, ``apart`` whether its ranks compute apart from each other.
-    """
-
-    runs: int
-    launches: int
-    days: int
-    usual: float
-    spread: float
-    freedom: float
-    compared: int
-    pooled: bool = False
-    repeated: bool = True
-    apart: bool = False
 
 
 @dataclass(frozen=True)

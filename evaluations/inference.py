@@ -21,10 +21,10 @@ from clustergate.statistics.comparison import (
     Comparison,
     Pair,
     Relation,
+    between_sessions,
     compare,
     of_two_sessions,
 )
-from clustergate.statistics.gate import shift_of
 from clustergate.statistics.rounds import Question, Rounds, answers
 from clustergate.wording.notation import counted, interval
 from evaluations.sampling import sampled_values
@@ -253,7 +253,7 @@ def _beside_number(claim: Claim, error: float) -> _Judged:
 def _judged(claim: Claim, one: Comparison) -> _Judged:
     if claim.apart:
         launches = min(one.samples_a, one.samples_b)
-        one = of_two_sessions(one, shift_of(launches, apart=False))
+        one = of_two_sessions(one, between_sessions(launches, apart=False))
     outcome = _outcome(claim, one)
     further = _further(claim, one) if outcome is Outcome.INCONCLUSIVE else None
     return _Judged(claim, one, outcome, further)

@@ -3,7 +3,7 @@
 The rule, per figure: runs of the same build on the same nodes, the newest first; enough of them,
 over enough time; the value is the best that a launch reached, as others slow launches down and
 never speed them up; what is tolerated on the worse side follows from how far above it the runs were
-(:mod:`clustergate.statistics.gate`). A figure that is worse than its reference by more than is
+(:mod:`clustergate.judge`). A figure that is worse than its reference by more than is
 tolerated keeps that reference until somebody says why the new one is right.
 """
 
@@ -22,10 +22,17 @@ from clustergate.figures import same_measurement
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
 from clustergate.judge.bad_days import bad_days
-from clustergate.judge.changes import Change, Judge
+from clustergate.judge.changes import FALSE_ALARM, Change, Judge
 from clustergate.judge.creeping import Accepted, accepted_after, crept
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import figure_id, past_of, spread, usual
+from clustergate.judge.runs import (
+    SMALLEST_BASELINE,
+    best_level,
+    figure_id,
+    past_of,
+    spread,
+    usual,
+)
 from clustergate.launching.disturbance import are_far, nearest_of
 from clustergate.model import (
     MEASURED,
@@ -36,22 +43,26 @@ from clustergate.model import (
     Reference,
     order_of_run,
 )
+from clustergate.one_thread import scipy
 from clustergate.references.lookup import References
 from clustergate.references.rules import PERCENT, compared, mode_of
-from clustergate.statistics import gate
+from clustergate.statistics.comparison import between_sessions
+from clustergate.statistics.slow_share import FEWEST_LAUNCHES, slow_launches
 from clustergate.verdicts.assembly import NO_NODES, Nodes
 from clustergate.verdicts.disproof import beyond_gain
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
 _DIGITS = 5
+# No figure is called worse for less than that, however well it is known.
+_TOLERATED = math.log(1.05)
 
 
 @dataclass(frozen=True)
 class Rule:
     """Which runs a baseline is made of: the newest ``most_runs``, and how many are too few."""
 
-    fewest_runs: int = gate.SMALLEST_BASELINE
+    fewest_runs: int = SMALLEST_BASELINE
     most_runs: int = 30
     shortest: datetime.timedelta = datetime.timedelta(hours=1)
 
@@ -390,10 +401,10 @@ def _too_few_values(
             f"{rule.fewest_runs}{example}"
         )
     launches = [point.estimate.samples for point in points]
-    if benchmark_of(figure.case.check).repeated and min(launches) < gate.FEWEST_LAUNCHES:
+    if benchmark_of(figure.case.check).repeated and min(launches) < FEWEST_LAUNCHES:
         return (
             f"a run of it has {counted(min(launches), 'launch')}, and a baseline needs "
-            f"{gate.FEWEST_LAUNCHES} in each"
+            f"{FEWEST_LAUNCHES} in each"
         )
     if any(point.estimate.value <= 0 for point in points):
         return "it must be positive in every run"
@@ -414,13 +425,12 @@ def _candidate(
     figure: Series, points: Sequence[Point], comparisons: int, best: Reference | None
 ) -> _Candidate:
     launches = [value for point in points for value in point.launches]
-    higher = figure.better is Better.HIGHER
-    reached = value = gate.best_level(launches, higher_is_better=higher)
+    reached = value = best_level(launches, figure.better)
     remark = ""
     newest = points[-1]
     if best and _is_elsewhere(best, newest):
         best = None
-    if best and gate.worse_by(_rounded(reached), best.value, higher_is_better=higher) > 0:
+    if best and figure.better.worse_by(_rounded(reached), best.value) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"
     step = _step(figure, [point.estimate.value for point in points]) / value
     runs = runs_of(figure, points, comparisons)
@@ -467,13 +477,21 @@ def _with_tolerances(
         else:
             # Nobody knows how its days differ: as much as others' were seen to.
             apart = c.series.benchmark in known_of(c.series.case.check).apart
-            by += gate.within_a_day(spread(c.runs), len(c.points), compared)
-            by = max(by, gate.shift_of(c.runs.launches, apart=apart))
-        c.tolerance = max(gate.tolerance(by), c.tolerance)
+            by += _within_a_day(c.runs, compared)
+            by = max(by, between_sessions(c.runs.launches, apart=apart))
+        c.tolerance = max(math.expm1(max(by, _TOLERATED)), c.tolerance)
         if c.tolerance < PERCENT:
             yield c
         else:
             outcome.refusals.append(Refusal(case, (c.series.name,), _too_wide(c)))
+
+
+def _within_a_day(known: BaselineRuns, compared: int) -> float:
+    """Return by how much a run of the same day may be worse than the mean of the runs."""
+    runs = len(known.values)
+    # Figures have more degrees of freedom together.
+    quantile = -float(scipy.special.stdtrit(max(runs - 1.0, 10.0), FALSE_ALARM / max(compared, 1)))
+    return quantile * spread(known) * math.sqrt(1 + 1 / runs)
 
 
 def _figure_id(series: Series) -> FigureId:
@@ -491,8 +509,7 @@ def _residuals(figure: Series, points: Iterable[Point], value: float) -> list[fl
 
 
 def _worse_by(figure: Series, values: Iterable[float], than: float) -> list[float]:
-    higher = figure.better is Better.HIGHER
-    return [gate.worse_by(value, than, higher_is_better=higher) for value in values]
+    return [figure.better.worse_by(value, than) for value in values]
 
 
 def _step(figure: Series, values: Sequence[float]) -> float:
@@ -632,7 +649,7 @@ def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) 
 def _worse(c: _Candidate, before: Reference, moved: float) -> str:
     tolerated, was = _tolerated(before, c.series.better), f"{before.value:g} {before.unit}"
     # Two bests differ by little, whatever the runs above them scatter by.
-    if moved > min(tolerated, gate.TOLERATED):
+    if moved > min(tolerated, _TOLERATED):
         return f"{percent(moved)} worse than the reference {was}"
     # Made of runs that were regressions, it would tolerate the next ones. One may be a false alarm.
     slower = [by for by in _levels(c.series, c.points, before.value) if by > tolerated]
@@ -668,7 +685,7 @@ def _batches(
         residuals = {c.series.name: _residuals(c.series, c.points, c.value) for c in some}
         residuals |= {name: _of_launches(group) for name, group in groups.items()}
         slow = {
-            name: _percent(len(gate.slow_launches(of)) / max(len(of), 1))
+            name: _percent(len(slow_launches(of)) / max(len(of), 1))
             for name, of in residuals.items()
         }
         nearest = _nearest_ns(points)

@@ -24,7 +24,7 @@ from clustergate.model import (
 from clustergate.schedulers import NO_ANSWER
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
-from clustergate.statistics.gate import FAR_WORSE
+from clustergate.statistics.slow_share import FAR_WORSE
 from clustergate.verdicts import coverage, judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.coverage import NO_CONTROL, Control, Item

@@ -21,7 +21,6 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 from clustergate.history.series import CaseKey, Point, Series
 from clustergate.model import Better, order_of_run
-from clustergate.statistics import gate
 from clustergate.statistics.change_points import change_points
 
 # Over all trends that are looked at together: how sure it is that none of the changes is chance.
@@ -169,11 +168,10 @@ def _moments(group: Sequence[Series]) -> tuple[Moment, ...]:
         if not one.points:
             continue
         centre = statistics.median(point.estimate.value for point in one.points)
-        higher = one.better is Better.HIGHER
         for point in one.points:
             points[point.run_id] = point
             values.setdefault(point.run_id, []).append(point.estimate.value)
-            level = gate.worse_by(point.estimate.value, centre, higher_is_better=higher)
+            level = one.better.worse_by(point.estimate.value, centre)
             levels.setdefault(point.run_id, []).append(level)
     return tuple(
         Moment(

@@ -16,9 +16,8 @@ import numpy as np
 
 from clustergate.judge.changes import FALSE_ALARM, Change, Judge, Past, slower
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import mean, past_of, with_common_runs
+from clustergate.judge.runs import SMALLEST_BASELINE, mean, past_of, with_common_runs
 from clustergate.model import Anchor, BaselineRuns, Better
-from clustergate.statistics import gate
 
 # Fewer baselines make no line; of more the newest tell.
 _FEWEST, _MOST = 5, 24
@@ -51,7 +50,7 @@ def accepted_after(anchor: Anchor, baseline: BaselineRuns) -> Anchor:
     """
     last = max([max(anchor.baseline.days), *(day for day, _ in anchor.later)])
     new = [place for place, day in enumerate(baseline.days) if day > last]
-    if len(new) < gate.SMALLEST_BASELINE:
+    if len(new) < SMALLEST_BASELINE:
         return anchor
     days = tuple(baseline.days[place] for place in new)
     values = tuple(baseline.values[place] for place in new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -12,7 +13,11 @@ from clustergate.benchmarks.registry import known_of
 from clustergate.judge.changes import Past
 from clustergate.judge.kinds import FigureId, kind_of
 from clustergate.model import BaselineRuns, Better
-from clustergate.statistics import gate
+
+SMALLEST_BASELINE = 5
+"""Fewer runs are no baseline."""
+# A best launch stands for a level when another comes so near to it.
+_CONFIRMED = math.log(1.10)
 
 
 def worse_by(values: Sequence[float], than: float, better: Better) -> list[float]:
@@ -20,8 +25,19 @@ def worse_by(values: Sequence[float], than: float, better: Better) -> list[float
 
     Raises ValueError where one of them is not above zero.
     """
-    higher = better is Better.HIGHER
-    return [gate.worse_by(value, than, higher_is_better=higher) for value in values]
+    return [better.worse_by(value, than) for value in values]
+
+
+def best_level(values: Sequence[float], better: Better) -> float:
+    """Return the best of some launches to which another comes near, else the best.
+
+    The values are above zero.
+    """
+    ordered = sorted(values, reverse=better is Better.HIGHER)
+    for one, following in itertools.pairwise(ordered):
+        if abs(math.log(following / one)) <= _CONFIRMED:
+            return one
+    return ordered[0]
 
 
 def usual(known: BaselineRuns, than: float, better: Better) -> float:
@@ -34,7 +50,25 @@ def spread(known: BaselineRuns) -> float:
     by_day: dict[str, list[float]] = {}
     for day, value in zip(known.days, known.values, strict=True):
         by_day.setdefault(day, []).append(math.log(value))
-    return gate.spread_of(list(by_day.values()))
+    return spread_of(list(by_day.values()))
+
+
+def spread_of(levels: Sequence[Sequence[float]]) -> float:
+    """Return the standard deviation of one more run, from the levels of the runs of each day.
+
+    The variance between days and that within them are added (one-way random effects: Searle,
+    Casella and McCulloch, Variance components, 3.6; for benchmarks Kalibera and Jones, Rigorous
+    benchmarking in reasonable time, 2013). Raises StatisticsError for fewer than two runs.
+    """
+    runs = [level for day in levels for level in day]
+    within_freedom = len(runs) - len(levels)
+    if len(levels) < 2 or not within_freedom:
+        return statistics.stdev(runs)
+    squares = sum(len(day) * statistics.pvariance(day) for day in levels)
+    within = squares / within_freedom
+    each = statistics.harmonic_mean([len(day) for day in levels])
+    between = statistics.variance(map(statistics.fmean, levels)) - within / each
+    return math.sqrt(max(between, 0.0) + within)
 
 
 def mean(known: BaselineRuns) -> float:

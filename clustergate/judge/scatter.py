@@ -3,11 +3,12 @@
 Pure. Everything is on natural logarithms. Runs of one day are alike more than those of different
 days, so a contrast's variance has two parts (one-way random effects: Searle, Casella and McCulloch,
 Variance components, 1992, 3.6). One contrast over five runs tells its variance badly; those of a
-level and a kind lend each other degrees of freedom (:func:`clustergate.statistics.gate.lent`).
+level and a kind lend each other degrees of freedom (:func:`lent`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustergate.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
-from clustergate.statistics.gate import lent
+from clustergate.one_thread import scipy
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +43,8 @@ _SHARED, _SINGLE = 0.36, 0.64
 # Below that a spread is a matter of luck, or of a figure's printed digits.
 SMALLEST = 0.002**2
 _FEWEST_OF_A_FAMILY = 3
+# By so little do the variances of a family differ no more than by chance.
+_NO_EXCESS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -180,3 +183,30 @@ def pooled(
             variances[places], more = lent(variances[places], own)
             freedoms[places] = own + more
     return variances, freedoms
+
+
+def lent(variances: Floats, freedom: float) -> tuple[Floats, float]:
+    """Return variances that a family lends to each other, and the degrees of freedom that it adds.
+
+    They are taken for draws of one distribution, whose scatter says how much each is worth by
+    itself (Smyth, Linear models and empirical Bayes methods, Statistical Applications in Genetics
+    and Molecular Biology 3, 2004, section 6.2). Fewer than three are left as they are.
+    """
+    if len(variances) < _FEWEST_OF_A_FAMILY:
+        return variances, 0.0
+    prior, centre = _prior(variances, freedom)
+    if math.isinf(prior):
+        return np.full_like(variances, centre), prior
+    return (prior * centre + freedom * variances) / (prior + freedom), prior
+
+
+def _prior(variances: Floats, freedom: float) -> tuple[float, float]:
+    """Return the degrees of freedom of what a family knows of its variances, and their centre."""
+    half = freedom / 2
+    logs = np.log(variances) - scipy.special.digamma(half) + math.log(half)
+    centre = float(logs.mean())
+    excess = float(logs.var(ddof=1) - scipy.special.polygamma(1, half))
+    if excess <= _NO_EXCESS:
+        return math.inf, math.exp(centre)
+    half = float(scipy.optimize.brentq(lambda x: scipy.special.polygamma(1, x) - excess, 1e-6, 1e7))
+    return 2.0 * half, math.exp(centre + float(scipy.special.digamma(half)) - math.log(half))

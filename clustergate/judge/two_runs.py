@@ -26,7 +26,7 @@ from clustergate.judge.scatter import EXCLUSIVE
 from clustergate.model import BaselineRuns, Better
 from clustergate.statistics import MAD
 from clustergate.statistics.comparison import Comparison, Relation, without_ratio
-from clustergate.statistics.gate import FEWEST_LAUNCHES, mostly_slow
+from clustergate.statistics.slow_share import FEWEST_LAUNCHES, mostly_slow
 from clustergate.wording.reasons import reason
 
 _COVERED = 0.98

@@ -57,6 +57,13 @@ _MOST_FURTHER = 1000
 # Chance of error of an interval that tells where a ratio rather is.
 _RATHER = 0.5
 _PAIRS_AT_ONCE = 2_000_000
+# By how much unchanged runs were above the best of another hour, rounded up: with many launches and
+# with few (docs/verdicts-measured.md). Ranks that compute apart meet others in caches and memory
+# alone: a third of DGEMM's rate was lost for seconds on a virtual machine whose cores stayed its
+# own.
+_MANY_LAUNCHES = 10
+_SHIFTS = {True: math.log(2.0), False: math.log(2.5)}
+_SHIFT_APART = math.log(1.5)
 _PAIRS_OF_A_ROW = 40_000
 
 Floats = NDArray[np.float64]
@@ -182,6 +189,14 @@ def unless_contradicted(one: Comparison, everything: Pair, margin: float = MARGI
         f"{math.exp(middle):.3g}"
     )
     return dataclasses.replace(one, verdict=Relation.INCONCLUSIVE, remark=remark)
+
+
+def between_sessions(launches: int, *, apart: bool) -> float:
+    """Return by how much unchanged runs of so many launches were above those of another hour.
+
+    It is the logarithm of a ratio: of ranks that compute ``apart``, else of messages.
+    """
+    return _SHIFT_APART if apart else _SHIFTS[launches >= _MANY_LAUNCHES]
 
 
 def of_two_sessions(one: Comparison, shift: float) -> Comparison:

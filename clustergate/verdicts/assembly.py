@@ -57,7 +57,6 @@ from clustergate.proof.ranks import library_title
 from clustergate.references.expectations import Expect, expected_of
 from clustergate.references.lookup import effort_key, layout_key
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT, variant_of
-from clustergate.statistics import gate
 from clustergate.statistics.modality import Modes
 from clustergate.verdicts.disproof import WORSE, disproved
 from clustergate.verdicts.judging import (
@@ -580,11 +579,7 @@ def _slow_together(
         orders = set.intersection(*(set(one.launches) for one, *_ in members))
         means = [
             statistics.fmean(
-                gate.worse_by(
-                    one.launches[order],
-                    reference.value,
-                    higher_is_better=one.sample.better is Better.HIGHER,
-                )
+                one.sample.better.worse_by(one.launches[order], reference.value)
                 for one, reference, _ in members
             )
             for order in sorted(orders)

@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 
 from clustergate.figures import name_of
 from clustergate.judge.kinds import LATENCY_BELOW_BYTES
-from clustergate.judge.runs import days, spread
+from clustergate.judge.runs import best_level, days, spread
+from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.launching.estimation import Sampled
 from clustergate.model import MEASURED, BaselineRuns, Better, Reference
-from clustergate.statistics import MAD, gate
+from clustergate.statistics import MAD
+from clustergate.statistics.slow_share import FEWEST_LAUNCHES
 from clustergate.verdicts.judging import worse_than
 from clustergate.wording.reasons import Reason, reason
 
@@ -80,7 +82,7 @@ def beyond_gain(
     of_runs = between = 0.0
     if known is not None:
         of_runs = spread(known) * math.sqrt(1 + 1 / len(known.runs))
-        if days(known) < gate.FEWEST_DAYS:
+        if days(known) < FEWEST_DAYS:
             between = between_days(metric, size_bytes, exclusive=exclusive)
     most = math.log(most_gained(metric, size_bytes, exclusive=exclusive))
     return max(most, _SURELY * math.hypot(of_runs, between, own))
@@ -106,9 +108,8 @@ def _beaten(one: Sampled, reference: Reference | None, *, exclusive: bool) -> Re
     values = [value for value in one.launches.values() if value > 0]
     gained = -worse_than(reference, one.estimate, one.sample.better)
     if values:
-        higher = one.sample.better is Better.HIGHER
-        level = gate.best_level(values, higher_is_better=higher)
-        gained = min(gained, -gate.worse_by(level, reference.value, higher_is_better=higher))
+        better = one.sample.better
+        gained = min(gained, -better.worse_by(best_level(values, better), reference.value))
     size = one.sample.conditions.get("bytes")
     own = _scatter_of(values)
     most = beyond_gain(one.sample.metric, size, reference.baseline, own, exclusive=exclusive)
@@ -132,7 +133,7 @@ def _beaten(one: Sampled, reference: Reference | None, *, exclusive: bool) -> Re
 
 def _scatter_of(values: Sequence[float]) -> float:
     """Return the standard deviation of launches as logarithms, whatever a few of them do."""
-    if len(values) < gate.FEWEST_LAUNCHES:
+    if len(values) < FEWEST_LAUNCHES:
         return 0.0
     logs = [math.log(value) for value in values]
     centre = statistics.median(logs)

@@ -27,7 +27,14 @@ from clustergate.model import (
     Reference,
     Verdict,
 )
-from clustergate.statistics import gate
+from clustergate.statistics.slow_share import (
+    FEWEST_LAUNCHES,
+    is_doubtful_share,
+    is_slow_share,
+    mostly_slow,
+    slow_launches,
+    usual_share,
+)
 from clustergate.wording.reasons import Fact, Reason, reason
 
 NO_REFERENCE = reason("reference.none")
@@ -152,7 +159,7 @@ def judge(
 def is_too_few(reference: Reference, launches: int) -> bool:
     """Tell whether so many launches of a short benchmark tell nothing against its baseline."""
     known = reference.baseline
-    return known is not None and known.repeated and launches < gate.FEWEST_LAUNCHES
+    return known is not None and known.repeated and launches < FEWEST_LAUNCHES
 
 
 # More launches are asked of nobody.
@@ -174,7 +181,7 @@ def judge_expected(
     disturbances explain (``excuse``); between nothing is decided.
     """
     floor, best = expectation.floor, estimate.value
-    by = gate.worse_by(best, floor, higher_is_better=better is Better.HIGHER) if best > 0 else 0.0
+    by = better.worse_by(best, floor) if best > 0 else 0.0
     low, high = _ends(estimate)
     facts: dict[str, Fact] = {
         "name": expectation.name,
@@ -201,7 +208,7 @@ def judge_expected(
     elif verdict is Verdict.REGRESSION:
         judgement = _judged(verdict, reason("expectation.missed", **facts))
     else:
-        more = min(max(2 * estimate.samples, gate.FEWEST_LAUNCHES), _MOST_LAUNCHES)
+        more = min(max(2 * estimate.samples, FEWEST_LAUNCHES), _MOST_LAUNCHES)
         of: dict[str, Fact] = {"launches": more, "interval": (high - low) / abs(floor)}
         undecided = reason("expectation.undecided", **facts, **of)
         judgement = _judged(verdict, undecided)
@@ -314,8 +321,7 @@ def worse_than(reference: Reference, estimate: Estimate, better: Better) -> floa
 
     Raises ValueError where one of the two is not above zero.
     """
-    higher = better is Better.HIGHER
-    return gate.worse_by(estimate.value, reference.value, higher_is_better=higher)
+    return better.worse_by(estimate.value, reference.value)
 
 
 def _unexcused(excuse: Excuse, by: float) -> Reason:
@@ -337,8 +343,7 @@ def slow_share(
     """
     if reference.value <= 0 or min(launches, default=0.0) <= 0:
         return None
-    higher = better is Better.HIGHER
-    worse_by = [gate.worse_by(x, reference.value, higher_is_better=higher) for x in launches]
+    worse_by = [better.worse_by(x, reference.value) for x in launches]
     return _slow_share(worse_by, reference.baseline, excuse)
 
 
@@ -359,13 +364,13 @@ def _slow_share(
     *,
     together: bool = False,
 ) -> Judgement | None:
-    far = gate.slow_launches(worse_by)
+    far = slow_launches(worse_by)
     share = None
     if known is not None:
         share = known.slow_together if together else known.slow
-    usual = gate.usual_share(share, together)
-    doubtful = bool(far) and gate.is_doubtful_share(len(far), len(worse_by), usual)
-    slow = far if doubtful else gate.mostly_slow(worse_by)
+    usual = usual_share(share, together)
+    doubtful = bool(far) and is_doubtful_share(len(far), len(worse_by), usual)
+    slow = far if doubtful else mostly_slow(worse_by)
     if not slow:
         return None
     launches, times = len(worse_by), math.exp(statistics.median(slow))
@@ -378,7 +383,7 @@ def _slow_share(
     of_runs = (
         known is not None
         and known.repeated
-        and gate.is_slow_share(len(far), len(worse_by), usual, known.compared)
+        and is_slow_share(len(far), len(worse_by), usual, known.compared)
     )
     certain = doubtful and of_runs and excuse is None
     return _judged(Verdict.REGRESSION if certain else Verdict.INCONCLUSIVE, slow_share)
