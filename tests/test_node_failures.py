@@ -212,6 +212,28 @@ def test_a_program_that_crashed_is_not_told_as_measuring_the_peaks(tmp_path: Pat
     assert "job.in-the-peaks" not in codes
 
 
+def test_a_job_that_was_cancelled_in_its_queue_says_so_and_not_that_a_file_is_missing(
+    tmp_path: Path,
+) -> None:
+    unread: Any = None
+    of_job = Layout(1, 1), unread, None, None, "CANCELLED", 0, "rfm_job.err"
+    (complaint,) = Job(tmp_path, unread, *of_job).complaints(0, None)
+    assert str(complaint).startswith("the scheduler ended the job (CANCELLED)")
+
+
+def test_a_launcher_that_waits_for_a_node_is_told_with_what_that_node_lacks(tmp_path: Path) -> None:
+    """Hydra goes on beside the other node; this is what srun said on the virtual cluster."""
+    unread: Any = None
+    (tmp_path / "nodes.err").write_text(
+        "srun: error: n2: task 1: Exited with exit code 2\n"
+        "slurmstepd-n2: error: execve(): /opt/bin/hydra_pmi_proxy: No such file or directory\n"
+    )
+    (tmp_path / "errors").write_text("clustergate: 1 of 2 nodes started no process within 60 s\n")
+    of_job = Layout(2, 1), unread, ("n1", "n2"), None, "FAILED", 1, "errors"
+    told = [str(one) for one in Job(tmp_path, unread, *of_job).complaints(0, ("n1", "n2"))]
+    assert any("n2: error: execve(): /opt/bin/hydra_pmi_proxy: No such file" in one for one in told)
+
+
 def test_a_node_with_another_file_under_the_same_name_is_named(tmp_path: Path) -> None:
     unread: Any = None
     plan: Any = SimpleNamespace(budget=Budget(1, 1))

@@ -104,7 +104,8 @@ class Job:
         elif ended or self.exit_status:
             status = reason("job.exit-status", status=self.exit_status)
             complaints.append(reason("job.ended", sentence=ended) if ended else status)
-            said = list(self.lines(self.errors))
+            # A job that was cancelled in its queue has none.
+            said = list(self.lines(self.errors)) if (self.stage / self.errors).is_file() else []
             last = [line.strip() for line in said if re.search(r"\w", line)][-1:]
             crashed = self._crashed()
             complaints[-1:] = [*crashed, *complaints[-1:]]
