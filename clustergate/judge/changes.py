@@ -298,7 +298,12 @@ class Judge:
 
     @property
     def _confirming(self) -> Floats:
-        """From where on a change is confirmed: what was suspected is no longer one of many."""
+        """From where on a change is confirmed: what was suspected is no longer one of many.
+
+        Where others use the nodes, too, launches have tails, and that bound would be theirs.
+        """
+        if not self.past.exclusive:
+            return self._bounds[0]
         less = self._scatter[0]
         chance = np.full(len(less.spread), 1 - _SURELY)
         return np.maximum(_student(less.freedom, chance) * less.spread, self._least)
