@@ -237,8 +237,18 @@ class Judge:
         if self.weighed is not None:
             return self.weighed
         # A few runs tell a variance badly, so that of the usual figure of its kind is added.
-        usual = np.array([self._median_of_kind(kind) for kind in self._kinds])
-        return contrasts(self.past.figures, self.hypotheses, 1.0 / (self._variances + usual))
+        precision = 1.0 / (self._variances + self._of_kind)
+        return contrasts(self.past.figures, self.hypotheses, precision)
+
+    @cached_property
+    def _of_kind(self) -> Floats:
+        """Of each figure the variance of the usual one of its kind."""
+        return np.array([self._median_of_kind(kind) for kind in self._kinds])
+
+    @property
+    def _usual(self) -> Floats:
+        """The same with what a figure's printed digits add."""
+        return self._of_kind + _OF_ROUNDED * self._steps**2
 
     def _series(self, coefficients: Any, values: Floats) -> Floats:
         """Return contrasts run by run; nan where one of its figures is missing."""
@@ -263,6 +273,7 @@ class Judge:
                 past.days,
                 self._families,
                 self._variance_of(coefficients, controlled, self._variances),
+                self._variance_of(coefficients, controlled, self._usual),
                 self._variance_of(coefficients, controlled, self._prior)
                 if past.exclusive
                 else None,
@@ -289,7 +300,7 @@ class Judge:
     @cached_property
     def _prior(self) -> Floats:
         """What figures of each kind vary by on exclusive nodes, more where this machine's do."""
-        seen = np.array([self._median_of_kind(kind) for kind in self._kinds]) / NOMINAL
+        seen = self._of_kind / NOMINAL
         return np.maximum(seen, self._of_kinds)
 
     @cached_property

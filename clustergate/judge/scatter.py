@@ -26,8 +26,9 @@ FEWEST_DAYS = 3
 # How a day's part compares with the variance of a single figure within a day, where days do not
 # tell: of a difference to neighbours, and of a change without them.
 _DAY_OF_CONTROLLED, _DAY_OF_PLAIN = 1.0, 1.5**2
-# What borrowing adds to the degrees of freedom at most: real noise has heavier tails than a family.
-_MOST_FREEDOM = 10.0
+# What borrowing adds to the degrees of freedom at most, as real noise has heavier tails than a
+# family; and on exclusive nodes, where launching again twice leaves little of a tail.
+_MOST_FREEDOM, _OF_EXCLUSIVE = 10.0, 20.0
 # Standard deviation of a figure between jobs whose nodes are theirs alone, seen on ten public
 # clusters, and for how many degrees of freedom it counts.
 EXCLUSIVE: Mapping[str, float] = {
@@ -68,6 +69,7 @@ def scatter(
     days: NDArray[np.int_],
     families: Sequence[tuple[str, str]],
     single: Floats,
+    usual: Floats,
     prior: Floats | None,
     controlled: NDArray[np.bool_],
     least: Floats,
@@ -76,7 +78,8 @@ def scatter(
 
     ``families``, each a level and a kind, lend each other degrees of freedom. ``single`` is the
     variance within a day of a single figure as in the contrast, shrunk to its number of figures;
-    ``prior`` the variance that such contrasts have on exclusive nodes, None elsewhere; ``least``
+    ``usual`` that of usual figures of their kinds, in units of which a family is alike; ``prior``
+    the variance that such contrasts have on exclusive nodes, None elsewhere; ``least``
     that of printed digits, where runs that print the same tell nothing. Missing values are nan.
     """
     parts = components(series, days)
@@ -87,13 +90,14 @@ def scatter(
     own = np.maximum(np.where(few, parts.runs - parts.days, parts.days - 1), 0).astype(float)
     least = np.maximum(least, SMALLEST)
     variance = np.maximum(np.where(few, parts.within, known), least)
-    variance, freedom = pooled(variance, own, families, controlled)
+    variance, freedom = pooled(variance / usual, own, families, controlled)
+    variance *= usual
     # Where days are few, a day's part is guessed: it is worth what neighbours know, no more.
     guess = single * np.where(controlled, _DAY_OF_CONTROLLED, _DAY_OF_PLAIN)
     guessed = variance * (1.0 + 1.0 / runs) + guess * (1.0 + 1.0 / of_days)
     variance = np.where(few, guessed, variance)
     freedom = np.where(few, np.where(controlled, freedom - own, 0.0), freedom)
-    most = np.maximum(_MOST_FREEDOM, of_days - 1.0)
+    most = np.maximum(_MOST_FREEDOM if prior is None else _OF_EXCLUSIVE, of_days - 1.0)
     freedom = np.where(parts.runs > 1, np.minimum(freedom, most), 0.0)
     if prior is not None:
         of_kind = _FREEDOM_OF_KIND
