@@ -380,3 +380,16 @@ def test_what_was_launched_again_a_day_later_is_of_another_day() -> None:
     first, later = record(86.0), record(86.0, started=1.79e9 + 2 * 86400.0)
     assert resuming.measured_long_before([first, record(86.0, started=1.79e9 + 60.0)]) is None
     assert resuming.measured_long_before([first, later]) is not None
+
+
+def test_variants_of_a_sweep_are_launched_again_by_the_name_of_their_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ReFrame chooses by hash before it makes them; what is not slow is skipped as completed."""
+    machine = Machine(monkeypatch, options=("-P", "HplCheck.nb=96,192"))
+    of = machine.confirm([86.0, 86.0])
+    assert judged(of).figures[0].judgement.verdict is Verdict.REGRESSION
+    (_, command, _), *_ = machine.calls
+    assert r"--name=^HplCheck\b" in command
+    assert not any(word.startswith("--name=/") for word in command)
+    assert command[-2:] == ["-P", "HplCheck.nb=96,192"]

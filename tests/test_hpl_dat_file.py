@@ -97,10 +97,10 @@ def test_results_that_go_into_a_file_come_to_standard_output() -> None:
 @pytest.mark.parametrize(
     ("line", "text", "said"),
     [
-        (6, "Ns", "HPL.dat:6: HPL finds no number in `Ns`"),
-        (5, "2 # of problems sizes (N)", "HPL.dat:6: HPL finds no number"),
+        (6, "Ns", "HPL.dat:6: HPL finds no n_values in `Ns`"),
+        (5, "2 # of problems sizes (N)", "HPL.dat:6: HPL finds no value 2 of n_values"),
         (5, "21 # of problems sizes (N)", "1 to 20 values"),
-        (13, "threshold", "HPL.dat:13: HPL finds no number"),
+        (13, "threshold", "HPL.dat:13: HPL finds no threshold"),
         (23, "6 BCASTs", "bcasts must be at most 5, not 6"),
         (6, "1" * 253, "253 characters, and HPL reads 252"),
     ],
@@ -180,7 +180,7 @@ def test_the_command_says_what_is_odd_on_this_machine(
     _, said = look(TEXT, *SMALL, "--cores-per-node", "2")
     assert "odd: 4 processes on 2 cores" in said
     _, said = look(TEXT, *SMALL, "--nodes", "2")
-    assert "odd: 4 processes leave cores idle, of 8" in said
+    assert "odd: 4 of 8 cores stay idle" in said
 
 
 def test_options_that_make_an_input_have_no_effect_on_a_file(

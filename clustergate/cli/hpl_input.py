@@ -153,7 +153,8 @@ def _look_at(path: Path, arguments: argparse.Namespace) -> int:
     if cores and read.ranks > cores * nodes:
         odd.append(f"{counted(read.ranks, 'process')} on {counted(cores * nodes, 'core')}")
     elif cores and read.ranks < cores * nodes:
-        odd.append(f"{counted(read.ranks, 'process')} leave cores idle, of {cores * nodes}")
+        idle = cores * nodes - read.ranks
+        odd.append(f"{idle} of {counted(cores * nodes, 'core')} stay idle")
     for sentence in odd:
         print(f"odd: {sentence}")
     return 0

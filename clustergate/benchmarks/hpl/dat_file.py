@@ -85,13 +85,13 @@ def parse(text: str, source: str = "HPL.dat") -> DatFile:
         elif name == "threshold":
             values[name] = _threshold(line, at)
         elif name == "count":
-            count = _numbers(line, 1, at)[0]
+            count = _numbers(line, 1, at, name)[0]
             if not 1 <= count <= sizing.HPL_MAX_VALUES:
                 facts = {"least": 1, "most": sizing.HPL_MAX_VALUES, "count": count}
                 raise SizingError("input.too-many", program="HPL", name=f"values ({at})", **facts)
         else:
             wanted = count if is_list else 1
-            as_hpl, stated = _numbers(line, wanted, at), _stated(line)
+            as_hpl, stated = _numbers(line, wanted, at, name), _stated(line)
             values[name] = tuple(as_hpl) if is_list else as_hpl[0]
             if as_hpl != stated[:wanted]:
                 wrong.append(
@@ -119,17 +119,24 @@ def _threshold(line: str, at: str) -> float:
     try:
         return float(line.split()[0])
     except (IndexError, ValueError):
-        raise SizingError("hpl-dat.no-number", at=at, program="HPL", line=line.strip()) from None
+        raise _no_number(line, at, "threshold") from None
 
 
-def _numbers(line: str, count: int, at: str) -> list[int]:
+def _no_number(line: str, at: str, wanted: str) -> SizingError:
+    facts = {"program": "HPL", "wanted": wanted, "line": line.strip()}
+    return SizingError("hpl-dat.no-number", at=at, **facts)
+
+
+def _numbers(line: str, count: int, at: str, name: str) -> list[int]:
     """Return what HPL reads of a line: atoi() of words, each sought behind the last one."""
-    numbers, begin = [], 0
+    numbers: list[int] = []
+    begin = 0
     for _ in range(count):
         word = re.match(r"\s*(\S+)", line[begin:])
         digits = re.match(r"[+-]?\d+", word[1]) if word else None
         if word is None or digits is None:
-            raise SizingError("hpl-dat.no-number", at=at, program="HPL", line=line.strip())
+            wanted = f"value {len(numbers) + 1} of {name}" if count > 1 else name
+            raise _no_number(line, at, wanted)
         numbers.append(int(digits[0]))
         begin += len(word[1]) + 1
     return numbers

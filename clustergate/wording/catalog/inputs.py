@@ -53,7 +53,10 @@ WORDS = {
         "give fewer values",
     ),
     "hpl-dat.ends": ("{source} ends after line {lines}", "{program} reads {needed}"),
-    "hpl-dat.no-number": ("{program} finds no number in `{line}`", "write all values of the count"),
+    "hpl-dat.no-number": (
+        "{program} finds no {wanted} in `{line}`",
+        "see that no line is missing above, and that all values of the count are there",
+    ),
     "hpl-dat.wrong": (
         "the input is not run as it stands",
         "{why}",
