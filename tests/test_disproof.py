@@ -42,6 +42,11 @@ def ping(size, value, order=0):
     return Sample("PingPong", "bandwidth_mb_s", "MB/s", Better.HIGHER, conditions, value, order)
 
 
+def time_of(size, value, order=0):
+    conditions = {"processes": 2, "groups": 1, "bytes": size}
+    return Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value, order)
+
+
 def bcast(value, order=0):
     conditions = {"processes": 2, "groups": 1, "bytes": 1 << 20}
     return Sample("Bcast", "t_max_us", "us", Better.LOWER, conditions, value, order)
@@ -185,6 +190,7 @@ def test_by_hand_only_ten_times_is_proof():
         ("HPL.performance_gflops", hpl, EXCLUSIVE, 1.10),
         ("HPL.performance_gflops", hpl, SHARED, 1.5),
         ("PingPong.2p.1048576B.bandwidth_mb_s", lambda v: ping(1 << 20, v), EXCLUSIVE, 1.10),
+        ("PingPong.2p.1048576B.latency_us", lambda v: time_of(1 << 20, 1e4 / v), EXCLUSIVE, 1.10),
         ("PingPong.2p.8B.bandwidth_mb_s", lambda v: ping(8, v), EXCLUSIVE, 1.25),
         ("PingPong.2p.8B.bandwidth_mb_s", lambda v: ping(8, v), SHARED, 1.5),
         ("Bcast.2p.1048576B.t_max_us", lambda v: bcast(1e4 / v), EXCLUSIVE, 1.35),

@@ -637,8 +637,7 @@ def _crept(
 def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) -> str:
     if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
         return ""
-    size = c.series.size_bytes
-    if -moved <= beyond_gain(c.series.metric, size, c.runs, exclusive=exclusive):
+    if -moved <= beyond_gain(_figure_id(c.series).kind, c.runs, exclusive=exclusive):
         return ""
     return (
         f"{percent(moved)} better than the reference {before.value:g} {before.unit}, more than an "

@@ -8,7 +8,7 @@ from clustergate.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
 
 # From that size on a message's time is that of its bytes, not of its start.
 LATENCY_BELOW_BYTES = 64 << 10
-_TIMES_OF_MESSAGES = ("latency_us", "bandwidth_mb_s", "message_rate_per_s")
+_OF_MESSAGES = ("_us", "_mb_s", "message_rate_per_s")
 
 
 @dataclass(frozen=True, order=True)
@@ -35,7 +35,7 @@ def kind_of(metric: str, size_bytes: object) -> str:
     """Return the kind of a figure whose benchmark does not say it."""
     if metric.startswith("t_"):
         return COLLECTIVE
-    if metric in _TIMES_OF_MESSAGES:
+    if metric.endswith(_OF_MESSAGES):
         small = not isinstance(size_bytes, int) or size_bytes < LATENCY_BELOW_BYTES
         return LATENCY if small else BANDWIDTH
     return MEMORY if metric.endswith("_gb_s") else COMPUTE

@@ -541,7 +541,9 @@ def wrong_references(
     return [
         # What is not to be trusted proves nothing.
         None if doubt(one.sample, one.estimate.value) else why
-        for one, why in zip(sampled, disproved(sampled, expected, exclusive=exclusive), strict=True)
+        for one, why in zip(
+            sampled, disproved(record.check, sampled, expected, exclusive=exclusive), strict=True
+        )
     ]
 
 

@@ -13,11 +13,20 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from clustergate.figures import name_of
-from clustergate.judge.kinds import LATENCY_BELOW_BYTES
-from clustergate.judge.runs import best_level, days, spread
+from clustergate.judge.runs import best_level, days, kind_in, spread
 from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.launching.estimation import Sampled
-from clustergate.model import MEASURED, BaselineRuns, Better, Reference
+from clustergate.model import (
+    BANDWIDTH,
+    COLLECTIVE,
+    COMPUTE,
+    LATENCY,
+    MEASURED,
+    MEMORY,
+    BaselineRuns,
+    Better,
+    Reference,
+)
 from clustergate.statistics import MAD
 from clustergate.statistics.slow_share import FEWEST_LAUNCHES
 from clustergate.verdicts.judging import worse_than
@@ -25,8 +34,9 @@ from clustergate.wording.reasons import Reason, reason
 
 WORSE = "worse"
 """How a figure is whose reference may have slipped, or the machine: it stays a regression."""
-# By how many times an unchanged machine gains at most: on exclusive nodes by class, and elsewhere.
-_COMPUTE_OR_BANDWIDTH, _LATENCY, _COLLECTIVE, _ELSEWHERE = 1.10, 1.25, 1.35, 1.5
+# By how many times an unchanged machine gains at most: on exclusive nodes by kind, and elsewhere.
+_GAINS = {COMPUTE: 1.10, MEMORY: 1.10, BANDWIDTH: 1.10, LATENCY: 1.25, COLLECTIVE: 1.35}
+_ELSEWHERE = 1.5
 # As surely as a screening accuses a node.
 _SURELY = 4.0
 # What the days of a machine scatter by, where a baseline has too few of them to tell: where nodes
@@ -43,63 +53,42 @@ _SLIPS: Mapping[float, str] = {
 _AS_FAR = math.log(10 / 8) / 2
 
 
-def most_gained(metric: str, size_bytes: object, *, exclusive: bool) -> float:
-    """Return by how many times a figure of an unchanged machine gets better at most.
-
-    ``size_bytes`` is that of its messages, where it has any.
-    """
-    if not exclusive:
-        return _ELSEWHERE
-    if metric.startswith("t_"):
-        return _COLLECTIVE
-    small = isinstance(size_bytes, int) and size_bytes < LATENCY_BELOW_BYTES
-    return _LATENCY if small or metric.endswith("_us") else _COMPUTE_OR_BANDWIDTH
-
-
-def between_days(metric: str, size_bytes: object, *, exclusive: bool) -> float:
-    """Return the standard deviation between days of an unchanged machine, as a logarithm.
-
-    It is 1 % for computing and bandwidth, 2 % for latency and 3 % for collectives on nodes that a
-    job has for itself, and 10 % elsewhere.
-    """
-    most = math.log(most_gained(metric, size_bytes, exclusive=exclusive))
-    return _OF_MOST_GAINED * most if exclusive else _BETWEEN_DAYS
-
-
 def beyond_gain(
-    metric: str,
-    size_bytes: object,
-    known: BaselineRuns | None,
-    own: float = 0.0,
-    *,
-    exclusive: bool,
+    kind: str, known: BaselineRuns | None, own: float = 0.0, *, exclusive: bool
 ) -> float:
     """Return from which gain on a reference is wrong that was made from runs, as a logarithm.
 
-    It is more than :func:`most_gained`, and than what the runs scatter by: ``known`` are those of
-    the baseline, ``own`` the standard deviation of the run beside it.
+    It is more than an unchanged machine gains at a figure of this kind, and than what the runs
+    scatter by: ``known`` are those of the baseline, ``own`` the standard deviation of the run
+    beside it.
     """
+    most = math.log(_GAINS[kind] if exclusive else _ELSEWHERE)
     of_runs = between = 0.0
     if known is not None:
         of_runs = spread(known) * math.sqrt(1 + 1 / len(known.runs))
         if days(known) < FEWEST_DAYS:
-            between = between_days(metric, size_bytes, exclusive=exclusive)
-    most = math.log(most_gained(metric, size_bytes, exclusive=exclusive))
+            between = _OF_MOST_GAINED * most if exclusive else _BETWEEN_DAYS
     return max(most, _SURELY * math.hypot(of_runs, between, own))
 
 
 def disproved(
-    sampled: Sequence[Sampled], expected: Sequence[Reference | None], *, exclusive: bool
+    check: str,
+    sampled: Sequence[Sampled],
+    expected: Sequence[Reference | None],
+    *,
+    exclusive: bool,
 ) -> list[Reason | None]:
     """Return of each figure of a case why its reference is proven wrong, None where it is not."""
     slips = _slips(sampled, expected)
     return [
-        slips.get(place) or _beaten(one, reference, exclusive=exclusive)
+        slips.get(place) or _beaten(check, one, reference, exclusive=exclusive)
         for place, (one, reference) in enumerate(zip(sampled, expected, strict=True))
     ]
 
 
-def _beaten(one: Sampled, reference: Reference | None, *, exclusive: bool) -> Reason | None:
+def _beaten(
+    check: str, one: Sampled, reference: Reference | None, *, exclusive: bool
+) -> Reason | None:
     if reference is None or not _comparable(one, reference):
         return None
     # On another processor, or measured otherwise, it is no wonder.
@@ -110,9 +99,9 @@ def _beaten(one: Sampled, reference: Reference | None, *, exclusive: bool) -> Re
     if values:
         better = one.sample.better
         gained = min(gained, -better.worse_by(best_level(values, better), reference.value))
-    size = one.sample.conditions.get("bytes")
-    own = _scatter_of(values)
-    most = beyond_gain(one.sample.metric, size, reference.baseline, own, exclusive=exclusive)
+    sample = one.sample
+    kind = kind_in(check, sample.benchmark, sample.metric, sample.conditions.get("bytes"))
+    most = beyond_gain(kind, reference.baseline, _scatter_of(values), exclusive=exclusive)
     if reference.baseline is None:
         bound = reference.lower if one.sample.better is Better.HIGHER else reference.upper
         most = max(most, abs(math.log1p(bound or 0.0)))
