@@ -152,4 +152,5 @@ def test_the_transport_between_nodes_is_told():
         "transport between nodes: the MPI library's own choice; the first node sent nothing that a "
         "counter shows"
     )
+    assert transport_note({}, 2, []) == "transport between nodes: the MPI library's own choice"
     assert transport_note(chosen, 1, counted) == ""

@@ -70,5 +70,10 @@ def cause_of(lines: Sequence[str], hosts: Sequence[str]) -> str:
     named = first_node_failure(lines, hosts)
     if named and not _CAME_OF_IT.search(named):
         return named
+    return what_lacks(lines) or named
+
+
+def what_lacks(lines: Iterable[str]) -> str:
+    """Return the first line that says what a node lacks, empty where none does."""
     lacks = (x for x in lines if _LACKS.search(x) and not _NO_FILE.search(x))
-    return next(lacks, named).strip()[:_LONGEST]
+    return next(lacks, "").strip()[:_LONGEST]

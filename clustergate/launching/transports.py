@@ -25,9 +25,10 @@ def transport_note(variables: Mapping[str, str], nodes: int, launches: Iterable[
     chosen = [f"{name}={variables[name]}" for name in _CHOICES if name in variables]
     by = f"{', '.join(chosen)} (site config)" if chosen else "the MPI library's own choice"
     sent: Counter[str] = Counter()
+    launches = list(launches)
     for launch in launches:
         if isinstance(devices := launch.node.get("sent_bytes"), Mapping):
             sent.update(devices)
     through = [f"{count / 1e6:.1f} MB through {name}" for name, count in sent.most_common()]
     seen = ", ".join(through) or "nothing that a counter shows"
-    return f"transport between nodes: {by}; the first node sent {seen}"
+    return f"transport between nodes: {by}" + f"; the first node sent {seen}" * bool(launches)

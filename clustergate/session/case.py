@@ -24,7 +24,12 @@ from clustergate.launching.crashes import crash_of, last_line, rank_of
 from clustergate.launching.dialects import Layout
 from clustergate.launching.disturbance import without_moved_cores
 from clustergate.launching.driver import ASIDE_ENDED
-from clustergate.launching.node_failures import cause_of, ended_by_scheduler, first_node_failure
+from clustergate.launching.node_failures import (
+    cause_of,
+    ended_by_scheduler,
+    first_node_failure,
+    what_lacks,
+)
 from clustergate.launching.reading import lines_of
 from clustergate.launching.watchdog import HUNG
 from clustergate.machine import power
@@ -100,7 +105,9 @@ class Job:
                     late = proof.waited_for(folder, self.layout.ranks_on(hosts or ()))
                     complaints += [late] if late else []
             under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
-            complaints += self._cause(under_way, [], hosts)
+            # What else is there came of its end.
+            if lacks := what_lacks(lines_of(under_way) if under_way.is_file() else ()):
+                complaints.append(reason("job.first-node", why=lacks))
         elif ended or self.exit_status:
             status = reason("job.exit-status", status=self.exit_status)
             complaints.append(reason("job.ended", sentence=ended) if ended else status)
