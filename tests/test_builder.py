@@ -357,7 +357,7 @@ def test_no_benchmarks_name_stands_with_the_stacks_or_in_the_folder_that_travels
     names = {name for n, one in registry.every_benchmark().items() for name in (n, one.title)}
     builds = registry.builds().values()
     names |= {program for one in builds for program in one.programs}
-    names |= {s.file_name for s in registry.every_source()}
+    names |= {source.file_name for one in builds for source in one.sources()}
     names |= {one.package for one in builds} - {"clustergate-kernels"}
     # The Python word `stream=True` is no program.
     pattern = re.compile(

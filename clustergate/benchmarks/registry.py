@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clustergate import benchmarks
-from clustergate.benchmarks.build import Build, Source
+from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline, Trial
 from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
 from clustergate.paths import entry_points, suite_folder
@@ -189,11 +189,6 @@ def builds() -> Mapping[str, Build]:
 def builds_on_request() -> Mapping[str, Build]:
     """Return those of :func:`builds` that are put on disk where somebody asks for them."""
     return {name: build for name, build in builds().items() if build.on_request}
-
-
-def every_source() -> list[Source]:
-    """Return the archives of all benchmarks, each once."""
-    return list(dict.fromkeys(one for build in builds().values() for one in build.sources()))
 
 
 def _unreadable(lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:

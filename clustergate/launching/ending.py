@@ -70,33 +70,14 @@ def not_interrupted() -> Iterator[None]:
 _waiting: list[BaseException | None] = []
 
 
-def _interrupt_by(interruption: BaseException) -> None:
-    if _waiting:
-        _waiting[-1] = interruption
-    else:
-        raise interruption
-
-
 def _interrupt(number: int, frame: FrameType | None) -> None:
     # One is enough: a second would leave the launch behind that the first is about to end.
     for handled in _SIGNALS:
         signal.signal(handled, signal.SIG_IGN)
-    _interrupt_by(_Interrupted(number))
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Make a scheduler's SIGTERM and a lost terminal's SIGHUP end things as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        _interrupt_by(KeyboardInterrupt())
-
-    before = {number: signal.signal(number, interrupt) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if _waiting:
+        _waiting[-1] = _Interrupted(number)
+    else:
+        raise _Interrupted(number)
 
 
 def end(process: subprocess.Popen[bytes], seconds: float = ENDING_SECONDS) -> None:

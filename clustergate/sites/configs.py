@@ -718,14 +718,6 @@ def reframe_variables(path: Path, site: Site) -> dict[str, str]:
     }
 
 
-def preload_of(site: Site, stack: str) -> str:
-    """Return what the site config preloads into every program of a stack, empty for nothing."""
-    places = [one.reframe for one in site.partitions]
-    places += [one.reframe for one in site.stacks if one.name == stack]
-    named = [dict(place.get("env_vars", ())).get("LD_PRELOAD", "") for place in places]
-    return next(filter(None, reversed(named)), "")
-
-
 # What changes a launch, of what the site config says of a stack and of a partition.
 _LAUNCHED_BY = ("launcher", "bind_to_cores", "pmi", "env_vars", "modules", "prepare_cmds")
 
