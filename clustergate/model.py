@@ -309,6 +309,8 @@ class BaselineRuns:
     share of launches that were far worse than the reference (0 to 1), ``slow_together`` that of
     launches whose benchmark was so in all of its figures. ``repeated`` tells whether its benchmark
     can be launched several times, ``compared`` how many figures a whole run compares.
+    ``distances`` tell how far its nodes were from each other in each run, of several nodes; they
+    are empty where nobody knows.
     """
 
     runs: tuple[str, ...]
@@ -319,6 +321,12 @@ class BaselineRuns:
     slow: float = 0.0
     slow_together: float = 0.0
     repeated: bool = True
+    distances: tuple[str, ...] = ()
+
+
+DISTANCES = ("same node", "same switch", "same group", "another group")
+"""How far the nodes of a case can be from each other, the nearest first."""
+UNKNOWN_DISTANCE = "unknown distance"
 
 
 @dataclass(frozen=True)
@@ -732,6 +740,14 @@ class CaseRecord:
         proof = self.details.get("proof")
         hosts = proof.get("hosts", ()) if isinstance(proof, Mapping) else ()
         return tuple(sorted(map(str, hosts)))
+
+    @property
+    def distance(self) -> str:
+        """How far its nodes were from each other: one of :data:`DISTANCES`, or unknown."""
+        if self.conditions.get("nodes", 1) == 1:
+            return DISTANCES[0]
+        recorded = self.details.get("distance")
+        return recorded if recorded in DISTANCES else UNKNOWN_DISTANCE
 
     def spent_s(self, *names: str) -> float:
         """Return the seconds that its details tell of these, such as ``peaks_s``; 0 for none."""

@@ -21,6 +21,7 @@ from clustergate.history.series import collect
 from clustergate.history.stored_runs import PastRun
 from clustergate.launching.estimation import sampled_figures
 from clustergate.model import (
+    BadRequest,
     Better,
     CaseRecord,
     ConditionValue,
@@ -174,6 +175,40 @@ def test_runs_of_the_newest_build_and_nodes_count_alone():
     assert (len(batch.runs), batch.build, batch.nodes) == (8, "b1", ("n1",))
     assert batch.entries["HPL.performance_gflops"][0] == 100.4
     assert made.runs == tuple(f"run{i}" for i in range(10, 18))
+
+
+def test_runs_on_other_nodes_count_where_it_is_known_how_far_these_are():
+    """On a cluster that gives each job other nodes no baseline of two nodes came about."""
+    drawn = [("n1", "n2"), ("n1", "n9"), ("n3", "n4"), ("n5", "n6"), ("n2", "n8"), ("n7", "n8")]
+    far = [set(nodes) in ({"n1", "n9"}, {"n2", "n8"}) for nodes in drawn]
+
+    def run(nodes, is_far, **details):
+        where = {"build_key": "b1", "proof": {"hosts": list(nodes)}, **details}
+        samples = [ping(1.5 if is_far else 1.0, order=k) for k in range(3)]
+        return record(*samples, nodes=nodes, conditions={**CASE, "nodes": 2}, details=where)
+
+    named = [
+        run(nodes, one, distance="another group" if one else "same switch")
+        for nodes, one in zip(drawn, far, strict=True)
+    ]
+    (batch,) = baseline(series_of(named)).measured
+    assert len(batch.runs) == 6
+    known = known_by(batch)
+    (sample, *_), conditions = named[0].samples, named[0].conditions
+    reference = known.find("HpccCheck", "alpha:node", "mpich", conditions, sample)
+    assert [one == "another group" for one in reference.baseline.distances] == far
+    # Where nobody says it, each pair of nodes is a machine of its own.
+    assert baseline(series_of([run(*one) for one in zip(drawn, far, strict=True)])).measured == []
+
+
+def test_statistics_with_distances_of_other_runs_are_refused():
+    details = {"build_key": "b1", "proof": {"hosts": ["n1", "n2"]}, "distance": "same switch"}
+    of = {"conditions": {**CASE, "nodes": 2}, "details": details}
+    (batch,) = baseline(series_of([record(hpl(value), **of) for value in STEADY])).measured
+    text = updated("", [batch])
+    parse_references(text, PATH, CHECKS)
+    with pytest.raises(BadRequest, match="distances has 7 values of 8 runs"):
+        parse_references(text.replace("[same switch, same", "[same"), PATH, CHECKS)
 
 
 def test_a_day_on_which_the_machine_was_slow_is_left_out_and_named():

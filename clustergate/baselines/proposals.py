@@ -35,7 +35,9 @@ from clustergate.judge.runs import (
 )
 from clustergate.launching.disturbance import are_far, nearest_of
 from clustergate.model import (
+    DISTANCES,
     MEASURED,
+    UNKNOWN_DISTANCE,
     Anchor,
     BaselineRuns,
     Better,
@@ -285,7 +287,10 @@ def _alike(of_case: Sequence[Series]) -> list[Point]:
 
 
 def _identity(point: Point) -> tuple[object, ...]:
-    return point.build, point.nodes, point.processors, point.method
+    # Where it is known how far the nodes are from each other, others that are as many will do.
+    placed = len(point.nodes) > 1 and point.distance != UNKNOWN_DISTANCE
+    nodes = len(point.nodes) if placed else point.nodes
+    return point.build, nodes, point.processors, point.method
 
 
 def _nearest_ns(points: Sequence[Point]) -> float | None:
@@ -445,7 +450,15 @@ def runs_of(figure: Series, points: Sequence[Point], comparisons: int) -> Baseli
         launches=max(1, sum(point.estimate.samples for point in points) // len(points)),
         compared=comparisons,
         repeated=benchmark_of(figure.case.check).repeated,
+        distances=_distances(points),
     )
+
+
+def _distances(points: Sequence[Point]) -> tuple[str, ...]:
+    """Return how far nodes were from each other in each run; none where that is not known."""
+    each = tuple(point.distance for point in points)
+    known = UNKNOWN_DISTANCE not in each and {*each} != {DISTANCES[0]}
+    return each if known else ()
 
 
 def _is_elsewhere(before: Reference, newest: Point) -> bool:
@@ -693,6 +706,7 @@ def _batches(
             entries={c.series.name: c.entry for c in some},
             runs=some[0].runs.runs,
             days=[point.started.date() for point in points],
+            distances=some[0].runs.distances,
             launches=sum(point.estimate.samples for point in points),
             rule=_rule_text(points),
             build=points[-1].build,

@@ -58,7 +58,8 @@ class Measured:
     ``values`` is what a figure was in each run, of which ``days`` tells the day; ``slow_percent``
     the share of launches of a figure, or of a benchmark's means, that were far worse, where there
     were any. ``core_distance_ns`` is the shortest round trip between two cores that was seen, None
-    where none was measured. ``blessed`` is who made them, when.
+    where none was measured. ``blessed`` is who made them, when, and ``distances`` how far the nodes
+    of each run were from each other, where that is known.
     """
 
     case: CaseKey
@@ -77,6 +78,7 @@ class Measured:
     method: str = ""
     matrix_order: int | None = None
     blessed: str = ""
+    distances: Sequence[str] = ()
 
 
 def updated(text: str, measured: Sequence[Measured], anchors: Anchors = NO_ANCHORS) -> str:
@@ -245,6 +247,8 @@ def _statistics(batch: Measured) -> CommentedMap:
         entry["core_distance_ns"] = batch.core_distance_ns
     entry["runs"] = _flow([_text(run) for run in batch.runs])
     entry["days"] = _flow(batch.days)
+    if batch.distances:
+        entry["distances"] = _flow(batch.distances)
     entry[VALUES] = _by_name({name: _flow(values) for name, values in batch.values.items()})
     if batch.slow_percent:
         entry["slow_percent"] = _by_name(batch.slow_percent)
@@ -261,7 +265,7 @@ def _by_name(values: Mapping[str, Any]) -> CommentedMap:
 
 def _narrowed(entry: CommentedMap, name: str) -> CommentedMap:
     """Return what statistics say of one figure alone."""
-    shared = ("launches", "core_distance_ns", "runs", "days")
+    shared = ("launches", "core_distance_ns", "runs", "days", "distances")
     narrowed = CommentedMap({key: entry[key] for key in shared if key in entry})
     for of in _BY_NAME:
         if name in entry.get(of, {}):

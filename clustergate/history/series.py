@@ -17,6 +17,7 @@ from clustergate.benchmarks.registry import known_of
 from clustergate.figures import matrix_order, name_of, reported
 from clustergate.history.stored_runs import PastRun
 from clustergate.model import (
+    DISTANCES,
     Better,
     Case,
     CaseRecord,
@@ -60,7 +61,8 @@ class Point:
     ``launches`` are the values of its undisturbed launches in their order, ``build`` is the key
     of the program's build, ``nodes`` are sorted. ``nearest_ns`` is the shortest round trip between
     two cores during its case, None where none was measured, ``matrix_order`` of the case, and
-    ``processors`` those of its nodes, as far as they told, and ``method`` that of the case.
+    ``processors`` those of its nodes, as far as they told, ``method`` that of the case, and
+    ``distance`` how far its nodes were from each other.
     """
 
     run_id: str
@@ -73,6 +75,7 @@ class Point:
     matrix_order: int | None = None
     processors: tuple[str, ...] = ()
     method: str = ""
+    distance: str = DISTANCES[0]
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,7 @@ class _Case:
                     matrix_order=order,
                     processors=record.processors,
                     method=record.method,
+                    distance=record.distance,
                 )
                 self.points.setdefault(name, []).append(point)
 

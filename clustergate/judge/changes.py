@@ -54,7 +54,9 @@ class Past:
     ``values`` has a row for each run, of which ``days`` tells the day, and nan for what it lacks.
     ``steps`` is what a figure differs by where its last printed digit does. ``exclusive`` tells
     whether a job had its nodes for itself. ``variances`` are those of the figures between runs of a
-    day where they are known from elsewhere, as of a single run.
+    day where they are known from elsewhere, as of a single run. ``means`` is how many means were
+    taken of a figure's runs, one for each distance of the nodes, and ``rarer`` by how many times
+    the variance of its change is larger, where the run's distance is a rare one.
     """
 
     figures: Sequence[FigureId]
@@ -63,6 +65,8 @@ class Past:
     steps: Floats | None = None
     exclusive: bool = False
     variances: Floats | None = None
+    means: Floats | None = None
+    rarer: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -279,10 +283,21 @@ class Judge:
                 else None,
                 controlled,
                 _OF_ROUNDED * (coefficients.power(2) @ self._steps**2),
+                self._most_of(past.means) - 1.0,
             )
             for coefficients, controlled in ((of.less_control, of.controlled), (of.own, alone))
         )
-        return less, plain
+        return self._placed(less), self._placed(plain)
+
+    def _most_of(self, single: Floats | None) -> Floats:
+        """Return the most that any figure of each hypothesis has, 1 where nothing is given."""
+        if single is None:
+            return np.ones(len(self.hypotheses))
+        return np.array([single[list(one.places)].max() for one in self.hypotheses])
+
+    def _placed(self, one: Scatter) -> Scatter:
+        """Return a scatter around the mean of the distance of a run's nodes."""
+        return replace(one, spread=one.spread * np.sqrt(self._most_of(self.past.rarer)))
 
     def _variance_of(
         self, coefficients: Any, controlled: NDArray[np.bool_], single: Floats

@@ -57,6 +57,8 @@ def contrasts(
 
 # Where a figure finds its control, the nearest first; all of them on the same nodes.
 _TIERS: Sequence[Callable[[FigureId], Hashable]] = (
+    # Of nodes that lie nobody knows where, other stacks had the same.
+    lambda f: (f.case[1], f.case[0], f.name) if f.unplaced else None,
     lambda f: (f.case[1], f.case[0], f.benchmark, f.stack, f.kind),
     lambda f: (f.case[1], f.stack, f.kind),
     lambda f: (f.case[1], f.case[0], f.benchmark, f.kind),
@@ -89,6 +91,8 @@ def _control(
     for keys, share in shares.items():
         outside: NDArray[np.int_] = np.array([], dtype=int)
         for key, tier in zip(keys, tiers, strict=True):
+            if key is None:
+                continue
             outside = tier[key][~is_inside[tier[key]]]
             if len(outside):
                 break

@@ -17,6 +17,7 @@ class FigureId:
 
     ``case`` is check, partition, stack, layout and effort. ``kind`` is one of
     :data:`clustergate.model.KINDS`, ``size_bytes`` that of its messages, -1 where it has none.
+    It is ``unplaced`` where it depends on how far nodes are from each other, which nobody knows.
     """
 
     case: tuple[str, ...]
@@ -25,6 +26,7 @@ class FigureId:
     metric: str
     kind: str
     size_bytes: int = -1
+    unplaced: bool = False
 
     @property
     def stack(self) -> str:

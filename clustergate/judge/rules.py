@@ -38,20 +38,28 @@ USUAL = 2.0
 
 @dataclass(frozen=True)
 class Compared:
-    """A figure that a run is to be judged by: its best undisturbed launch, and its reference."""
+    """A figure that a run is to be judged by: its best undisturbed launch, and its reference.
+
+    ``shift`` is by how much runs whose nodes were as far from each other are worse than others, as
+    a logarithm, and ``rarer`` by how many times the variance of its change is larger for that.
+    """
 
     figure: FigureId
     value: float
     better: Better
     reference: Reference
     baseline: BaselineRuns
+    shift: float = 0.0
+    rarer: float = 1.0
 
     @property
     def bound(self) -> float:
         """From where on it is worse than its reference tolerates, seen by itself."""
         of, higher = self.reference, self.better is Better.HIGHER
         side = of.lower if higher else of.upper
-        return (0.0 if higher else math.inf) if side is None else of.value * (1 + side)
+        if side is None:
+            return 0.0 if higher else math.inf
+        return of.value * (1 + side) * math.exp(-self.shift if higher else self.shift)
 
     @property
     def is_beyond_bound(self) -> bool:
@@ -60,15 +68,19 @@ class Compared:
     @property
     def worse_than_best(self) -> float:
         (by,) = worse_by([self.value], self.reference.value, self.better)
-        return by
+        return by - self.shift
 
 
 # A run is judged by the same baseline each time that something of it was launched again.
 @lru_cache(maxsize=8)
 def _judge_of(
-    known: tuple[tuple[FigureId, BaselineRuns, Better], ...], *, exclusive: bool
+    known: tuple[tuple[FigureId, BaselineRuns, Better], ...],
+    rarer: tuple[float, ...],
+    *,
+    exclusive: bool,
 ) -> Judge:
-    return Judge(past_of(known, exclusive=exclusive))
+    past = past_of(known, exclusive=exclusive)
+    return Judge(replace(past, rarer=np.array(rarer)))
 
 
 @dataclass(frozen=True)
@@ -86,14 +98,15 @@ class Comparison:
     @property
     def judge(self) -> Judge:
         known = tuple((one.figure, one.baseline, one.better) for one in self.figures)
-        return _judge_of(known, exclusive=self.exclusive)
+        rarer = tuple(one.rarer for one in self.figures)
+        return _judge_of(known, rarer, exclusive=self.exclusive)
 
     @cached_property
     def changes(self) -> list[Change]:
         if not self.figures:
             return []
         values = [
-            (-1.0 if one.better is Better.HIGHER else 1.0) * math.log(one.value)
+            (-1.0 if one.better is Better.HIGHER else 1.0) * math.log(one.value) - one.shift
             for one in self.figures
         ]
         return self.judge.changes(np.array(values), self.again)

@@ -11,8 +11,9 @@ import numpy as np
 
 from clustergate.benchmarks.registry import known_of
 from clustergate.judge.changes import Past
+from clustergate.judge.distances import distances, shifts
 from clustergate.judge.kinds import FigureId, kind_of
-from clustergate.model import BaselineRuns, Better
+from clustergate.model import LATENCY, BaselineRuns, Better
 
 SMALLEST_BASELINE = 5
 """Fewer runs are no baseline."""
@@ -117,9 +118,16 @@ def past_of(
     ordered = sorted(days, key=lambda run: (days[run], run))
     rows = {run: row for row, run in enumerate(ordered)}
     values = np.full((len(ordered), len(known)), np.nan)
-    for column, (_, of, better) in enumerate(known):
+    means = np.ones(len(known))
+    for column, (figure, of, better) in enumerate(known):
         sign = -1.0 if better is Better.HIGHER else 1.0
-        values[[rows[run] for run in of.runs], column] = sign * np.log(of.values)
+        costs = sign * np.log(of.values)
+        if figure.kind == LATENCY and len({*distances(of)}) > 1:
+            # Each distance of the nodes has a mean of its own.
+            apart = shifts(of, better)
+            costs -= [apart[where] for where in distances(of)]
+            means[column] = len(apart)
+        values[[rows[run] for run in of.runs], column] = costs
     numbers = {day: number for number, day in enumerate(sorted(set(days.values())))}
     return Past(
         [figure for figure, *_ in known],
@@ -127,6 +135,7 @@ def past_of(
         values,
         np.array([_step(figure, of) / min(of.values) for figure, of, _ in known]),
         exclusive,
+        means=means,
     )
 
 

@@ -73,6 +73,7 @@ def scatter(
     prior: Floats | None,
     controlled: NDArray[np.bool_],
     least: Floats,
+    lost: Floats,
 ) -> Scatter:
     """Return how contrasts scatter, from what they were in each run (rows) of each day.
 
@@ -80,7 +81,8 @@ def scatter(
     variance within a day of a single figure as in the contrast, shrunk to its number of figures;
     ``usual`` that of usual figures of their kinds, in units of which a family is alike; ``prior``
     the variance that such contrasts have on exclusive nodes, None elsewhere; ``least``
-    that of printed digits, where runs that print the same tell nothing. Missing values are nan.
+    that of printed digits, where runs that print the same tell nothing; ``lost`` the degrees of
+    freedom that further means have cost. Missing values are nan.
     """
     parts = components(series, days)
     runs, of_days = np.maximum(parts.runs, 1), np.maximum(parts.days, 1)
@@ -89,7 +91,10 @@ def scatter(
     known += parts.between * (1.0 + 1.0 / of_days)
     own = np.maximum(np.where(few, parts.runs - parts.days, parts.days - 1), 0).astype(float)
     least = np.maximum(least, SMALLEST)
-    variance = np.maximum(np.where(few, parts.within, known), least)
+    left = np.maximum(own - lost, 0.0)
+    fewer = np.where(left > 0, own / np.maximum(left, 1.0), 1.0)
+    own = left
+    variance = np.maximum(np.where(few, parts.within, known) * fewer, least)
     variance, freedom = pooled(variance / usual, own, families, controlled)
     variance *= usual
     # Where days are few, a day's part is guessed: it is worth what neighbours know, no more.

@@ -94,6 +94,7 @@ def baseline_runs(
         compared=max(of, 1),
         slow=slow.get(name, 0.0) / 100,
         slow_together=slow.get(name.partition(".")[0], 0.0) / 100,
+        distances=tuple(statistics.get("distances", ())),
         repeated=known_of(check).repeated,
     )
 
@@ -308,6 +309,9 @@ def _statistics_complaint(
     for name, values in entry.get(VALUES, {}).items():
         if not len(values) == runs == len(entry["days"]):
             return reason("statistics.other-runs", figure=name, values=len(values), runs=runs)
+    if "distances" in entry and len(entry["distances"]) != runs:
+        given = len(entry["distances"])
+        return reason("statistics.other-runs", figure="distances", values=given, runs=runs)
     of_before = (entry.get(of, {}).keys() for of in ("spread_percent", "usual_percent"))
     if lost := sorted(set.symmetric_difference(*map(set, of_before))):
         return reason("statistics.one-of-two", name=lost[0])

@@ -1,14 +1,19 @@
-"""Which switch each node is on, as Slurm or the InfiniBand fabric says it; as far as it does."""
+"""Which switch each node is on, and how far nodes are from each other, as far as anybody says.
+
+That are Slurm, a file that describes the fabric, and the hostfile.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from clustergate.launching.hostfiles import HostfileError, expand
-from clustergate.model import ClustergateError
+from clustergate.launching.hostfiles import Hostfile, HostfileError, expand
+from clustergate.model import DISTANCES, ClustergateError
 from clustergate.schedulers import NO_ANSWER, SLURM, answer_of_slurm
 
 # Slurm, scontrol(1) and topology.conf(5):
@@ -28,6 +33,10 @@ _SLURM = re.compile(
 #           - switch: leaf1
 #             nodes: n[001-003]
 _YAML = re.compile(r"^ *- topology:", re.MULTILINE)
+_PARENT = re.compile(
+    r'^[ \t]*SwitchName *= *"?([^\s"]+)[^#\n]*?\sSwitches *= *"?([^\s#"]+)',
+    re.MULTILINE | re.IGNORECASE,
+)
 _RECORD = re.compile(r"^[ \t]*\w+Name=", re.MULTILINE)
 # ibnetdiscover(8): a switch, then a line for each of its ports with what it leads to.
 #     Switch  41 "S-248a070300000010"  # "MF0;leaf1:MQM8700/U1" enhanced port 0 lid 1 lmc 0
@@ -74,6 +83,70 @@ def _in_yaml(text: str) -> Iterator[tuple[str, str]]:
         if isinstance(one, dict) and (name := one.get("switch") or one.get("block")):
             yield str(name), str(one.get("nodes", ""))
         left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else []
+
+
+def groups_of_slurm(text: str) -> dict[str, str]:
+    """Return the switch above that of each node, in what Slurm says of its topology."""
+    above: dict[str, str] = {}
+    for switch, below in _PARENT.findall(re.sub(r"\\\n", " ", text)):
+        with contextlib.suppress(HostfileError):
+            # The lowest that leads to it.
+            above = {**dict.fromkeys(expand(below), switch), **above}
+    switch_of = switches_of_slurm(text)
+    return {node: above[switch] for node, switch in switch_of.items() if switch in above}
+
+
+def distance_between(
+    hosts: Sequence[str], switch_of: Mapping[str, str], group_of: Mapping[str, str]
+) -> str:
+    """Return how far some nodes are from each other, empty where that is not known.
+
+    Nodes on several switches of which nobody names a group are of one.
+    """
+    short = {host.partition(".")[0] for host in hosts}
+    if len(short) < 2:
+        return DISTANCES[0]
+    switches = {switch_of.get(host, "") for host in short}
+    groups = {group_of.get(host, "") for host in short}
+    if "" in switches or (len(groups) > 1 and "" in groups):
+        return ""
+    if len(switches) == 1:
+        return DISTANCES[1]
+    return DISTANCES[2] if len(groups) == 1 else DISTANCES[3]
+
+
+def distance_of(
+    hosts: Sequence[str],
+    scheduler: str,
+    fabric: Path,
+    devices: Iterable[str] = (),
+    hostfile: Hostfile | None = None,
+) -> str:
+    """Return what :func:`distance_between` does of all that is known here.
+
+    Of a node that the hostfile places, that counts; a fabric that cannot be read says nothing.
+    """
+    switch_of, group_of = _known_places(scheduler, fabric, tuple(devices))
+    named = hostfile.nodes if hostfile else ()
+    own = {node.name.partition(".")[0]: node for node in named if node.switch}
+    switches = {**switch_of, **{name: node.switch for name, node in own.items()}}
+    groups = {**group_of, **{name: node.rack for name, node in own.items()}}
+    return distance_between(hosts, switches, {k: v for k, v in groups.items() if v})
+
+
+@functools.lru_cache(maxsize=4)
+def _known_places(
+    scheduler: str, fabric: Path, devices: tuple[str, ...]
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the switch and the group of each node, asked for once by each process."""
+    text = ""
+    with contextlib.suppress(ClustergateError, OSError):
+        switch_of, no_answer = known_switches(scheduler, fabric, devices)
+        if scheduler in SLURM and not no_answer:
+            text = answer_of_slurm(["scontrol", "show", "topology"])
+        text += fabric.read_text(errors="replace") if fabric.exists() else ""
+        return switch_of, groups_of_slurm(text)
+    return {}, {}
 
 
 def switches_of_ibnetdiscover(text: str, devices: Iterable[str] = ()) -> dict[str, str]:

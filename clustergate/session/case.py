@@ -36,9 +36,18 @@ from clustergate.machine import power
 from clustergate.machine.configuration import described
 from clustergate.machine.fingerprint import Fingerprint, processor_of
 from clustergate.machine.traffic import beside_the_fabric
-from clustergate.model import METRICS, ClustergateError, Launch, Row, Sample
+from clustergate.model import (
+    METRICS,
+    UNKNOWN_DISTANCE,
+    ClustergateError,
+    Launch,
+    Row,
+    Sample,
+)
+from clustergate.paths import site_file
 from clustergate.proof import ranks as proof
 from clustergate.schedulers import SLURM, slurm_energy
+from clustergate.screening.switches import distance_of
 from clustergate.sites.description import Partition
 from clustergate.verdicts.assembly import NO_FIGURES
 from clustergate.wording.notation import listed
@@ -274,6 +283,12 @@ def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
     with contextlib.suppress(ClustergateError):
         record["proof"] = proof.summary(proof.read_proofs(planning.proof_folder(job.stage, 0)))
     if log := read.log:
+        hosts = job.hosts or log.hosts or ()
+        if len(hosts) > 1:
+            of = job.partition
+            fabric = site_file("hostfiles", f"{of.system}.ibnetdiscover")
+            where = distance_of(hosts, of.scheduler, fabric, of.fabric, job.hostfile)
+            record["distance"] = where or UNKNOWN_DISTANCE
         record["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
         record["peaks_s"] = round(log.aside_s, 3)
         record["waited_s"] = round(sum(made.waited_s for made in log.launches), 3)

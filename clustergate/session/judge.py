@@ -14,6 +14,7 @@ from clustergate.judge.kinds import FigureId
 from clustergate.model import (
     LAUNCHED_AGAIN,
     RESUMED,
+    UNKNOWN_DISTANCE,
     Case,
     CaseId,
     CaseRecord,
@@ -132,6 +133,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         *collected.notes,
         *assembly.unexpected(prepared.expected, collected.outcomes),
         *nodes_not_seen(records, _known_nodes(prepared.site)),
+        *of_unknown_distance(records),
         *assembly.removed_variables(records),
         *notes_of_stacks(records),
         *costs_beside(every),
@@ -197,6 +199,12 @@ def nodes_not_seen(records: Sequence[CaseRecord], known: Sequence[str]) -> list[
     if not seen or not rest:
         return []
     return [str(reason("run.nodes-not-seen", nodes=folded(rest), seen=folded(sorted(seen))))]
+
+
+def of_unknown_distance(records: Sequence[CaseRecord]) -> list[str]:
+    """Return in a sentence or none of how many cases nobody knows how far their nodes lay."""
+    unknown = [one for one in records if one.samples and one.distance == UNKNOWN_DISTANCE]
+    return [str(reason("distance.unknown", cases=len(unknown)))] if unknown else []
 
 
 def launched_again(again: Again) -> list[str]:

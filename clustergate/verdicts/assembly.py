@@ -25,13 +25,16 @@ from clustergate.figures import (
     same_measurement,
 )
 from clustergate.judge import rules
+from clustergate.judge.distances import distances, is_covariate, rarer, shifts
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import figure_id
+from clustergate.judge.runs import days, figure_id
+from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.estimation import Sampled, sampled_figures
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
 from clustergate.model import (
+    UNKNOWN_DISTANCE,
     BaselineRuns,
     Better,
     Case,
@@ -337,7 +340,10 @@ def compared(
     by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
     for record in records:
         for place, one in _with_baseline(record, reference_of):
-            by_partition.setdefault(record.partition, []).append((record.name, place, one))
+            if why := _never_so_far(one, record.distance):
+                judgements[record.name, place] = Judgement(Verdict.INCONCLUSIVE, (why,))
+            else:
+                by_partition.setdefault(record.partition, []).append((record.name, place, one))
             if one.is_beyond_bound:
                 beyond.add(record.name)
     for partition, some in by_partition.items():
@@ -381,7 +387,26 @@ def _with_baseline(
         case = (record.check, record.partition, record.stack, layout, effort)
         of = (sample.benchmark, sample.metric, sample.conditions.get("bytes"))
         figure = figure_id(case, name_of(sample), *of)
-        yield place, rules.Compared(figure, value, sample.better, reference, reference.baseline)
+        known, better, where = reference.baseline, sample.better, record.distance
+        shift, rare = 0.0, 1.0
+        if is_covariate(figure.kind, int(record.conditions.get("nodes", 1))):
+            apart = shifts(known, better)
+            if where in apart and UNKNOWN_DISTANCE not in apart:
+                shift, rare = apart[where], rarer(known, where)
+            else:
+                figure = dataclasses.replace(figure, unplaced=True)
+                if UNKNOWN_DISTANCE in (where, *apart) and days(known) < FEWEST_DAYS:
+                    # Near one day and far the next, few of them tell nothing.
+                    continue
+        yield place, rules.Compared(figure, value, better, reference, known, shift, rare)
+
+
+def _never_so_far(one: rules.Compared, where: str) -> Reason | None:
+    """Return why a figure is not judged that no run measured at its distance, None where it is."""
+    known = dict.fromkeys(distances(one.baseline))
+    if not one.figure.unplaced or UNKNOWN_DISTANCE in (where, *known):
+        return None
+    return reason("distance.unseen", distance=where, known=[*known])
 
 
 def _said_beside(

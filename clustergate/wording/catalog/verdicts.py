@@ -105,6 +105,17 @@ WORDS = {
     ),
     "figure.as-expected": _AGAINST,
     "figure.regression": (_AGAINST + ", beyond the tolerated {bound:number}", "", _FIND),
+    "distance.unknown": (
+        "nobody says how far the nodes of {cases:case|cases} are from each other: small messages "
+        "are judged from three days on",
+        "",
+        "tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+    ),
+    "distance.unseen": (
+        "its nodes are of {distance}, and those of the baseline of {known:names}",
+        "how far nodes are from each other decides small messages",
+        "take a baseline of runs on such nodes, too",
+    ),
     "figure.beyond-tolerance": (
         _AGAINST + ", beyond {bound:number}: {tolerance:percent} are tolerated",
         "",
