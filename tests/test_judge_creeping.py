@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clustergate.judge.changes import slower
-from clustergate.judge.creeping import Accepted, accepted_after, crept
+from clustergate.judge.creeping import Accepted, accepted_after, crept, slower_than_before
 from clustergate.judge.rules import Compared, Comparison, judgements, sets
 from clustergate.judge.runs import mean, with_common_runs
 from clustergate.model import Anchor, BaselineRuns, Better, Reference, Verdict
@@ -39,7 +39,7 @@ def history(weeks, rate, at, seed=1):
 
 def crept_after(weeks, rate, at, seed=1):
     figures = [
-        Accepted(figure, Better.LOWER, anchor, newest)
+        Accepted(figure, Better.LOWER, anchor, anchor.baseline, newest)
         for figure, anchor, newest in zip(MACHINE, *history(weeks, rate, at, seed), strict=True)
     ]
     return crept(figures, exclusive=True)
@@ -70,12 +70,43 @@ def test_a_line_through_baselines_finds_what_the_first_one_scatters_too_much_to_
         for figure, anchor, known in zip(MACHINE, anchors, newest, strict=True):
             first = dataclasses.replace(anchor.baseline, values=tuple(noisy))
             of_first = Anchor(first, anchor.later if later else ())
-            yield Accepted(figure, Better.LOWER, of_first, known)
+            yield Accepted(figure, Better.LOWER, of_first, first, known)
 
     said = crept([*figures(later=True)], exclusive=True)
     assert {one.since for one in said} == {"2026-06-05"}
     assert {x for one in said for x in one.hypothesis.places} == set(places(kind="compute"))
     assert not crept([*figures(later=False)], exclusive=True)
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_baseline_is_slower_than_the_one_before_by_more_than_chance_alone(exclusive):
+    for by in (0.0, 0.1):
+        before, newest = (week(k, np.random.default_rng(k), by * k) for k in (0, 1))
+        figures = [
+            Accepted(figure, Better.LOWER, Anchor(first), first, later)
+            for figure, first, later in zip(MACHINE, before, newest, strict=True)
+        ]
+        slow, unjudged = slower_than_before(figures, exclusive=exclusive)
+        assert not unjudged
+        assert {x for one in slow for x in one.hypothesis.places} == (
+            set(range(len(MACHINE))) if by else set()
+        )
+    # A single new run tells nothing, nor do the runs that were there already.
+    for known in (before, [one_more(*both) for both in zip(before, newest, strict=True)]):
+        same = [dataclasses.replace(x, newest=y) for x, y in zip(figures, known, strict=True)]
+        slow, unjudged = slower_than_before(same, exclusive=exclusive)
+        assert not slow
+        assert unjudged == set(range(len(MACHINE)))
+
+
+def one_more(before, newest):
+    """Return a baseline with a run of the next one."""
+    return BaselineRuns(
+        (*before.runs, newest.runs[0]),
+        (*before.days, newest.days[0]),
+        (*before.values, newest.values[0]),
+        launches=1,
+    )
 
 
 def test_of_a_later_baseline_counts_what_is_new():

@@ -23,7 +23,7 @@ from clustergate.history.series import CaseKey, Point, Series
 from clustergate.history.trends import percent
 from clustergate.judge.bad_days import bad_days
 from clustergate.judge.changes import FALSE_ALARM, Change, Judge
-from clustergate.judge.creeping import Accepted, accepted_after, crept
+from clustergate.judge.creeping import Accepted, accepted_after, crept, slower_than_before
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import (
     SMALLEST_BASELINE,
@@ -188,10 +188,11 @@ def make_baseline(
             best = _best_so_far(case, known, acceptance)
             made = [_candidate(*one, of, best.get(one[0].name)) for one in some]
             candidates[case] = list(_with_tolerances(case, made, outcome, exclusive=exclusive))
-        crept = _crept([*itertools.chain(*candidates.values())], known, exclusive=exclusive)
+        every = [*itertools.chain(*candidates.values())]
+        slower = _slower(every, known, exclusive=exclusive)
         for case, made in candidates.items():
             accepted = list(
-                _without_moved(case, made, known, acceptance, outcome, crept, exclusive=exclusive)
+                _without_moved(case, made, known, acceptance, outcome, slower, exclusive=exclusive)
             )
             outcome.measured += _batches(case, accepted, outcome.left_out.get(case, {}))
             used.update((p.run_id, p.started) for c in accepted for p in c.points)
@@ -570,13 +571,13 @@ def _without_moved(
     known: References,
     acceptance: Acceptance,
     outcome: Baseline,
-    crept: Mapping[str, str],
+    slower: Mapping[str, str],
     *,
     exclusive: bool,
 ) -> Iterator[_Candidate]:
     """Yield the figures that may have their new value; refuse those that moved too far.
 
-    ``crept`` says of some, by their keys as a path, how they crept away from their anchor.
+    ``slower`` says by their keys as a path how figures are slower that the judge can tell of.
     """
     paths = set(known.paths())
     for c in candidates:
@@ -588,7 +589,8 @@ def _without_moved(
         before = known.at((*case.parts, name))
         (moved,) = _worse_by(c.series, [c.reached], before.value)
         anchor = _anchor_of(c, known)
-        worse = ", and ".join(filter(None, [_worse(c, before, moved), crept.get(case.path(name))]))
+        said = slower.get(case.path(name))
+        worse = _worse(c, before, moved) if said is None else said
         better = _better(c, before, moved, exclusive=exclusive)
         refused = ""
         if worse and acceptance.accepts(name):
@@ -627,24 +629,32 @@ def _anchor_of(c: _Candidate, known: References) -> Anchor | None:
     return accepted_after(before.anchor, of_before) if before.anchor else Anchor(of_before)
 
 
-def _crept(
+def _slower(
     candidates: Sequence[_Candidate], known: References, *, exclusive: bool
 ) -> dict[str, str]:
-    """Return of figures that crept away from their anchors, by their paths, as what and how far."""
+    """Return by their paths how figures are slower than in baselines before, empty for not.
+
+    What nobody can judge so is missing.
+    """
     paths = set(known.paths())
     figures = [
-        Accepted(_figure_id(c.series), c.series.better, anchor, c.runs)
+        Accepted(_figure_id(c.series), c.series.better, anchor, before, c.runs)
         for c in candidates
-        if (*c.series.case.parts, c.series.name) in paths and (anchor := _anchor_of(c, known))
+        if (path := (*c.series.case.parts, c.series.name)) in paths
+        and (anchor := _anchor_of(c, known))
+        and (before := known.runs_of(path))
     ]
-    return {
-        "/".join((*figures[place].figure.case, figures[place].figure.name)): (
-            f"{change.hypothesis.name} crept: {percent(change.by)} slower than in its first "
-            f"accepted baseline, since {change.since}"
-        )
-        for change in crept(figures, exclusive=exclusive)
-        for place in change.hypothesis.places
-    }
+    moved, unjudged = slower_than_before(figures, exclusive=exclusive)
+    said: dict[int, str] = {x: "" for x in range(len(figures)) if x not in unjudged}
+    for words, changes in (
+        ("crept: {by} slower than in its first", crept(figures, exclusive=exclusive)),
+        ("is {by} slower than in its last", moved),
+    ):
+        for change in changes:
+            how = f"{change.hypothesis.name} {words.format(by=percent(change.by))}"
+            how += f" accepted baseline, since {change.since}"
+            said |= dict.fromkeys(change.hypothesis.places, how)
+    return {"/".join((*figures[x].figure.case, figures[x].figure.name)): said[x] for x in said}
 
 
 def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) -> str:

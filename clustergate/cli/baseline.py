@@ -30,6 +30,7 @@ from clustergate.references import lookup as references
 from clustergate.report import console
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import has_layout
+from clustergate.verdicts.sharing import exclusive_partitions
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import reason
@@ -41,9 +42,10 @@ DESCRIPTION = """\
 Make references from stored runs and write references/SYSTEM.yaml, to be reviewed like any other
 change. For each case the newest runs of the same build on the same nodes count. The reference of a
 figure is the best that they reached; the tolerance on the worse side is how far above it unchanged
-runs are, 5 % at least. A figure keeps its old reference when its runs are too few or differ too
-much, when its best is more than 5 % worse than that or better than an unchanged machine gets, or
-when two of its runs are worse than that tolerates; each is listed with what to do.
+runs are, 5 % at least. A day on which the machine was slow is left out. A figure keeps its old
+reference when its runs are too few or differ too much, when it is slower than in its last or its
+first accepted baseline by more than chance explains, or better than an unchanged machine gets; each
+is listed with what to do.
 
 Exit status 0: every figure of the runs has a new reference; 1: at least one has not; 2: somebody
 else changed the file meanwhile, and nothing was written."""
@@ -123,7 +125,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
     if lost:
         print(completed(str(reason("baseline.lost", cases=sorted(lost)))), file=sys.stderr)
-    made = make_baseline(figures, known, rule, _acceptance(arguments), facts)
+    # As a check sees it that judges by them.
+    exclusive = exclusive_partitions((one for run in runs for one in run.records), facts)
+    nodes = {name: dataclasses.replace(x, exclusive=name in exclusive) for name, x in facts.items()}
+    made = make_baseline(figures, known, rule, _acceptance(arguments), nodes)
     # Of a file that holds nothing yet there is nothing to keep.
     base = before if known.document.data else ""
     after = _blessed(base, made) if made.measured or known.document.data else before

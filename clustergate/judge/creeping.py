@@ -23,13 +23,18 @@ from clustergate.model import Anchor, BaselineRuns, Better
 _FEWEST, _MOST = 5, 24
 
 
+# One new run may be slow by chance.
+_FEWEST_RUNS = 2
+
+
 @dataclass(frozen=True)
 class Accepted:
-    """A figure whose ``newest`` baseline is to be accepted after others."""
+    """A figure whose ``newest`` baseline is to be accepted after the one ``before``."""
 
     figure: FigureId
     better: Better
     anchor: Anchor
+    before: BaselineRuns
     newest: BaselineRuns
 
     @property
@@ -39,8 +44,20 @@ class Accepted:
         of_later = accepted_after(self.anchor, self.newest).later
         return {max(first.days): mean(first), **dict(of_later)}
 
+    @property
+    def new_mean(self) -> float:
+        """The mean of the runs that the baseline before had not, nan where they are too few."""
+        new = [place for place, run in enumerate(self.newest.runs) if run not in self.before.runs]
+        return _mean_of(self.newest, new) if len(new) >= _FEWEST_RUNS else math.nan
+
     def worse(self, value: float) -> float:
         return (-1.0 if self.better is Better.HIGHER else 1.0) * math.log(value)
+
+
+def _mean_of(baseline: BaselineRuns, places: Sequence[int]) -> float:
+    days = tuple(baseline.days[place] for place in places)
+    values = tuple(baseline.values[place] for place in places)
+    return mean(replace(baseline, days=days, values=values))
 
 
 def accepted_after(anchor: Anchor, baseline: BaselineRuns) -> Anchor:
@@ -52,22 +69,31 @@ def accepted_after(anchor: Anchor, baseline: BaselineRuns) -> Anchor:
     new = [place for place, day in enumerate(baseline.days) if day > last]
     if len(new) < SMALLEST_BASELINE:
         return anchor
-    days = tuple(baseline.days[place] for place in new)
-    values = tuple(baseline.values[place] for place in new)
-    of_new = float(f"{mean(replace(baseline, days=days, values=values)):.5g}")
-    return replace(anchor, later=(*anchor.later, (max(days), of_new))[-_MOST:])
+    of_new = max(baseline.days), float(f"{_mean_of(baseline, new):.5g}")
+    return replace(anchor, later=(*anchor.later, of_new)[-_MOST:])
+
+
+def slower_than_before(
+    figures: Sequence[Accepted], *, exclusive: bool
+) -> tuple[list[Change], set[int]]:
+    """Return the sets of figures of which new runs are slower than the baseline before.
+
+    Behind them the places of figures that nobody can judge so.
+    """
+    before = [one.before for one in figures]
+    changes = _changes(figures, before, [one.new_mean for one in figures], exclusive=exclusive)
+    unjudged = {
+        x for some in changes for one in some if not one.is_judged for x in one.hypothesis.places
+    }
+    return [one for some in changes for one in slower(some)], unjudged
 
 
 def crept(figures: Sequence[Accepted], *, exclusive: bool) -> list[Change]:
     """Return the sets of figures that became slower since their first accepted baseline."""
-    said: list[Change] = []
-    for places in with_common_runs([one.anchor.baseline for one in figures]):
-        some = [figures[place] for place in places]
-        known = [(one.figure, one.anchor.baseline, one.better) for one in some]
-        judge = Judge(past_of(known, exclusive=exclusive), FALSE_ALARM)
-        newest = judge.changes(np.array([one.worse([*one.means.values()][-1]) for one in some]))
-        since = min(min(one.anchor.baseline.days) for one in some)
-        said += [one.moved(places, since) for one in slower(newest)]
+    first = [one.anchor.baseline for one in figures]
+    newest = [[*one.means.values()][-1] for one in figures]
+    changes = _changes(figures, first, newest, exclusive=exclusive)
+    said = [one for some in changes for one in slower(some)]
     by_days: dict[tuple[str, ...], list[int]] = {}
     for place, figure in enumerate(figures):
         by_days.setdefault(tuple(figure.means), []).append(place)
@@ -79,4 +105,23 @@ def crept(figures: Sequence[Accepted], *, exclusive: bool) -> list[Change]:
             past = Past([x.figure for x in some], np.array(numbers), values, exclusive=exclusive)
             trends = slower(Judge(past, FALSE_ALARM).trends())
             said += [one.moved(places, days[0]) for one in trends]
+    return said
+
+
+def _changes(
+    figures: Sequence[Accepted],
+    baselines: Sequence[BaselineRuns],
+    values: Sequence[float],
+    *,
+    exclusive: bool,
+) -> list[list[Change]]:
+    """Return what values say of sets of figures against their baselines, which were made apart."""
+    said = []
+    for places in with_common_runs(baselines):
+        some = [figures[place] for place in places]
+        known = [(figures[x].figure, baselines[x], figures[x].better) for x in places]
+        judge = Judge(past_of(known, exclusive=exclusive), FALSE_ALARM)
+        since = min(min(baselines[place].days) for place in places)
+        of_run = [one.worse(values[place]) for one, place in zip(some, places, strict=True)]
+        said.append([one.moved(places, since) for one in judge.changes(np.array(of_run))])
     return said

@@ -46,6 +46,7 @@ from tools.bench import (
     realdata,
     record,
     runs,
+    simulated_creeping,
     simulated_nodes,
 )
 from tools.bench.launches import Launch, RecordingError, read_launches, recordings
@@ -84,7 +85,7 @@ _FRESH_RUNS = 10
 _SLOWED_LAUNCHES = 15
 # Of ten rounds; a run takes two at most.
 _MOST_JOBS = 4 * _FRESH_RUNS
-_PARTS = ("judge", "metal", "nodes", "replay", "ab", "aims", "provoked")
+_PARTS = ("judge", "metal", "nodes", "creeping", "replay", "ab", "aims", "provoked")
 
 
 CHANGES = (
@@ -604,11 +605,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             title = "Simulated: nodes against nodes on the first run"
             console.print(table_of(title, simulated_nodes.HEADS, simulated_nodes.rows(nodes)))
             results["nodes"] = simulated_nodes.plain(nodes)
+        if "creeping" in parts:
+            crept = simulated_creeping.measured(asked.runs or simulated_creeping.HALF_YEARS, say)
+            title = "Simulated: half-years with weekly baselines"
+            console.print(table_of(title, simulated_creeping.HEADS, simulated_creeping.rows(crept)))
+            results["creeping"] = simulated_creeping.plain(crept)
         if asked.data:
             told = list(_of_real_machines(asked.data, say))
             console.print(table_of("Results of real machines", realdata.HEADS, realdata.rows(told)))
             results["realdata"] = [asdict(one) for one in told]
-        others = [part for part in parts if part not in (*metal.PARTS, "nodes")]
+        others = [part for part in parts if part not in (*metal.PARTS, "nodes", "creeping")]
         recorded = _recorded(asked.recorded or recordings()) if others else {}
         if "replay" in parts:
             results["recordings"] = told_of_recordings(recorded)
