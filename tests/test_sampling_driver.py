@@ -427,3 +427,10 @@ def test_a_node_with_another_version_of_a_file_is_noted(
     )
     unlike = engine.Engine(tmp_path, "word").unlike(["sh", str(nodes)], {}, own, shared, 0)
     assert unlike == {"n1": [], "n2": [*map(str, (first, second)), *list(shared)[:2]]}
+
+
+def test_what_a_program_would_load_is_known_before_it_ran() -> None:
+    program, *libraries = configuration.linked_files(sys.executable, os.environ)
+    assert program == sys.executable
+    assert any("/libc" in library for library in libraries)
+    assert configuration.linked_files("/nowhere/xhpl", os.environ) == ["/nowhere/xhpl"]

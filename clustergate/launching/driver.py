@@ -32,6 +32,7 @@ from clustergate.launching.plan import (
     JobLog,
     Launched,
     Plan,
+    environment_with,
     launch_folder,
     proof_folder,
     read_plan,
@@ -41,6 +42,7 @@ from clustergate.machine.configuration import (
     ends_of,
     is_beside,
     is_of_a_node,
+    linked_files,
     mapped_files,
     site_files,
 )
@@ -241,6 +243,10 @@ class Driver:
         except ProofError:
             # Whoever judges the proofs says so.
             mapped = {}
+        if not mapped and (program := next((w for w in contender.program if w[0] == "/"), "")):
+            # It ended before a rank told what it has, which may be why.
+            environment = environment_with(contender.environment, os.environ)
+            mapped = dict.fromkeys(linked_files(program, environment))
         of_site = site_files([*contender.launcher[:1], *mapped])
         files = [dataclasses.asdict(file) for file in of_site]
         note: dict[str, Any] = {"contender": contender.name, "site_files": files}

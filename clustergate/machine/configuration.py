@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,17 @@ def mapped_files(mapped: Iterable[str]) -> dict[str, str]:
             with contextlib.suppress(OSError):
                 files[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return files
+
+
+def linked_files(program: str, environment: Mapping[str, str]) -> list[str]:
+    """Return a program and the libraries that it would load, as far as ldd(1) finds them."""
+    try:
+        told = subprocess.run(
+            ["ldd", program], env=environment, capture_output=True, text=True, check=False
+        ).stdout
+    except OSError:
+        told = ""
+    return [program, *re.findall(r"(/\S+) \(0x", told)]
 
 
 def ends_of(path: str) -> str:
