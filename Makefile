@@ -134,24 +134,24 @@ release: $(VENV)/ready-dev
 	@version=$$(ls dist/clustergate-*.whl | cut -d- -f2) && sed "s/^dynamic = .*/version = \"$$version\"/" \
 	  pyproject.toml > .clustergate/sbom/pyproject.toml
 	@PYTHONWARNINGS=ignore .clustergate/sbom/bin/cyclonedx-py requirements --pyproject .clustergate/sbom/pyproject.toml \
-	  --output-reproducible --output-file dist/clustergate.cdx.json requirements.txt
+	  --output-reproducible --output-file dist/clustergate.cdx.json ci/requirements.txt
 	@ls dist/*
 
 setup: $(VENV)/ready
 	@$(VENV)/bin/clustergate setup
 
 # What measures a machine, and what more the project's own work takes.
-$(VENV)/ready: requirements.txt $(PACKAGES) ci/make-venv
+$(VENV)/ready: ci/requirements.txt $(PACKAGES) ci/make-venv
 	@PYTHON="$(PYTHON)" ci/make-venv $(VENV)
 
-$(VENV)/ready-dev: constraints.txt $(PACKAGES) ci/make-venv
-	@PYTHON="$(PYTHON)" ci/make-venv $(VENV) constraints.txt ready-dev
+$(VENV)/ready-dev: ci/constraints.txt $(PACKAGES) ci/make-venv
+	@PYTHON="$(PYTHON)" ci/make-venv $(VENV) ci/constraints.txt ready-dev
 
 constraints:
 	@$(VENV)/bin/python -m pip install --quiet uv
-	@$(PIN) pyproject.toml --group dev --output-file constraints.txt
-	@$(PIN) pyproject.toml --group build --constraint constraints.txt --output-file requirements.txt
-	@$(PIN) --group sbom --constraint constraints.txt --output-file ci/sbom.txt
+	@$(PIN) pyproject.toml --group dev --output-file ci/constraints.txt
+	@$(PIN) pyproject.toml --group build --constraint ci/constraints.txt --output-file ci/requirements.txt
+	@$(PIN) --group sbom --constraint ci/constraints.txt --output-file ci/sbom.txt
 
 CLEANED = $(wildcard $(addprefix .clustergate/,builds stage prefixes manifests))
 clean:

@@ -35,7 +35,7 @@ IMPORTERS: Mapping[str, set[str]] = {
         ("docs/another.md", "d"),
         ("tests/test_b.py", "b"),
         ("tests/conftest.py", "abcd"),
-        ("constraints.txt", "abcd"),
+        ("ci/constraints.txt", "abcd"),
         ("LICENSE", ""),
     ],
 )

@@ -75,7 +75,7 @@ def pins(name):
 
 
 def test_what_measures_is_pinned_as_where_the_project_is_tested():
-    measuring, all_of_it = pins("requirements.txt"), pins("constraints.txt")
+    measuring, all_of_it = pins("ci/requirements.txt"), pins("ci/constraints.txt")
     assert measuring < all_of_it
     assert {"numpy", "reframe-hpc", "pip"} <= {name for name, _ in measuring}
     assert not {"ruff", "mypy", "pytest", "sphinx"} & {name for name, _ in measuring}
@@ -194,7 +194,7 @@ def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
     run(*build, "--wheel", checkout() / "evaluations")
     run(sys.executable, "-m", "venv", place / "environment")
     python = place / "environment" / "bin" / "python"
-    pinned = checkout() / "requirements.txt"
+    pinned = checkout() / "ci" / "requirements.txt"
     run(python, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", pinned)
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", wheel)
 
