@@ -278,6 +278,42 @@ def test_a_stack_that_is_slower_in_one_of_two_runs_is_named(
     assert not any(one["verdict"] == "B better" for one in records)
 
 
+@pytest.mark.parametrize(
+    ("distances", "verdict"),
+    [
+        (("same switch", "same switch"), "A better"),
+        (("same switch", "another group"), "inconclusive"),
+        ((None, None), "inconclusive"),
+    ],
+)
+def test_small_messages_are_judged_between_nodes_as_far_from_each_other(
+    run: Any, monkeypatch: pytest.MonkeyPatch, distances: tuple[str, ...], verdict: str
+) -> None:
+    on_exclusive_nodes(monkeypatch)
+    for day, (factor, distance) in enumerate(zip((1.0, 1.3), distances, strict=True), 1):
+        run_id = f"2026010{day}T000000Z-1"
+        stored("one", noise(factor, day), range(0), run_id=run_id)
+        (record,) = store.read_cases(run_id)
+        conditions, details = {**record.conditions, "nodes": 2}, {"distance": distance}
+        placed = dataclasses.replace(record, conditions=conditions, details=details)
+        store.write_case(run_id, placed)
+    told = json.loads(run("previous", "last", "--json")[1])
+    assert told["verdict"] == verdict
+    assert ("to be as far from each other" in told["remark"]) is (verdict == "inconclusive")
+
+
+def test_what_is_suspicious_in_one_of_two_runs_is_told_as_not_confirmed(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_exclusive_nodes(monkeypatch)
+    stored("one", noise(1.0), range(0))
+    stored("one", noise(1.09, 2), range(0), run_id="20260102T000000Z-1")
+    told = json.loads(run("previous", "last", "--json")[1])
+    assert told["verdict"] == "inconclusive"
+    assert "B may be" in told["remark"]
+    assert "not confirmed" in run("previous", "last")[1]
+
+
 def test_launches_that_are_mostly_slow_are_told_although_the_best_is_not(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

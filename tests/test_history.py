@@ -9,7 +9,7 @@ from clustergate.history.judged import judged_runs, sentences
 from clustergate.history.series import collect
 from clustergate.history.stored_runs import PastRun
 from clustergate.history.trends import as_record, events, node_names, sentence, trends
-from clustergate.model import Better, CaseRecord, ConditionValue, Sample
+from clustergate.model import DISTANCES, Better, CaseRecord, ConditionValue, Sample
 from clustergate.report.trends import name, render, sparkline, worth_showing
 from clustergate.wording.notation import printable
 
@@ -342,3 +342,21 @@ def test_runs_of_too_few_days_are_not_judged_where_others_use_the_nodes():
     assert sentences(few)[0].startswith("no run was judged by those before it")
     # Beside neighbours three days tell, as everywhere.
     assert judged_runs(stored(9), ()).slow
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_nodes_that_are_farther_apart_are_no_slower_run(recorded):
+    """Every other run, on nodes of another group, was slower than those before it."""
+    far = {f"run{k:02}" for k in (7, 8, 9, 10, 11)} | {"run01", "run04"}
+    placed = []
+    for one in stored(99):
+        points = []
+        for point in one.points:
+            by = 1.3 if point.run_id in far else 1.0
+            value = replace(point.estimate, value=by * point.estimate.value)
+            distance = DISTANCES[3 if point.run_id in far else 1]
+            points.append(
+                replace(point, estimate=value, distance=distance if recorded else DISTANCES[0])
+            )
+        placed.append(replace(one, points=tuple(points)))
+    assert bool(judged_runs(placed, {"alpha:node"}).slow) is not recorded

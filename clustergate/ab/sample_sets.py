@@ -16,7 +16,14 @@ from clustergate import store
 from clustergate.ab.comparisons import FIGURE, METHOD, METRIC
 from clustergate.benchmarks.registry import every_metric
 from clustergate.figures import name_of, reported, same_measurement
-from clustergate.model import BadRequest, Better, CaseRecord, Metric, OutputError
+from clustergate.model import (
+    UNKNOWN_DISTANCE,
+    BadRequest,
+    Better,
+    CaseRecord,
+    Metric,
+    OutputError,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,6 +94,7 @@ def _of_two_runs(
     from clustergate.sites.configs import nodes_of
     from clustergate.verdicts.sharing import exclusive_partitions
 
+    records = [store.read_cases(run) for run in runs]
     by_partition: dict[str, dict[int, Both]] = {}
     for place, (key, pair) in enumerate(zip(keys, pairs, strict=True)):
         laid_out = " ".join(key.get(name, "") for name in _LAID_OUT)
@@ -95,11 +103,9 @@ def _of_two_runs(
         figure = figure_id(case, key[FIGURE], key["benchmark"], key[METRIC], size)
         a, b = (np.asarray(side, dtype=float).tolist() for side in (pair.a, pair.b))
         of = by_partition.setdefault(key["partition"], {})
-        of[place] = Both(figure, a, b, pair.better)
+        of[place] = Both(figure, a, b, pair.better, _placed_alike(key, records))
     nodes = nodes_of(by_partition)
-    exclusive = set.intersection(
-        *(exclusive_partitions(store.read_cases(run), nodes) for run in runs)
-    )
+    exclusive = set.intersection(*(exclusive_partitions(of, nodes) for of in records))
     by_place: dict[int, Comparison] = {}
     moved: list[Moved] = []
     for partition, of in by_partition.items():
@@ -107,6 +113,20 @@ def _of_two_runs(
         by_place |= dict(zip(of, said.comparisons, strict=True))
         moved += said.moved
     return TwoRuns([by_place[place] for place in range(len(keys))], moved)
+
+
+def _placed_alike(key: Mapping[str, str], records: Sequence[Sequence[CaseRecord]]) -> bool:
+    """Tell whether the nodes of a case are known to be as far from each other in two runs."""
+    wanted = key["check"], key["partition"]
+    a, b = (
+        {
+            one.distance
+            for one in of_run
+            if (one.check, one.partition) == wanted and key.get("stack", one.stack) == one.stack
+        }
+        for of_run in records
+    )
+    return a == b and len(a) == 1 and UNKNOWN_DISTANCE not in a
 
 
 def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:

@@ -138,6 +138,7 @@ def _runs(points: Sequence[Point]) -> BaselineRuns:
         days=tuple(point.started.date().isoformat() for point in points),
         values=tuple(point.estimate.value for point in points),
         launches=min(point.estimate.samples for point in points),
+        distances=tuple(point.distance for point in points),
     )
 
 

@@ -23,11 +23,11 @@ from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import is_of_figures, slower_by
 from clustergate.judge.runs import past_of, worse_by
 from clustergate.judge.scatter import EXCLUSIVE
-from clustergate.model import BaselineRuns, Better
+from clustergate.model import LATENCY, BaselineRuns, Better
 from clustergate.statistics import MAD
 from clustergate.statistics.comparison import Comparison, Relation, without_ratio
 from clustergate.statistics.slow_share import FEWEST_LAUNCHES, mostly_slow
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Reason, reason
 
 _COVERED = 0.98
 """What an interval covers both ends of which are sure to 99 %."""
@@ -40,12 +40,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Both:
-    """The undisturbed launches of a figure in two runs; a side that does not have it has none."""
+    """The undisturbed launches of a figure in two runs; a side that does not have it has none.
+
+    ``placed_alike`` tells whether the nodes of both are known to be as far from each other.
+    """
 
     figure: FigureId
     a: Sequence[float]
     b: Sequence[float]
     better: Better
+    placed_alike: bool = True
 
     @property
     def bests(self) -> tuple[float, float]:
@@ -61,6 +65,8 @@ class Both:
         """Why it is not judged, empty where it is."""
         if self.better is Better.NEITHER:
             return "neither direction is better for this metric"
+        if self.figure.kind == LATENCY and not self.placed_alike:
+            return str(reason("compare.distance"))
         few = min(len(self.a), len(self.b)) < FEWEST_LAUNCHES
         if few and known_of(self.figure.case[0]).repeated:
             return str(reason("compare.few-launches", fewest=FEWEST_LAUNCHES))
@@ -76,20 +82,26 @@ class Both:
 
 @dataclass(frozen=True)
 class Moved:
-    """A set of figures that is slower in one of two runs, by a share; ``usual`` are others."""
+    """A set of figures that is slower in one of two runs, by a share; ``usual`` are others.
+
+    What is not sure would be launched again in a run.
+    """
 
     name: str
     change: Change
     better: Relation
     by: float
     usual: float
+    is_sure: bool
 
     @property
     def sentence(self) -> str:
-        side = "B" if self.better is Relation.A_BETTER else "A"
-        return str(
-            reason("compare.slower", name=self.name, side=side, by=self.by, usual=self.usual)
-        )
+        return str(self.reason_in("B" if self.better is Relation.A_BETTER else "A"))
+
+    def reason_in(self, side: str) -> Reason:
+        """Return it said of a side by a name of that."""
+        code = "compare.slower" if self.is_sure else "compare.not-confirmed"
+        return reason(code, name=self.name, side=side, by=self.by, usual=self.usual)
 
 
 @dataclass(frozen=True)
@@ -132,18 +144,24 @@ def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], 
     sign = np.array([-1.0 if one.better is Better.HIGHER else 1.0 for one in both])
     run = sign * np.log([one.bests[1] for one in both])
     past = dataclasses.replace(past, variances=_variances(past.figures, run - past.values[0]))
-    changes = Judge(past, FALSE_ALARM).changes(run)
-    each = [(Relation.A_BETTER, one) for one in slower(changes)]
-    each += [(Relation.B_BETTER, one) for one in slower([_turned(one) for one in changes])]
+    judge = Judge(past)
+    suspicious = judge.changes(run)
+    # Nothing of them is launched again.
+    surely = dataclasses.replace(judge.among(np.ones(1, dtype=bool)), chance=FALSE_ALARM)
+    changes = surely.changes(run)
     moved: list[Moved] = []
     of_figure: dict[int, Moved] = {}
-    for relation, change in sorted(each, key=lambda one: -one[1].sureness):
-        places = change.hypothesis.places
-        name = called(change.hypothesis, past.figures)
-        moved.append(
-            Moved(name, change, relation, *slower_by(change, [both[x].better for x in places]))
-        )
-        of_figure.update((place, moved[-1]) for place in places if place not in of_figure)
+    for some, is_sure in ((changes, True), (suspicious, False)):
+        each = [(Relation.A_BETTER, one) for one in slower(some)]
+        each += [(Relation.B_BETTER, one) for one in slower([_turned(one) for one in some])]
+        for relation, change in sorted(each, key=lambda one: -one[1].sureness):
+            places = change.hypothesis.places
+            if not is_sure and not of_figure.keys().isdisjoint(places):
+                continue
+            name = called(change.hypothesis, past.figures)
+            by, usual = slower_by(change, [both[x].better for x in places])
+            moved.append(Moved(name, change, relation, by, usual, is_sure))
+            of_figure.update((place, moved[-1]) for place in places if place not in of_figure)
     holding: list[list[Change]] = [[] for _ in both]
     for change in changes:
         for place in change.hypothesis.places:
@@ -194,9 +212,11 @@ def _comparison(
     ratio = math.log(one.bests[1] / one.bests[0])
     low, high = ratio - doubt, ratio + doubt
     verdict, remark = Relation.INCONCLUSIVE, ""
-    if moved is not None:
+    if moved is not None and moved.is_sure:
         verdict = moved.better
         remark = "" if is_of_figures(moved.change) else moved.sentence
+    elif moved is not None:
+        remark = moved.sentence
     elif all(abs(x.by) + x.at_most - x.by <= math.log1p(margin) for x in holding):
         verdict = Relation.EQUIVALENT
     samples = len(one.a), len(one.b)

@@ -157,10 +157,15 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     slower = [
         Changed(one.name, one.by, one.usual)
         for one in both.moved
-        if one.better is Relation.A_BETTER
+        if one.better is Relation.A_BETTER and one.is_sure
     ]
     judged = sum(one.low is not None for one in results)
     evidence += gating.against_run(slower, judged, before, undecided)
+    evidence += [
+        Evidence(part, Verdict.PASS, (one.reason_in("this run"),))
+        for one in both.moved
+        if one.better is Relation.A_BETTER and not one.is_sure
+    ]
     if not judged:
         why = reason("gate.last-unjudged", figures=sum(one.ratio is not None for one in results))
         evidence.append(Evidence(part, _unknown(asked), (why,)))

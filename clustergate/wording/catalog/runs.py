@@ -289,6 +289,17 @@ WORDS = {
         "run on three days or more",
     ),
     "compare.slower": "{name}: {side} is {by:percent} slower, usually within {usual:percent}",
+    "compare.not-confirmed": (
+        "{name}: {side} may be {by:percent} slower, usually within {usual:percent}; not confirmed",
+        "",
+        "launch both in turn (`clustergate ab`), or run once more and see `clustergate history`",
+    ),
+    "compare.distance": (
+        "not judged",
+        "the nodes of both runs are not known to be as far from each other, which decides small "
+        "messages",
+        "tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+    ),
     "compare.shared-nodes": (
         "not judged",
         "two runs of nodes that others use, too, do not tell how their days differ",
