@@ -23,7 +23,7 @@ from clustergate.benchmarks.hpcc.output import parse_hpcc
 from clustergate.figures import name_of, reported, same_measurement, samples_of
 from clustergate.history.stored_runs import PastRun
 from clustergate.launching.stopping import is_enough
-from clustergate.model import Better, CaseId, CaseRecord, Launch, Sample, rows_of
+from clustergate.model import DISTANCES, Better, CaseId, CaseRecord, Launch, Sample, rows_of
 from clustergate.paths import checkout
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import MODES, Mode
@@ -55,8 +55,6 @@ from tools.bench.slowdowns import (
 
 HPL_CHECK, HPCC_CHECK, IMB_CHECK = "HplCheck", "HpccCheck", "ImbMpi1Check"
 SYSTEM, NODE = "metal", "node"
-DISTANCES = ("same-switch", "same-group", "other-group")
-"""Where the nodes of a run lay, by the level that its small messages have."""
 _DATA = checkout() / "tests" / "data"
 _FIRST_DAY = datetime.datetime(2026, 3, 2, 6, tzinfo=datetime.timezone.utc)
 # Of a launch on each node, by check: what it takes in smoke and in the longer modes.
@@ -442,7 +440,8 @@ class SimulatedRun:
         hosts = [f"n{k + 1}" for k in range(setting.nodes)]
         details: dict[str, object] = {"build_key": "simulated", "proof": {"hosts": hosts}}
         if setting.nodes > 1:
-            details["distance"] = DISTANCES[self.level]
+            # From the first that is of several nodes on.
+            details["distance"] = DISTANCES[1 + self.level]
         return CaseRecord(
             name=f"{key.check}-{NODE}-{key.stack}",
             check=key.check,
