@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tools.bench import measured, metal, metal_aims
+from tools.bench import measured, metal, metal_aims, simulated_creeping
 from tools.bench.judge import Judge, judge_run, make_judge, of_figures, regressions
 from tools.bench.metal import Cell, Counted
 from tools.bench.simulated_noise import (
@@ -337,3 +337,14 @@ def test_forms_have_one_sample_for_each_measurement() -> None:
     for case in form.cases:
         places = case.places[case.compared]
         assert len(set(places.tolist())) == len(places)
+
+
+def test_a_machine_that_creeps_is_told_by_the_way_of_a_check() -> None:
+    crept = simulated_creeping.half_year(0.03, 0, weeks=4)
+    assert crept.week in (2, 3, 4)
+    assert crept.by in ("baseline", "check")
+    steady = simulated_creeping.Told(0.0, 0)
+    assert simulated_creeping.rows([steady, crept]) == [
+        ("0 %", "1", "0", "", "", "0"),
+        ("3 %", "1", "1", "1", str(crept.week), str(int(crept.by == "check"))),
+    ]

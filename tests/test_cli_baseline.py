@@ -231,6 +231,30 @@ def test_drift_is_shown_and_what_became_worse_keeps_its_reference(taken, capsys)
     assert reference(taken).origin.endswith(f"{reason}, {by}")
 
 
+def test_a_day_that_was_slow_is_named_with_what_to_do(references, capsys):
+    for number in range(6):
+        by = STEADY[number] * (1.4 if number == 2 else 1.0)
+        conditions = {"processes": 2, "groups": 1}
+        more = [
+            Sample(
+                *("PingPong", "latency_us", "us", Better.LOWER, conditions | {"bytes": size}),
+                *(by * size * (1 + order / 100), order),
+            )
+            for size in (64, 512, 4096)
+            for order in range(3)
+        ]
+        write_run(number, by, 24, more)
+    assert run("--dry-run", "--json") == 0
+    (left_out,) = json.loads(capsys.readouterr().out)["left_out"]
+    assert (left_out["day"], left_out["check"]) == ("2026-11-03", "ImbMpi1Check")
+    assert run() == 0
+    said = "2026-11-03 left out of local:node, smoke: PingPong 40.2 % slower than on the other days"
+    assert said in capsys.readouterr().out
+    text = (references / "local.yaml").read_text()
+    assert 'remark: "2026-11-03 left out: PingPong' in text
+    assert "2026-11-03]" not in text
+
+
 def test_a_tolerance_that_grows_is_told(taken, capsys):
     before = reference(taken).upper
     write_run(8, 1.6)

@@ -580,6 +580,7 @@ def _without_moved(
     ``slower`` says by their keys as a path how figures are slower that the judge can tell of.
     """
     paths = set(known.paths())
+    together: dict[str, list[Series]] = {}
     for c in candidates:
         name = c.series.name
         anchors = outcome.anchors.setdefault(case, {})
@@ -592,28 +593,40 @@ def _without_moved(
         said = slower.get(case.path(name))
         worse = _worse(c, before, moved) if said is None else said
         better = _better(c, before, moved, exclusive=exclusive)
-        refused = ""
-        if worse and acceptance.accepts(name):
+        accepted = bool(worse) and acceptance.accepts(name)
+        refused = bool(worse) and not accepted
+        if accepted:
             c.remark = f"accepted as {worse}: {acceptance.because}"
-        elif worse:
-            refused = (
-                f"{worse}; find out what changed, or accept it with "
-                f"--accept-worse '{name}' --because 'why it is right'"
-            )
+        elif refused:
+            together.setdefault(worse, []).append(c.series)
         elif better and not acceptance.accepts_better(name):
-            refused = f"{better}; if it is to stay, accept it with --accept-better '{name}'"
-        by_person = acceptance.accepts(name) or acceptance.accepts_better(name)
+            refused = True
+            why = f"{better}; if it is to stay, accept it with --accept-better '{name}'"
+            outcome.refusals.append(Refusal(case, (name,), why))
+        by_person = accepted or acceptance.accepts_better(name)
         anew = by_person or _is_elsewhere(before, c.points[-1])
         if not refused and (anew or anchor is None or anchor.baseline.runs == c.runs.runs):
             if before.anchor or (anew and name in known.anchors_at(case.parts)):
                 anchors[name] = None
         elif not refused:
             anchors[name] = anchor
-        outcome.drifts.append(Drift(case, name, before, c.entry, moved, bool(refused)))
-        if refused:
-            outcome.refusals.append(Refusal(case, (name,), refused))
-        else:
+        outcome.drifts.append(Drift(case, name, before, c.entry, moved, refused))
+        if not refused:
             yield c
+    for worse, some in together.items():
+        why = (
+            f"{worse}; find out what changed, or accept it with "
+            f"--accept-worse '{_pattern_of(some)}' --because 'why it is right'"
+        )
+        outcome.refusals.append(Refusal(case, tuple(one.name for one in some), why))
+
+
+def _pattern_of(figures: Sequence[Series]) -> str:
+    """Return a pattern of the names of some figures, for a person to narrow."""
+    if len(figures) == 1:
+        return figures[0].name
+    benchmarks = {one.benchmark for one in figures}
+    return f"{benchmarks.pop()}.*" if len(benchmarks) == 1 else "*"
 
 
 def _anchor_of(c: _Candidate, known: References) -> Anchor | None:
