@@ -15,6 +15,7 @@ PACKAGE = checkout() / "clustergate"
 OF_ONE_BENCHMARK = {
     "cli": "`hpl-input` is a command for one benchmark; help has examples of names",
     "machine": "DGEMM is the suite's own kernel here, one of the node's peaks",
+    "verdicts": "DGEMM is such a peak there, too",
     "screening": "a study by two measures, one for nodes and one for links; others are another one",
 }
 ROOMS = sorted(

@@ -282,11 +282,11 @@ class Engine:
             self._run([*on_each_node, *saying(folder)], environment, files, limit_s)
         except LaunchError as error:
             look_afresh(folder)
-            told = sorted(node.name for node in folder.glob("[!.]*"))
-            if error.reason.code == "launch.too-long" and len(told) < nodes:
-                facts = {"count": nodes - len(told), "nodes": nodes, "seconds": limit_s}
+            heard = sorted(node.name for node in folder.glob("[!.]*"))
+            if error.reason.code == "launch.too-long" and len(heard) < nodes:
+                facts = {"count": nodes - len(heard), "nodes": nodes, "seconds": limit_s}
                 raise LaunchError(
-                    "launch.not-on-each-node", 1, **facts, told=told or ["none"]
+                    "launch.not-on-each-node", 1, **facts, told=heard or ["none"]
                 ) from None
 
     def unlike(

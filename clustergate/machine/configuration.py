@@ -146,12 +146,12 @@ def mapped_files(mapped: Iterable[str]) -> dict[str, str]:
 def linked_files(program: str, environment: Mapping[str, str]) -> list[str]:
     """Return a program and the libraries that it would load, as far as ldd(1) finds them."""
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             ["ldd", program], env=environment, capture_output=True, text=True, check=False
         ).stdout
     except OSError:
-        told = ""
-    return [program, *re.findall(r"(/\S+) \(0x", told)]
+        printed = ""
+    return [program, *re.findall(r"(/\S+) \(0x", printed)]
 
 
 def ends_of(path: str) -> str:

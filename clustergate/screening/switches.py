@@ -58,10 +58,10 @@ def switches_of_slurm(text: str) -> dict[str, str]:
     Or a topology.yaml.
     """
     switch_of: dict[str, str] = {}
-    told: Iterable[tuple[str, str]] = _SLURM.findall(re.sub(r"\\\r?\n", "", text))
+    lines: Iterable[tuple[str, str]] = _SLURM.findall(re.sub(r"\\\r?\n", "", text))
     if _YAML.search(text):
-        told = _in_yaml(text)
-    for switch, nodes in told:
+        lines = _in_yaml(text)
+    for switch, nodes in lines:
         try:
             switch_of |= dict.fromkeys(expand(nodes), switch)
         except HostfileError:

@@ -304,9 +304,9 @@ def notes_of(job: Job, read: Reading) -> list[str]:
     """Return what else is to be known of the job, beside its figures."""
     notes, nodes = figures.left_out(read.rows), job.layout.nodes
     if (silent := nodes - len(read.node_states)) > 0:
-        told = {name.partition(".")[0] for name in read.node_states}
+        heard = {name.partition(".")[0] for name in read.node_states}
         hosts = job.hosts or (read.log and read.log.hosts) or ()
-        silent_ones = [host for host in hosts[:nodes] if host.partition(".")[0] not in told]
+        silent_ones = [host for host in hosts[:nodes] if host.partition(".")[0] not in heard]
         names = silent_ones or ["unknown which"]
         notes = [*notes, str(reason("nodes.silent", count=silent, nodes=nodes, names=names))]
     if log := read.log:

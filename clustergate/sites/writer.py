@@ -127,7 +127,7 @@ def wheel_lines(stack: str, rdma: Sequence[str]) -> list[str]:
     by_libfabric = 'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),'
     if not rdma:
         return [*_comment(f"No RDMA device here, so libfabric over TCP; {over_ucx}."), by_libfabric]
-    instead = "where HPCC makes no progress, take the line with libfabric instead"
+    instead = "where a benchmark makes no progress, take the line with libfabric instead"
     return [
         *_comment(f"For {', '.join(rdma)} it takes UCX; {over_ucx}: {instead}."),
         'stack("mpich"),',
