@@ -34,7 +34,8 @@ def site(suite: Any, tmp_path: Path) -> Path:
     lines = SITE.read_text().splitlines(keepends=True)
     kept = [line for line in lines if '"name": "srun"' not in line and '"name": "ssh"' not in line]
     assert len(kept) == len(lines) - 2
-    text = "".join(kept).replace('"cores_per_node": 2', '"cores_per_node": 1')
+    one = '"cores_per_node": 1, "reserved_cores_per_node": 1'
+    text = "".join(kept).replace('"cores_per_node": 2', one)
     (stacks,) = re.findall(r"stacks=\[.*\]", text)
     for old, new in (
         ("2**30", str(BYTES_PER_NODE)),
