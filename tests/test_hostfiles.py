@@ -332,3 +332,9 @@ def test_hostfiles_of_launchers_and_nodefiles_of_pbs_are_read(text):
 def test_names_alone_are_refused_with_the_line_to_write():
     with pytest.raises(HostfileError, match=r"hosts:1: .* on c01; write `c01 slots=CORES`"):
         parse_hostfile("c01\nc02\nc03\n", "hosts")
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "alpha.txt"
+    path.write_bytes(b"\xef\xbb\xbfn1 slots=2\n")
+    assert [node.name for node in hostfiles.read_hostfile(path).nodes] == ["n1"]

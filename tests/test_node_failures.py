@@ -11,7 +11,7 @@ import pytest
 from clustergate.benchmarks.budget import Budget
 from clustergate.launching.crashes import crash_of, last_line
 from clustergate.launching.dialects import Layout
-from clustergate.launching.node_failures import ended_by_scheduler, first_node_failure
+from clustergate.launching.node_failures import cause_of, ended_by_scheduler, first_node_failure
 from clustergate.launching.plan import LOG, Launched, launch_folder
 from clustergate.launching.reading import ending_of
 from clustergate.model import Launch
@@ -210,6 +210,14 @@ def test_a_program_that_crashed_is_not_told_as_measuring_the_peaks(tmp_path: Pat
     codes = [one.code for one in others]
     assert codes[0] == "job.exit-status"
     assert "job.in-the-peaks" not in codes
+
+
+def test_what_came_of_the_end_of_a_launch_is_no_cause_of_it() -> None:
+    end = "srun: error: n2: task 1: Exited with exit code 7"
+    lacks = "slurmstepd-n2: error: execve(): /opt/bin/xhpl: No such file or directory"
+    assert cause_of([end], ["n1", "n2"]) == end
+    assert cause_of([end], ["n1", "n2"], was_ended=True) == ""
+    assert cause_of([end, lacks], ["n1", "n2"], was_ended=True) == lacks
 
 
 def test_a_job_that_was_cancelled_in_its_queue_says_so_and_not_that_a_file_is_missing(

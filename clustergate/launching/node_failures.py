@@ -61,19 +61,15 @@ def first_node_failure(lines: Iterable[str], hosts: Sequence[str]) -> str:
     return ""
 
 
-def cause_of(lines: Sequence[str], hosts: Sequence[str]) -> str:
+def cause_of(lines: Sequence[str], hosts: Sequence[str], *, was_ended: bool = False) -> str:
     """Return the line that tells why a launch failed, empty where none does.
 
     That is the trouble of a host, by its name; what a node lacks, which the node itself says
-    without its name, where that is missing or only what came of it.
+    without its name, where that is missing or only what came of it. Of a launch that ``was_ended``
+    the latter tells nothing.
     """
     named = first_node_failure(lines, hosts)
     if named and not _CAME_OF_IT.search(named):
         return named
-    return what_lacks(lines) or named
-
-
-def what_lacks(lines: Iterable[str]) -> str:
-    """Return the first line that says what a node lacks, empty where none does."""
     lacks = (x for x in lines if _LACKS.search(x) and not _NO_FILE.search(x))
-    return next(lacks, "").strip()[:_LONGEST]
+    return next(lacks, "" if was_ended else named).strip()[:_LONGEST]

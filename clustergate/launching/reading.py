@@ -139,13 +139,16 @@ def ending_of(status: int, said: Sequence[Path], hosts: Sequence[str] = ()) -> s
     return f"it ended with {how}{last_words(said, hosts)}"
 
 
-def last_words(said: Sequence[Path], hosts: Sequence[str] = ()) -> str:
-    """Return why a launch failed as these files tell it, else the last that it said."""
+def last_words(said: Sequence[Path], hosts: Sequence[str] = (), *, was_ended: bool = False) -> str:
+    """Return why a launch failed as these files tell it, else the last that it said.
+
+    Of one that ``was_ended`` not the last, which came of that.
+    """
     texts = [[*lines_of(path)] for path in said if path.exists()]
     for lines in texts:
-        if cause := cause_of(lines, hosts):
+        if cause := cause_of(lines, hosts, was_ended=was_ended):
             return f"; it said: {cause}"
-    for lines in texts:
+    for lines in texts if not was_ended else ():
         if spoken := [line.strip() for line in lines if line.strip()]:
             return f"; its last words: {spoken[-1][:200]}"
     return ""

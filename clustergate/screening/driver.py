@@ -195,7 +195,7 @@ class Launcher:
             folder, hosts = launch_folder(self._job, order), self._hosts(task.nodes)
             said = [folder / ERRORS, folder / OUTPUT]
             if made.failed:
-                raise _Failed(made.failed + last_words(said, hosts))
+                raise _Failed(made.failed + last_words(said, hosts, was_ended=True))
             if made.status:
                 raise _Failed(ending_of(made.status, said, hosts))
             return self._with_values(task, made)

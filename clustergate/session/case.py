@@ -28,7 +28,6 @@ from clustergate.launching.node_failures import (
     cause_of,
     ended_by_scheduler,
     first_node_failure,
-    what_lacks,
 )
 from clustergate.launching.reading import lines_of
 from clustergate.launching.watchdog import HUNG
@@ -114,9 +113,7 @@ class Job:
                     late = proof.waited_for(folder, self.layout.ranks_on(hosts or ()))
                     complaints += [late] if late else []
             under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
-            # What else is there came of its end.
-            if lacks := what_lacks(lines_of(under_way) if under_way.is_file() else ()):
-                complaints.append(reason("job.first-node", why=lacks))
+            complaints += self._cause(under_way, [], hosts, was_ended=True)
         elif ended or self.exit_status:
             status = reason("job.exit-status", status=self.exit_status)
             complaints.append(reason("job.ended", sentence=ended) if ended else status)
@@ -152,12 +149,15 @@ class Job:
             complaints.append(reason("job.few-launches", launches=launches, expected=asked))
         return complaints
 
-    def _cause(self, file: Path, said: Sequence[str], hosts: Hosts) -> list[Reason]:
+    def _cause(
+        self, file: Path, said: Sequence[str], hosts: Hosts, *, was_ended: bool = False
+    ) -> list[Reason]:
         """Return what is wrong with a node by what was said, and by a launcher's complaints."""
         lines = [*said, *(lines_of(file) if file.is_file() else [])]
         if not first_node_failure(lines, hosts or ()):
             return []
-        return [reason("job.first-node", why=cause_of(lines, hosts or ()))]
+        cause = cause_of(lines, hosts or (), was_ended=was_ended)
+        return [reason("job.first-node", why=cause)] if cause else []
 
     def _crashed(self) -> list[Reason]:
         """Return how the last launch ended, if the driver saw it end otherwise than with 0."""
