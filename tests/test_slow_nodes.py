@@ -77,6 +77,16 @@ def test_what_was_measured_in_whole_once_counts_once() -> None:
     assert named(records) == {}
 
 
+def test_a_kernel_that_jobs_share_leaves_nothing_open_that_their_glances_answer() -> None:
+    """The triad is measured in whole once for each node, and its glance in every job."""
+    records = []
+    for k, one in enumerate(jobs({}, kernel="triad_glance")):
+        rate = 0.93 if one.name == "NpbCheck-n07-0" else 1.0
+        whole = rows("triad", 100.0 * rate, random.Random(k)) if k < 16 else []
+        records.append(dataclasses.replace(one, peaks=[*whole, *one.peaks]))
+    assert named(records) == {}
+
+
 def test_of_fewer_jobs_it_is_not_confirmed() -> None:
     assert named(jobs({"n07": 0.05}, times=2)) == {"n07": Verdict.INCONCLUSIVE}
 
@@ -105,7 +115,7 @@ def run(evidence: Sequence[Evidence]) -> Run:
 
 def test_a_slow_node_fails_a_run_and_one_that_looks_so_leaves_it_open() -> None:
     (slow,) = slow_nodes(jobs({"n07": 0.05}), {})
-    assert "less FMA peak than the median of 16 nodes, each time" in slow.sentence
+    assert "less FMA peak and DGEMM than the median of 16 nodes, each time" in slow.sentence
     assert "drain n07" in slow.sentence
     assert status_of(run([slow])) == 1
     (looks,) = slow_nodes(jobs({"n07": 0.05}, times=1), {})

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from clustergate.judge.nodes import FEWEST_NODES, BesideMedian, beside_median
+from clustergate.judge.nodes import BesideMedian, beside_median
 from clustergate.machine.peaks import value_of
 from clustergate.model import COMPUTE, MEMORY, NODES, CaseRecord, Evidence, Row, Verdict
 from clustergate.references.tolerances import TEMPLATE
@@ -20,7 +20,7 @@ from clustergate.wording.reasons import Fact, reason
 _TIMES = 3
 """How often a node must be slow before it is named: as often as a case is launched."""
 _KINDS = {"fma_peak": COMPUTE, "dgemm": COMPUTE, "triad": MEMORY, "triad_glance": MEMORY}
-_TITLES = {"fma_peak": "FMA peak", "dgemm": "DGEMM", "triad": "triad", "triad_glance": "triad"}
+_TITLES = {COMPUTE: "FMA peak and DGEMM", MEMORY: "triad"}
 
 _Looks = dict[str, list[float]]
 """What a kernel cost in each of the jobs of a node: logarithms, positive is worse."""
@@ -39,10 +39,11 @@ def slow_nodes(
         alike.setdefault((record.partition, record.processors), []).append(record)
     for own in alike.values():
         named: dict[str, Evidence] = {}
-        for kernel, looks in _looks(own).items():
-            kind = _KINDS[kernel]
+        kernels = _looks(own)
+        for kind, titles in _TITLES.items():
+            looks = [one for kernel, one in kernels.items() if _KINDS[kernel] == kind]
             tolerance = tolerances.get(kind, TEMPLATE[kind][0] / 100)
-            for one in _of_kernel(kernel, looks, tolerance):
+            for one in _of_kind(titles, looks, -math.log1p(-tolerance)):
                 known = named.get(one.of)
                 if known is None or one.verdict.severity > known.verdict.severity:
                     named[one.of] = one
@@ -78,25 +79,31 @@ def _began(record: CaseRecord) -> float:
     return min((one.started for one in record.launches), default=0.0)
 
 
-def _of_kernel(kernel: str, looks: _Looks, tolerance: float) -> Iterator[Evidence]:
-    if len(looks) < FEWEST_NODES:
-        return
+def _of_kind(titles: str, kernels: Sequence[_Looks], tolerance: float) -> Iterator[Evidence]:
+    """Yield who is slow in the mean of some kernels, time by time; ``tolerance`` is a logarithm."""
     times: list[BesideMedian] = []
-    for k in range(max(map(len, looks.values()))):
-        # Who was measured less often stands as it was the last time.
-        costs = {node: of_node[min(k, len(of_node) - 1)] for node, of_node in looks.items()}
-        one = beside_median(costs, -math.log1p(-tolerance))
-        assert one is not None
-        times.append(one)
-    for node, of_node in looks.items():
-        own = times[: len(of_node)]
+    for k in range(max((len(of) for looks in kernels for of in looks.values()), default=0)):
+        by_node: dict[str, list[float]] = {}
+        for looks in kernels:
+            # Who was measured less often stands as it was the last time.
+            costs = {node: of[min(k, len(of) - 1)] for node, of in looks.items()}
+            of_kernel = beside_median(costs, tolerance)
+            if of_kernel and any(len(of) > k for of in looks.values()):
+                for node, by in of_kernel.slower_by.items():
+                    by_node.setdefault(node, []).append(by)
+        means = {node: statistics.fmean(by) for node, by in by_node.items()}
+        if one := beside_median(means, tolerance):
+            times.append(one)
+    nodes = dict.fromkeys(node for one in times for node in one.slow)
+    for node in nodes:
+        own = times[: max(len(looks.get(node, ())) for looks in kernels)]
         if not all(node in one.slow for one in own):
             continue
         facts: dict[str, Fact] = {
             "node": node,
-            "kernel": _TITLES[kernel],
+            "kernel": titles,
             "each": listed([f"{-100 * math.expm1(-one.slower_by[node]):.0f} %" for one in own]),
-            "nodes": len(looks),
+            "nodes": len(own[0].slower_by),
         }
         confirmed = len(own) >= _TIMES
         verdict = Verdict.REGRESSION if confirmed else Verdict.INCONCLUSIVE
