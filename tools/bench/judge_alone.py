@@ -8,8 +8,8 @@ as long. Where this simulates so many runs that rare alarms count, the way of a 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from clustergate.judge.changes import Judge, Past, slower
 from clustergate.judge.confirmation import TIMES
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import figure_id
-from tools.bench.simulated_noise import Array, Machine
+from tools.bench.simulated_noise import LATENCY, Array, Machine
 from tools.bench.simulated_runs import CaseForm, Form, SimulatedRun
 
 
@@ -39,6 +39,7 @@ class Alone:
     form: Form
     machine: Machine
     runs: Sequence[SimulatedRun]
+    _judges: dict[int, Judge] = field(default_factory=dict)
 
     @functools.cached_property
     def _kept(self) -> NDArray[np.int_]:
@@ -60,18 +61,54 @@ class Alone:
         )[self._kept]
 
     @functools.cached_property
-    def _judge(self) -> Judge:
-        days = [run.started.date() for run in self.runs]
+    def _figures(self) -> list[FigureId]:
         figures = [one for case in self.form.cases for one in _figures(case)]
-        past = Past(
-            [figures[k] for k in self._kept],
-            np.array([sorted(set(days)).index(day) for day in days]),
-            np.array([self._values(run) for run in self.runs]),
-            np.concatenate([_steps(case) for case in self.form.cases])[self._kept],
-            self.machine.exclusive,
-        )
-        bad = [day for day, _ in bad_days(past)]
-        return Judge(past).among(~np.isin(past.days, bad))
+        return [figures[k] for k in self._kept]
+
+    @functools.cached_property
+    def _moves(self) -> NDArray[np.bool_]:
+        """Which figures depend on where the nodes of a run lie."""
+        small = np.array([one.kind == LATENCY for one in self._figures])
+        return small & (self.form.setting.nodes > 1)
+
+    @functools.cached_property
+    def _by_level(self) -> Mapping[int, Array]:
+        """By how much each figure is worse in runs on nodes of a level, of those that there were.
+
+        On one node nothing has levels.
+        """
+        levels = np.array([run.level for run in self.runs])
+        values = np.array([self._values(run) for run in self.runs])
+        usual = values.mean(axis=0)
+        return {
+            level: np.where(self._moves, values[levels == level].mean(axis=0) - usual, 0.0)
+            for level in set(levels.tolist())
+        }
+
+    def _judge(self, level: int) -> Judge:
+        """Return the judge of a run on nodes of a level."""
+        if level not in self._judges:
+            days = [run.started.date() for run in self.runs]
+            own = max(sum(run.level == level for run in self.runs), 1)
+            rarer = (1.0 + 1.0 / own) / (1.0 + 1.0 / len(self.runs))
+            past = Past(
+                self._figures,
+                np.array([sorted(set(days)).index(day) for day in days]),
+                np.array([self._values(run) - self._by_level[run.level] for run in self.runs]),
+                np.concatenate([_steps(case) for case in self.form.cases])[self._kept],
+                self.machine.exclusive,
+                means=np.where(self._moves, len(self._by_level), 1),
+                rarer=np.where(self._moves, rarer, 1.0),
+            )
+            bad = [day for day, _ in bad_days(past)]
+            self._judges[level] = Judge(past).among(~np.isin(past.days, bad))
+        return self._judges[level]
+
+    def _placed(self, run: SimulatedRun, values: Array) -> Array:
+        """Return values less what the level of a run's nodes adds; nan for one never seen."""
+        if run.level in self._by_level:
+            return values - self._by_level[run.level]
+        return np.where(self._moves, np.nan, values)
 
     def _values(self, run: SimulatedRun, again: Collection[int] = (), turn: int = 0) -> Array:
         """Return each figure's best launch, those of some cases of a later turn."""
@@ -83,14 +120,16 @@ class Alone:
 
     def call(self, run: SimulatedRun) -> Called:
         """Judge a run, with what looks slow launched again."""
-        slow = {one.hypothesis.places for one in slower(self._judge.changes(self._values(run)))}
+        judge = self._judge(run.level if self.form.setting.nodes > 1 else 0)
+        first = judge.changes(self._placed(run, self._values(run)))
+        slow = {one.hypothesis.places for one in slower(first)}
         launched = 0
         for turn in range(1, TIMES + 1):
             if not slow:
                 break
             again = {int(self._cases[place]) for places in slow for place in places}
             launched += len(again)
-            changes = self._judge.changes(self._values(run, again, turn), slow)
+            changes = judge.changes(self._placed(run, self._values(run, again, turn)), slow)
             slow &= {one.hypothesis.places for one in changes if one.is_slower}
         sets = [frozenset(int(self._places[place]) for place in places) for places in slow]
         return Called(sets, launched)
