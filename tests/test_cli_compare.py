@@ -302,6 +302,18 @@ def test_small_messages_are_judged_between_nodes_as_far_from_each_other(
     assert ("to be as far from each other" in told["remark"]) is (verdict == "inconclusive")
 
 
+def test_runs_of_other_nodes_are_said_to_be(run: Any) -> None:
+    for day, host in ((1, "n1"), (2, "n2")):
+        run_id = f"2026010{day}T000000Z-1"
+        stored("one", noise(1.0, day), range(0), run_id=run_id)
+        (record,) = store.read_cases(run_id)
+        details = {"proof": {"hosts": [host]}}
+        store.write_case(run_id, dataclasses.replace(record, details=details))
+    said = "A ran on n1, and B on n2: what differs may be the nodes"
+    assert said in " ".join(run("previous", "last")[1].split())
+    assert said in run("previous", "last", "--json")[2]
+
+
 def test_what_is_suspicious_in_one_of_two_runs_is_told_as_not_confirmed(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

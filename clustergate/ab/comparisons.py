@@ -134,6 +134,15 @@ def other_processors(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[R
     return []
 
 
+def other_nodes(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[Reason]:
+    """Return that cases of two runs ran on other nodes, as far as both say on which."""
+    of_a, of_b = ({one.name: one.hosts for one in records} for records in (a, b))
+    for name, hosts in of_a.items():
+        if hosts and of_b.get(name) and hosts != of_b[name]:
+            return [reason("compare.other-nodes", a=list(hosts), b=list(of_b[name]))]
+    return []
+
+
 def _cases(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     cases: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:

@@ -84,8 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     records = list(map(comparisons.record_of, metrics, keys, both.comparisons))
     otherwise = copied + [str(why) for why in comparisons.measured_otherwise(keys)]
     if not any(Path(name).is_file() for name in names):
-        runs = (store.read_cases(name.partition(":")[0]) for name in names)
-        otherwise += map(str, comparisons.other_processors(*runs))
+        runs = [store.read_cases(name.partition(":")[0]) for name in names]
+        otherwise += map(str, comparisons.other_processors(*runs) or comparisons.other_nodes(*runs))
     if all(Path(name).is_file() for name in names):
         otherwise += comparisons.told_apart(records)
     if arguments.json or arguments.csv:

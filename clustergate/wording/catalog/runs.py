@@ -315,6 +315,11 @@ WORDS = {
         "",
         "see what else ran then, and measure again",
     ),
+    "compare.other-nodes": (
+        "A ran on {a:names}, and B on {b:names}",
+        "what differs may be the nodes",
+        "for other causes, compare runs of the same nodes (`--nodes`)",
+    ),
     "compare.no-comparison": ("the run {run} holds no comparison", "{why}", ""),
     "compare.disturbed": (
         "the run {run} holds no figures{of} to compare",
