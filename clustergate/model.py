@@ -333,8 +333,8 @@ UNKNOWN_DISTANCE = "unknown distance"
 class Anchor:
     """The first accepted ``baseline`` of a figure, and those that were accepted ``later``.
 
-    Of these there are the last day (ISO 8601) and the mean of what was new in each, in the figure's
-    unit, the newest last.
+    Of these there are the last day (ISO 8601) and the median of what was new in each, in the
+    figure's unit, the newest last.
     """
 
     baseline: BaselineRuns

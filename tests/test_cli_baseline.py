@@ -14,7 +14,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli import baseline, main
 from clustergate.files.shared import locked
 from clustergate.history import listing, series
-from clustergate.judge.runs import mean
+from clustergate.judge.runs import median
 from clustergate.machine.fingerprint import to_record
 from clustergate.model import Better, CaseRecord, Sample
 from clustergate.references import lookup
@@ -358,7 +358,7 @@ def test_what_was_accepted_as_better_is_the_new_anchor(references):
     assert week(0, 1.0) == 0
     assert week(1, 0.9) == 0
     # A little better by itself moves nothing.
-    assert mean(reference(path).anchor.baseline) == pytest.approx(1.0, rel=0.01)
+    assert median(reference(path).anchor.baseline) == pytest.approx(1.0, rel=0.01)
     assert run("--accept-better", "PingPong*", "--runs", "5") == 0
     assert reference(path).anchor is None
     week(2, 0.92)

@@ -10,7 +10,7 @@ import pytest
 from clustergate.judge.changes import slower
 from clustergate.judge.creeping import Accepted, accepted_after, crept, slower_than_before
 from clustergate.judge.rules import Compared, Comparison, judgements, sets
-from clustergate.judge.runs import mean, with_common_runs
+from clustergate.judge.runs import median, with_common_runs
 from clustergate.model import Anchor, BaselineRuns, Better, Reference, Verdict
 from tests.test_judge import MACHINE, STACKS, places
 
@@ -64,7 +64,7 @@ def test_baselines_of_a_steady_machine_do_not_creep_nor_those_of_one_that_became
 def test_a_line_through_baselines_finds_what_the_first_one_scatters_too_much_to_show():
     anchors, newest = history(12, 0.006, places(kind="compute"))
     noisy = np.array([0.5, 1.1, 0.8, 1.3, 1.4])
-    noisy /= math.exp(np.log(noisy).mean())
+    noisy /= np.median(noisy)
 
     def figures(later):
         for figure, anchor, known in zip(MACHINE, anchors, newest, strict=True):
@@ -118,7 +118,7 @@ def test_of_a_later_baseline_counts_what_is_new():
     anchor = accepted_after(Anchor(first), both)
     ((day, value),) = anchor.later
     assert day == "2026-06-12"
-    assert value == pytest.approx(mean(second), rel=1e-4)
+    assert value == pytest.approx(median(second), rel=1e-4)
     # Fewer than a baseline needs wait for more.
     few = BaselineRuns(second.runs[:4], second.days[:4], second.values[:4], 1)
     assert accepted_after(Anchor(first), few) == Anchor(first)

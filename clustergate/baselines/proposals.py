@@ -56,6 +56,7 @@ from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
 _DIGITS = 5
+_MOST_OF_IT = 0.8
 # No figure is called worse for less than that, however well it is known.
 _TOLERATED = math.log(1.05)
 
@@ -658,15 +659,16 @@ def _slower(
         and (before := known.runs_of(path))
     ]
     moved, unjudged = slower_than_before(figures, exclusive=exclusive)
-    said: dict[int, str] = {x: "" for x in range(len(figures)) if x not in unjudged}
-    for words, changes in (
-        ("crept: {by} slower than in its first", crept(figures, exclusive=exclusive)),
-        ("is {by} slower than in its last", moved),
-    ):
-        for change in changes:
-            how = f"{change.hypothesis.name} {words.format(by=percent(change.by))}"
-            how += f" accepted baseline, since {change.since}"
-            said |= dict.fromkeys(change.hypothesis.places, how)
+    said = {place: "" for place in range(len(figures)) if place not in unjudged}
+    at_once = {place: one.by for one in moved for place in one.hypothesis.places}
+    for one in (*moved, *crept(figures, exclusive=exclusive)):
+        places = one.hypothesis.places
+        how = f"{one.hypothesis.name} is {percent(one.by)} slower than in its last"
+        if one not in moved:
+            # What became slower at once did not creep.
+            places = tuple(x for x in places if at_once.get(x, 0.0) < _MOST_OF_IT * one.by)
+            how = f"{one.hypothesis.name} crept: {percent(one.by)} slower than in its first"
+        said |= dict.fromkeys(places, f"{how} accepted baseline, since {one.since}")
     return {"/".join((*figures[x].figure.case, figures[x].figure.name)): said[x] for x in said}
 
 

@@ -184,7 +184,7 @@ _OF_ANCHORS = ("runs", "days", VALUES)
 
 
 def _anchors(anchors: Mapping[str, Anchor]) -> CommentedMap:
-    """Return the anchors of a case: a row for each figure, with its first runs and later means."""
+    """Return the anchors of a case: a row for each figure, first runs and later medians."""
     if not anchors:
         return CommentedMap()
     days = {
@@ -197,8 +197,8 @@ def _anchors(anchors: Mapping[str, Anchor]) -> CommentedMap:
     rows = {}
     for name, one in anchors.items():
         first = dict(zip(one.baseline.runs, one.baseline.values, strict=True))
-        means = dict(one.later)
-        rows[name] = _flow([*map(first.get, runs), *map(means.get, later)])
+        medians = dict(one.later)
+        rows[name] = _flow([*map(first.get, runs), *map(medians.get, later)])
     dates = map(datetime.date.fromisoformat, [*(days[run] for run in runs), *later])
     of_runs = _flow([_text(run) for run in runs])
     return CommentedMap(runs=of_runs, days=_flow([*dates]), values=_by_name(rows))

@@ -1,8 +1,9 @@
 """Whether a machine crept away from its first accepted baseline, as newer ones tell. Pure.
 
 Weekly baselines of a machine that loses 1 % a week each accept a little more. So a run is judged
-against the first one, too (the anchor), and baselines are by a straight line through their means.
-Not against the best ever seen: that alarms on machines that did not change.
+against the first one, too (the anchor), and baselines are by a straight line through their medians.
+Not against the best ever seen: that alarms on machines that did not change. Nobody launches a
+baseline again, so that its median speaks for it, which one slow launch does not move.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from clustergate.judge.changes import FALSE_ALARM, Change, Judge, Past, slower
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import SMALLEST_BASELINE, mean, past_of, with_common_runs
+from clustergate.judge.runs import SMALLEST_BASELINE, median, past_of, with_common_runs
 from clustergate.model import Anchor, BaselineRuns, Better
 
 # Fewer baselines make no line; of more the newest tell.
@@ -38,30 +39,30 @@ class Accepted:
     newest: BaselineRuns
 
     @property
-    def means(self) -> dict[str, float]:
-        """The mean of the first baseline and of what is new in each later one, by the last day."""
+    def medians(self) -> dict[str, float]:
+        """The median of the first baseline and of what is new in later ones, by the last day."""
         first = self.anchor.baseline
         of_later = accepted_after(self.anchor, self.newest).later
-        return {max(first.days): mean(first), **dict(of_later)}
+        return {max(first.days): median(first), **dict(of_later)}
 
     @property
-    def new_mean(self) -> float:
-        """The mean of the runs that the baseline before had not, nan where they are too few."""
+    def new_median(self) -> float:
+        """The median of the runs that the baseline before had not, nan where they are too few."""
         new = [place for place, run in enumerate(self.newest.runs) if run not in self.before.runs]
-        return _mean_of(self.newest, new) if len(new) >= _FEWEST_RUNS else math.nan
+        return _median_of(self.newest, new) if len(new) >= _FEWEST_RUNS else math.nan
 
     def worse(self, value: float) -> float:
         return (-1.0 if self.better is Better.HIGHER else 1.0) * math.log(value)
 
 
-def _mean_of(baseline: BaselineRuns, places: Sequence[int]) -> float:
+def _median_of(baseline: BaselineRuns, places: Sequence[int]) -> float:
     days = tuple(baseline.days[place] for place in places)
     values = tuple(baseline.values[place] for place in places)
-    return mean(replace(baseline, days=days, values=values))
+    return median(replace(baseline, days=days, values=values))
 
 
 def accepted_after(anchor: Anchor, baseline: BaselineRuns) -> Anchor:
-    """Return an anchor with the mean of those runs of a later baseline that are newer than all.
+    """Return an anchor with the median of those runs of a later baseline that are newer than all.
 
     Where there are fewer than a baseline needs, they wait for the next one.
     """
@@ -69,7 +70,7 @@ def accepted_after(anchor: Anchor, baseline: BaselineRuns) -> Anchor:
     new = [place for place, day in enumerate(baseline.days) if day > last]
     if len(new) < SMALLEST_BASELINE:
         return anchor
-    of_new = max(baseline.days), float(f"{_mean_of(baseline, new):.5g}")
+    of_new = max(baseline.days), float(f"{_median_of(baseline, new):.5g}")
     return replace(anchor, later=(*anchor.later, of_new)[-_MOST:])
 
 
@@ -81,7 +82,7 @@ def slower_than_before(
     Behind them the places of figures that nobody can judge so.
     """
     before = [one.before for one in figures]
-    changes = _changes(figures, before, [one.new_mean for one in figures], exclusive=exclusive)
+    changes = _changes(figures, before, [one.new_median for one in figures], exclusive=exclusive)
     unjudged = {
         x for some in changes for one in some if not one.is_judged for x in one.hypothesis.places
     }
@@ -91,17 +92,17 @@ def slower_than_before(
 def crept(figures: Sequence[Accepted], *, exclusive: bool) -> list[Change]:
     """Return the sets of figures that became slower since their first accepted baseline."""
     first = [one.anchor.baseline for one in figures]
-    newest = [[*one.means.values()][-1] for one in figures]
+    newest = [[*one.medians.values()][-1] for one in figures]
     changes = _changes(figures, first, newest, exclusive=exclusive)
     said = [one for some in changes for one in slower(some)]
     by_days: dict[tuple[str, ...], list[int]] = {}
     for place, figure in enumerate(figures):
-        by_days.setdefault(tuple(figure.means), []).append(place)
+        by_days.setdefault(tuple(figure.medians), []).append(place)
     for days, places in by_days.items():
         if len(days) >= _FEWEST:
             some = [figures[place] for place in places]
             numbers = [datetime.date.fromisoformat(day).toordinal() for day in days]
-            values = np.array([[x.worse(value) for value in x.means.values()] for x in some]).T
+            values = np.array([[x.worse(value) for value in x.medians.values()] for x in some]).T
             past = Past([x.figure for x in some], np.array(numbers), values, exclusive=exclusive)
             trends = slower(Judge(past, FALSE_ALARM).trends())
             said += [one.moved(places, days[0]) for one in trends]

@@ -72,12 +72,12 @@ def spread_of(levels: Sequence[Sequence[float]]) -> float:
     return math.sqrt(max(between, 0.0) + within)
 
 
-def mean(known: BaselineRuns) -> float:
-    """Return the geometric mean of the runs, of which each day counts once."""
+def median(known: BaselineRuns) -> float:
+    """Return the median of the days, each of which is the median of its runs."""
     by_day: dict[str, list[float]] = {}
     for day, value in zip(known.days, known.values, strict=True):
-        by_day.setdefault(day, []).append(math.log(value))
-    return math.exp(statistics.fmean(map(statistics.fmean, by_day.values())))
+        by_day.setdefault(day, []).append(value)
+    return statistics.median(map(statistics.median, by_day.values()))
 
 
 def with_common_runs(baselines: Sequence[BaselineRuns]) -> list[list[int]]:
