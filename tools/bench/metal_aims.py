@@ -95,13 +95,21 @@ TIMES_OPTIMUM = {"1 day": 2.7, "5 days": 2.2, "20 days": 1.8}
 
 def aim_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
     """Return a row for each aim that was measured: the aim, the share, whether it is met."""
+    return _rows_of([aim for aim in AIMS if aim.what != PASSED], kept)
+
+
+def passed_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
+    """Return such rows of the figures that are to pass, of which the judge alone says nothing."""
+    return _rows_of([aim for aim in AIMS if aim.what == PASSED], kept)
+
+
+def _rows_of(aims: Sequence[Aim], kept: Iterable[Counted]) -> list[tuple[str, ...]]:
     by_cell = _by_cell(kept)
     rows: list[tuple[str, ...]] = []
-    for aim in AIMS:
-        if of_cell := by_cell.get(str(aim.cell)):
-            counts = [_OF[aim.what](one) for one in of_cell]
-            if not any(of for _, of in counts):
-                continue  # The judge alone says nothing of single figures.
+    for aim in aims:
+        of_cell = by_cell.get(str(aim.cell), [])
+        counts = [_OF[aim.what](one) for one in of_cell]
+        if any(of for _, of in counts):
             low, high = shares(counts)
             happened, of = map(sum, zip(*counts, strict=True))
             best = sum(one.likelihood_ratio for one in of_cell) / sum(one.runs for one in of_cell)
@@ -239,6 +247,7 @@ def _by_cell(kept: Iterable[Counted]) -> dict[str, list[Counted]]:
 
 HEADS: Mapping[Callable[[Iterable[Counted]], list[tuple[str, ...]]], Sequence[str]] = {
     aim_rows: ("aim", "measured", "likelihood ratio", ""),
+    passed_rows: ("aim", "measured", "", ""),
     optimum_rows: (
         "baseline", "slower", "found in 80 %: from %", "the likelihood ratio", "times", "aim",
     ),
