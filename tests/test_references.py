@@ -555,6 +555,10 @@ VALUES = """\
         ("99.0", "0", "[0, ", "a number above 0"),
         ("99.0", ".inf", "smoke:", "statistics must be finite numbers"),
         ("      HPL.perf", "      HPL.x.perf", "smoke:", "no reference HPL.x.performance_gflops"),
+        ("[r1, r2,", "[r1, r1,", "runs: [r1", "two or more runs, each once"),
+        ("[99.0, 100.0, 98.5]", "[49.5, 50.0, 49.2]", "49.5", "49.57 Gflop/s in the mean, beyond"),
+        ("99.0", "1.0e+308", "e+308", "more than 100 times off its reference 100"),
+        ("gflops: 4.0}", "gflops: 101}", "gflops: 101}", "a number in percent from 0 to 100"),
     ],
 )
 def test_values_that_are_not_of_the_references_are_refused(load, before, after, words, sentence):

@@ -48,6 +48,8 @@ _CASE_LEVELS = 5
 WIDEST_TOLERANCE = 0.5
 # From here on a bound is percent that was taken for a fraction.
 PERCENT = 5.0
+# So many times off its reference is no mean, and nothing better, of a baseline.
+_FAR_OFF = 100.0
 # A key at the top that is rather one of the two beside the checks.
 _ALIKE = 0.8
 
@@ -146,6 +148,11 @@ def closest(prefixes: Iterable[str], path: Sequence[str]) -> str | None:
     return max((prefix for prefix in prefixes if _covers(prefix, path)), key=len, default=None)
 
 
+def _path(prefix: str, name: str) -> tuple[str, ...]:
+    """Return the path of a figure of what a case's path, or its own, leads to."""
+    return (*prefix.split("/")[:_CASE_LEVELS], name)
+
+
 def is_of_a_case(path: str) -> bool:
     """Tell whether a path of the provenance or the statistics speaks of one case, or of less."""
     return path.count("/") >= _CASE_LEVELS - 1
@@ -212,7 +219,7 @@ def _own(
         if check not in checks:
             known = sorted(checks)
             yield [check], reason("input.unknown-name", kind="check", name=check, known=known)
-    entries = []
+    entries: dict[tuple[str, ...], Sequence[Any]] = {}
     for path, value in _walk(classes, ()):
         place = "/".join(path)
         if isinstance(value, Mapping):
@@ -220,7 +227,7 @@ def _own(
         elif INDEX in path:
             continue
         else:
-            entries.append(path)
+            entries[path] = value
             speaking = closest(statistics, path)
             of_runs = speaking and path[-1] in figures_of(statistics[speaking])
             widest = PERCENT if of_runs else WIDEST_TOLERANCE
@@ -236,18 +243,25 @@ def _own(
     for prefix, entry in statistics.items():
         if complaint := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
             yield [STATISTICS, prefix], complaint.at(f"{STATISTICS}: {prefix}")
+            continue
+        for name, row in entry.get(VALUES, {}).items():
+            if complaint := _unlike(row, entries[_path(prefix, name)], name):
+                below = [STATISTICS, prefix, VALUES, name]
+                yield below, complaint.at(f"{STATISTICS}: {prefix}")
 
     for prefix, entry in anchors.items():
         rows = entry.get(VALUES, {})
         for name in (*rows, *(entry.keys() - {VALUES, "runs", "days"})):
             below = [ANCHORS, prefix, *([VALUES] if name in rows else []), name]
-            if (*prefix.split("/"), name) not in entries:
+            if _path(prefix, name) not in entries:
                 yield below, reason("references.covers-none", at=f"{ANCHORS}: {prefix}: {name}")
         for name, row in rows.items():
             runs, days = len(entry["runs"]), len(entry["days"])
             if len(row) != days or runs > days or not any(row[:runs]):
                 other = reason("statistics.other-runs", figure=name, values=len(row), runs=days)
                 yield [ANCHORS, prefix, VALUES, name], other.at(f"{ANCHORS}: {prefix}")
+            elif (of := entries.get(_path(prefix, name))) and (far := _far(row, of, name)):
+                yield [ANCHORS, prefix, VALUES, name], far.at(f"{ANCHORS}: {prefix}")
 
 
 def anchor_of(entry: Mapping[str, Any], check: str, name: str) -> Anchor | None:
@@ -289,7 +303,7 @@ def _statistics_complaint(
     prefix: str,
     entry: Mapping[str, Any],
     origin: Mapping[str, Any] | None,
-    references: Sequence[Sequence[str]],
+    references: Iterable[Sequence[str]],
 ) -> Reason | None:
     if origin is None or origin["origin"] != "measured":
         return reason("statistics.unmeasured")
@@ -327,6 +341,36 @@ def _statistics_complaint(
     if not all(map(math.isfinite, itertools.chain(*numbers))):
         return reason("statistics.not-finite")
     return None
+
+
+def _unlike(row: Sequence[float], entry: Sequence[Any], name: str) -> Reason | None:
+    """Return why what a figure was in its runs cannot be what its reference was made of.
+
+    A reference tolerates more than they were worse in the mean, so that what lies beyond that was
+    not written by ``clustergate baseline``, and a slow-down would hide in it.
+    """
+    value, lower, upper, unit = entry
+    side = lower if upper is None else upper
+    mean, bound = _mean(row), value * (1 + (side or 0.0))
+    if side is not None and (mean < bound if upper is None else mean > bound):
+        facts = {"figure": name, "unit": unit, "mean": mean, "bound": bound}
+        return reason("statistics.beyond-bound", **facts)
+    return _far(row, entry, name)
+
+
+def _far(row: Sequence[float | None], entry: Sequence[Any], name: str) -> Reason | None:
+    """Return that the best of some values, or their mean, is not one of its reference's figure."""
+    value, _, upper, unit = entry
+    known = [one for one in row if one is not None]
+    for one in (max(known) if upper is None else min(known), _mean(known)):
+        if abs(math.log(one / value)) > math.log(_FAR_OFF):
+            facts = {"figure": name, "value": one, "unit": unit, "reference": value}
+            return reason("statistics.far", **facts)
+    return None
+
+
+def _mean(row: Sequence[float]) -> float:
+    return math.exp(math.fsum(map(math.log, row)) / len(row))
 
 
 def figures_of(statistics: Mapping[str, Any]) -> Collection[str]:

@@ -123,5 +123,15 @@ WORDS = {
     "statistics.no-spread": "no figure of {group} has a spread",
     "statistics.one-of-two": "{name} must have both spread_percent and usual_percent",
     "statistics.nothing-slow": "slow_percent: no figure or benchmark {name} at this path",
+    "statistics.beyond-bound": (
+        "the runs of {figure} were {mean:.4g} {unit} in the mean, beyond its bound {bound:.4g}",
+        "",
+        "restore both, or take a new baseline",
+    ),
+    "statistics.far": (
+        "{value:.4g} {unit} of {figure} is more than 100 times off its reference {reference:.4g}",
+        "",
+        "restore it, or take a new baseline",
+    ),
     "statistics.not-finite": "statistics must be finite numbers",
 }
