@@ -1,5 +1,6 @@
 """How far the nodes of a case are from each other: what is said of it, recorded and judged."""
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,30 @@ def test_of_unknown_distance_few_days_tell_nothing() -> None:
     one_day = BaselineRuns(tuple("abcde"), ("2026-10-01",) * 5, values, 10)
     assert judged(1.3, "", one_day) is Verdict.INCONCLUSIVE
     assert judged(1.3, SWITCH, one_day) is Verdict.INCONCLUSIVE
+
+
+def test_of_unknown_distance_all_stacks_are_never_accused_together() -> None:
+    """Far nodes made the latency of all stacks slower in a fifth of unchanged runs."""
+    many_days = BaselineRuns(
+        tuple(f"r{k}" for k in range(5)),
+        tuple(f"2026-10-0{k + 1}" for k in range(5)),
+        (1.0, 1.002, 1.001, 0.999, 1.003),
+        10,
+    )
+    reference = Reference(1.0, None, 1.5, "us", "measured", many_days)
+
+    records = [record(1.3), dataclasses.replace(record(1.3), **OTHER)]
+    outcomes = [
+        Outcome(one.name, one.check, one.stack, "pass", partition=one.partition) for one in records
+    ]
+    cases = assemble((), outcomes, records, lambda *_: reference)
+    said = [figure.judgement for case in cases for figure in case.figures]
+    said += [group.judgement for case in cases for group in case.groups]
+    assert Verdict.REGRESSION not in {one.verdict for one in said}
+    assert "far nodes and a slow network look alike" in said[0].sentence
+
+
+OTHER: Any = {"name": "ImbMpi1Check-node-openmpi", "stack": "openmpi"}
 
 
 def test_each_mean_costs_a_degree_of_freedom() -> None:

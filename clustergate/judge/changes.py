@@ -287,7 +287,10 @@ class Judge:
             )
             for coefficients, controlled in ((of.less_control, of.controlled), (of.own, alone))
         )
-        return self._placed(less), self._placed(plain)
+        unplaced = [any(past.figures[p].unplaced for p in one.places) for one in self.hypotheses]
+        # Nodes that lie far, nobody knows, and a slow network look alike without neighbours.
+        known = np.where(unplaced & ~of.controlled, 0.0, less.freedom)
+        return self._placed(replace(less, freedom=known)), self._placed(plain)
 
     def _most_of(self, single: Floats | None) -> Floats:
         """Return the most that any figure of each hypothesis has, 1 where nothing is given."""

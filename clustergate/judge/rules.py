@@ -233,7 +233,10 @@ def unknown(of: Comparison, place: int) -> Judgement | None:
     """Too little is known of it."""
     if not is_unknown(of, place):
         return None
-    known = reason("baseline.unknown", days=days(of.figures[place].baseline))
+    one = of.figures[place]
+    known = reason("baseline.unknown", days=days(one.baseline))
+    if one.figure.unplaced:
+        known = reason("distance.untold")
     return Judgement(Verdict.INCONCLUSIVE, (known,))
 
 

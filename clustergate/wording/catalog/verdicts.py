@@ -10,6 +10,8 @@ _SLIPPED = (
 _GROUP = "{ratio:cost} than before, less what its neighbours are"
 _SLOWER = "{by:percent} slower than {than}, usually within {usual:percent}"
 
+_TELL_DISTANCES = "tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile"
+
 WORDS = {
     "figure.no-number": ("the value is {value}", "look at the output"),
     "figure.nothing": (
@@ -107,9 +109,14 @@ WORDS = {
     "figure.regression": (_AGAINST + ", beyond the tolerated {bound:number}", "", _FIND),
     "distance.unknown": (
         "nobody says how far the nodes of {cases:case|cases} are from each other: small messages "
-        "are judged from three days on",
+        "are judged beside other stacks alone, from three days on",
         "",
-        "tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+        _TELL_DISTANCES,
+    ),
+    "distance.untold": (
+        "nobody says how far its nodes are from each other",
+        "far nodes and a slow network look alike",
+        _TELL_DISTANCES,
     ),
     "distance.unseen": (
         "its nodes are of {distance}, and those of the baseline of {known:names}",
