@@ -550,7 +550,7 @@ VALUES = """\
     [
         ("99.0, ", "", "smoke:", "HPL.performance_gflops has 2 values of 3 runs"),
         ("[r1, ", "[", "smoke:", "has 3 values of 2 runs"),
-        ("days: [2026-11-01, ", "days: [", "smoke:", "has 3 values of 3 runs"),
+        ("days: [2026-11-01, ", "days: [", "smoke:", "has 3 values of 3 runs with 2 days"),
         ("    days: [2026-11-01, 2026-11-01, 2026-11-08]\n", "", "smoke:", "'days' is a required"),
         ("99.0", "0", "[0, ", "a number above 0"),
         ("99.0", ".inf", "smoke:", "statistics must be finite numbers"),
@@ -563,6 +563,29 @@ VALUES = """\
 )
 def test_values_that_are_not_of_the_references_are_refused(load, before, after, words, sentence):
     refused(load, with_values(before, after), words, sentence)
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("99.0, .nan", "nan Gflop/s of HPL.performance_gflops is more than 100 times off"),
+        ("1.0e+300, 99.0", "1e+300 Gflop/s of HPL.performance_gflops is more than 100 times off"),
+        ("1.0e-300, 1.0e-300", "is more than 100 times off its reference 100"),
+        ("null, null", "has 2 values of 2 days, of which 2 are runs; give each day a value"),
+        ("99.0", "has 1 value of 2 days"),
+    ],
+)
+def test_an_anchor_that_nothing_could_creep_away_from_is_refused(load, row, sentence):
+    path = "HplCheck/alpha:node/mpich/2-ranks-packed/smoke"
+    text = f"""{with_values()}$anchors:
+  {path}:
+    runs: [a, b]
+    days: [2026-10-01, 2026-10-02]
+    values:
+      HPL.performance_gflops: [ROW]
+"""
+    load(text.replace("ROW", "99.0, 98.0"))
+    refused(load, text.replace("ROW", row), f"[{row}]", sentence)
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,9 @@ def _own(
         for name, row in rows.items():
             runs, days = len(entry["runs"]), len(entry["days"])
             if len(row) != days or runs > days or not any(row[:runs]):
-                other = reason("statistics.other-runs", figure=name, values=len(row), runs=days)
+                other = reason(
+                    "anchors.other-runs", figure=name, values=len(row), days=days, runs=runs
+                )
                 yield [ANCHORS, prefix, VALUES, name], other.at(f"{ANCHORS}: {prefix}")
             elif (of := entries.get(_path(prefix, name))) and (far := _far(row, of, name)):
                 yield [ANCHORS, prefix, VALUES, name], far.at(f"{ANCHORS}: {prefix}")
@@ -322,7 +324,13 @@ def _statistics_complaint(
             return reason("statistics.no-reference", figure=figure)
     for name, values in entry.get(VALUES, {}).items():
         if not len(values) == runs == len(entry["days"]):
-            return reason("statistics.other-runs", figure=name, values=len(values), runs=runs)
+            facts = {
+                "figure": name,
+                "values": len(values),
+                "runs": runs,
+                "days": len(entry["days"]),
+            }
+            return reason("statistics.other-runs", **facts)
     if "distances" in entry and len(entry["distances"]) != runs:
         given = len(entry["distances"])
         return reason("statistics.other-runs", figure="distances", values=given, runs=runs)
@@ -363,7 +371,7 @@ def _far(row: Sequence[float | None], entry: Sequence[Any], name: str) -> Reason
     value, _, upper, unit = entry
     known = [one for one in row if one is not None]
     for one in (max(known) if upper is None else min(known), _mean(known)):
-        if abs(math.log(one / value)) > math.log(_FAR_OFF):
+        if not abs(math.log(one / value)) <= math.log(_FAR_OFF):  # nan is neither
             facts = {"figure": name, "value": one, "unit": unit, "reference": value}
             return reason("statistics.far", **facts)
     return None

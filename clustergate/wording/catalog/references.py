@@ -116,7 +116,16 @@ WORDS = {
     "schema.value": "{value} is not valid here; expected {expected}",
     "statistics.unmeasured": "$provenance has no measured entry with this path",
     "statistics.launches": "{launches} launches here, but {samples} samples in $provenance",
-    "statistics.other-runs": "{figure} has {values:value|values} of {runs:run|runs}",
+    "statistics.other-runs": (
+        "{figure} has {values:value|values} of {runs:run|runs} with {days:day|days}",
+        "",
+        "give each run one day and one value",
+    ),
+    "anchors.other-runs": (
+        "{figure} has {values:value|values} of {days:day|days}, of which {runs:is a run|are runs}",
+        "",
+        "give each day a value or null, and one of the runs a value",
+    ),
     "statistics.few-launches": "fewer launches ({launches}) than runs ({runs})",
     "statistics.path": "the path must end at an effort or at a figure",
     "statistics.no-reference": "no reference {figure} at this path",
