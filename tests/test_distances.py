@@ -111,9 +111,9 @@ def baseline(distances: tuple[str, ...] = WHERE, days: int = 10) -> BaselineRuns
     )
 
 
-def judged(value: float, distance: str, known: BaselineRuns) -> Verdict:
+def judged(value: float, distance: str, known: BaselineRuns, tolerated: float = 1.5) -> Verdict:
     one = record(value, distance)
-    reference = Reference(1.0, None, 1.5, "us", "measured", known)
+    reference = Reference(1.0, None, tolerated, "us", "measured", known)
     outcome = Outcome(one.name, one.check, one.stack, "pass", partition=one.partition)
     (case,) = assemble((), [outcome], [one], lambda *_: reference)
     return case.figures[0].judgement.verdict
@@ -174,6 +174,13 @@ def test_of_unknown_distance_all_stacks_are_never_accused_together() -> None:
     said += [group.judgement for case in cases for group in case.groups]
     assert Verdict.REGRESSION not in {one.verdict for one in said}
     assert "far nodes and a slow network look alike" in said[0].sentence
+
+
+def test_a_bound_of_near_nodes_leaves_room_for_far_ones() -> None:
+    days = tuple(f"2026-10-0{k + 1}" for k in range(5))
+    near = BaselineRuns(tuple("abcde"), days, (1.0, 1.002, 1.001, 0.999, 1.003), 10)
+    assert judged(1.4, "", near, tolerated=0.1) is Verdict.INCONCLUSIVE
+    assert judged(1.8, "", near, tolerated=0.1) is Verdict.REGRESSION
 
 
 OTHER: Any = {"name": "ImbMpi1Check-node-openmpi", "stack": "openmpi"}

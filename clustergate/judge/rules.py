@@ -32,6 +32,8 @@ from clustergate.wording.reasons import Fact, Reason, reason
 # As near to the best ever seen nothing hides, whatever the baseline scatters by: a tenth less the
 # doubt whether it reached what the machine can do.
 NEAR_THE_BEST = math.log(1.10) - math.log(1.05)
+# Nodes of other groups take so many times as long for small messages, seen on public clusters.
+FAR_NODES = math.log(1.5)
 USUAL = 2.0
 """So many standard deviations are usual: nineteen of twenty."""
 
@@ -224,6 +226,9 @@ def beyond_its_bound(of: Comparison, place: int) -> Judgement | None:
     """Too little is known of it, and it is worse than its reference tolerates."""
     one = of.figures[place]
     if not (is_unknown(of, place) and one.is_beyond_bound):
+        return None
+    (beyond_by,) = worse_by([one.value], one.bound, one.better)
+    if one.figure.unplaced and beyond_by < FAR_NODES:
         return None
     beyond = reason("figure.regression", **facts_of(one), bound=one.bound)
     return Judgement(Verdict.REGRESSION, (beyond,))
