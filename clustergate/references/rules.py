@@ -324,16 +324,15 @@ def _statistics_complaint(
             return reason("statistics.no-reference", figure=figure)
     for name, values in entry.get(VALUES, {}).items():
         if not len(values) == runs == len(entry["days"]):
-            facts = {
-                "figure": name,
-                "values": len(values),
-                "runs": runs,
-                "days": len(entry["days"]),
-            }
-            return reason("statistics.other-runs", **facts)
+            facts = {"values": len(values), "runs": runs, "days": len(entry["days"])}
+            return reason("statistics.other-runs", figure=name, **facts)
     if "distances" in entry and len(entry["distances"]) != runs:
-        given = len(entry["distances"])
-        return reason("statistics.other-runs", figure="distances", values=given, runs=runs)
+        facts = {
+            "values": len(entry["distances"]),
+            "runs": runs,
+            "days": len(entry.get("days", ())),
+        }
+        return reason("statistics.other-runs", figure="distances", **facts)
     of_before = (entry.get(of, {}).keys() for of in ("spread_percent", "usual_percent"))
     if lost := sorted(set.symmetric_difference(*map(set, of_before))):
         return reason("statistics.one-of-two", name=lost[0])
