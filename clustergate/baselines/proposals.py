@@ -557,9 +557,9 @@ def _too_wide(candidate: _Candidate) -> str:
     values = candidate.runs.values
     return (
         f"its {len(values)} runs spread by {100 * spread(candidate.runs):.1f} %, from "
-        f"{min(values):.4g} to {max(values):.4g} {candidate.series.unit}, so that they would tell "
-        f"nothing of less than {1 + PERCENT:.0f} x; look for disturbance, such as other jobs on "
-        "the node or unbound ranks, and use runs without it (--since)"
+        f"{min(values):.4g} to {max(values):.4g} {candidate.series.unit}; with what figures like "
+        f"it spread by, nothing below {1 + PERCENT:.0f} x would be seen; look for disturbance, "
+        "such as other jobs on the node or unbound ranks, and use runs without it (--since)"
     )
 
 
