@@ -122,6 +122,8 @@ COMPUTE, MEMORY, LATENCY, BANDWIDTH, COLLECTIVE = KINDS = (
     "compute", "memory", "latency", "bandwidth", "collectives",
 )  # fmt: skip
 """What a figure measures: those of a kind scatter alike, and change together."""
+MESSAGES = "messages"
+"""Latency or bandwidth, as their size says."""
 
 
 @dataclass(frozen=True)

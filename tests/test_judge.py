@@ -11,10 +11,18 @@ from clustergate.judge.contrasts import contrasts
 from clustergate.judge.hypotheses import hypotheses
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import Compared, Comparison, groups, judgements
-from clustergate.judge.runs import figure_id
+from clustergate.judge.runs import figure_id, kind_in
 from clustergate.judge.scatter import EXCLUSIVE, components
 from clustergate.judge.two_runs import Both, of_two_runs
-from clustergate.model import BaselineRuns, Better, Reference, Verdict
+from clustergate.model import (
+    BANDWIDTH,
+    COLLECTIVE,
+    LATENCY,
+    BaselineRuns,
+    Better,
+    Reference,
+    Verdict,
+)
 from clustergate.statistics.comparison import Relation
 
 STACKS = ("intel-mpi", "mpich")
@@ -357,3 +365,15 @@ def test_two_noisier_runs_are_no_more_often_different():
     noisy = [two_runs(np.random.default_rng(seed), noisier=4.0) for seed in range(40)]
     moved = [of_two_runs(one, 0.05, exclusive=True).moved for one in noisy]
     assert sum(any(one.is_sure for one in some) for some in moved) <= 2
+
+
+def test_messages_between_pairs_of_ranks_are_no_collectives_even_without_bytes() -> None:
+    kinds = [
+        kind_in("ImbMpi1Check", *of)
+        for of in (
+            ("Sendrecv", "t_max_us", 0),
+            ("Exchange", "bandwidth_mb_s", 1 << 20),
+            ("Allreduce", "t_max_us", 0),
+        )
+    ]
+    assert kinds == [LATENCY, BANDWIDTH, COLLECTIVE]

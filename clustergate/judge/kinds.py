@@ -38,6 +38,11 @@ def kind_of(metric: str, size_bytes: object) -> str:
     if metric.startswith("t_"):
         return COLLECTIVE
     if metric.endswith(_OF_MESSAGES):
-        small = not isinstance(size_bytes, int) or size_bytes < LATENCY_BELOW_BYTES
-        return LATENCY if small else BANDWIDTH
+        return kind_of_messages(size_bytes)
     return MEMORY if metric.endswith("_gb_s") else COMPUTE
+
+
+def kind_of_messages(size_bytes: object) -> str:
+    """Return the kind of messages between pairs of ranks, which their size decides."""
+    small = not isinstance(size_bytes, int) or size_bytes < LATENCY_BELOW_BYTES
+    return LATENCY if small else BANDWIDTH

@@ -12,8 +12,8 @@ import numpy as np
 from clustergate.benchmarks.registry import known_of
 from clustergate.judge.changes import Past
 from clustergate.judge.distances import distances, shifts
-from clustergate.judge.kinds import FigureId, kind_of
-from clustergate.model import LATENCY, BaselineRuns, Better
+from clustergate.judge.kinds import FigureId, kind_of, kind_of_messages
+from clustergate.model import LATENCY, MESSAGES, BaselineRuns, Better
 
 SMALLEST_BASELINE = 5
 """Fewer runs are no baseline."""
@@ -98,7 +98,10 @@ def days(known: BaselineRuns) -> int:
 
 def kind_in(check: str, benchmark: str, metric: str, size_bytes: object) -> str:
     """Return of which kind a figure of a check is."""
-    return known_of(check).kinds.get(benchmark) or kind_of(metric, size_bytes)
+    kind = known_of(check).kinds.get(benchmark)
+    if kind == MESSAGES:
+        return kind_of_messages(size_bytes)
+    return kind or kind_of(metric, size_bytes)
 
 
 def figure_id(

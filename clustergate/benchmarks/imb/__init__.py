@@ -28,7 +28,7 @@ from clustergate.benchmarks.imb.command import (
 from clustergate.benchmarks.imb.header import TITLE
 from clustergate.benchmarks.imb.output import read_imb
 from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
-from clustergate.model import Conditions, Limit
+from clustergate.model import MESSAGES, Conditions, Limit
 
 # Sendrecv counts a message twice and Exchange four times, each as it goes out and comes in.
 _MESSAGES: Mapping[str, Messages] = {
@@ -123,6 +123,8 @@ BENCHMARK = Benchmark(
     # The second one: the first messages, which start the library, do not count any more.
     revision=2,
     limits=limits,
+    # Without bytes they have times alone, as collectives do.
+    kinds=dict.fromkeys(_MESSAGES, MESSAGES),
     clocks=Clocks(dated_here=rf"# Date +: {CTIME}\s*"),
     ab=AbCheck(
         "AbImbCheck",
