@@ -200,8 +200,9 @@ class Benchmark:
     their metrics do not (:data:`clustergate.model.KINDS`, or ``MESSAGES``). What ranks compute
     ``apart`` from each other, but for messages now and then, is named with how long it took, or
     nothing where ``time_s`` says so. The rows ``matrix`` have the order of the matrix that it
-    solved as ``n``; printed values go in steps of ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as
-    long as it never ran. A launch is ended in which all ranks wait in MPI calls for
+    solved as ``n``; printed values go in steps of ``step``, 0 for fine ones; a case of the gate
+    takes ``usual_s`` as long as it never ran. A launch is ended in which all ranks wait in MPI
+    calls for
     ``longest_call_s``. The ``headlines`` are what a summary shows; a report draws as bars the
     figures of a benchmark that has ``families``: parts of their metrics' names by what they are a
     measure of, none for what fits nowhere else; what only repeats another figure is of the family
