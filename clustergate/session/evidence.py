@@ -167,8 +167,9 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
         if one.better is Relation.A_BETTER and not one.is_sure
     ]
     if not judged:
+        # It stands for nothing then, and takes nothing from what references say.
         why = reason("gate.last-unjudged", figures=sum(one.ratio is not None for one in results))
-        evidence.append(Evidence(part, _unknown(asked), (why,)))
+        evidence.append(Evidence(part, Verdict.PASS, (why,)))
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None}
     in_both |= {_case_of(key) for key in keys if METHOD in key}

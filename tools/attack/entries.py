@@ -420,7 +420,7 @@ ENTRIES: tuple[Entry, ...] = (
         *(52, "much slower than before, within the noise or with too few launches"),
         tests=(
             "gating::a_slow_down_of_all_nodes_passes_only_well_within_the_noise",
-            "cli_gate::few_launches_pass_nothing_that_is_far_worse_than_in_the_last_run",
+            "cli_gate::the_last_run_judges_on_exclusive_nodes_and_elsewhere_passes_nothing_far_worse",
         ),
     ),
     Entry(
