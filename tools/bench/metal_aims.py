@@ -153,9 +153,7 @@ def optimum_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
     """Return what the judge finds in 80 % and what the likelihood ratio does, on bare metal."""
     by_cell = _by_cell(kept)
     rows: list[tuple[str, ...]] = []
-    for baseline, where in itertools.product(
-        TIMES_OPTIMUM, (HPL, ALL_COMPUTE, STACK, BENCHMARK, SIZE)
-    ):
+    for baseline, where in itertools.product(TIMES_OPTIMUM, (HPL, ALL_COMPUTE, BENCHMARK, SIZE)):
         measured = [
             (math.log(cell.change.factor), _share(by_cell[str(cell)]))
             for cell in CELLS
