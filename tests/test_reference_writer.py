@@ -58,6 +58,8 @@ def time(size):
 
 def measured(case=IMB, names=("PingPong.2p.8B.latency_us",), value=1.25, **changes):
     entry = (value, -0.05, None, "Gflop/s") if case is HPL else (value, None, 0.05, "us")
+    worse = [1.04, 1.0, 1.016, 1.008, 1.024]
+    values = [round(value / by if case is HPL else value * by, 3) for by in worse]
     fields = {
         "entries": dict.fromkeys(names, entry),
         "days": 5 * [datetime.date(2026, 11, 21)],
@@ -66,7 +68,7 @@ def measured(case=IMB, names=("PingPong.2p.8B.latency_us",), value=1.25, **chang
         "rule": "median",
         "build": "f80",
         "nodes": ("n1",),
-        "values": dict.fromkeys(names, (1.3, 1.25, 1.27, 1.26, 1.28)),
+        "values": dict.fromkeys(names, tuple(values)),
         "slow_percent": {name.partition(".")[0]: 2.0 for name in names},
         "core_distance_ns": 48.5,
     }
@@ -119,7 +121,7 @@ def test_an_empty_text_becomes_a_file():
         "    runs: [run0, run1, run2, run3, run4]",
         "    days: [2026-11-21, 2026-11-21, 2026-11-21, 2026-11-21, 2026-11-21]",
         "    values:",
-        "      HPL.performance_gflops: [1.3, 1.25, 1.27, 1.26, 1.28]",
+        "      HPL.performance_gflops: [87.981, 91.5, 90.059, 90.774, 89.355]",
         "    slow_percent:",
         "      HPL: 2.0",
         "HplCheck:",
