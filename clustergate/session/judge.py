@@ -35,7 +35,7 @@ from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import Mode
 from clustergate.verdicts import assembly, coverage
 from clustergate.verdicts.assembly import Outcome
-from clustergate.verdicts.sharing import Sharing, in_words, sharing_of
+from clustergate.verdicts.sharing import Sharing, in_words, sharings
 from clustergate.verdicts.slow_nodes import slow_nodes
 from clustergate.verdicts.standings import not_compared, of_references, standings
 from clustergate.wording.notation import counted
@@ -80,9 +80,9 @@ def compared(
 
     ``watched`` are the sets that were slower before, which have to confirm it.
     """
-    sharings = sharing(prepared, records)
+    seen = sharing(prepared, records)
     nodes = {
-        one.fullname: dataclasses.replace(one.facts, exclusive=sharings[one.fullname].exclusive)
+        one.fullname: dataclasses.replace(one.facts, exclusive=seen[one.fullname].exclusive)
         for one in prepared.site.partitions
     }
     return assembly.compared(records, prepared.references.find, nodes, watched=watched)
@@ -90,15 +90,7 @@ def compared(
 
 def sharing(prepared: Prepared, records: Sequence[CaseRecord]) -> dict[str, Sharing]:
     """Return by partition whether jobs have their nodes for themselves."""
-    by_partition: dict[str, list[CaseRecord]] = {}
-    for record in records:
-        by_partition.setdefault(record.partition, []).append(record)
-    return {
-        one.fullname: sharing_of(
-            one.fullname, one.facts.exclusive, by_partition.get(one.fullname, [])
-        )
-        for one in prepared.site.partitions
-    }
+    return sharings(records, {one.fullname: one.facts for one in prepared.site.partitions})
 
 
 def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
@@ -124,10 +116,10 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
     expectations = standings(known.expects, cases, request.mode, stacks)
     uncompared, elsewhere = of_references(known, cases, request.mode, prepared.site.partitions)
     measured = {record.partition for record in records if record.samples}
-    sharings = [one for name, one in sharing(prepared, records).items() if name in measured]
+    shared = [one for name, one in sharing(prepared, records).items() if name in measured]
     notes = [
         *prepared.notes,
-        *(str(one.why) for one in sharings),
+        *(str(one.why) for one in shared),
         *assembly.found_at_80_percent(again.detectable),
         *(f"{why}: the figures are of those alone" for why in [prepared.restriction] if why),
         *collected.notes,
@@ -176,7 +168,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         + tuple(uncompared),
         expectations=expectations,
         sets=again.sets,
-        sharing=in_words(sharings),
+        sharing=in_words(shared),
         finds=again.detectable,
         notes=tuple(dict.fromkeys(notes)),
     )

@@ -59,16 +59,23 @@ def sharing_of(partition: str, stated: bool | None, records: Sequence[CaseRecord
     return Sharing(True, reason("nodes.alone", scatter=scatter, **of))
 
 
-def exclusive_partitions(records: Iterable[CaseRecord], nodes: Mapping[str, NodeFacts]) -> set[str]:
-    """Return the partitions of some records whose nodes were exclusive; ``nodes`` is as stated."""
-    by_partition: dict[str, list[CaseRecord]] = {}
+def sharings(records: Iterable[CaseRecord], nodes: Mapping[str, NodeFacts]) -> dict[str, Sharing]:
+    """Return by partition, also of those without a record, what its nodes were.
+
+    ``nodes`` is as stated.
+    """
+    by_partition: dict[str, list[CaseRecord]] = {partition: [] for partition in nodes}
     for record in records:
         by_partition.setdefault(record.partition, []).append(record)
     return {
-        partition
+        partition: sharing_of(partition, nodes.get(partition, NodeFacts()).exclusive, some)
         for partition, some in by_partition.items()
-        if sharing_of(partition, nodes.get(partition, NodeFacts()).exclusive, some).exclusive
     }
+
+
+def exclusive_partitions(records: Iterable[CaseRecord], nodes: Mapping[str, NodeFacts]) -> set[str]:
+    """Return the partitions whose nodes were exclusive; ``nodes`` is as stated."""
+    return {name for name, one in sharings(records, nodes).items() if one.exclusive}
 
 
 def in_words(sharings: Iterable[Sharing]) -> str:
