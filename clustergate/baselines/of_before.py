@@ -101,9 +101,9 @@ def _own(
     series: Series, runs: set[str], entry: Mapping[str, Any], known: References
 ) -> BaselineRuns | None:
     """Return what a figure was in some runs, None where they are not those of its reference."""
-    from clustergate.baselines.proposals import counts, runs_of
+    from clustergate.baselines.proposals import runs_of
 
-    points = [one for one in series.points if one.run_id in runs and counts(one)]
+    points = [one for one in series.points if one.run_id in runs and one.counts]
     if (
         len(points) < entry["runs"]
         or sum(one.estimate.samples for one in points) != entry["launches"]

@@ -24,11 +24,9 @@ from clustergate.history.trends import percent
 from clustergate.judge.bad_days import bad_days
 from clustergate.judge.changes import FALSE_ALARM, Change, Judge
 from clustergate.judge.creeping import Accepted, accepted_after, crept, slower_than_before
-from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import (
     SMALLEST_BASELINE,
     best_level,
-    figure_id,
     past_of,
     spread,
     usual,
@@ -227,7 +225,7 @@ def _usable(
         return
     refused: dict[str, list[str]] = {}
     for figure in of_case:
-        points = [point for point in figure.points if point.run_id in runs and counts(point)]
+        points = [point for point in figure.points if point.run_id in runs and point.counts]
         if _is_silent(points):
             outcome.silent += 1
         elif reason := _too_few_values(figure, points, runs, rule):
@@ -245,7 +243,7 @@ def _without_bad_days(
     It is asked once, of all of them: what a check reads of the file has no such day.
     """
     known = [
-        (_figure_id(figure), runs_of(figure, points, 1), figure.better)
+        (figure.figure, runs_of(figure, points, 1), figure.better)
         for some in by_case.values()
         for figure, points in some
     ]
@@ -283,7 +281,7 @@ def _alike(of_case: Sequence[Series]) -> list[Point]:
 
     A run that was so disturbed that no figure of it counts is none of them.
     """
-    points = {p.run_id: p for figure in of_case for p in figure.points if counts(p)}
+    points = {p.run_id: p for figure in of_case for p in figure.points if p.counts}
     ordered = sorted(points.values(), key=lambda point: order_of_run(point.run_id, point.started))
     return [p for p in ordered if _identity(p) == _identity(ordered[-1])]
 
@@ -324,7 +322,7 @@ def _too_few(
 ) -> str:
     usable = {run_id for figure in of_case for run_id in _ids(figure)}
     why = {one: why for f in of_case for one, why in f.left_out.items() if one not in usable}
-    quiet = {p.run_id for figure in of_case for p in figure.points if counts(p)}
+    quiet = {p.run_id for figure in of_case for p in figure.points if p.counts}
     alike = {point.run_id for point in _alike(of_case)}
     near = {point.run_id for point in _near(_alike(of_case))}
     others = [
@@ -384,11 +382,6 @@ def _hours(span: datetime.timedelta) -> str:
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
 
 
-def counts(point: Point) -> bool:
-    """Tell whether a value is that of undisturbed launches; too few of them, and it is of all."""
-    return point.estimate.samples <= len(point.launches)
-
-
 def _is_silent(points: Sequence[Point]) -> bool:
     """Tell whether a figure is always zero, as is a bandwidth of messages without content."""
     return bool(points) and all(point.estimate.value == 0 for point in points)
@@ -400,7 +393,7 @@ def _too_few_values(
     if len(points) < rule.fewest_runs:
         because = [why for run_id, why in figure.left_out.items() if run_id in runs]
         example = f"; one was left out: {because[-1]}" if because else ""
-        disturbed = sum(p.run_id in runs and not counts(p) for p in figure.points)
+        disturbed = sum(p.run_id in runs and not p.counts for p in figure.points)
         if disturbed:
             example += f"; {disturbed} had too many disturbed launches: run them on an idle node"
         return (
@@ -481,7 +474,7 @@ def _with_tolerances(
     """
     if not candidates:
         return
-    known = [(_figure_id(c.series), c.runs, c.series.better) for c in candidates]
+    known = [(c.series.figure, c.runs, c.series.better) for c in candidates]
     compared = max(c.runs.compared for c in candidates)
     tolerances = Judge(past_of(known, exclusive=exclusive)).tolerances(compared)
     for c, own in zip(candidates, tolerances, strict=True):
@@ -507,11 +500,6 @@ def _within_a_day(known: BaselineRuns, compared: int) -> float:
     # Figures have more degrees of freedom together.
     quantile = -float(scipy.special.stdtrit(max(runs - 1.0, 10.0), FALSE_ALARM / max(compared, 1)))
     return quantile * spread(known) * math.sqrt(1 + 1 / runs)
-
-
-def _figure_id(series: Series) -> FigureId:
-    of = (series.benchmark, series.metric, series.size_bytes)
-    return figure_id(series.case.parts, series.name, *of)
 
 
 def _levels(figure: Series, points: Iterable[Point], value: float) -> list[float]:
@@ -652,7 +640,7 @@ def _slower(
     """
     paths = set(known.paths())
     figures = [
-        Accepted(_figure_id(c.series), c.series.better, anchor, before, c.runs)
+        Accepted(c.series.figure, c.series.better, anchor, before, c.runs)
         for c in candidates
         if (path := (*c.series.case.parts, c.series.name)) in paths
         and (anchor := _anchor_of(c, known))
@@ -675,7 +663,7 @@ def _slower(
 def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) -> str:
     if not before.origin.startswith(MEASURED) or _is_elsewhere(before, c.points[-1]):
         return ""
-    if -moved <= beyond_gain(_figure_id(c.series).kind, c.runs, exclusive=exclusive):
+    if -moved <= beyond_gain(c.series.figure.kind, c.runs, exclusive=exclusive):
         return ""
     return (
         f"{percent(moved)} better than the reference {before.value:g} {before.unit}, more than an "

@@ -17,9 +17,8 @@ from clustergate.figures import same_measurement
 from clustergate.history.series import Point, Series
 from clustergate.judge.changes import Judge, slower
 from clustergate.judge.hypotheses import called
-from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import slower_by
-from clustergate.judge.runs import figure_id, past_of
+from clustergate.judge.runs import past_of
 from clustergate.model import BaselineRuns, Better
 from clustergate.wording.reasons import reason
 
@@ -83,9 +82,9 @@ def judged_runs(series: Sequence[Series], exclusive: Collection[str]) -> Judged:
 
 
 def _judged(series: Sequence[Series], *, exclusive: bool) -> Judged:
-    counting = (replace(one, points=tuple(filter(_counts, one.points))) for one in series)
+    counting = (replace(one, points=tuple(p for p in one.points if p.counts)) for one in series)
     of = [one for one in counting if one.points]
-    known = [(_figure(one), _runs(one.points), one.better) for one in of]
+    known = [(one.figure, _runs(one.points), one.better) for one in of]
     past = past_of(known, exclusive=exclusive)
     started = {point.run_id: point.started for one in of for point in one.points}
     # As in the past that they make.
@@ -121,15 +120,6 @@ def _judged(series: Sequence[Series], *, exclusive: bool) -> Judged:
                 slow.times.append(Time(run, started[run], *slower_by(by_places[places], better)))
         standard[row] = not chosen
     return Judged(every, judged)
-
-
-def _counts(point: Point) -> bool:
-    """Tell whether a value is that of undisturbed launches; too few of them, and it is of all."""
-    return point.estimate.samples <= len(point.launches)
-
-
-def _figure(one: Series) -> FigureId:
-    return figure_id(one.case.parts, one.name, one.benchmark, one.metric, one.size_bytes)
 
 
 def _runs(points: Sequence[Point]) -> BaselineRuns:

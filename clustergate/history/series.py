@@ -16,6 +16,8 @@ from typing import Any
 from clustergate.benchmarks.registry import known_of
 from clustergate.figures import matrix_order, name_of, reported
 from clustergate.history.stored_runs import PastRun
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.runs import figure_id
 from clustergate.model import (
     DISTANCES,
     Better,
@@ -77,6 +79,11 @@ class Point:
     method: str = ""
     distance: str = DISTANCES[0]
 
+    @property
+    def counts(self) -> bool:
+        """Whether the value is that of undisturbed launches; of too few of them it is of all."""
+        return self.estimate.samples <= len(self.launches)
+
 
 @dataclass(frozen=True)
 class Series:
@@ -97,6 +104,12 @@ class Series:
     left_out: Mapping[str, str]
     size_bytes: object = None
     is_share: bool = False
+
+    @property
+    def figure(self) -> FigureId:
+        """What the judge knows it by."""
+        of = (self.benchmark, self.metric, self.size_bytes)
+        return figure_id(self.case.parts, self.name, *of)
 
 
 Wanted = Callable[[CaseRecord], bool]
