@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from clustergate.gate.software import part_of
-from clustergate.judge.changes import FALSE_ALARM, HIDDEN, Judge, Past, slower
+from clustergate.judge.changes import FALSE_ALARM, HIDDEN, Judge, Past, by_place, slower
 from clustergate.judge.kinds import FigureId, kind_of
 from clustergate.judge.rules import NEAR_THE_BEST, USUAL
 from clustergate.judge.scatter import FEWEST_DAYS
@@ -75,8 +75,9 @@ def of_nodes(
             )
             part = "screening against earlier days"
             evidence.append(Evidence(part, Verdict.REGRESSION, (why,)))
+        of_place = by_place(changes, len(whats))
         for place, (key, _) in enumerate(whats):
-            holding = [x for x in changes if place in x.hypothesis.places]
+            holding = of_place[place]
             most = max(x.at_most if x.is_judged else math.inf for x in holding)
             if not any(one.is_slower for one in holding):
                 # As near to the best of them nothing hides, whatever days scatter by.

@@ -366,6 +366,15 @@ def _median(values: Sequence[float] | Floats) -> float:
     return float(np.median(values)) if len(values) else 0.0
 
 
+def by_place(changes: Iterable[Change], figures: int) -> list[list[Change]]:
+    """Return of each of so many figures, by its place, what is said of the sets that hold it."""
+    holding: list[list[Change]] = [[] for _ in range(figures)]
+    for change in changes:
+        for place in change.hypothesis.places:
+            holding[place].append(change)
+    return holding
+
+
 def slower(changes: Sequence[Change]) -> list[Change]:
     """Return the slower sets that say most: the surest first, and none that overlaps another.
 

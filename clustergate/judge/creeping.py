@@ -51,9 +51,6 @@ class Accepted:
         new = [place for place, run in enumerate(self.newest.runs) if run not in self.before.runs]
         return _median_of(self.newest, new) if len(new) >= _FEWEST_RUNS else math.nan
 
-    def worse(self, value: float) -> float:
-        return (-1.0 if self.better is Better.HIGHER else 1.0) * math.log(value)
-
 
 def _median_of(baseline: BaselineRuns, places: Sequence[int]) -> float:
     days = tuple(baseline.days[place] for place in places)
@@ -102,7 +99,9 @@ def crept(figures: Sequence[Accepted], *, exclusive: bool) -> list[Change]:
         if len(days) >= _FEWEST:
             some = [figures[place] for place in places]
             numbers = [datetime.date.fromisoformat(day).toordinal() for day in days]
-            values = np.array([[x.worse(value) for value in x.medians.values()] for x in some]).T
+            values = np.array(
+                [[x.better.worse_by(value, 1.0) for value in x.medians.values()] for x in some]
+            ).T
             past = Past([x.figure for x in some], np.array(numbers), values, exclusive=exclusive)
             trends = slower(Judge(past, FALSE_ALARM).trends())
             said += [one.moved(places, days[0]) for one in trends]
@@ -123,6 +122,8 @@ def _changes(
         known = [(figures[x].figure, baselines[x], figures[x].better) for x in places]
         judge = Judge(past_of(known, exclusive=exclusive), FALSE_ALARM)
         since = min(min(baselines[place].days) for place in places)
-        of_run = [one.worse(values[place]) for one, place in zip(some, places, strict=True)]
+        of_run = [
+            one.better.worse_by(values[place], 1.0) for one, place in zip(some, places, strict=True)
+        ]
         said.append([one.moved(places, since) for one in judge.changes(np.array(of_run))])
     return said

@@ -7,7 +7,6 @@ degree of freedom. Runs of which nobody knows where their nodes lay are of an un
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping
 
@@ -29,10 +28,9 @@ def distances(known: BaselineRuns) -> tuple[str, ...]:
 
 def shifts(known: BaselineRuns, better: Better) -> Mapping[str, float]:
     """Return by how much the runs of each distance are worse than all of them, as logarithms."""
-    sign = -1.0 if better is Better.HIGHER else 1.0
     by_distance: dict[str, list[float]] = {}
     for where, value in zip(distances(known), known.values, strict=True):
-        by_distance.setdefault(where, []).append(sign * math.log(value))
+        by_distance.setdefault(where, []).append(better.worse_by(value, 1.0))
     usual = statistics.fmean(cost for costs in by_distance.values() for cost in costs)
     return {where: statistics.fmean(costs) - usual for where, costs in by_distance.items()}
 

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from clustergate.judge.changes import HIDDEN, Change, Judge, apart, slower, surest
+from clustergate.judge.changes import HIDDEN, Change, Judge, apart, by_place, slower, surest
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import days, past_of, with_common_runs, worse_by
 from clustergate.model import (
@@ -107,10 +107,7 @@ class Comparison:
     def changes(self) -> list[Change]:
         if not self.figures:
             return []
-        values = [
-            (-1.0 if one.better is Better.HIGHER else 1.0) * math.log(one.value) - one.shift
-            for one in self.figures
-        ]
+        values = [one.better.worse_by(one.value, 1.0) - one.shift for one in self.figures]
         return self.judge.changes(np.array(values), self.again)
 
     @cached_property
@@ -155,11 +152,7 @@ class Comparison:
     @cached_property
     def of_figure(self) -> list[list[Change]]:
         """Of each figure, what is said of the sets that hold it."""
-        holding: list[list[Change]] = [[] for _ in self.figures]
-        for change in self.changes:
-            for place in change.hypothesis.places:
-                holding[place].append(change)
-        return holding
+        return by_place(self.changes, len(self.figures))
 
 
 # --- the rules --------------------------------------------------------------------------------

@@ -123,8 +123,7 @@ def past_of(
     values = np.full((len(ordered), len(known)), np.nan)
     means = np.ones(len(known))
     for column, (figure, of, better) in enumerate(known):
-        sign = -1.0 if better is Better.HIGHER else 1.0
-        costs = sign * np.log(of.values)
+        costs = np.array(worse_by(of.values, 1.0, better))
         if figure.kind == LATENCY and len({*distances(of)}) > 1:
             # Each distance of the nodes has a mean of its own.
             apart = shifts(of, better)

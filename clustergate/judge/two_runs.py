@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustergate.benchmarks.registry import known_of
-from clustergate.judge.changes import FALSE_ALARM, NOMINAL, Change, Judge, slower
+from clustergate.judge.changes import FALSE_ALARM, NOMINAL, Change, Judge, by_place, slower
 from clustergate.judge.hypotheses import called
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import is_of_figures, slower_by
@@ -141,8 +141,7 @@ def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], 
         for one in both
     ]
     past = past_of(known, exclusive=True)
-    sign = np.array([-1.0 if one.better is Better.HIGHER else 1.0 for one in both])
-    run = sign * np.log([one.bests[1] for one in both])
+    run = np.array([one.better.worse_by(one.bests[1], 1.0) for one in both])
     past = dataclasses.replace(past, variances=_variances(past.figures, run - past.values[0]))
     judge = Judge(past)
     suspicious = judge.changes(run)
@@ -162,10 +161,7 @@ def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], 
             by, usual = slower_by(change, [both[x].better for x in places])
             moved.append(Moved(name, change, relation, by, usual, is_sure))
             of_figure.update((place, moved[-1]) for place in places if place not in of_figure)
-    holding: list[list[Change]] = [[] for _ in both]
-    for change in changes:
-        for place in change.hypothesis.places:
-            holding[place].append(change)
+    holding = by_place(changes, len(both))
     judgements = (
         _comparison(one, place, of, of_figure.get(place), margin)
         for place, (one, of) in enumerate(zip(both, holding, strict=True))
