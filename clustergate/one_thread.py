@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 from collections.abc import Iterator
 from typing import Any
+
+from clustergate.environment import seen_by_libraries
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 
@@ -21,13 +22,8 @@ def one_thread() -> Iterator[None]:
 
     ``os.environ``, from which the environment of launches is made, stays as it is.
     """
-    os.putenv(_THREADS, "1")
-    try:
+    with seen_by_libraries(_THREADS, "1"):
         yield
-    finally:
-        os.unsetenv(_THREADS)
-        if _THREADS in os.environ:
-            os.putenv(_THREADS, os.environ[_THREADS])
 
 
 class _Scipy:

@@ -84,9 +84,12 @@ def current_run_id() -> str:
     ``clustergate check`` names it in ``CLUSTERGATE_RUN_ID``; a plain ReFrame call is a run of its
     own, named once per process.
     """
-    if not os.environ.get(RUN_ID):
-        os.environ[RUN_ID] = new_run_id(datetime.datetime.now(datetime.timezone.utc))
-    return os.environ[RUN_ID]
+    return os.environ.get(RUN_ID) or _own_run_id()
+
+
+@functools.cache
+def _own_run_id() -> str:
+    return new_run_id(datetime.datetime.now(datetime.timezone.utc))
 
 
 def user_name() -> str:

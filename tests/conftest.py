@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 import yaml
 
+from clustergate import environment
 from clustergate.figures import name_of, reported
 from clustergate.golden import contents
 from clustergate.model import Better
@@ -100,9 +101,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def no_call_is_left() -> Iterator[None]:
-    """Forget the command line that a test gave: a process has one."""
-    yield
+def nothing_is_left() -> Iterator[None]:
+    """Forget the command line that a test gave, and what it exported: a process has one of each."""
+    with environment.restored():
+        yield
     commands.begin([], "clustergate")
 
 

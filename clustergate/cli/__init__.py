@@ -31,6 +31,7 @@ from clustergate import version
 from clustergate.cli.overview import ABOUT, examples_of, overview
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
+from clustergate.environment import export, restored
 from clustergate.files.whole import share_with_group
 from clustergate.model import ClustergateError
 from clustergate.one_thread import one_thread
@@ -120,7 +121,7 @@ _FAULT = 2
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; errors of the user's or the machine's are one sentence on stderr."""
-    with printable_streams():
+    with printable_streams(), restored():
         try:
             program = "clustergate" if argv is not None else _own_name()
             argv = sys.argv[1:] if argv is None else argv
@@ -149,9 +150,10 @@ def _require_home() -> None:
     Else what is kept there is looked for below the root, and Open MPI does not start.
     """
     if not os.environ.get("HOME"):
-        os.environ["HOME"] = "/"
+        home = "/"
         with contextlib.suppress(KeyError):
-            os.environ["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        export("HOME", home)
 
 
 def _own_name() -> str:

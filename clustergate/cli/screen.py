@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
-import os
 
 from clustergate import store
 from clustergate.cli.answers import add_json, answering, telling
@@ -20,6 +19,7 @@ from clustergate.cli.selection import (
     taken,
     wished,
 )
+from clustergate.environment import export
 from clustergate.history.listing import SUMMARY
 from clustergate.launching.plan import PLAN
 from clustergate.model import ClustergateError
@@ -154,7 +154,7 @@ def _resumed(run_id: str) -> ScreenCall | None:
         commands.begin(call.called)
         note_words(words_in(call.options))
         if call.without_nodes:
-            os.environ[sites.WITHOUT_NODES] = call.without_nodes
+            export(sites.WITHOUT_NODES, call.without_nodes)
         print(f"site {call.site.stem} ({call.site})", flush=True)
     return call
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from clustergate.environment import export
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SECONDS, asking, said_by_slurm
@@ -94,7 +95,7 @@ def note_words(words: Iterable[str]) -> None:
         if key == "reservation":
             _note_reservation(name)
         elif key == "qos":
-            os.environ[_QOS] = name
+            export(_QOS, name)
 
 
 def _note_reservation(name: str) -> None:
@@ -106,7 +107,7 @@ def _note_reservation(name: str) -> None:
     if f"Reservation {name} not found" in ended.stdout + ended.stderr:
         raise ClustergateError("wish.no-reservation", name=name)
     if end := re.search(r"\bEndTime=(\d+)\b", ended.stdout):
-        os.environ[_RESERVATION] = f"{end[1]} {name}"
+        export(_RESERVATION, f"{end[1]} {name}")
 
 
 def limits_in(text: str, partition: str = "") -> Limits:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 
+from clustergate.environment import export
 from clustergate.launching.hostfiles import expand, fold
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SLURM
@@ -58,4 +58,4 @@ def keep_out(without: Collection[str]) -> None:
     """
     if without:
         # ReFrame and the checks are processes of their own, and read it there.
-        os.environ[WITHOUT_NODES] = fold({*without, *sites.left_out()})
+        export(WITHOUT_NODES, fold({*without, *sites.left_out()}))

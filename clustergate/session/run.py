@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate import store
+from clustergate.environment import export
 from clustergate.gate.contract import MODE
 from clustergate.history.listing import GATE, JUNIT, SUMMARY, take_back
 from clustergate.machine.others import Watch, wait_for_quiet
@@ -44,7 +44,7 @@ def run_session(
     :class:`ClustergateError` and what sites, references and stacks raise.
     """
     if request.without_nodes:
-        os.environ[WITHOUT_NODES] = request.without_nodes
+        export(WITHOUT_NODES, request.without_nodes)
     if resumes:
         note_words(words_in(request.options))
     with lock_run(run_id) as beside:
