@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clustergate import store
+from clustergate.gate import evidence
 from clustergate.gate.decision import OPEN, UNJUDGED, decide, of_cases
 from clustergate.history import listing, stored_runs
 from clustergate.judge.confirmation import Answer, Look, answer_of
@@ -28,7 +29,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.summary import exit_meaning, first_screen, status_of
-from clustergate.session import again, evidence, resuming
+from clustergate.session import again, resuming
 from clustergate.session.collect import Again, Collected
 from clustergate.session.judge import launched_again, unconfirmed
 from clustergate.session.reframe import Call
@@ -40,6 +41,7 @@ from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.reasons import reason
 
 RUN = "20261101T000000Z-r1"
+AS_IT_IS = evidence.Publisher(lambda run: run, lambda *_: None)
 PARTITION = "local:node"
 USUAL = 100.0
 
@@ -247,7 +249,7 @@ def test_the_gate_keeps_a_promise_that_is_kept_the_second_time(
     of = Machine(monkeypatch).confirm([100.0])
     monkeypatch.setattr(evidence, "run_session", lambda *_: run_of(of))
     request = Request(mode_named("maintenance"), Path("local.py"), checks=("HplCheck",))
-    beside, ran = evidence.run_benchmarks(request, RUN, Any, print)  # type: ignore[arg-type]
+    beside, ran = evidence.run_benchmarks(request, RUN, Any, print, AS_IT_IS)  # type: ignore[arg-type]
     assert ran
     assert decide([*beside, *of_cases(ran.cases)]).status == OPEN
     assert "1 figure was slow once" in " ".join(one.sentence for one in beside)
@@ -280,7 +282,7 @@ def test_what_cannot_be_launched_again_is_not_confirmed(
     assert why in "\n".join(first_screen(run).lines())
     monkeypatch.setattr(evidence, "run_session", lambda *_: run)
     request = Request(mode_named("maintenance"), Path("local.py"), checks=("HplCheck",))
-    beside, ran = evidence.run_benchmarks(request, RUN, Any, print)  # type: ignore[arg-type]
+    beside, ran = evidence.run_benchmarks(request, RUN, Any, print, AS_IT_IS)  # type: ignore[arg-type]
     assert ran
     decision = decide([*beside, *of_cases(ran.cases)])
     assert decision.status == UNJUDGED

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from clustergate import cli, store
+from clustergate.gate import evidence
 from clustergate.history.node_states import keep_states
 from clustergate.model import CaseRecord, Conditions, Run
-from clustergate.session import evidence
+from clustergate.report import publishing
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import expected_cases, mode_named
 from clustergate.sites.shape import Shape
@@ -97,6 +98,7 @@ def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
         monkeypatch.setattr(evidence, "screen", nodes)
         monkeypatch.setattr(evidence, "run_session", benchmarks)
+        monkeypatch.setattr(publishing, "publish", lambda run: run)
         status = cli.main(["gate", "--site", system, *options])
         said = capsys.readouterr().out
         newest = max((folder / "home").glob("results/runs/*/gate.json"))

@@ -1,5 +1,6 @@
 """Streams that cannot be written and disks that are full at the end: status and files agree."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -15,10 +16,9 @@ from clustergate.cli import running
 from clustergate.cli import screen as screen_command
 from clustergate.history.listing import ENDED, keep_made
 from clustergate.model import Run
-from clustergate.report import console, terminal
+from clustergate.report import console, publishing, terminal
 from clustergate.report.html import NO_HISTORY
 from clustergate.screening.folder import read_screening, screening_folder
-from clustergate.session import run as session_run
 from tests.test_attack_gate import Gate, folder, gate
 from tests.test_cli_gate import keep_screening
 from tests.test_report_terminal import compared_run
@@ -137,12 +137,15 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     found: Run = compared_run()
 
-    def publish(request: object, run_id: str, *rest: object, **more: object) -> Run:
-        where = store.run_folder(run_id)
-        session_run.write_reports(found, where, NO_HISTORY)
-        return found
+    def publish(run: Run) -> Run:
+        publishing.write_reports(run, store.run_folder(run.run_id), NO_HISTORY)
+        return run
 
-    monkeypatch.setattr(running, "run_session", publish)
+    def measure(request: object, run_id: str, *rest: object, **more: object) -> Run:
+        return dataclasses.replace(found, run_id=run_id)
+
+    monkeypatch.setattr(running, "run_session", measure)
+    monkeypatch.setattr(running, "publish", publish)
     return found
 
 
@@ -169,7 +172,7 @@ def test_what_a_check_could_not_print_is_not_in_its_files(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(terminal, "render", full)
-    monkeypatch.setattr(session_run, "write_reports", lambda *_: None)
+    monkeypatch.setattr(publishing, "write_reports", lambda *_: None)
     assert cli.main(["check", "--site", "local"]) == 2
     assert not list(tmp_path.glob("results/runs/*/verdicts.json"))
 
@@ -190,8 +193,8 @@ def test_a_check_that_could_not_note_its_end_has_no_verdict(
     monkeypatch.setattr(store, "write_text", write)
     where = store.run_folder(found.run_id)
     where.mkdir(parents=True)
-    with pytest.raises(session_run.UnpublishedError):
-        session_run.publish(found, where)
+    with pytest.raises(publishing.UnpublishedError):
+        publishing.publish(found)
     assert not [name for name in ("verdicts.json", ENDED) if (where / name).exists()]
 
 

@@ -19,11 +19,11 @@ from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.cli import screen as cli_screen
-from clustergate.gate import controls
+from clustergate.gate import controls, evidence
 from clustergate.gate.before import earlier_screenings, last_run
-from clustergate.gate.contract import contract_of
+from clustergate.gate.contract import Control, Item, contract_of
 from clustergate.gate.decision import decide, of_cases
-from clustergate.gate.software import same_build
+from clustergate.gate.evidence import Publisher
 from clustergate.history.listing import ENDED, GATE, keep_made
 from clustergate.history.node_states import keep_states
 from clustergate.history.stored_runs import (
@@ -50,21 +50,21 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.references.lookup import References, parse_references
-from clustergate.report import verdicts
+from clustergate.report import publishing, verdicts
 from clustergate.report.gate import first_screen, render_gate
-from clustergate.report.screening import terminal_lines
+from clustergate.report.screening import terminal_lines, write_forms
 from clustergate.screening import wording
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.plan import Log, Plan
 from clustergate.screening.planning import ScreenRequest
-from clustergate.session import evidence, screening, software
+from clustergate.session import screening, software
+from clustergate.session.software_evidence import same_build
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.stacks import StackRequest
 from clustergate.stacks.set_up import NotSetUp
-from clustergate.verdicts.coverage import Control, Item
 from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, in_words, reason
 
@@ -384,6 +384,7 @@ def run_gate(
 
     monkeypatch.setattr(evidence, "screen", nodes)
     monkeypatch.setattr(evidence, "run_session", measured or benchmarks)
+    monkeypatch.setattr(publishing, "publish", lambda run: run)
     return cli.main(["gate", "--site", "local", *options])
 
 
@@ -786,7 +787,10 @@ def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
 
     monkeypatch.setattr(evidence, "screen", screening)
     contract = contract_of(configured, ["openmpi"], "30m", {})
-    told, _, _ = evidence.screen_partitions(Path("s.py"), "r", configured, contract, None, print)
+    told, _, _ = evidence.screen_partitions(
+        *(Path("s.py"), "r", configured, contract, None, print),
+        publisher=Publisher(publishing.publish, write_forms),
+    )
     assert asked == [("r", "a", 450.0, "openmpi"), ("r/b", "b", 450.0, "openmpi")]
     parts = [f"screening of s:{name}" for name in "ab"]
     whole = [part for one in parts for part in (one, f"{one} against the last one")]

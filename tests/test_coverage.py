@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks.registry import every_check
+from clustergate.gate.contract import items_of, reasons_of
 from clustergate.model import (
     Better,
     Case,
@@ -24,7 +25,7 @@ from clustergate.session.judge import idle_cores
 from clustergate.sites import modes
 from clustergate.sites.modes import Mode, judged_figures, mode_named
 from clustergate.sites.shape import Shape
-from clustergate.verdicts.coverage import items, not_as_foreseen, reasons
+from clustergate.verdicts.coverage import not_as_foreseen
 from clustergate.wording.reasons import Reason, in_words
 from tests.described_partitions import described
 
@@ -268,7 +269,7 @@ LeftOut = Mapping[tuple[str, str], tuple[str, str]]
 
 
 def not_judged(cases: list[Case], left_out: LeftOut | None = None) -> int:
-    return sum(not item.judged for item in items(MAINTENANCE, REQUIRED, cases, left_out or {}))
+    return sum(not item.judged for item in items_of(MAINTENANCE, REQUIRED, cases, left_out or {}))
 
 
 ALL = [complete(key) for key in REQUIRED]
@@ -276,9 +277,9 @@ ALL = [complete(key) for key in REQUIRED]
 
 def test_every_case_of_every_stack_and_partition_must_be_judged() -> None:
     assert len(REQUIRED) == 2 * (2 + 3)
-    found = items(MAINTENANCE, REQUIRED, ALL, {})
+    found = items_of(MAINTENANCE, REQUIRED, ALL, {})
     assert {(item.judged, item.by) for item in found} == {(True, "its references")}
-    assert reasons(found) == []
+    assert reasons_of(found) == []
     assert not_judged(ALL[1:]) == 1
     elsewhere = dataclasses.replace(ALL[0], partition="alpha:other")
     assert not_judged([elsewhere, *ALL[1:]]) == 1
@@ -294,7 +295,7 @@ def test_what_is_not_available_says_what_would_help() -> None:
     lost = dataclasses.replace(
         ALL[0], state=CaseState.NOT_AVAILABLE, reasons=(in_words("no wheel"),)
     )
-    (told,) = map(str, reasons(items(MAINTENANCE, REQUIRED, [lost, *ALL[1:]], {})))
+    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, [lost, *ALL[1:]], {})))
     assert told == (
         "HplCheck with mpich: not available here: no wheel; provide what is missing, or let the "
         "site config waive it with the reason"
@@ -315,7 +316,7 @@ def test_what_has_no_verdict_was_not_judged(verdict: Verdict) -> None:
 def test_another_question_is_not_the_one_that_must_be_judged(settings: str) -> None:
     """A pattern of efforts in the reference file may judge it all the same."""
     changed = complete(REQUIRED[0], settings=settings)
-    (told,) = map(str, reasons(items(MAINTENANCE, REQUIRED, [changed, *ALL[1:]], {})))
+    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, [changed, *ALL[1:]], {})))
     assert told == (
         f"HplCheck with mpich: it ran with {settings}, which the mode maintenance does not set; "
         "run the gate without that setting"
@@ -327,7 +328,7 @@ def test_a_figure_that_is_not_there_was_not_judged() -> None:
     place = next(k for k, case in enumerate(ALL) if case.check == "HpccCheck")
     lost = dataclasses.replace(ALL[place], figures=ALL[place].figures[1:])
     cases = [*ALL[:place], lost, *ALL[place + 1 :]]
-    (told,) = map(str, reasons(items(MAINTENANCE, REQUIRED, cases, {})))
+    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, cases, {})))
     assert "HpccCheck with mpich: it left no figure of HPL_Tflops; see which option" in told
 
 
@@ -348,7 +349,7 @@ def test_what_was_left_out_is_told_once_for_all_that_shares_a_reason() -> None:
     why = ("left out, because the budget is 200s", "a budget of 40m covers everything")
     left_out = dict.fromkeys((("HpccCheck", "mpich"), ("ImbMpi1Check", "mpich")), why)
     cases = [case for case in ALL if (case.check, case.stack) not in left_out]
-    (told,) = map(str, reasons(items(MAINTENANCE, REQUIRED, cases, left_out)))
+    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, cases, left_out)))
     assert told == f"HpccCheck, ImbMpi1Check with mpich: {why[0]}; {why[1]}"
     assert not_judged(cases, left_out) == 4
 

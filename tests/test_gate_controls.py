@@ -11,6 +11,7 @@ import pytest
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.gate import controls
+from clustergate.gate.contract import Control, items_of
 from clustergate.gate.decision import (
     CLOSED,
     OPEN,
@@ -20,7 +21,6 @@ from clustergate.gate.decision import (
     of_coverage,
     of_screening,
 )
-from clustergate.gate.software import not_compared, same_build
 from clustergate.model import (
     Better,
     Case,
@@ -34,9 +34,8 @@ from clustergate.model import (
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
+from clustergate.session.software_evidence import not_compared, same_build
 from clustergate.sites.modes import judged_figures, mode_named
-from clustergate.verdicts import coverage
-from clustergate.verdicts.coverage import Control
 from clustergate.wording.reasons import in_words, reason
 
 NAMES = [f"n{k}" for k in range(6)]
@@ -126,7 +125,7 @@ def answered(
     def control_of(stack: str) -> Control:
         return controls.both(controls.of_software(stack, software, TODAY), nodes)
 
-    items = coverage.items(MODE, [KEY], [case], {}, control_of)
+    items = items_of(MODE, [KEY], [case], {}, control_of)
     evidence = [*screening, *of_cases([case], control_of), *software, *of_coverage(items)]
     said = [*(f"{one.sentence}" for one in evidence), *(one.by for one in items)]
     return decide(evidence).status, "\n".join(said)

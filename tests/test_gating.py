@@ -6,16 +6,14 @@ import math
 import numpy as np
 import pytest
 
+from clustergate.gate.contract import Item, allot, budget_for
 from clustergate.gate.decision import (
     CLOSED,
     OPEN,
     UNJUDGED,
-    Builds,
     Changed,
     against_run,
     against_screening,
-    allot,
-    budget_for,
     decide,
     of_cases,
     of_coverage,
@@ -35,7 +33,7 @@ from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.localisation import Located
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
-from clustergate.verdicts.coverage import Item
+from clustergate.session.software_evidence import Builds
 from clustergate.wording.reasons import in_words, reason
 
 NAMES = [f"n{k}" for k in range(12)]

@@ -18,8 +18,7 @@ from clustergate.ab.wholes import Cost, costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli import running
 from clustergate.gate import controls
-from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, Builds, decide
-from clustergate.gate.software import of_contest, same_build, seconds_to_decide
+from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, decide
 from clustergate.golden import builds
 from clustergate.model import (
     BadRequest,
@@ -41,6 +40,7 @@ from clustergate.session import software
 from clustergate.session.collect import Again, Collected
 from clustergate.session.contest import Contest
 from clustergate.session.request import Request
+from clustergate.session.software_evidence import Builds, of_contest, same_build, seconds_to_decide
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 from clustergate.statistics.comparison import Comparison, Relation

@@ -22,9 +22,9 @@ from clustergate.model import (
 )
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
+from clustergate.report.publishing import write_reports
 from clustergate.report.summary import CAUSES_SHOWN, first_screen, picked, status_of
 from clustergate.report.terminal import render, render_briefly
-from clustergate.session.run import write_reports
 from clustergate.verdicts.assembly import verdicts
 from clustergate.wording.reasons import from_plain, in_words, plain, reason
 from clustergate.wording.texts import doubts

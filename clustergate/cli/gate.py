@@ -26,22 +26,23 @@ from clustergate.files.whole import read_json
 from clustergate.gate import controls
 from clustergate.gate import decision as gating
 from clustergate.gate.before import last_judged, last_run
-from clustergate.gate.contract import MODE, contract_of
-from clustergate.gate.software import seconds_to_decide
+from clustergate.gate.contract import Control, contract_of, reasons_of
+from clustergate.gate.evidence import Publisher, compare_with, run_benchmarks, screen_partitions
 from clustergate.history.listing import GATE, JUNIT, SUMMARY
 from clustergate.history.stored_runs import doubted_runs, left_out, seconds_last_time
 from clustergate.launching.hostfiles import fold
 from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.references.lookup import references_of
 from clustergate.schedulers import NO_ANSWER
-from clustergate.session.evidence import compare_with, run_benchmarks, screen_partitions
 from clustergate.session.forecast import beyond_forecast
 from clustergate.session.judge import cores_by_node, idle_cores
 from clustergate.session.placing import keep_out
 from clustergate.session.readiness import nodes_in_the_way, say_in_the_way, without_references
 from clustergate.session.request import Request
+from clustergate.session.software_evidence import Builds, seconds_to_decide
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.modes import MAINTENANCE
 from clustergate.verdicts import coverage
 from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
@@ -129,8 +130,11 @@ def _gate_alone(
     from clustergate.report import console
     from clustergate.report.gate import first_screen, render_gate
     from clustergate.report.junit import render_junit
+    from clustergate.report.publishing import publish
+    from clustergate.report.screening import write_forms
     from clustergate.session.software import against_golden, builds_of
 
+    publisher = Publisher(publish, write_forms)
     begun = time.monotonic()
     site = chosen.path
     wishes = wished(arguments, site)
@@ -139,7 +143,7 @@ def _gate_alone(
     if arguments.before:
         arguments.before = named_folder(arguments.before).name
     # Whether it opened or not: only how long it took counts here.
-    took_before = seconds_last_time(system, MODE, arguments.reframe_options)
+    took_before = seconds_last_time(system, MAINTENANCE, arguments.reframe_options)
     named = [one.name for one in described.stacks_named(arguments.stack)]
     builds, golden_s, given = builds_of(described, named)
     contract = contract_of(
@@ -184,8 +188,8 @@ def _gate_alone(
             one.says for one in in_the_way if one.is_of_nodes and isinstance(one.says, Reason)
         ]
         for why in (
-            *coverage.reasons(contract.judged_by(())),
-            *coverage.lacking(known, modes.mode_named(MODE), described.partitions, ()),
+            *reasons_of(contract.judged_by(())),
+            *coverage.lacking(known, modes.mode_named(MAINTENANCE), described.partitions, ()),
             *(one for one in of_nodes if one.code != NO_ANSWER),
         ):
             say(f"the gate will not open, whatever the results: {why}")
@@ -194,11 +198,12 @@ def _gate_alone(
         if not referenced:
             say(str(unreferenced))
         # Until it is decided, no later run may be compared with it.
-        what = {"system": system, "mode": MODE, "by": store.user_name()}
+        what = {"system": system, "mode": MAINTENANCE, "by": store.user_name()}
         undecided = {"status": None, **what, "called": commands.called}
         store.write_json(store.run_folder(run_id) / GATE, undecided)
         evidence, without, nodes = screen_partitions(
-            site, run_id, described, contract, arguments.before, say, wishes
+            *(site, run_id, described, contract, arguments.before, say, wishes),
+            publisher=publisher,
         )
         if not contract.allotted.checks:
             if any(one.reasons[0].code == "stack.not-provided" for one in evidence):
@@ -216,7 +221,7 @@ def _gate_alone(
         if arguments.budget:
             until = time.time() + parse_duration(arguments.budget) - (time.monotonic() - begun)
         request = Request(
-            modes.mode_named(MODE),
+            modes.mode_named(MAINTENANCE),
             site,
             contract.allotted.stacks,
             contract.allotted.checks,
@@ -233,7 +238,7 @@ def _gate_alone(
                 sentence = sentence.followed_by(contract.golden_s)
             say(sentence)
 
-        results, ran = run_benchmarks(request, run_id, started, say_with_golden)
+        results, ran = run_benchmarks(request, run_id, started, say_with_golden, publisher)
         used_s, left_s = time.monotonic() - begun, None
         if arguments.budget:
             budget_s = parse_duration(arguments.budget)
@@ -250,12 +255,12 @@ def _gate_alone(
         contract = contract.deciding_software(software_s, used_s)
         software_s = contract.needed_s
         commands.begin_with("--budget", f"{software_s / 60:.0f}m")
-    if too_short and builds is gating.Builds.UNPINNED and not referenced:
+    if too_short and builds is Builds.UNPINNED and not referenced:
         # More time alone would not open it.
         evidence.append(Evidence("references", Verdict.NO_REFERENCE, (unreferenced,)))
     today = started.astimezone(datetime.timezone.utc).date().isoformat()
 
-    def control_of(stack: str) -> coverage.Control:
+    def control_of(stack: str) -> Control:
         return controls.both(controls.of_software(stack, of_software, today), nodes)
 
     cases = ran.cases if ran else ()
@@ -266,7 +271,7 @@ def _gate_alone(
     measured = store.read_cases(run_id)
     before = arguments.before or (last_run(system, measured) if measured else None)
     evidence += [*gating.of_coverage(items), *compare_with(before, run_id, asked=asked)]
-    mode = modes.mode_named(MODE)
+    mode = modes.mode_named(MAINTENANCE)
     lost = coverage.lacking(known, mode, described.partitions, cases)
     evidence += [Evidence("references", Verdict.INCONCLUSIVE, (why,)) for why in lost]
     waived = {(check, one.name) for one in described.stacks for check in one.waivers}
@@ -283,7 +288,7 @@ def _gate_alone(
     notes = [str(chosen), *contract.notes, *excluded, *given, *unpinned, *doubted]
     page = store.run_folder(run_id) / PAGE
     judged = Run(
-        *(run_id, system, MODE, started.isoformat(timespec="seconds")),
+        *(run_id, system, MAINTENANCE, started.isoformat(timespec="seconds")),
         *(time.monotonic() - begun, tuple(cases)),
         evidence=tuple(evidence),
         machine=ran.machine if ran else {},

@@ -14,10 +14,11 @@ from clustergate.history import stored_runs
 from clustergate.history.listing import JUNIT
 from clustergate.model import ClustergateError, Evidence, Run, Verdict
 from clustergate.report import console, terminal
+from clustergate.report.publishing import UnpublishedError, publish
 from clustergate.report.summary import status_of
 from clustergate.session.readiness import say_in_the_way
 from clustergate.session.request import Request
-from clustergate.session.run import UnpublishedError, is_against_golden, run_session
+from clustergate.session.run import is_against_golden, run_session
 
 
 def run_and_tell(
@@ -41,7 +42,7 @@ def run_and_tell(
             software = is_against_golden(request)
             say_in_the_way(say, request.site, request.stacks, software=software)
         try:
-            run = run_session(request, run_id, started, say, resumes=resumes)
+            run = publish(run_session(request, run_id, started, say, resumes=resumes))
         except UnpublishedError as error:
             # Its table is all that is left of hours.
             _tell(error.run, brief=False)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from clustergate import store
 from clustergate.files.whole import read_json
-from clustergate.gate.contract import MODE
 from clustergate.gate.decision import CLOSED, OPEN
 from clustergate.history.listing import ENDED, GATE, MADE
 from clustergate.history.node_states import HERE, read_states
@@ -21,6 +20,7 @@ from clustergate.model import CaseRecord, Verdict
 from clustergate.screening import folder
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Plan, is_screening
+from clustergate.sites.modes import MAINTENANCE
 from clustergate.verdicts.assembly import beyond_limits
 
 _A_DAY = datetime.timedelta(days=1)
@@ -51,7 +51,7 @@ def last_run(system: str, measured: Sequence[CaseRecord] = ()) -> str | None:
                     if not (nodes and then and nodes.isdisjoint(then))
                     and _has_figures(record)
                     and record.partition.startswith(f"{system}:")
-                    and record.conditions.get("mode") == MODE
+                    and record.conditions.get("mode") == MAINTENANCE
                     and (not names or _is_alike(record.processors, names.get(record.name)))
                 }
                 if len(held) > most:

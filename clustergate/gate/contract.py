@@ -5,22 +5,167 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.registry import known_of
-from clustergate.gate import decision as gating
+from clustergate.benchmarks.registry import every_check
 from clustergate.history.stored_runs import Taken
-from clustergate.model import BadRequest, Case, CaseId, ClustergateError
+from clustergate.model import (
+    BadRequest,
+    Case,
+    CaseId,
+    CaseState,
+    ClustergateError,
+    Figure,
+    Verdict,
+)
+from clustergate.screening.findings import FEWEST
+from clustergate.session.forecast import usual_seconds
+from clustergate.session.software_evidence import Builds
 from clustergate.sites import modes
 from clustergate.sites.description import Site
-from clustergate.verdicts import coverage
-from clustergate.wording.notation import counted
+from clustergate.sites.modes import MAINTENANCE, Mode, judged_figures
+from clustergate.wording.notation import counted, listed
 from clustergate.wording.quantities import parse_duration
+from clustergate.wording.reasons import Reason, reason
 
-MODE = "maintenance"
-"""The mode in which the gate measures."""
+BY_REFERENCE = "its references"
+
+
+@dataclass(frozen=True)
+class Control:
+    """What stands for references that are not there: ``by`` says what, empty where nothing does.
+
+    Then ``why`` tells the reason, and ``remedy`` what would be a control.
+    """
+
+    by: str = ""
+    why: str = ""
+    remedy: str = ""
+
+
+NO_CONTROL = Control()
+_JUDGED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
+# Settings that a mode makes by itself.
+_OWN_SETTINGS = ("", "tuned=yes")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that a mode must see judged: ``what`` it is, and the control ``by`` which it was.
+
+    Where it was not, ``why`` says so, and ``remedy`` what would decide it: empty where that is told
+    beside the figures or the case themselves. It is of a ``check`` with a ``stack``.
+    """
+
+    check: str
+    stack: str
+    what: str
+    by: str = ""
+    why: str = ""
+    remedy: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Tell whether a control decided it."""
+        return not self.why
+
+
+def items_of(
+    mode: Mode,
+    required: Iterable[CaseId],
+    cases: Sequence[Case],
+    left_out: Mapping[tuple[str, str], tuple[str, str]],
+    control_of: Callable[[str], Control] = lambda stack: NO_CONTROL,
+) -> list[Item]:
+    """Return what became of each case that a mode must see judged.
+
+    ``left_out`` says of a check and a stack why it was not run, and what would run it,
+    ``control_of`` of a stack what judges its figures that have no reference.
+    """
+    by_identity = {case.identity: case for case in cases}
+    uncovered_items = []
+    for key in required:
+        by, why, remedy = "", "it did not run", ""
+        case = by_identity.get(key)
+        if pair := left_out.get((key.check, key.stack)):
+            why, remedy = pair
+        elif case is not None and case.state is CaseState.NOT_AVAILABLE:
+            why, remedy = f"not available here: {case.reason}", _PROVIDE
+        elif case is not None and case.state is CaseState.FAILED:
+            why = "it failed"
+        elif case is not None and case.state is CaseState.RAN:
+            by, why, remedy = _judged_by(mode, case, control_of(key.stack))
+        what = f"{key.check} with {key.stack} on {key.where}"
+        uncovered_items.append(Item(key.check, key.stack, what, by, why, remedy))
+    return uncovered_items
+
+
+_SEE = "see which option or build left it out"
+_PROVIDE = "provide what is missing, or let the site config waive it with the reason"
+
+
+def _judged_by(mode: Mode, case: Case, control: Control) -> tuple[str, str, str]:
+    """Return what judged a case that ran, or else why nothing did, and what would decide it."""
+    settings = str(case.conditions.get("settings", ""))
+    if settings not in _OWN_SETTINGS:
+        why = f"it ran with {settings}, which the mode {mode.name} does not set"
+        return "", why, "run the gate without that setting"
+    alone = case.conditions.get("ranks") == 1
+    check = every_check()[case.check]
+    wanted = [
+        name
+        for name in judged_figures(mode, check)
+        if not (alone and name in check.between_processes)
+    ]
+    if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
+        return "", f"it left no figure of {listed(absent)}", _SEE
+    given = [f.judgement.verdict for f in case.figures]
+    given += [g.judgement.verdict for g in case.groups]
+    undecided = [verdict for verdict in given if verdict not in _JUDGED]
+    if not undecided:
+        return BY_REFERENCE, "", ""
+    said = f"{len(undecided)} of {len(given)} figures have no"
+    # What a reference leaves open speaks against the figure: no control closes that.
+    if {*undecided} != {Verdict.NO_REFERENCE}:
+        return "", f"{said} verdict", ""
+    if control.by:
+        partly = "" if len(undecided) == len(given) else f"{BY_REFERENCE}; "
+        return partly + control.by, "", ""
+    if not control.why:
+        return "", f"{said} verdict", ""
+    remedy = control.remedy or "make references with `clustergate baseline`"
+    return "", f"{said} reference, and no control: {control.why}", remedy
+
+
+def _is_of(figure: Figure, name: str) -> bool:
+    benchmark, _, metric = name.partition(".")
+    return figure.benchmark == benchmark and metric in ("", figure.metric)
+
+
+def reasons_of(items: Iterable[Item]) -> list[Reason]:
+    """Return what was not judged, all that shares a cause and a remedy together."""
+    together: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+    for item in items:
+        if item.remedy:
+            by_stack = together.setdefault((item.why, item.remedy), {})
+            by_stack.setdefault(item.stack, {})[item.check] = None
+    return [
+        reason("gate.left-out", cases=_by_stacks(by_stack), why=why, remedy=remedy)
+        for (why, remedy), by_stack in together.items()
+    ]
+
+
+def _by_stacks(by_stack: Mapping[str, Iterable[str]]) -> str:
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for stack, checks in by_stack.items():
+        alike.setdefault(tuple(checks), []).append(stack)
+    return "; ".join(
+        f"{', '.join(checks)} with {', '.join(stacks)}" for checks, stacks in alike.items()
+    )
+
+
+# --- the contract -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -35,7 +180,7 @@ class Contract:
     required: Sequence[CaseId]
     stacks: Sequence[str]
     left_out: Mapping[tuple[str, str], tuple[str, str]]
-    allotted: gating.Allotment
+    allotted: Allotment
     seconds: float
     needed_s: float
     golden_s: float
@@ -48,11 +193,11 @@ class Contract:
     def judged_by(
         self,
         cases: Sequence[Case],
-        control_of: Callable[[str], coverage.Control] = lambda stack: coverage.NO_CONTROL,
-    ) -> list[coverage.Item]:
+        control_of: Callable[[str], Control] = lambda stack: NO_CONTROL,
+    ) -> list[Item]:
         """Return what became of all that must be judged."""
-        mode = modes.mode_named(MODE)
-        return coverage.items(mode, self.required, cases, self.left_out, control_of)
+        mode = modes.mode_named(MAINTENANCE)
+        return items_of(mode, self.required, cases, self.left_out, control_of)
 
     def with_nothing_judged(self, why: str, remedy: str) -> Contract:
         """Return a contract that finds faults, but by which the gate does not open, and why."""
@@ -100,21 +245,12 @@ def _covers(needed_s: float, golden_s: float) -> str:
 _NOT_NAMED = ("left out by --stack", "run `clustergate gate` without --stack")
 
 
-def usual_seconds(cases: Iterable[CaseId], taken_s: Taken) -> dict[tuple[str, str], float]:
-    """Return what each check takes with each stack in the gate's mode: as long as last time.
-
-    What never ran is expected to take what its benchmark says a case usually does.
-    """
-    counts = Counter((case.check, case.stack) for case in cases)
-    return {pair: taken_s.get(pair, known_of(pair[0]).usual_s * n) for pair, n in counts.items()}
-
-
 def contract_of(
     site: Site,
     named: Sequence[str],
     budget: str | None,
     took_before: Taken,
-    builds: gating.Builds = gating.Builds.OTHER,
+    builds: Builds = Builds.OTHER,
     golden_s: float = 0.0,
 ) -> Contract:
     """Return what must be judged: every case of the mode that the site config does not waive.
@@ -123,7 +259,7 @@ def contract_of(
     golden builds, which take ``golden_s`` at most. Raises :class:`ClustergateError` where nothing
     of it must be judged.
     """
-    mode = modes.mode_named(MODE)
+    mode = modes.mode_named(MAINTENANCE)
     checks = mode.checks
     waived = {(check, s.name): why for s in site.stacks for check, why in s.waivers.items()}
     judged = [one for one in site.partitions if not one.waived]
@@ -144,11 +280,11 @@ def contract_of(
     run = [check for check in checks if any(key.check == check for key in required)]
     pairs = {pair: seconds.get(pair, 0.0) for pair in itertools.product(run, stacks)}
     nodes = max(partition.shape.nodes for partition in site.partitions)
-    needed_s = gating.budget_for(pairs.values(), nodes, golden_s)
+    needed_s = budget_for(pairs.values(), nodes, golden_s)
     budget_s = parse_duration(budget) if budget else needed_s
     if budget and not budget_s:
         raise BadRequest("option.not-positive", options="--budget")
-    allotted = gating.allot(budget_s, nodes, run, stacks, pairs, builds, golden_s)
+    allotted = allot(budget_s, nodes, run, stacks, pairs, builds, golden_s)
     too_little = (f"left out, because the budget is {budget}", _covers(needed_s, golden_s))
     left_out = {
         **{(key.check, key.stack): _NOT_NAMED for key in required if key.stack not in stacks},
@@ -162,3 +298,100 @@ def contract_of(
     notes += _notes_on_partitions(site)
     granted_s = min(budget_s, needed_s)
     return Contract(required, stacks, left_out, allotted, granted_s, needed_s, golden_s, notes)
+
+
+# --- what fits into the budget ----------------------------------------------------------------
+
+# The least that screening and the benchmarks are given of a budget.
+_SCREENING_SHARE = 0.4
+_LONGEST_SCREENING_S = 1200.0
+_ALONE_S = 60.0
+# Of so many launches that are slow one time in ten, one is with 77 %; of the seven that a node has
+# at least, with 52 %.
+_LAUNCHES = 14
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """What a budget is spent on, in seconds; ``left_out`` are checks with stacks that do not fit.
+
+    ``hpl_s`` is for HPL on each node alone, a part of ``screening_s``. Every one of ``checks`` runs
+    with every one of ``stacks``. ``launches`` are the fewest of each node's raw kernels and with
+    others in the screening, 0 for what it takes.
+    """
+
+    screening_s: float
+    hpl_s: float
+    checks: tuple[str, ...]
+    stacks: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
+    launches: int = 0
+
+
+def allot(
+    budget_s: float,
+    nodes: int,
+    checks: Sequence[str],
+    stacks: Sequence[str],
+    seconds_of: Mapping[tuple[str, str], float],
+    builds: Builds = Builds.OTHER,
+    golden_s: float = 0.0,
+) -> Allotment:
+    """Return what to do within a budget, what finds most first.
+
+    First the screening, because one bad node or link is the commonest fault and no benchmark names
+    it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
+    their order, with the first stack; then other stacks, where all fits. ``seconds_of`` is what to
+    expect of a check with a stack, ``golden_s`` what golden builds take at most: where all of it
+    fits they may, and else half of what nothing else needs is theirs. ``builds`` that are equal
+    leave nodes and links as what may have changed, of which more launches are made. Raises
+    ValueError for no budget, and without stacks.
+    """
+    if budget_s <= 0:
+        raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
+    if not stacks:
+        raise ValueError("there is no stack to run anything with")
+    needed = (seconds_of[check, stack] for check in checks for stack in stacks)
+    fits = budget_for(needed, nodes, golden_s) <= budget_s
+    budget_s -= golden_s if fits else 0.0
+    screening_s = min(_SCREENING_SHARE * budget_s, _longest_screening_s(nodes))
+    hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
+    left_s = budget_s - screening_s
+    chosen = []
+    for check in checks:
+        check_s = seconds_of[check, stacks[0]]
+        if check_s <= left_s:
+            chosen.append(check)
+            left_s -= check_s
+    with_stacks = [stacks[0]] if chosen else []
+    for stack in stacks[1:]:
+        stack_s = sum(seconds_of[check, stack] for check in chosen)
+        if chosen and stack_s <= left_s:
+            with_stacks.append(stack)
+            left_s -= stack_s
+    # Of what nothing else needs, half is for doubts and half for golden builds that have no share.
+    for_doubts_s = left_s / 2 if golden_s and not fits else left_s
+    screening_s = min(screening_s + for_doubts_s, _longest_screening_s(nodes))
+    left_out = [
+        (check, stack)
+        for stack in stacks
+        for check in checks
+        if check not in chosen or stack not in with_stacks
+    ]
+    launches = _LAUNCHES if builds is Builds.EQUAL else 0
+    run = tuple(chosen), tuple(with_stacks), tuple(left_out)
+    return Allotment(screening_s, hpl_s, *run, launches)
+
+
+def budget_for(seconds: Iterable[float], nodes: int, golden_s: float = 0.0) -> float:
+    """Return the smallest budget in whole minutes, in seconds, that leaves nothing out.
+
+    ``seconds`` are what each check takes with each stack, ``golden_s`` what golden builds do.
+    """
+    benchmarks_s = sum(seconds)
+    whole_s = min(benchmarks_s / (1 - _SCREENING_SHARE), benchmarks_s + _longest_screening_s(nodes))
+    return 60.0 * math.ceil((whole_s + golden_s) / 60.0)
+
+
+def _longest_screening_s(nodes: int) -> float:
+    return 2 * _ALONE_S if nodes < FEWEST else _LONGEST_SCREENING_S

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from clustergate.gate.software import part_of
+from clustergate.gate.contract import Control
 from clustergate.judge.changes import FALSE_ALARM, HIDDEN, Judge, Past, by_place, slower
 from clustergate.judge.kinds import FigureId, kind_of
 from clustergate.judge.rules import NEAR_THE_BEST, USUAL
@@ -21,7 +21,7 @@ from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.model import Evidence, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import LARGE_BYTES, MEASURES, SMALL_BYTES
-from clustergate.verdicts.coverage import Control
+from clustergate.session.software_evidence import part_of
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import reason
 

@@ -6,12 +6,12 @@ What speaks for and against comes in as evidence, each with a verdict; the exit 
 
 from __future__ import annotations
 
-import enum
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from clustergate.gate.contract import NO_CONTROL, Control, Item, reasons_of
 from clustergate.model import (
     EXPECTATIONS,
     Better,
@@ -24,10 +24,10 @@ from clustergate.model import (
 from clustergate.schedulers import NO_ANSWER
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import MEASURES
+from clustergate.session.software_evidence import worse_ones
 from clustergate.statistics.slow_share import FAR_WORSE
-from clustergate.verdicts import coverage, judging
+from clustergate.verdicts import judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
-from clustergate.verdicts.coverage import NO_CONTROL, Control, Item
 from clustergate.verdicts.standings import not_compared
 from clustergate.wording.reasons import Fact, Reason, reason
 from clustergate.wording.texts import DOUBT, doubts, figure_name
@@ -50,13 +50,6 @@ _NAMED = 12
 # the measures of four nodes, and none of eight (docs/screening.md).
 _IN_DOUBT, _DOUBT_AT_MOST = 2.0, math.log(2.0)
 _SURELY = 4.0
-# The least that screening and the benchmarks are given of a budget.
-_SCREENING_SHARE = 0.4
-_LONGEST_SCREENING_S = 1200.0
-_ALONE_S = 60.0
-# Of so many launches that are slow one time in ten, one is with 77 %; of the seven that a node has
-# at least, with 52 %.
-_LAUNCHES = 14
 
 
 @dataclass(frozen=True)
@@ -291,7 +284,7 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
         return [Evidence(part, Verdict.PASS, (reason("gate.all-judged", cases=judged),))]
     reasons = [
         reason("gate.not-judged", missing=len(items) - judged, cases=len(items)),
-        *coverage.reasons(items),
+        *reasons_of(items),
     ]
     return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in reasons]
 
@@ -343,109 +336,3 @@ def against_run(
     if judged and not evidence:
         evidence.append(Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=judged),)))
     return evidence
-
-
-def worse_ones(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:
-    """Yield regressions, the worst of them first, and how many more there are."""
-    for why in worse[:_NAMED]:
-        yield Evidence(part, Verdict.REGRESSION, (why,))
-    if len(worse) > _NAMED:
-        more = reason("gate.more-worse", figures=len(worse) - _NAMED)
-        yield Evidence(part, Verdict.REGRESSION, (more,))
-
-
-# --- what fits into the budget ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Allotment:
-    """What a budget is spent on, in seconds; ``left_out`` are checks with stacks that do not fit.
-
-    ``hpl_s`` is for HPL on each node alone, a part of ``screening_s``. Every one of ``checks`` runs
-    with every one of ``stacks``. ``launches`` are the fewest of each node's raw kernels and with
-    others in the screening, 0 for what it takes.
-    """
-
-    screening_s: float
-    hpl_s: float
-    checks: tuple[str, ...]
-    stacks: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...]
-    launches: int = 0
-
-
-class Builds(enum.Enum):
-    """What today's builds are to golden ones: some are others, none was pinned, all are equal."""
-
-    OTHER = enum.auto()
-    UNPINNED = enum.auto()
-    EQUAL = enum.auto()
-
-
-def allot(
-    budget_s: float,
-    nodes: int,
-    checks: Sequence[str],
-    stacks: Sequence[str],
-    seconds_of: Mapping[tuple[str, str], float],
-    builds: Builds = Builds.OTHER,
-    golden_s: float = 0.0,
-) -> Allotment:
-    """Return what to do within a budget, what finds most first.
-
-    First the screening, because one bad node or link is the commonest fault and no benchmark names
-    it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
-    their order, with the first stack; then other stacks, where all fits. ``seconds_of`` is what to
-    expect of a check with a stack, ``golden_s`` what golden builds take at most: where all of it
-    fits they may, and else half of what nothing else needs is theirs. ``builds`` that are equal
-    leave nodes and links as what may have changed, of which more launches are made. Raises
-    ValueError for no budget, and without stacks.
-    """
-    if budget_s <= 0:
-        raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
-    if not stacks:
-        raise ValueError("there is no stack to run anything with")
-    needed = (seconds_of[check, stack] for check in checks for stack in stacks)
-    fits = budget_for(needed, nodes, golden_s) <= budget_s
-    budget_s -= golden_s if fits else 0.0
-    screening_s = min(_SCREENING_SHARE * budget_s, _longest_screening_s(nodes))
-    hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
-    left_s = budget_s - screening_s
-    chosen = []
-    for check in checks:
-        check_s = seconds_of[check, stacks[0]]
-        if check_s <= left_s:
-            chosen.append(check)
-            left_s -= check_s
-    with_stacks = [stacks[0]] if chosen else []
-    for stack in stacks[1:]:
-        stack_s = sum(seconds_of[check, stack] for check in chosen)
-        if chosen and stack_s <= left_s:
-            with_stacks.append(stack)
-            left_s -= stack_s
-    # Of what nothing else needs, half is for doubts and half for golden builds that have no share.
-    for_doubts_s = left_s / 2 if golden_s and not fits else left_s
-    screening_s = min(screening_s + for_doubts_s, _longest_screening_s(nodes))
-    left_out = [
-        (check, stack)
-        for stack in stacks
-        for check in checks
-        if check not in chosen or stack not in with_stacks
-    ]
-    launches = _LAUNCHES if builds is Builds.EQUAL else 0
-    run = tuple(chosen), tuple(with_stacks), tuple(left_out)
-    return Allotment(screening_s, hpl_s, *run, launches)
-
-
-def budget_for(seconds: Iterable[float], nodes: int, golden_s: float = 0.0) -> float:
-    """Return the smallest budget in whole minutes, in seconds, that leaves nothing out.
-
-    ``seconds`` are what each check takes with each stack, ``golden_s`` what golden builds do.
-    """
-    benchmarks_s = sum(seconds)
-    whole_s = min(benchmarks_s / (1 - _SCREENING_SHARE), benchmarks_s + _longest_screening_s(nodes))
-    return 60.0 * math.ceil((whole_s + golden_s) / 60.0)
-
-
-def _longest_screening_s(nodes: int) -> float:
-    return 2 * _ALONE_S if nodes < FEWEST else _LONGEST_SCREENING_S

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustergate.gate.contract import MODE
+from clustergate.gate.contract import Item
 from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision, status_of
 from clustergate.model import Case, Evidence, Run, Verdict
 from clustergate.report import page, summary
 from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
-from clustergate.verdicts.coverage import Item
+from clustergate.sites.modes import MAINTENANCE
 from clustergate.wording.commands import completed
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
@@ -78,7 +78,11 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case], software_s: float) 
     if part.startswith("against the run "):
         before = part.removeprefix("against the run ")
         return f"`clustergate compare {before} {run_id}` lists every figure of both"
-    return next(iter(summary.next_steps(cases, run_id, MODE)), "") if part == "benchmarks" else ""
+    return (
+        next(iter(summary.next_steps(cases, run_id, MAINTENANCE)), "")
+        if part == "benchmarks"
+        else ""
+    )
 
 
 def render_gate(

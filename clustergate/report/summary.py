@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
-from clustergate.gate.contract import MODE
 from clustergate.history.series import figure_name, key_of
 from clustergate.model import (
     EXPECTATIONS,
@@ -30,6 +29,7 @@ from clustergate.model import (
     Verdict,
     worst,
 )
+from clustergate.sites.modes import MAINTENANCE
 from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
 from clustergate.verdicts.judging import exit_status, worst_status
 from clustergate.wording.commands import completed
@@ -135,7 +135,7 @@ def first_screen(run: Run) -> FirstScreen:
     both = [*judged, *(one.verdict for one in run.evidence)]
     verdict, check, gate = worst(both), status_of(run), exit_status(both, "gate")
     exits = [("clustergate check", check, exit_meaning(run))]
-    if run.mode == MODE and gate != check:
+    if run.mode == MAINTENANCE and gate != check:
         exits.append(("clustergate gate", gate, _GATE_MEANING))
     counts = Counter(judged)
     ran = sum(case.state is CaseState.RAN for case in run.cases)

@@ -6,16 +6,25 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from clustergate.gate.contract import MODE, usual_seconds
+from clustergate.benchmarks.registry import known_of
 from clustergate.history.stored_runs import Taken
 from clustergate.model import CaseId
 from clustergate.paths import state_dir
 from clustergate.schedulers import SLURM
 from clustergate.sites.description import Site
-from clustergate.sites.modes import Mode
+from clustergate.sites.modes import MAINTENANCE, Mode
 from clustergate.stacks.manifest import manifest_path
 from clustergate.wording.notation import counted
 from clustergate.wording.texts import clock, duration
+
+
+def usual_seconds(cases: Iterable[CaseId], taken_s: Taken) -> dict[tuple[str, str], float]:
+    """Return what each check takes with each stack in the gate's mode: as long as last time.
+
+    What never ran is expected to take what its benchmark says a case usually does.
+    """
+    counts = Counter((case.check, case.stack) for case in cases)
+    return {pair: taken_s.get(pair, known_of(pair[0]).usual_s * n) for pair, n in counts.items()}
 
 
 def waiting_s(
@@ -79,7 +88,7 @@ def plan_of(
         by, how_long = f"about {clock(now, seconds)}", (duration(seconds), f"as last time{beside}")
     elif settings:
         when = f"how long it takes with {', '.join(settings)} is not known yet"
-    elif mode.name == MODE:
+    elif mode.name == MAINTENANCE:
         seconds = sum(usual_seconds(expected, taken_s).values())
         why = "as such cases usually take, not all of which ran here before"
         by, how_long = f"about {clock(now, seconds)}", (duration(seconds), why)

@@ -15,12 +15,12 @@ from clustergate.ab.results import absences
 from clustergate.ab.wholes import costs_and_faults
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.gate import software
-from clustergate.gate.decision import Builds
 from clustergate.golden import builds as golden
 from clustergate.model import ClustergateError, Evidence, Say, Verdict
 from clustergate.paths import state_dir
+from clustergate.session import software_evidence as software
 from clustergate.session.contest import Contest, measure_contest, number_of_jobs
+from clustergate.session.software_evidence import Builds
 from clustergate.sites.configs import launch_settings
 from clustergate.sites.description import Site
 from clustergate.wording.commands import completed

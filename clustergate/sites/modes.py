@@ -31,6 +31,8 @@ from clustergate.wording.notation import nearest
 
 # How the names of those begin that the suite's own extra adds.
 OF_EXTRA = "published-"
+MAINTENANCE = "maintenance"
+"""The mode in which the gate measures."""
 Derive = Callable[[Sequence[Sample], Layout, NodeFacts], tuple[Sample, ...]]
 
 
@@ -99,7 +101,7 @@ MODES: Mapping[str, Mode] = {
             on_one_node=True,
         ),
         Mode(
-            name="maintenance",
+            name=MAINTENANCE,
             purpose="may the machine go back to its users?",
             duration="at most 30 minutes on two idle cores",
             nodes="all of each partition",
@@ -112,7 +114,7 @@ MODES: Mapping[str, Mode] = {
             duration="no limit",
             nodes="all of each partition",
             time_limit="24h",
-            like="maintenance",
+            like=MAINTENANCE,
         ),
     )
 }

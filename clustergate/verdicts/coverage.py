@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 
 from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.registry import benchmark_of, every_check, known_of
 from clustergate.figures import matrix_order, name_of
-from clustergate.model import Case, CaseId, CaseRecord, CaseState, Conditions, Figure, Verdict
+from clustergate.model import Case, CaseId, CaseRecord, CaseState, Conditions
 from clustergate.references.lookup import References, effort_key, layout_key, matches
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import (
     Mode,
     effort_of,
     has_layout,
-    judged_figures,
     scaling_counts,
     used_shape,
 )
@@ -330,141 +328,3 @@ def _size_of(layout: str) -> tuple[int, int]:
 def _holds(shape: Shape, layout: str) -> bool:
     match = _LAYOUT.fullmatch(layout)
     return match is not None and shape.holds(int(match[1]), match[2], int(match[3] or 1))
-
-
-# --- what a mode must see judged ----------------------------------------------------------------
-
-BY_REFERENCE = "its references"
-
-
-@dataclass(frozen=True)
-class Control:
-    """What stands for references that are not there: ``by`` says what, empty where nothing does.
-
-    Then ``why`` tells the reason, and ``remedy`` what would be a control.
-    """
-
-    by: str = ""
-    why: str = ""
-    remedy: str = ""
-
-
-NO_CONTROL = Control()
-_JUDGED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
-# Settings that a mode makes by itself.
-_OWN_SETTINGS = ("", "tuned=yes")
-
-
-@dataclass(frozen=True)
-class Item:
-    """One thing that a mode must see judged: ``what`` it is, and the control ``by`` which it was.
-
-    Where it was not, ``why`` says so, and ``remedy`` what would decide it: empty where that is told
-    beside the figures or the case themselves. It is of a ``check`` with a ``stack``.
-    """
-
-    check: str
-    stack: str
-    what: str
-    by: str = ""
-    why: str = ""
-    remedy: str = ""
-
-    @property
-    def judged(self) -> bool:
-        """Tell whether a control decided it."""
-        return not self.why
-
-
-def items(
-    mode: Mode,
-    required: Iterable[CaseId],
-    cases: Sequence[Case],
-    left_out: Mapping[tuple[str, str], tuple[str, str]],
-    control_of: Callable[[str], Control] = lambda stack: NO_CONTROL,
-) -> list[Item]:
-    """Return what became of each case that a mode must see judged.
-
-    ``left_out`` says of a check and a stack why it was not run, and what would run it,
-    ``control_of`` of a stack what judges its figures that have no reference.
-    """
-    by_identity = {case.identity: case for case in cases}
-    uncovered_items = []
-    for key in required:
-        by, why, remedy = "", "it did not run", ""
-        case = by_identity.get(key)
-        if pair := left_out.get((key.check, key.stack)):
-            why, remedy = pair
-        elif case is not None and case.state is CaseState.NOT_AVAILABLE:
-            why, remedy = f"not available here: {case.reason}", _PROVIDE
-        elif case is not None and case.state is CaseState.FAILED:
-            why = "it failed"
-        elif case is not None and case.state is CaseState.RAN:
-            by, why, remedy = _judged_by(mode, case, control_of(key.stack))
-        what = f"{key.check} with {key.stack} on {key.where}"
-        uncovered_items.append(Item(key.check, key.stack, what, by, why, remedy))
-    return uncovered_items
-
-
-_SEE = "see which option or build left it out"
-_PROVIDE = "provide what is missing, or let the site config waive it with the reason"
-
-
-def _judged_by(mode: Mode, case: Case, control: Control) -> tuple[str, str, str]:
-    """Return what judged a case that ran, or else why nothing did, and what would decide it."""
-    settings = str(case.conditions.get("settings", ""))
-    if settings not in _OWN_SETTINGS:
-        why = f"it ran with {settings}, which the mode {mode.name} does not set"
-        return "", why, "run the gate without that setting"
-    alone = case.conditions.get("ranks") == 1
-    check = every_check()[case.check]
-    wanted = [
-        name
-        for name in judged_figures(mode, check)
-        if not (alone and name in check.between_processes)
-    ]
-    if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
-        return "", f"it left no figure of {listed(absent)}", _SEE
-    given = [f.judgement.verdict for f in case.figures]
-    given += [g.judgement.verdict for g in case.groups]
-    undecided = [verdict for verdict in given if verdict not in _JUDGED]
-    if not undecided:
-        return BY_REFERENCE, "", ""
-    said = f"{len(undecided)} of {len(given)} figures have no"
-    # What a reference leaves open speaks against the figure: no control closes that.
-    if {*undecided} != {Verdict.NO_REFERENCE}:
-        return "", f"{said} verdict", ""
-    if control.by:
-        partly = "" if len(undecided) == len(given) else f"{BY_REFERENCE}; "
-        return partly + control.by, "", ""
-    if not control.why:
-        return "", f"{said} verdict", ""
-    remedy = control.remedy or "make references with `clustergate baseline`"
-    return "", f"{said} reference, and no control: {control.why}", remedy
-
-
-def _is_of(figure: Figure, name: str) -> bool:
-    benchmark, _, metric = name.partition(".")
-    return figure.benchmark == benchmark and metric in ("", figure.metric)
-
-
-def reasons(items: Iterable[Item]) -> list[Reason]:
-    """Return what was not judged, all that shares a cause and a remedy together."""
-    together: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for item in items:
-        if item.remedy:
-            by_stack = together.setdefault((item.why, item.remedy), {})
-            by_stack.setdefault(item.stack, {})[item.check] = None
-    return [
-        reason("gate.left-out", cases=_by_stacks(by_stack), why=why, remedy=remedy)
-        for (why, remedy), by_stack in together.items()
-    ]
-
-
-def _by_stacks(by_stack: Mapping[str, Iterable[str]]) -> str:
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for stack, checks in by_stack.items():
-        alike.setdefault(tuple(checks), []).append(stack)
-    return "; ".join(
-        f"{', '.join(checks)} with {', '.join(stacks)}" for checks, stacks in alike.items()
-    )

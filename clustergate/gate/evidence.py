@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate import store
@@ -13,7 +14,7 @@ from clustergate.ab.sample_sets import compare_sets, from_run
 from clustergate.gate import controls
 from clustergate.gate import decision as gating
 from clustergate.gate.before import earlier_screenings
-from clustergate.gate.contract import Contract
+from clustergate.gate.contract import Contract, Control
 from clustergate.gate.decision import Changed
 from clustergate.history.trends import day_and_time
 from clustergate.judge import confirmation
@@ -27,16 +28,28 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.screening import folder, planning
-from clustergate.screening.plan import named_by
+from clustergate.screening.findings import Screening
+from clustergate.screening.plan import Log, named_by
 from clustergate.session.request import Request
 from clustergate.session.run import run_session
 from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
-from clustergate.verdicts.coverage import Control
 from clustergate.wording.reasons import reason
 
 _TOLERATED = 0.05
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """What writes the reports of what a gate measured, as soon as that has ended.
+
+    ``run`` returns a run as it was published; ``screening`` is given the log, the findings, the
+    system and the folder. Both raise :class:`ClustergateError`.
+    """
+
+    run: Callable[[Run], Run]
+    screening: Callable[[Log, Screening, str, Path], None]
 
 
 def screen_partitions(
@@ -47,6 +60,8 @@ def screen_partitions(
     before: str | None,
     say: Say,
     options: Sequence[str] = (),
+    *,
+    publisher: Publisher,
 ) -> tuple[list[Evidence], list[str], Control]:
     """Screen the nodes; return the evidence, the nodes that the benchmarks are to leave out, and
     whether the others are as they were.
@@ -54,8 +69,6 @@ def screen_partitions(
     Partitions with nodes of their own share the time, each with a folder of its own. ``options``
     are further ones for ReFrame.
     """
-    from clustergate.report.screening import write_forms
-
     partitions = sites.partitions_with_own_nodes(site)
     evidence: list[Evidence] = []
     without: list[str] = []
@@ -74,7 +87,7 @@ def screen_partitions(
         part = f"screening of {partition.fullname}" if len(partitions) > 1 else "screening"
         try:
             log, screening = screen(path, run_id + below, asked, stack, say, options)
-            write_forms(log, screening, site.name, folder.screening_folder(run_id + below))
+            publisher.screening(log, screening, site.name, folder.screening_folder(run_id + below))
         except ClustergateError as error:
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
             continue
@@ -101,6 +114,7 @@ def run_benchmarks(
     run_id: str,
     started: datetime.datetime,
     say: Say,
+    publisher: Publisher,
 ) -> tuple[list[Evidence], Run | None]:
     """Run the benchmarks, those for which there is time; return the run, None where none ran.
 
@@ -109,7 +123,7 @@ def run_benchmarks(
     if not request.checks:
         return [], None
     try:
-        run = run_session(request, run_id, started, say)
+        run = publisher.run(run_session(request, run_id, started, say))
         dead = [Evidence("references", Verdict.INCONCLUSIVE, (one,)) for one in run.unjudged]
         beside = [one for one in run.evidence if one.part == LAUNCHED_AGAIN]
         # Whoever passes when launched again keeps what the gate promises.

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 
 from clustergate.ab.wholes import RULED_OUT, TOLERATED, Cost, Fault, is_slower
-from clustergate.gate.decision import worse_ones
 from clustergate.model import Evidence, Verdict
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST, RATHER_SLOWER, SLOW_LAUNCHES
 from clustergate.wording.reasons import Reason, reason
 
-_NAMED = 6
+_NAMED, _WORSE_NAMED = 6, 12
 _TOO_MANY = "more than a thousand further rounds would be needed"
+
+
+class Builds(enum.Enum):
+    """What today's builds are to golden ones: some are others, none was pinned, all are equal."""
+
+    OTHER = enum.auto()
+    UNPINNED = enum.auto()
+    EQUAL = enum.auto()
 
 
 def part_of(stack: str) -> str:
@@ -184,3 +192,12 @@ def _needs(one: Cost) -> str:
         return f"{rounds} {cost} would probably decide: give the gate more budget"
     why = held.remark if held.remark not in ("", SLOW_LAUNCHES, RATHER_SLOWER) else _TOO_MANY
     return f"{why}: measure when less runs beside it"
+
+
+def worse_ones(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:
+    """Yield regressions, the worst of them first, and how many more there are."""
+    for why in worse[:_WORSE_NAMED]:
+        yield Evidence(part, Verdict.REGRESSION, (why,))
+    if len(worse) > _WORSE_NAMED:
+        more = reason("gate.more-worse", figures=len(worse) - _WORSE_NAMED)
+        yield Evidence(part, Verdict.REGRESSION, (more,))

@@ -1,0 +1,66 @@
+"""What is written of a run that has ended: its reports, its verdicts, and last that it ended."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clustergate import store
+from clustergate.history.listing import GATE, JUNIT, SUMMARY, take_back
+from clustergate.model import Run
+from clustergate.session.resuming import write_ended
+
+if TYPE_CHECKING:
+    from clustergate.report.trends import History
+
+
+class UnpublishedError(store.StoreError):
+    """A run that is measured and judged, and whose reports cannot be written: it has no verdict."""
+
+    def __init__(self, run: Run, why: store.StoreError) -> None:
+        super().__init__(why.reason)
+        self.run = run
+
+
+def publish(judged: Run) -> Run:
+    """Write the reports of a run with the history of its system, then that it came to its end.
+
+    Raises :class:`UnpublishedError`.
+    """
+    # SciPy takes longer to import than all other commands need.
+    from clustergate.report.trends import history_of
+
+    folder = store.run_folder(judged.run_id)
+    history, before = history_of(judged)
+    notes = (*judged.notes, f"report: {folder / 'report.html'}")
+    run = dataclasses.replace(judged, notes=notes, before=before)
+    write_reports(run, folder, history)
+    try:
+        write_ended(run)
+    except store.StoreError as error:
+        take_back(folder)
+        raise UnpublishedError(run, error) from None
+    return run
+
+
+def write_reports(finished: Run, folder: Path, history: History) -> None:
+    """Write the report of a run for the browser, for CI and, last, its verdicts for programs.
+
+    Raises :class:`UnpublishedError`.
+    """
+    # Jinja takes longer to import than the reports are needed for.
+    from clustergate.report import console, terminal, verdicts
+    from clustergate.report.html import render_html
+    from clustergate.report.junit import render_junit
+
+    try:
+        store.write_text(folder / "report.html", render_html(finished, history))
+        # A gate writes it with its answer: one that is killed before has none.
+        if not (folder / GATE).exists():
+            store.write_text(folder / JUNIT, render_junit(finished))
+        summary = terminal.render(finished, width=console.WIDTH_STORED)
+        store.write_text(folder / SUMMARY, summary)
+        store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))
+    except store.StoreError as error:
+        raise UnpublishedError(finished, error) from None
