@@ -15,17 +15,21 @@ from clustergate.model import (
     Row,
     Sample,
 )
+from clustergate.wording.reasons import Words
 
 
 class DerivedError(ClustergateError):
     """A figure does not follow from what was given."""
 
 
+NOT_POSITIVE = Words("derived.not-positive", "{name} must be greater than 0, not {value}")
+
+
 def require_positive(**named: float) -> None:
     """Raise :class:`DerivedError` that names the first argument that is not above 0."""
     for name, value in named.items():
         if not value > 0:
-            raise DerivedError("derived.not-positive", name=name, value=value)
+            raise DerivedError(NOT_POSITIVE(name=name, value=value))
 
 
 # What tells two figures of one benchmark and one metric apart, in the order of the name, with the
@@ -57,6 +61,12 @@ _MEASURED_BY: Mapping[str, tuple[str, ...]] = {
 }
 
 
+NO_DIRECTION = Words(
+    "output.no-direction",
+    "{benchmark}: no benchmark's metrics say which way {metric} is better",
+)
+
+
 def samples_of(
     rows: Iterable[Row], metrics: Mapping[str, Metric] = METRICS, order: int = 0
 ) -> tuple[Sample, ...]:
@@ -68,7 +78,7 @@ def samples_of(
     for row in rows:
         if unknown := next((name for name in row.values if name not in metrics), ""):
             facts = {"benchmark": row.benchmark, "metric": unknown}
-            raise OutputError("output.no-direction", line=row.line or None, **facts)
+            raise OutputError(NO_DIRECTION(**facts), line=row.line or None)
     return tuple(
         Sample(
             benchmark=row.benchmark,
@@ -158,6 +168,13 @@ def same_measurement(name: str) -> list[str]:
     return [f"{stem}.{other}" for other in _MEASURED_BY.get(metric, ())]
 
 
+FIGURE_TWICE = Words(
+    "output.figure-twice",
+    "two figures have the name {name}",
+    cause="{differ} is not a part of names, so let the names of their benchmarks differ",
+)
+
+
 def refuse_shared_names(samples: Sequence[Sample], matrix: str = "") -> None:
     """Raise OutputError for two figures of a launch that references could not tell apart.
 
@@ -169,7 +186,7 @@ def refuse_shared_names(samples: Sequence[Sample], matrix: str = "") -> None:
         other = seen.setdefault(name, sample.conditions)
         if other != sample.conditions:
             differ = sorted(k for k, v in sample.conditions.items() if other.get(k) != v)
-            raise OutputError("output.figure-twice", name=name, differ=", ".join(differ))
+            raise OutputError(FIGURE_TWICE(name=name, differ=", ".join(differ)))
 
 
 def name_of_unmeasured(row: Row) -> str:

@@ -17,8 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from clustergate.wording.catalog import CATALOG
-from clustergate.wording.reasons import Fact, Given, Reason, from_plain, plain, reason, sentence_of
+from clustergate.wording.reasons import (
+    Fact,
+    Reason,
+    Words,
+    from_plain,
+    plain,
+    sentence_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +33,9 @@ ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
 # Where progress goes, a sentence at a time.
 Say = Callable[[str], None]
+
+
+ERROR_OTHER = Words("error.other", "{sentence}", remedy="do what the sentence says")
 
 
 class ClustergateError(Exception):
@@ -38,11 +47,10 @@ class ClustergateError(Exception):
 
     exit_status = 2
 
-    def __init__(self, problem: str | Reason, /, **facts: Given) -> None:
-        """Tell it as a reason, by a code and its facts, or in a sentence of its own."""
+    def __init__(self, problem: str | Reason, /) -> None:
+        """Tell it as a reason, or in a sentence of its own."""
         if not isinstance(problem, Reason):
-            known = problem in CATALOG
-            problem = reason(problem, **facts) if known else reason("error.other", sentence=problem)
+            problem = ERROR_OTHER(sentence=problem)
         self.reason = problem
         super().__init__(str(problem))
 
@@ -65,11 +73,22 @@ def is_name(text: str) -> bool:
     return bool(text.strip()) and text not in (".", "..") and not {"/", "\0"} & {*text}
 
 
+INPUT_NO_NAME = Words(
+    "input.no-name",
+    "{name!r} is no name of a {kind}",
+    cause="a name is neither empty nor a path",
+    remedy="if a variable stands for it, see that it is set",
+)
+
+
 def require_name(kind: str, text: str) -> str:
     """Return a name; raises :class:`BadRequest` for what is none, see :func:`is_name`."""
     if not is_name(text):
-        raise BadRequest("input.no-name", kind=kind, name=text)
+        raise BadRequest(INPUT_NO_NAME(kind=kind, name=text))
     return text
+
+
+OUTPUT_WRONG = Words("output.wrong", "{problem}")
 
 
 class OutputError(ClustergateError):
@@ -86,15 +105,13 @@ class OutputError(ClustergateError):
         *,
         line: int | None = None,
         source: str = "output",
-        **facts: Given,
     ) -> None:
-        """Tell what is wrong as a reason, by a code and its facts, or in a parser's own words."""
+        """Tell what is wrong as a reason, or in a parser's own words."""
         self.line = line
         self.source = source
         where = source if line is None else f"{source}:{line}"
         if not isinstance(problem, Reason):
-            known = problem in CATALOG
-            problem = reason(problem, **facts) if known else reason("output.wrong", problem=problem)
+            problem = OUTPUT_WRONG(problem=problem)
         place: dict[str, Fact] = {"at": where, "source": source, "line": line}
         super().__init__(Reason(problem.code, {**place, **problem.facts}))
         self.message = str(self).removeprefix(f"{where}: ")

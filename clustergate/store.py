@@ -27,6 +27,7 @@ from typing import Any, TypeGuard, Union, get_args, get_origin, get_type_hints
 from clustergate.files.shared import locked
 from clustergate.files.whole import is_full, read_json, write_whole
 from clustergate.model import (
+    INPUT_NO_NAME,
     METRICS,
     BadRequest,
     Better,
@@ -39,7 +40,7 @@ from clustergate.model import (
     number_of_run,
 )
 from clustergate.paths import state_dir
-from clustergate.wording.reasons import from_plain, plain
+from clustergate.wording.reasons import Words, from_plain, plain
 
 SCHEMA = 1
 # Conditions of a node's peaks that are computed with.
@@ -99,6 +100,30 @@ def user_name() -> str:
     return f"uid {os.getuid()}"
 
 
+HOME_PERCENT = Words(
+    "home.percent",
+    "the path of the home holds a %, which schedulers read as a field: {folder}",
+    remedy="name another folder in CLUSTERGATE_HOME",
+)
+HOME_BYTES = Words(
+    "home.bytes",
+    "the path of the home is no UTF-8: {folder}",
+    remedy="name another folder in CLUSTERGATE_HOME",
+)
+OPEN_TO_ALL = Words(
+    "home.open-to-all",
+    "all users may write to the home {folder}, and could replace what is measured",
+    remedy="close it: chmod o-w {folder}",
+)
+OF_ANOTHER = Words(
+    "home.of-another",
+    "the home {folder} belongs to {owner}, who does not share it with a group of yours",
+    remedy=(
+        "name a folder of your own in CLUSTERGATE_HOME, or have it shared (docs/housekeeping.md)"
+    ),
+)
+
+
 def require_home(home: Path | None = None) -> None:
     """Raise :class:`ClustergateError` for a home from which nothing is to be launched.
 
@@ -108,9 +133,9 @@ def require_home(home: Path | None = None) -> None:
     folder = home or state_dir()
     facts = {"folder": os.fsencode(folder).decode(errors="backslashreplace")}
     if "%" in facts["folder"]:
-        raise ClustergateError("home.percent", **facts)
+        raise ClustergateError(HOME_PERCENT(**facts))
     if any("\ud800" <= letter <= "\udfff" for letter in str(folder)):
-        raise ClustergateError("home.bytes", **facts)
+        raise ClustergateError(HOME_BYTES(**facts))
     try:
         status = folder.stat()
     except FileNotFoundError:
@@ -118,10 +143,10 @@ def require_home(home: Path | None = None) -> None:
     except OSError as error:
         raise unwritable(folder, error) from None
     if status.st_mode & stat.S_IWOTH:
-        raise ClustergateError("home.open-to-all", **facts)
+        raise ClustergateError(OPEN_TO_ALL(**facts))
     shared = status.st_mode & stat.S_IWGRP and status.st_gid in {os.getegid(), *os.getgroups()}
     if status.st_uid != os.geteuid() and not shared:
-        raise ClustergateError("home.of-another", owner=_name_of(status.st_uid), **facts)
+        raise ClustergateError(OF_ANOTHER(owner=_name_of(status.st_uid), **facts))
 
 
 def _name_of(uid: int) -> str:
@@ -145,7 +170,7 @@ def run_folder(run_id: str, state: Path | None = None) -> Path:
     Raises :class:`BadRequest` for what is no name.
     """
     if not names_run(run_id):
-        raise BadRequest("input.no-name", kind="run", name=run_id)
+        raise BadRequest(INPUT_NO_NAME(kind="run", name=run_id))
     return runs_folder(state) / run_id
 
 
@@ -162,10 +187,32 @@ def make_folder(path: Path) -> None:
         raise unwritable(path, error) from None
 
 
+FILE_UNWRITABLE = Words(
+    "file.unwritable",
+    "{path} cannot be written",
+    cause="{why}",
+    remedy="write elsewhere, or have it opened to you",
+)
+FULL_DISK = Words(
+    "run.full-disk",
+    "{path} cannot be written",
+    cause="{why}",
+    remedy="free some space and run again; earlier results are intact",
+)
+RUN_UNWRITABLE = Words(
+    "run.unwritable",
+    "{path} cannot be written",
+    cause="{why}",
+    remedy="name another folder in CLUSTERGATE_HOME and run again; earlier results are intact",
+)
+
+
 def unwritable(path: Path, error: OSError) -> StoreError:
     """Return that the disk is full, or what else keeps a file from being written."""
-    code = "run.unwritable" if path.is_relative_to(state_dir()) else "file.unwritable"
-    return StoreError("run.full-disk" if is_full(error) else code, path=path, why=error)
+    if is_full(error):
+        return StoreError(FULL_DISK(path=path, why=error))
+    words = RUN_UNWRITABLE if path.is_relative_to(state_dir()) else FILE_UNWRITABLE
+    return StoreError(words(path=path, why=error))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -185,6 +232,14 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
+NOT_COPIED = Words(
+    "run.not-copied",
+    "the run cannot be copied to {folder}",
+    cause="{why}",
+    remedy="it is in {kept}",
+)
+
+
 def copy_run(run_id: str, folder: Path, state: Path | None = None) -> None:
     """Copy what there is of a run into a folder, under the run's name, also of a run that failed.
 
@@ -196,7 +251,7 @@ def copy_run(run_id: str, folder: Path, state: Path | None = None) -> None:
     try:
         shutil.copytree(kept, folder / run_id)
     except OSError as error:
-        raise StoreError("run.not-copied", folder=folder, why=error, kept=kept) from None
+        raise StoreError(NOT_COPIED(folder=folder, why=error, kept=kept)) from None
 
 
 def case_name(test: str, partition: str, stack: str) -> str:
@@ -226,6 +281,18 @@ def write_case(run_id: str, record: CaseRecord, state: Path | None = None) -> Pa
     return path
 
 
+OTHER_VERSION = Words(
+    "run.other-version",
+    "{path}: another version of clustergate wrote it",
+    remedy="use that version, or move the run out of this home",
+)
+RUN_DAMAGED_CASE = Words(
+    "run.damaged-case",
+    "{path} is damaged ({why})",
+    remedy="remove it and run again",
+)
+
+
 def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
     """Return the cases of a run, in the order of their names.
 
@@ -236,7 +303,7 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
         try:
             content = read_json(path)
             if content.pop("schema") != SCHEMA:
-                raise StoreError("run.other-version", path=path)
+                raise StoreError(OTHER_VERSION(path=path))
             samples = [
                 Sample(**{**sample, "better": Better(sample["better"])})
                 for sample in content.pop("samples")
@@ -249,8 +316,8 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             # What a later version adds is no damage, and must not be removed.
             later = "unexpected keyword" in str(error)
-            code = "run.other-version" if later else "run.damaged-case"
-            raise StoreError(code, path=path, why=error) from None
+            words = OTHER_VERSION if later else RUN_DAMAGED_CASE
+            raise StoreError(words(path=path, why=error)) from None
     return records
 
 

@@ -21,6 +21,7 @@ from clustergate.model import Better, ClustergateError
 from clustergate.paths import suite_folder
 from clustergate.references.rules import of_schema
 from clustergate.sites import modes
+from clustergate.wording.general import INPUT_UNKNOWN_NAME
 from evaluations import kinds
 from evaluations.modes import PAPER_CHECKS
 
@@ -274,7 +275,7 @@ def load_paper(paper: str) -> Paper:
     elif paper in PAPERS:
         path = folder() / f"{paper}.yaml"
     else:
-        raise UnknownPaper("input.unknown-name", kind="paper", name=paper, known=list(PAPERS))
+        raise UnknownPaper(INPUT_UNKNOWN_NAME(kind="paper", name=paper, known=list(PAPERS)))
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

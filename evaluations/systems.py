@@ -22,6 +22,7 @@ from clustergate.references.expectations import EXPECT
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration
 from clustergate.sites.description import Partition, Site, Stack
+from clustergate.wording.general import INPUT_UNKNOWN_NAME
 from evaluations import quantities
 from evaluations.facts import STANDS, FactsError, Paper, PrintedValue, System, load_papers
 from evaluations.sampling import TOLERANCE
@@ -186,7 +187,7 @@ def _layouts_of(value: PrintedValue, system: System) -> list[str]:
 def _system(name: str) -> tuple[Paper, System]:
     known = systems()
     if name not in known:
-        raise UnknownSystem("input.unknown-name", kind="system", name=name, known=list(known))
+        raise UnknownSystem(INPUT_UNKNOWN_NAME(kind="system", name=name, known=list(known)))
     return known[name]
 
 

@@ -49,7 +49,7 @@ from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.verdicts import assembly
 from clustergate.verdicts.standings import left_out
 from clustergate.wording.notation import printable
-from clustergate.wording.reasons import Reason, reason, sentence_of
+from clustergate.wording.reasons import Reason, Words, sentence_of
 from clustergate.wording.texts import VARIANT
 from reframe_checks.build import StackBuild
 from reframe_checks.sweeps import require_base
@@ -70,6 +70,27 @@ _BY_THE_SITE = ("env_vars", "modules", "prerun_cmds", "local")
 
 def _noted(base: type) -> Mapping[str, Any]:
     return getattr(base, "defaults", {})
+
+
+CAPPED_TIME = Words(
+    "job.capped-time",
+    "its jobs asked for {most_s:g} s instead of {asked_s:g} s",
+    cause="{why}",
+)
+NO_TIME = Words("job.no-time", "there is no time left for a job", cause="{why}")
+TOO_MANY_NODES = Words(
+    "job.too-many-nodes",
+    "it needs {nodes} nodes, and the partition gives a job at most {most}",
+    remedy=(
+        "state `nodes` of the partition in the site config as {most}, or raise MaxNodes, its or "
+        "its QOS's"
+    ),
+)
+BY_THE_SITE = Words(
+    "check.by-the-site",
+    "{names:list} after -S would measure something else under the same name",
+    remedy="let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
+)
 
 
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
@@ -126,7 +147,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         A sweep (``-P``) sets it once the test is initialized.
         """
         if changed := [name for name in _BY_THE_SITE if getattr(self, name) != self.defaults[name]]:
-            raise ClustergateError("check.by-the-site", names=changed)
+            raise ClustergateError(BY_THE_SITE(names=changed))
 
     @run_after("setup")
     def leave_out_what_ran(self) -> None:
@@ -147,13 +168,13 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         if limits.seconds is not None and asked > limits.seconds:
             self.time_limit, why = limits.seconds, str(limits.why)
             of = {"asked_s": asked, "most_s": limits.seconds, "why": why}
-            self.capped = [reason("job.capped-time", **of)]
+            self.capped = [CAPPED_TIME(**of)]
         self.manifest = self.read_or_plan_manifest()
         self.found = self.manifest.program(self.program)
         if self.found.unavailable:
             self.not_available(self.found.unavailable)
         if limits.seconds is not None and limits.seconds < SHORTEST_S:
-            self.not_available(str(reason("job.no-time", why=str(limits.why))))
+            self.not_available(str(NO_TIME(why=str(limits.why))))
 
     def not_available(self, reason: str) -> None:
         """Keep why this case cannot run here, and leave it out."""
@@ -182,7 +203,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         layout = laid_out(self.ranks, self.placement, self.cores_per_rank, partition)
         self.layout, most = layout, partition.limits.nodes
         if most is not None and layout.nodes > most:
-            self.not_available(str(reason("job.too-many-nodes", nodes=layout.nodes, most=most)))
+            self.not_available(str(TOO_MANY_NODES(nodes=layout.nodes, most=most)))
         self.num_tasks = layout.tasks_to_ask_for
         self.num_tasks_per_node = layout.ranks_per_node
         self.num_cpus_per_task = self.cores_per_rank

@@ -17,8 +17,16 @@ from clustergate.benchmarks.hpl.output import HplExpectation
 from clustergate.benchmarks.hpl.sizing import SizingError
 from clustergate.machine import power
 from clustergate.model import Row, Sample
+from clustergate.wording.reasons import Words
 from reframe_checks.linpack import LinpackBenchmark
 from reframe_checks.system import partition_of
+
+HPL_DAT_SETTINGS = Words(
+    "hpl-dat.settings",
+    "-S input and {names} contradict each other",
+    cause="the file says them already",
+    remedy="leave one out",
+)
 
 
 @rfm.simple_test
@@ -39,7 +47,7 @@ class HplCheck(LinpackBenchmark):
             return
         said = ("n", "seconds", "nb", "grid", "ranks")
         if by_hand := [name for name in said if getattr(self, name)]:
-            raise SizingError("hpl-dat.settings", names=by_hand)
+            raise SizingError(HPL_DAT_SETTINGS(names=by_hand))
         self.file = dat_file.read_file(Path(self.input))
         self.as_site_says = False
         self.ranks, self.nb = self.file.ranks, self.file.input.nb_values[0]

@@ -13,12 +13,21 @@ from clustergate.benchmarks.hpl import settings, sizing
 from clustergate.model import ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites.configs import FALLBACK
+from clustergate.wording.reasons import Words
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import partition_of, stack_of
 
 # Of the nominal peak: what the problem is sized for before the machine has been measured.
 EXPECTED_EFFICIENCY = 0.7
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+TUNED_GONE = Words(
+    "hpl.tuned-gone",
+    "the setting tuned is gone",
+    cause="what it was stands in the site config, as `stack(…, hpl={{…}})`",
+    remedy="docs/hpl-tuning.md",
+)
 
 
 class LinpackBenchmark(MpiBenchmark):
@@ -47,7 +56,7 @@ class LinpackBenchmark(MpiBenchmark):
     def refuse_tuned(self) -> None:
         """Refuse a setting of earlier versions."""
         if self.tuned:
-            raise ClustergateError("hpl.tuned-gone")
+            raise ClustergateError(TUNED_GONE())
 
     def settle(self) -> None:
         """Settle how HPL is run: by hand, as the site config says, or by default."""

@@ -16,6 +16,7 @@ from clustergate.gate.decision import OPEN, UNJUDGED, decide, of_cases
 from clustergate.history import listing, stored_runs
 from clustergate.judge.confirmation import Answer, Look, answer_of
 from clustergate.model import (
+    ERROR_OTHER,
     BaselineRuns,
     Better,
     Case,
@@ -38,7 +39,6 @@ from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.modes import mode_named
 from clustergate.sites.shape import Shape
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.reasons import reason
 
 RUN = "20261101T000000Z-r1"
 AS_IT_IS = evidence.Publisher(lambda run: run, lambda *_: None)
@@ -103,7 +103,7 @@ def record(
         {**LAYOUT, "ranks_per_node": 2, "cores_per_rank": 1},
         samples=[sample],
         launches=[Launch(0, started, 10.0)],
-        complaints=[reason("error.other", sentence=complaint)] if complaint else [],
+        complaints=[ERROR_OTHER(sentence=complaint)] if complaint else [],
         details={"proof": {"hosts": [host]}, "launch_s": 10.0, resuming.HASH: check},
     )
 

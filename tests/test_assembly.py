@@ -24,6 +24,7 @@ from clustergate.model import (
     Verdict,
 )
 from clustergate.report.junit import render_junit
+from clustergate.stacks.set_up import STACK_NOT_PROVIDED
 from clustergate.verdicts import assembly
 from clustergate.verdicts.assembly import (
     Outcome,
@@ -38,7 +39,7 @@ from clustergate.verdicts.assembly import (
     wide_limits,
 )
 from clustergate.verdicts.judging import exit_status
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import in_words
 from clustergate.wording.texts import doubts
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
@@ -673,7 +674,7 @@ def test_30_mostly_slow_launches_are_told_at_the_figure():
 
 def test_cases_of_a_stack_that_could_not_be_set_up_say_why():
     expected = [*EXPECTED, CaseId("HplCheck", "local:node", "openmpi")]
-    why = reason("stack.not-provided", stack="openmpi", why="the disk is full")
+    why = STACK_NOT_PROVIDED(stack="openmpi", why="the disk is full")
     cases = assemble(expected, [outcome()], [record()], not_set_up={"openmpi": why})
     assert [(case.stack, case.state) for case in cases] == [
         ("mpich", CaseState.RAN),

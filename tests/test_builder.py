@@ -28,7 +28,7 @@ from clustergate.stacks.builder import Builder, SetUp, Toolchain
 from clustergate.stacks.compilation import Objects
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Blas, Manifest, Program
-from clustergate.stacks.sources import SourceUnavailable
+from clustergate.stacks.sources import SOURCE_UNREACHABLE, SourceUnavailable
 from clustergate.stacks.spack import provider as spack
 
 KERNELS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
@@ -241,7 +241,7 @@ def test_what_could_not_be_fetched_is_asked_for_again_on_request_alone(state, mo
 
     def unreachable(source, target):
         asked.append(source.name)
-        raise SourceUnavailable("source.unreachable")
+        raise SourceUnavailable(SOURCE_UNREACHABLE())
 
     monkeypatch.setattr(sources, "_from_upstream", unreachable)
     first = programs_of(state, ["hpccg"], ["hpccg"])

@@ -19,10 +19,11 @@ from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.cli import screen as cli_screen
+from clustergate.cli.gate import SMALL_BUDGET
 from clustergate.gate import controls, evidence
 from clustergate.gate.before import earlier_screenings, last_run
-from clustergate.gate.contract import Control, Item, contract_of
-from clustergate.gate.decision import decide, of_cases
+from clustergate.gate.contract import LEFT_OUT, Control, Item, contract_of
+from clustergate.gate.decision import NOT_ENDED, SCREENING_DOUBT, decide, of_cases
 from clustergate.gate.evidence import Publisher
 from clustergate.history.listing import ENDED, GATE, keep_made
 from clustergate.history.node_states import keep_states
@@ -32,6 +33,7 @@ from clustergate.history.stored_runs import (
     seconds_last_time,
     seconds_taken,
 )
+from clustergate.launching.disturbance import MOVED_CORES
 from clustergate.launching.plan import LOG, Contender, Launched, write_plan
 from clustergate.model import (
     Better,
@@ -59,14 +61,16 @@ from clustergate.screening.measures import Result
 from clustergate.screening.plan import Log, Plan
 from clustergate.screening.planning import ScreenRequest
 from clustergate.session import screening, software
+from clustergate.session.software import NO_TIME
 from clustergate.session.software_evidence import same_build
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.stacks import StackRequest
+from clustergate.stacks.modules import MODULES_LATE
 from clustergate.stacks.set_up import NotSetUp
 from clustergate.wording import commands
-from clustergate.wording.reasons import Reason, in_words, reason
+from clustergate.wording.reasons import Reason, in_words
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")
@@ -252,7 +256,7 @@ def test_what_took_its_time_with_other_settings_says_nothing_of_these() -> None:
 def test_what_was_disturbed_for_the_most_part_last_time_is_told() -> None:
     kept("20261101T000000Z-1")
     assert last_time("local", "maintenance")[1] == set()
-    moved = Launch(0, 0.0, 10.0, disturbed=reason("node.moved-cores", times=2.0))
+    moved = Launch(0, 0.0, 10.0, disturbed=MOVED_CORES(times=2.0))
     launches = [Launch(0, 0.0, 10.0), moved, moved]
     store.write_case("20261101T000000Z-1", dataclasses.replace(record(), launches=launches))
     assert last_time("local", "maintenance")[1] == {("HplCheck", "mpich")}
@@ -434,7 +438,7 @@ def test_a_second_gate_says_which_one_is_running_and_measures_nothing(
     def beside(wanted: Any, run_id: str, *rest: object) -> Run:
         capsys.readouterr()
         second.append((run_id, cli.main(["gate", "--site", "local"]), capsys.readouterr().err))
-        raise ClustergateError("gate.small-budget")
+        raise ClustergateError(SMALL_BUDGET())
 
     run_gate(monkeypatch, 100.0, measured=beside)
     ((run_id, status, said),) = second
@@ -577,7 +581,7 @@ def test_what_comes_next_is_what_can_change_the_answer(
     assert references.startswith("`clustergate baseline --site local`, after five runs ")
     assert budget == larger
     monkeypatch.setattr(evidence, "screen", lambda *rest: (screened()[0], screened()[1]))
-    noise = Evidence("x", Verdict.INVALID, (reason("screening.not-ended"),))
+    noise = Evidence("x", Verdict.INVALID, (NOT_ENDED(),))
     monkeypatch.setattr(gate, "compare_with", lambda *rest, **how: [noise])
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
     assert "`clustergate gate --site local --budget 27m` screens again" in capsys.readouterr().out
@@ -809,8 +813,8 @@ def test_one_budget_covers_checks_and_golden_builds() -> None:
         told = f"a budget of {needed_s / 60:.0f}m covers everything, golden builds included"
         assert {remedy.partition(" (")[0] for _, remedy in one.left_out.values()} == {told}
     (short,) = {remedy for _, remedy in longer.left_out.values()}
-    undecided = reason("software.no-time", differing=["x"], left_s=1.0, wanted_s=1500.0)
-    left_out = reason("gate.left-out", cases="c", why="w", remedy=short)
+    undecided = NO_TIME(differing=["x"], left_s=1.0, wanted_s=1500.0)
+    left_out = LEFT_OUT(cases="c", why="w", remedy=short)
     decision = decide(
         [
             Evidence("what must be judged", Verdict.INCONCLUSIVE, (left_out,)),
@@ -1032,7 +1036,7 @@ def test_a_small_budget_is_blamed_where_more_would_help(
     assert "benchmarks: the budget is too small for any of them" in capsys.readouterr().out
 
     def without(requests: Sequence[StackRequest], **how: object) -> list[NotSetUp]:
-        error = ClustergateError("modules.late", loading="module load x", limit_s=3.0)
+        error = ClustergateError(MODULES_LATE(loading="module load x", limit_s=3.0))
         return [NotSetUp(one.stack, error) for one in requests]
 
     monkeypatch.setattr(evidence, "screen", screening.screen)
@@ -1062,9 +1066,9 @@ def test_the_page_says_why_and_shows_hostile_text_as_text(tmp_path: Path) -> Non
 
 
 def test_after_noise_more_time_is_next() -> None:
-    noise = Evidence("screening", Verdict.INCONCLUSIVE, (reason("screening.doubt", sentence="n"),))
+    noise = Evidence("screening", Verdict.INCONCLUSIVE, (SCREENING_DOUBT(sentence="n"),))
     assert "larger `--budget`" in first_screen(decide([noise]), "r1").next_steps[0]
-    why = reason("gate.left-out", cases="HplCheck", why="left out", remedy="`gate --budget 37m`")
+    why = LEFT_OUT(cases="HplCheck", why="left out", remedy="`gate --budget 37m`")
     late = Evidence("what must be judged", Verdict.INCONCLUSIVE, (why,))
     specific, general = first_screen(decide([noise, late, noise]), "r1").next_steps
     assert "37m" in specific
@@ -1074,7 +1078,7 @@ def test_after_noise_more_time_is_next() -> None:
 def test_each_reason_has_its_next_step_and_what_is_in_doubt_waits_for_a_repair() -> None:
     slow = Evidence("screening", Verdict.REGRESSION, (in_words("node n4"),))
     software = Evidence("software: mpich", Verdict.REGRESSION, (in_words("slower"),))
-    noise = Evidence("screening", Verdict.INCONCLUSIVE, (reason("screening.doubt", sentence="n"),))
+    noise = Evidence("screening", Verdict.INCONCLUSIVE, (SCREENING_DOUBT(sentence="n"),))
     steps = first_screen(decide([noise, slow, software, slow]), "r1").next_steps
     assert [step.partition(" ")[0] for step in steps] == ["drain", "`clustergate"]
     assert "golden-mpich" in steps[1]
@@ -1127,7 +1131,7 @@ def worse_since(run: str) -> Reason:
             "`clustergate compare r1 r2`",
         ),
         (
-            Evidence("screening", Verdict.INVALID, (reason("screening.not-ended"),)),
+            Evidence("screening", Verdict.INVALID, (NOT_ENDED(),)),
             "`clustergate gate` screens again",
         ),
         (Evidence("benchmarks", Verdict.INVALID, (in_words("full"),)), "`clustergate gate` judges"),

@@ -15,13 +15,14 @@ from jsonschema import Draft202012Validator
 from clustergate import cli, store
 from clustergate.history import listing
 from clustergate.history.node_states import keep_states
+from clustergate.launching.disturbance import NODE_SHARED
 from clustergate.launching.plan import write_plan
 from clustergate.model import Better, Case, CaseState, Estimate, Figure, Group, Judgement, Run
 from clustergate.model import Verdict as V
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
 from clustergate.screening.driver import carry_out
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import in_words
 from tests.test_ab import CROSSING, records
 from tests.test_screening_driver import PEAKS, plan_of, script
 
@@ -48,7 +49,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def judged_run() -> Run:
     slow = Judgement(V.REGRESSION, (in_words("slower"),))
-    busy = reason("node.shared", lost_cores=0.5, cores=2, host="vm")
+    busy = NODE_SHARED(lost_cores=0.5, cores=2, host="vm")
     figures = (
         Figure("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 1000},
                Estimate(90.0, 89.0, 91.0, 0.9, 5), slow, doubt=busy),

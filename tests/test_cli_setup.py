@@ -10,6 +10,7 @@ from clustergate.machine import processes
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.stacks import StackRequest, set_up
+from clustergate.stacks.compilation import COMPILER_FAILED
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.set_up import NotSetUp, provide_all, provide_each
 from tests.conftest import PATIENCE_S
@@ -120,7 +121,7 @@ def test_an_interrupt_ends_the_compilers_and_blames_no_stack(monkeypatch):
         for _ in range(3):
             statuses.append(capture(["sleep", "infinity"]).returncode)
             if statuses[-1]:
-                raise ClustergateError("compiler.failed", complaint="compiling failed", log="log")
+                raise ClustergateError(COMPILER_FAILED(complaint="compiling failed", log="log"))
         return Manifest(request.stack, request.provider)
 
     monkeypatch.setattr(set_up, "provide", provide)

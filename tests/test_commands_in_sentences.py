@@ -7,9 +7,9 @@ import argparse
 import pytest
 
 from clustergate import cli
+from clustergate.golden.builds import GOLDEN_NOT_WHOLE
 from clustergate.wording import commands
 from clustergate.wording.commands import begin, completed
-from clustergate.wording.reasons import reason
 
 
 def call(line: str) -> None:
@@ -100,7 +100,7 @@ def test_it_has_the_options_of_the_call(line: str, sentence: str, told: str | No
 
 def test_what_a_reason_tells_to_do_is_told_for_this_call() -> None:
     call("check --site x")
-    why = reason("golden.not-whole", stack="mpich", path="bin/mpirun")
+    why = GOLDEN_NOT_WHOLE(stack="mpich", path="bin/mpirun")
     assert why.remedy == "run `clustergate setup --site x`"
     assert str(why).endswith("run `clustergate setup --site x`")
 

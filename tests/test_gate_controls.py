@@ -34,9 +34,9 @@ from clustergate.model import (
 from clustergate.screening.findings import Screening, analyse
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
-from clustergate.session.software_evidence import not_compared, same_build
+from clustergate.session.software_evidence import AS_GOLDEN, not_compared, same_build
 from clustergate.sites.modes import judged_figures, mode_named
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import in_words
 
 NAMES = [f"n{k}" for k in range(6)]
 DAYS = [datetime.date(2026, 11, day) for day in range(1, 8)]
@@ -168,7 +168,7 @@ def test_a_doubt_about_a_figure_stays_one() -> None:
     assert status == UNJUDGED, said
 
 
-OTHER = reason("software.as-golden", wholes=1, ruled_out=0.1, sizes=1, rounds=9, node_seconds=1.0,
+OTHER = AS_GOLDEN(wholes=1, ruled_out=0.1, sizes=1, rounds=9, node_seconds=1.0,
                absent="")  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from clustergate.gate.decision import (
     of_coverage,
     of_screening,
 )
+from clustergate.judge.rules import BASELINE_UNKNOWN, FIGURE_UNCLEAR
 from clustergate.model import (
     Better,
     Case,
@@ -34,7 +35,7 @@ from clustergate.screening.localisation import Located
 from clustergate.screening.measures import Result
 from clustergate.screening.rounds import rounds
 from clustergate.session.software_evidence import Builds
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import in_words
 
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
@@ -251,10 +252,8 @@ def test_the_undecided_figure_that_is_worst_says_why_it_is_undecided() -> None:
     facts = {"unit": "us", "origin": "measured", "where": "alpha.yaml:1"}
     figures = []
     for metric, better, ratio in (("a", Better.HIGHER, 0.97), ("b", Better.LOWER, 1.12)):
-        told = reason(
-            "figure.unclear", **facts, value=ratio, ratio=ratio, reference=1.0, at_most=0.2
-        )
-        judged = Judgement(Verdict.INCONCLUSIVE, (told, reason("baseline.unknown", days=1)))
+        told = FIGURE_UNCLEAR(**facts, value=ratio, ratio=ratio, reference=1.0, at_most=0.2)
+        judged = Judgement(Verdict.INCONCLUSIVE, (told, BASELINE_UNKNOWN(days=1)))
         figure = dataclasses.replace(one.figures[0], metric=metric, better=better, judgement=judged)
         figures.append(figure)
     decision = decide(of_cases([dataclasses.replace(one, figures=tuple(figures))]))

@@ -18,6 +18,7 @@ from clustergate import cli
 from clustergate.ab.contenders import manifest_of, parse_contender, require_known
 from clustergate.files.shared import Mount
 from clustergate.golden import builds, contents
+from clustergate.golden.builds import GOLDEN_NONE
 from clustergate.machine.changes import describe_one, differences
 from clustergate.machine.configuration import mapped_files, site_files
 from clustergate.model import BadRequest, ClustergateError
@@ -598,7 +599,7 @@ def test_every_stack_of_a_site_is_pinned_where_none_is_named(monkeypatch, tmp_pa
 
     def pin(state, stack, *rest):
         asked.append(stack)
-        raise BadRequest("golden.none", stack=stack)
+        raise BadRequest(GOLDEN_NONE(stack=stack))
 
     monkeypatch.setattr(builds, "pin", pin)
     for words in (

@@ -40,12 +40,13 @@ from clustergate.session import software
 from clustergate.session.collect import Again, Collected
 from clustergate.session.contest import Contest
 from clustergate.session.request import Request
+from clustergate.session.software import NO_TIME
 from clustergate.session.software_evidence import Builds, of_contest, same_build, seconds_to_decide
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.statistics.rounds import RATHER_SLOWER
-from clustergate.wording.reasons import in_words, plain, reason
+from clustergate.wording.reasons import in_words, plain
 
 SIZES = (8, 64, 512)
 CONDITIONS = {"nodes": 1, "ranks": 2}
@@ -213,7 +214,9 @@ def test_what_is_open_says_how_long_it_takes_to_decide() -> None:
     assert seconds_to_decide([*found, *other]) == pytest.approx(2 * wanted_s)
     first = first_screen(decide(found), "r1", software_s=1234.0)
     assert first.next_steps[0].startswith("`clustergate gate --budget 21m` would probably decide")
-    late = Evidence("software: x", Verdict.INCONCLUSIVE, (reason("software.no-time", wanted_s=9),))
+    late = Evidence(
+        "software: x", Verdict.INCONCLUSIVE, (NO_TIME(wanted_s=9, differing=[], left_s=0),)
+    )
     assert seconds_to_decide([late]) == 9.0
     assert seconds_to_decide(evidence(job())) == 0.0
 

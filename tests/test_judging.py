@@ -4,6 +4,7 @@ import math
 import pytest
 from reframe.utility.sanity import reference_bounds
 
+from clustergate.judge.rules import FIGURE_PART
 from clustergate.model import (
     BaselineRuns,
     Better,
@@ -23,7 +24,7 @@ from clustergate.verdicts.judging import (
     slow_together,
     tolerated_bound,
 )
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import in_words
 
 
 def measured(value, low=None, high=None):
@@ -400,7 +401,7 @@ def test_a_figure_that_is_seen_by_itself_passes_near_the_best_alone(value, given
 
 
 def test_what_a_figure_is_called_beside_the_others_counts():
-    said = Judgement(Verdict.INCONCLUSIVE, (reason("figure.part", name="mpich", by=0.1),))
+    said = Judgement(Verdict.INCONCLUSIVE, (FIGURE_PART(name="mpich", by=0.1),))
     found = judge(launched(300.0), Better.LOWER, "us", known_reference(), beside=said)
     assert found is said
 

@@ -9,6 +9,7 @@ import pytest
 from clustergate.proof import ranks
 from clustergate.proof.clocks import Clocks
 from clustergate.proof.ranks import (
+    STUCK_IN_INIT,
     Moment,
     ProofError,
     ProofExpectation,
@@ -19,7 +20,6 @@ from clustergate.proof.ranks import (
     summary,
     waited_for,
 )
-from clustergate.wording.reasons import reason
 
 STACKS = {
     "mpich": ("/opt/stacks/mpich", r"MPICH Version:\s+5\.0\.2"),
@@ -496,9 +496,9 @@ def test_whom_a_hung_launch_waited_for_is_told_by_what_came_and_what_answered(
     late = "it waited for ranks that never reached MPI_Init; those that did: 1 of 2 on n2.example"
     assert str(waited_for(tmp_path, foreseen)) == late
     # The last node has what is left.
-    assert waited_for(tmp_path, {"n1": 2, "n2.example": 1}) == reason("proof.stuck-in-init")
+    assert waited_for(tmp_path, {"n1": 2, "n2.example": 1}) == STUCK_IN_INIT()
     (tmp_path / "entered-n2-8").touch()
-    assert waited_for(tmp_path, foreseen) == reason("proof.stuck-in-init")
+    assert waited_for(tmp_path, foreseen) == STUCK_IN_INIT()
     records = [json.loads(p.read_text()) for p in sorted((data / "proof/mpich-dgemm").glob("*"))]
     for record in records:
         record |= {"finalized": False, "at_finalize": None}

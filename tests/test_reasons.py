@@ -8,7 +8,8 @@ import json
 import math
 import pkgutil
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 import clustergate
 import evaluations
 from clustergate.cli import main
+from clustergate.judge.rules import CHANGE_SLOWER
+from clustergate.launching.plan import OTHER_VERSION
 from clustergate.model import (
     Better,
     Case,
@@ -30,11 +33,13 @@ from clustergate.model import (
     Run,
     Verdict,
 )
+from clustergate.proof.ranks import STARTED_TWICE
 from clustergate.report.verdicts import as_json
-from clustergate.verdicts.judging import judge
-from clustergate.wording.catalog import CATALOG, TOPICS
-from clustergate.wording.reasons import Reason, facts_of, from_plain, in_words, plain, reason
-from tools.reasons import GENERAL, page, readable
+from clustergate.verdicts.coverage import OTHER_EFFORT
+from clustergate.verdicts.judging import NO_NUMBER, WRONG_UNIT, judge
+from clustergate.wording.general import FILE_UNREADABLE, INPUT_UNKNOWN_NAME
+from clustergate.wording.reasons import Reason, from_plain, in_words, plain, registry
+from tools.reasons import GENERAL, TOPICS, page, readable
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("clustergate", "evaluations", "reframe_checks", "tools")
@@ -63,31 +68,6 @@ for package in (clustergate, evaluations):
 ERRORS = errors()
 CODE = re.compile(r"[a-z]+(-[a-z]+)*\.[a-z]+(-[a-z]+)*")
 
-
-def given() -> Iterator[tuple[str, str, set[str] | None]]:
-    """Yield where a reason is made, its code, and its facts' names where all of them are seen."""
-    for path, node in CALLS:
-        code = node.args[0] if node.args else None
-        if not (isinstance(node.func, ast.Name) and isinstance(code, ast.Constant)):
-            continue
-        if node.func.id in (*ERRORS, "reason"):
-            if node.func.id != "reason" and not CODE.fullmatch(str(code.value)):
-                continue
-            names = {word.arg for word in node.keywords if word.arg}
-            whole = len(names) == len(node.keywords)
-            yield f"{path}:{node.lineno}", str(code.value), names if whole else None
-
-
-def test_every_reason_that_is_made_has_words_and_all_the_facts_that_they_write() -> None:
-    wrong = []
-    for where, code, names in given():
-        if code not in CATALOG:
-            wrong.append(f"{where}: {code} is not in the catalog")
-        elif names is not None and (lacking := facts_of("".join(CATALOG[code])) - names):
-            wrong.append(f"{where}: {code} lacks {sorted(lacking)}")
-    assert wrong == []
-
-
 # What is argparse's, for those who work on the suite, or of an added package.
 OWN_WORDS = ("clustergate/cli/passing_on.py", "evaluations/", "tools/")
 # Methods that make an error of a line, of a text or of a file.
@@ -101,24 +81,32 @@ def test_no_error_of_the_suite_is_told_in_a_sentence_of_its_own() -> None:
         if not path.startswith(OWN_WORDS)
         and str(getattr(node.func, "id", getattr(node.func, "attr", ""))) in {*ERRORS, *MADE_BY}
         and node.args
-        and (
-            isinstance(node.args[0], ast.JoinedStr)
-            or (isinstance(told := node.args[0], ast.Constant) and told.value not in CATALOG)
-        )
+        and isinstance(node.args[0], ast.JoinedStr | ast.Constant)
     ]
     assert sentences == []
 
 
-def test_every_code_of_the_catalog_stands_somewhere_in_the_suite() -> None:
-    text = "\n".join(text for path, text in SOURCES.items() if "catalog" not in path.parts)
-    # Those that are made of two parts.
-    made = set(re.findall(r'f"([a-z]+\.[a-z-]*)\{', text))
-    unused = [
-        code
-        for code in CATALOG
-        if f'"{code}"' not in text and not any(code.startswith(start) for start in made)
-    ]
-    assert unused == []
+@pytest.mark.parametrize(
+    ("made", "missing"),
+    [
+        ("EMPTY()", 'Missing named argument "path"'),
+        ("EMPTY(path=1, ranks=2)", 'Argument "ranks" to "__call__" of "Words"'),
+        ("EMPTY(path=1, ranks=[2, 3])", ""),
+        ("(EMPTY if path else FULL)(path=path, ranks=[])", ""),
+    ],
+)
+def test_the_type_checker_knows_each_fact(made: str, missing: str, tmp_path: Path) -> None:
+    module = tmp_path / "says.py"
+    module.write_text(
+        "from clustergate.wording.reasons import Words\n"
+        "EMPTY = Words('x.empty', '{ranks:ranks} in {path}')\n"
+        "FULL = Words('x.full', '{path}', remedy='see {ranks:ranks}')\n"
+        f"path = '/tmp'\n{made}\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", str(module)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert missing in ended.stdout
+    assert (ended.returncode == 0) is (not missing)
 
 
 def test_an_error_of_an_added_package_has_a_sentence_of_its_own() -> None:
@@ -147,7 +135,7 @@ def test_what_is_wrong_in_an_output_is_a_reason_with_its_line() -> None:
 
 def test_an_error_is_made_of_a_code_and_facts() -> None:
     known = ["smoke", "maintenance"]
-    error = ClustergateError("input.unknown-name", kind="mode", name="fast", known=known)
+    error = ClustergateError(INPUT_UNKNOWN_NAME(kind="mode", name="fast", known=known))
     assert str(error) == "unknown mode 'fast'; known: smoke, maintenance"
     assert error.reason.facts["name"] == "fast"
     assert str(error.at("gate.py:7")) == f"gate.py:7: {error}"
@@ -156,9 +144,9 @@ def test_an_error_is_made_of_a_code_and_facts() -> None:
 def test_an_exception_among_the_facts_tells_why(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as absent:
         tmp_path.joinpath("absent").read_text(encoding="utf-8")
-    told = reason("file.unreadable", path=tmp_path / "absent", why=absent.value)
+    told = FILE_UNREADABLE(path=tmp_path / "absent", why=absent.value)
     assert str(told) == f"{tmp_path}/absent cannot be read: No such file or directory"
-    lost = reason("plan.other-version", path=tmp_path, why=KeyError("budget"))
+    lost = OTHER_VERSION(path=tmp_path, why=KeyError("budget"))
     assert lost.facts["why"] == "KeyError: 'budget'"
 
 
@@ -171,7 +159,7 @@ def test_a_command_that_prints_json_tells_an_error_so(
     assert (told["code"], told["facts"]["folder"][:1]) == ("run.none-selected", "/")
 
 
-def test_the_page_of_reasons_is_that_of_the_catalog() -> None:
+def test_the_page_of_reasons_is_that_of_the_words() -> None:
     """`python -m tools.reasons > docs/reasons.md` makes it."""
     assert (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8") == page()
 
@@ -192,30 +180,30 @@ def test_the_page_of_reasons_names_facts_instead_of_their_format(template: str, 
 
 def test_each_reason_on_its_page_has_a_cause_and_a_remedy() -> None:
     rows = [row for row in page().splitlines() if row.startswith("| `")]
-    assert len(rows) == len(CATALOG)
+    assert len(rows) == len(registry())
     for row in rows:
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
         assert len(cells) == 4
         assert all(cells), row
-    silent = [code for code, (_, _, remedy) in CATALOG.items() if not remedy]
+    silent = [code for code, words in registry().items() if not words.remedy]
     held = {next(one for one in GENERAL if fnmatch.fnmatchcase(code, one)) for code in silent}
     assert held == set(GENERAL)
 
 
 def test_what_is_said_of_some_launches_names_them() -> None:
-    told = reason("proof.started-twice", ranks=[0, 1, 2, 5]).of_launches([0, 1, 3], 5)
+    told = STARTED_TWICE(ranks=[0, 1, 2, 5]).of_launches([0, 1, 3], 5)
     assert str(told).startswith("launches 0-1, 3 of 5: ranks 0-2, 5 left more than one record: ")
     assert str(from_plain(plain(told))) == str(told)
 
 
 def test_no_code_stands_in_two_topics() -> None:
-    codes = [code for topic in TOPICS.values() for code in topic]
-    assert len(codes) == len(set(codes))
-    assert all(map(CODE.fullmatch, codes))
+    topics = " ".join(TOPICS.values()).split()
+    assert len(topics) == len(set(topics))
+    assert all(map(CODE.fullmatch, registry()))
 
 
 def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
-    told = reason("reference.wrong-unit", unit="us", reference_unit="ms", origin="5 runs")
+    told = WRONG_UNIT(unit="us", reference_unit="ms", origin="5 runs")
     assert str(told) == (
         "the figure is in 'us' and its reference in 'ms' (5 runs); correct the reference"
     )
@@ -225,7 +213,7 @@ def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
     "one",
     [
         in_words("as it was told before"),
-        reason("change.slower", by=0.1, usual=0.02),
+        CHANGE_SLOWER(by=0.1, usual=0.02),
         Reason("of.another-version", {"sentence": "its own words", "rank": 3}),
     ],
 )
@@ -266,10 +254,10 @@ def test_the_verdicts_of_a_run_are_data() -> None:
     nothing = dataclasses.replace(
         slow,
         estimate=dataclasses.replace(estimate, value=math.nan),
-        judgement=Judgement(Verdict.INVALID, (reason("figure.no-number", value="nan"),)),
+        judgement=Judgement(Verdict.INVALID, (NO_NUMBER(value="nan"),)),
     )
     case = Case("ImbMpi1Check", "mpich", CaseState.RAN, figures=(slow, nothing))
-    dead = reason("coverage.other-effort", where="alpha.yaml:8", foreseen="full", ran="smoke")
+    dead = OTHER_EFFORT(where="alpha.yaml:8", foreseen="full", ran="smoke")
     run = Run("r", "alpha", "smoke", "2026-11-22T18:00:00+00:00", 1.0, (case,), unjudged=(dead,))
     told = as_json(run)
     assert [one["code"] for one in told["unjudged"]] == ["coverage.other-effort"]

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from clustergate.cli import main
+from clustergate.launching.disturbance import NODE_SHARED
 from clustergate.model import (
     Better,
     Case,
@@ -18,7 +19,8 @@ from clustergate.model import (
 from clustergate.report.junit import render_junit
 from clustergate.report.summary import status_of
 from clustergate.report.verdicts import as_json
-from clustergate.wording.reasons import in_words, reason
+from clustergate.verdicts.judging import WRONG_UNIT
+from clustergate.wording.reasons import in_words
 
 # Attributes and order of children as in the schemas of Jenkins' xUnit plugin and of Ant.
 ATTRIBUTES = {
@@ -153,7 +155,7 @@ def test_what_is_not_available_is_skipped_with_its_reason():
 
 
 def test_a_failure_has_the_codes_and_facts_of_its_reasons():
-    told = reason("reference.wrong-unit", unit="us", reference_unit="ms", origin="x")
+    told = WRONG_UNIT(unit="us", reference_unit="ms", origin="x")
     (test,) = rendered(case(state=CaseState.FAILED, reasons=(told,))).iter("testcase")
     error = test.find("error")
     assert error.get("type") == "invalid"
@@ -211,7 +213,7 @@ def test_ci_and_the_exit_status_agree(cases, beside):
 
 
 def test_what_a_strict_run_cannot_judge_is_an_error_that_says_why():
-    doubt = reason("node.shared", host="n1", lost_cores=0.9, stolen_cores=0.0, cores=2)
+    doubt = NODE_SHARED(host="n1", lost_cores=0.9, stolen_cores=0.0, cores=2)
     noisy = case(figures=(figure(Verdict.INCONCLUSIVE, "maybe slower", doubt=doubt),))
     (test,) = rendered(noisy, strict=True).iter("testcase")
     error = test.find("error")

@@ -26,8 +26,9 @@ from clustergate.report.publishing import write_reports
 from clustergate.report.summary import CAUSES_SHOWN, first_screen, picked, status_of
 from clustergate.report.terminal import render, render_briefly
 from clustergate.verdicts.assembly import verdicts
-from clustergate.wording.reasons import from_plain, in_words, plain, reason
-from clustergate.wording.texts import doubts
+from clustergate.verdicts.judging import FIGURE_NOTHING
+from clustergate.wording.reasons import from_plain, in_words, plain
+from clustergate.wording.texts import DISTURBED, UNEXCUSED, doubts
 from clustergate.wording.texts import figure_name as sentence_name
 
 
@@ -163,8 +164,7 @@ def test_reasons_for_doubt_are_told_once_the_commonest_and_the_rarest():
 
 
 def disturbed_case(check, stack, disturbed, launches, setting):
-    doubt = reason(
-        "launches.too-few-undisturbed",
+    doubt = DISTURBED(
         **{"disturbed": disturbed, "launches": 4, "left": 4 - disturbed, "needed": 3},
         setting=f"{check}.launches={setting}",
         worst=f"cores {disturbed} times as far",
@@ -177,8 +177,8 @@ def disturbed_case(check, stack, disturbed, launches, setting):
 def test_the_first_line_says_that_disturbed_launches_left_it_open_or_explain_only_part():
     """HPL was 76 % below its reference, and what disturbed it stood below five other causes."""
     (found,) = disturbed_case("HplCheck", "mpich", 1, 1, 3).figures
-    excused = reason("figure.nothing", value=1.0, unit="us", reference=4.2, origin="measured")
-    unexcused = reason("launches.unexcused", cause="others used 1 core", explained=2.9, times=4.2)
+    excused = FIGURE_NOTHING(value=1.0, unit="us", reference=4.2, origin="measured")
+    unexcused = UNEXCUSED(cause="others used 1 core", explained=2.9, times=4.2)
     for verdict, why, told in (
         (Verdict.INCONCLUSIVE, found.doubt, "; 1 of 4 launches was disturbed"),
         (

@@ -28,6 +28,7 @@ from clustergate.model import (
 from clustergate.report import summary
 from clustergate.session import resuming
 from clustergate.session.execute import execute
+from clustergate.session.placing import WISH_NOTHING_LEFT
 from clustergate.session.reframe import Call, ended_cases
 from clustergate.session.request import Request, launched_otherwise, write_request
 from clustergate.sites.modes import mode_named
@@ -260,7 +261,7 @@ def test_two_do_not_work_on_one_run() -> None:
 
 
 def test_what_is_refused_before_it_begins_leaves_no_run() -> None:
-    refused = ClustergateError("wish.nothing-left")
+    refused = ClustergateError(WISH_NOTHING_LEFT())
     with pytest.raises(ClustergateError), resuming.lock_run(RUN):
         raise refused
     assert not store.run_folder(RUN).exists()

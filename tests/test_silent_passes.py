@@ -18,7 +18,7 @@ import pytest
 from clustergate import store
 from clustergate.model import CaseRecord, Launch
 from clustergate.stacks import wheels
-from clustergate.wording.reasons import reason
+from clustergate.verdicts.assembly import CASE_NO_FIGURES
 
 pytestmark = pytest.mark.mpi
 
@@ -528,7 +528,7 @@ def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_p
         "    def rows(self, lines, source):\n        return iter(())\n"
     )
     ended = suite.reframe("-c", str(folder), "-n", "SilentCheck", "-p", "mpich", "-r")
-    assert str(reason("case.no-figures").without_remedy) in ended.stdout
+    assert str(CASE_NO_FIGURES().without_remedy) in ended.stdout
     assert "PASSED" not in ended.stdout
     assert ended.returncode == 1
 

@@ -13,6 +13,7 @@ from clustergate.benchmarks.registry import builds
 from clustergate.interrupts import nothing_begins
 from clustergate.stacks import sources
 from clustergate.stacks.sources import (
+    SOURCE_TIMED_OUT,
     SourceUnavailable,
     named_folders,
     obtain,
@@ -190,7 +191,7 @@ def test_who_waits_for_what_cannot_be_had_does_not_try_again(tmp_path, monkeypat
     def slow(source, target):
         tried.append(source.name)
         assert waiting.wait(PATIENCE_S)
-        raise SourceUnavailable("source.timed-out")
+        raise SourceUnavailable(SOURCE_TIMED_OUT())
 
     real = sources.local_copy
 

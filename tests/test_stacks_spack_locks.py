@@ -17,7 +17,7 @@ from clustergate.stacks.builder import SetUp
 from clustergate.stacks.lacking import Lack, LackError
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.spack import lock_choice, locks, provider, recipes
-from clustergate.stacks.spack.composition import read_spack_request
+from clustergate.stacks.spack.composition import NO_SPECS, read_spack_request
 from clustergate.stacks.spack.locks import (
     Host,
     committed_lock,
@@ -212,7 +212,7 @@ class StandIn(SpackProgram):
         if "concretize" in words:
             (folder / "spack.lock").write_text(self.text)
         if "install" in words:
-            raise ClustergateError("spack.no-specs", at="here")
+            raise ClustergateError(NO_SPECS(at="here"))
         return ""
 
 

@@ -13,11 +13,12 @@ import pytest
 from clustergate import store
 from clustergate.files.whole import share_with_group
 from clustergate.history.node_states import NODE_STATE, recorded_runs
+from clustergate.launching.disturbance import NODE_SHARED
 from clustergate.model import Better, CaseRecord, Launch, Row, Sample, number_of_run
 from clustergate.session.resuming import lock_run
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import in_words
 
-BUSY = reason("node.shared", lost_cores=0.3, cores=2, host="vm")
+BUSY = NODE_SHARED(lost_cores=0.3, cores=2, host="vm")
 RECORD = CaseRecord(
     name="HplCheck-node-mpich",
     check="HplCheck",

@@ -32,7 +32,7 @@ from clustergate.sites.modes import expected_cases, mode_named, parameters_of, v
 from clustergate.sites.shape import Shape
 from clustergate.verdicts.assembly import assemble
 from clustergate.wording.commands import settings_given, swept
-from clustergate.wording.reasons import in_words, reason
+from clustergate.wording.reasons import in_words
 from tests.described_partitions import described
 
 SMOKE = mode_named("smoke")
@@ -179,7 +179,7 @@ def test_variants_stand_as_columns_and_the_best_is_marked() -> None:
     assert all(f"mpich {name}" in page for name in ("nb=128", "nb=192", "nb=256"))
 
 
-DOUBT: dict[str, Any] = {"doubt": reason("figure.disturbed")}
+DOUBT: dict[str, Any] = {"doubt": in_words("disturbed")}
 
 
 @pytest.mark.parametrize(

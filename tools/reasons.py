@@ -1,4 +1,4 @@
-"""Make docs/reasons.md of the catalog: ``python -m tools.reasons > docs/reasons.md``."""
+"""Make docs/reasons.md of all words: ``python -m tools.reasons > docs/reasons.md``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import fnmatch
 from collections.abc import Mapping
 from string import Formatter
 
-from clustergate.wording.catalog import CATALOG, TOPICS
-from clustergate.wording.reasons import reason
+from clustergate.judge.rules import FIGURE_REGRESSION
+from clustergate.wording.reasons import registry
 
 _HEAD = """# Reasons: codes, causes, remedies
 
@@ -30,8 +30,7 @@ the remedy. A sentence without a code is of a run that was stored before there w
 
 This page is made by `python -m tools.reasons > docs/reasons.md`.
 """
-_EXAMPLE = reason(
-    "figure.regression",
+_EXAMPLE = FIGURE_REGRESSION(
     value=0.83,
     unit="us",
     ratio=2.441,
@@ -39,6 +38,30 @@ _EXAMPLE = reason(
     origin="measured on 5 days",
     bound=0.68,
 )
+TOPICS: Mapping[str, str] = {
+    "Verdicts of figures and groups": (
+        "again baseline change distance expectation figure figures group launches limit reference"
+    ),
+    "Launches and what disturbs them": "launch node",
+    "Jobs and cases": "case coverage job",
+    "Proof of a launch": "proof",
+    "Outputs of benchmarks": "output",
+    "Screening and gate": "contest gate screening software",
+    "Input and files": "file folder hpl hpl-dat input prune sizing yaml",
+    "Commands": (
+        "added command doctor dry-run fleet home machine option reframe resume rows site-scan sweep"
+    ),
+    "Site configs": "lscpu pipeline site slurm wish",
+    "Hostfiles, layouts, plans": "allocation hostfile layout plan",
+    "Stacks": (
+        "apt archive compiler disk lock manifest modules path program release source spack stack "
+        "wheels"
+    ),
+    "Stored runs, comparisons, golden builds": ("check compare contender golden history nodes run"),
+    "Reference files": "anchors expect references schema statistics tolerance",
+    "Other errors": "derived error",
+}
+"""The sections of the page: what the codes in each begin with."""
 # How facts of a form are shown that is more than their name; of others it is `<name>`.
 _SHOWN = {
     "percent": "<{}> %",
@@ -227,16 +250,18 @@ def _in_general(code: str) -> str:
 
 def page() -> str:
     """Return the page."""
-    template = readable(": ".join(filter(None, CATALOG[_EXAMPLE.code][:2])))
+    words = registry()
+    template = readable(FIGURE_REGRESSION.statement)
     lines = [_HEAD.format(template=template, sentence=_EXAMPLE.without_remedy)]
-    for title, codes in TOPICS.items():
+    for title, topics in TOPICS.items():
         lines += [
             f"## {title}\n",
             "| code | what it says | cause | what to do |",
             "|---|---|---|---|",
         ]
-        for code in sorted(codes):
-            says, cause, remedy = map(readable, CATALOG[code])
+        for code in sorted(one for one in words if one.partition(".")[0] in topics.split()):
+            of = words[code]
+            says, cause, remedy = map(readable, (of.says, of.cause, of.remedy))
             cells = (f"`{code}`", says, cause or "*as it says*", remedy or _in_general(code))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from clustergate.model import CaseRecord
 from clustergate.wording.notation import interval, listed
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 if TYPE_CHECKING:
     from clustergate.statistics.comparison import Comparison
@@ -112,6 +112,14 @@ def told_apart(records: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+OTHER_METHOD = Words(
+    "compare.other-method",
+    "{cases:names}: not compared, as the two runs did not measure them in the same way",
+    cause="the benchmark, what its mode asks of it, or how figures follow from it has changed",
+    remedy="measure both with one version of clustergate",
+)
+
+
 def measured_otherwise(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
     """Return of what nothing is compared, as two runs measured it in different ways."""
     by_case: dict[str, dict[str, bool]] = {}
@@ -122,7 +130,15 @@ def measured_otherwise(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
         for case, of in by_case.items()
         if any(of.values())
     ]
-    return [reason("compare.other-method", cases=cases)] if cases else []
+    return [OTHER_METHOD(cases=cases)] if cases else []
+
+
+OTHER_PROCESSORS = Words(
+    "compare.other-processors",
+    "A ran on {a:list}, and B on {b:list}",
+    cause="what differs is the machine",
+    remedy="for other causes, compare runs of one machine",
+)
 
 
 def other_processors(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[Reason]:
@@ -130,8 +146,16 @@ def other_processors(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[R
     of_a, of_b = ({one.name: one.processors for one in records} for records in (a, b))
     for name, processors in of_a.items():
         if processors and of_b.get(name) and processors != of_b[name]:
-            return [reason("compare.other-processors", a=list(processors), b=list(of_b[name]))]
+            return [OTHER_PROCESSORS(a=list(processors), b=list(of_b[name]))]
     return []
+
+
+OTHER_NODES = Words(
+    "compare.other-nodes",
+    "A ran on {a:names}, and B on {b:names}",
+    cause="what differs may be the nodes",
+    remedy="for other causes, compare runs of the same nodes (`--nodes`)",
+)
 
 
 def other_nodes(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[Reason]:
@@ -139,7 +163,7 @@ def other_nodes(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[Reason
     of_a, of_b = ({one.name: one.hosts for one in records} for records in (a, b))
     for name, hosts in of_a.items():
         if hosts and of_b.get(name) and hosts != of_b[name]:
-            return [reason("compare.other-nodes", a=list(hosts), b=list(of_b[name]))]
+            return [OTHER_NODES(a=list(hosts), b=list(of_b[name]))]
     return []
 
 

@@ -13,7 +13,7 @@ from clustergate.launching.plan import IN_FRONT, preloading
 from clustergate.model import BadRequest, require_name
 from clustergate.stacks import suggestion
 from clustergate.stacks.manifest import Manifest, read_manifest, read_manifest_file
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 SYNTAX = (
     "STACK, STACK:VARIABLE=VALUE, or in the place of STACK golden:STACK, or the path of a manifest "
@@ -52,27 +52,44 @@ class Named:
         return "/" in self.stack or self.stack.endswith(".json")
 
 
+NO_STACK = Words("contender.no-stack", "{text!r} names no stack", remedy="write {syntax}")
+NO_VARIABLE = Words(
+    "contender.no-variable",
+    "{text!r}: {rest!r} is not VARIABLE=VALUE",
+    remedy="write {syntax}",
+)
+SET_TWICE = Words("contender.set-twice", "{text!r} sets {name} twice")
+OWN_VARIABLE = Words("contender.own-variable", "{text!r}: the suite itself sets {name}")
+
+
 def parse_contender(text: str) -> Named:
     """Return a contender from its text; raises :class:`BadRequest` for what is none."""
     stack, *settings = _PARTS.split(text.strip())
     pinned = stack.startswith(GOLDEN)
     stack = stack.removeprefix(GOLDEN)
     if not stack or "=" in stack:
-        raise BadRequest("contender.no-stack", text=text, syntax=SYNTAX)
+        raise BadRequest(NO_STACK(text=text, syntax=SYNTAX))
     if ":" in stack:
         _, _, rest = stack.partition(":")
-        raise BadRequest("contender.no-variable", text=text, rest=rest, syntax=SYNTAX)
+        raise BadRequest(NO_VARIABLE(text=text, rest=rest, syntax=SYNTAX))
     if pinned:
         require_name("stack", stack)
     variables: dict[str, str] = {}
     for setting in settings:
         name, _, value = setting.partition("=")
         if name in variables:
-            raise BadRequest("contender.set-twice", text=text, name=name)
+            raise BadRequest(SET_TWICE(text=text, name=name))
         if name.startswith(_OURS):
-            raise BadRequest("contender.own-variable", text=text, name=name)
+            raise BadRequest(OWN_VARIABLE(text=text, name=name))
         variables[name] = value
     return Named(text.strip(), stack, variables, pinned)
+
+
+UNKNOWN_STACK = Words(
+    "contender.unknown-stack",
+    "the site config names no stack {name!r}",
+    remedy="known: {known:list}{meant}; or name the path of a manifest",
+)
 
 
 def require_known(named: Named, known: Iterable[str]) -> None:
@@ -83,7 +100,7 @@ def require_known(named: Named, known: Iterable[str]) -> None:
     known = sorted(known)
     if not (named.is_path or named.golden or named.stack in known):
         meant = suggestion(named.stack, known)
-        raise BadRequest("contender.unknown-stack", name=named.stack, known=known, meant=meant)
+        raise BadRequest(UNKNOWN_STACK(name=named.stack, known=known, meant=meant))
 
 
 def manifest_of(named: Named, state: Path) -> Manifest:
@@ -123,6 +140,19 @@ def in_ranks(named: Named, proof_library: str) -> list[str]:
     return env_words({k: v for k, v in own.items() if k != PRELOAD}, preloaded)
 
 
+UNUSED_VARIABLE = Words(
+    "contender.unused-variable",
+    "{name} had no effect: the MPI library does not know or use it",
+    remedy="correct its name, or leave it out",
+)
+NOT_PRELOADED = Words(
+    "contender.not-preloaded",
+    "{path} of LD_PRELOAD was not loaded",
+    cause="{why}",
+    remedy="name a library that every node has",
+)
+
+
 def without_effect(named: Named, lines: Iterable[str]) -> list[Reason]:
     """Return which of a contender's variables changed nothing, as its launch printed it.
 
@@ -134,8 +164,8 @@ def without_effect(named: Named, lines: Iterable[str]) -> list[Reason]:
         unused = [name for part in _UNUSED.findall(line) for name in re.findall(r"\w+", part)]
         for name in [*unused, *_UNSUPPORTED.findall(line)]:
             if name in named.variables:
-                reasons[reason("contender.unused-variable", name=name)] = None
+                reasons[UNUSED_VARIABLE(name=name)] = None
         for path, why in _NOT_PRELOADED.findall(line):
             if path in preloaded:
-                reasons[reason("contender.not-preloaded", path=path, why=why or "ld.so")] = None
+                reasons[NOT_PRELOADED(path=path, why=why or "ld.so")] = None
     return [*reasons]

@@ -17,6 +17,7 @@ from clustergate.model import Better, CaseRecord, ClustergateError, Metric, Samp
 from clustergate.one_thread import scipy
 from clustergate.statistics.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.statistics.rounds import Rounds, compare_rounds
+from clustergate.wording.reasons import Words
 
 CONFIDENCE = 0.95
 _LAYOUT = ("ranks", "nodes", "ranks_per_node", "placement", "cores_per_rank", "bound")
@@ -240,6 +241,9 @@ def _level(values: NDArray[np.float64]) -> Level | None:
     return Level(middle, low, high)
 
 
+NO_COMPARISON = Words("compare.no-comparison", "the run {run} holds no comparison", cause="{why}")
+
+
 def judge_records(
     records: Sequence[CaseRecord], margin: float, run_id: str, failures: Sequence[str]
 ) -> Result:
@@ -252,7 +256,7 @@ def judge_records(
     if not jobs or A not in names or B not in names:
         reasons = [*failures, *absences(records)]
         cause = "; ".join(reasons) or "no launch of both is in it; `clustergate ab` makes one"
-        raise ClustergateError("compare.no-comparison", run=run_id, why=cause)
+        raise ClustergateError(NO_COMPARISON(run=run_id, why=cause))
     return judge_jobs(names[A], names[B], jobs, margin=margin)
 
 

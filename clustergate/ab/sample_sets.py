@@ -24,6 +24,8 @@ from clustergate.model import (
     Metric,
     OutputError,
 )
+from clustergate.wording.outputs import OUTPUT_UNREADABLE_HERE
+from clustergate.wording.reasons import Words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -129,6 +131,24 @@ def _placed_alike(key: Mapping[str, str], records: Sequence[Sequence[CaseRecord]
     return a == b and len(a) == 1 and UNKNOWN_DISTANCE not in a
 
 
+NO_TABLE = Words("output.no-table", "this is not a CSV table", cause="{why}")
+OUTPUT_SEPARATOR = Words("output.separator", "the separator must be a comma")
+NO_COLUMN = Words("output.no-column", "there is no column {column!r}")
+NO_COLUMN_TO_IGNORE = Words("output.no-column-to-ignore", "there is no column {column!r} to ignore")
+NO_SAMPLE = Words("output.no-sample", "there are no samples")
+NO_METRIC = Words("output.no-metric", "no metric")
+ROWS_TWICE = Words(
+    "output.rows-twice",
+    "from here on {rows:row stands|rows stand} in the file before as well",
+    cause=(
+        "in the same order and with the same values, as if they had been pasted twice, and would "
+        "count as further launches"
+    ),
+    remedy="remove them",
+)
+NO_NUMBER = Words("output.no-number", "the value {text!r} is not a number")
+
+
 def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     """Return the samples of a file without some of its columns.
 
@@ -145,25 +165,24 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
         if table is not None:
             pass
         elif "," not in head and any(separator in head for separator in ";\t"):
-            raise OutputError("output.separator", line=1, source=name)
+            raise OutputError(OUTPUT_SEPARATOR(), line=1, source=name)
         else:
             table = pl.read_csv(name, infer_schema=False, truncate_ragged_lines=False)
     except (pl.exceptions.PolarsError, ValueError) as error:
         why = str(error).splitlines()[0]
-        raise OutputError("output.no-table", source=name, why=why) from None
+        raise OutputError(NO_TABLE(why=why), source=name) from None
     except OSError as error:
-        raise OutputError("output.unreadable-here", source=name, why=error) from None
+        raise OutputError(OUTPUT_UNREADABLE_HERE(why=error), source=name) from None
     table = table.rename({column: column.strip() for column in table.columns})
     # An empty line is no sample.
     table = table.filter(~pl.all_horizontal(pl.all().is_null()))
     for column in (METRIC, VALUE):
         if column not in table.columns:
-            raise OutputError("output.no-column", line=1, source=name, column=column)
+            raise OutputError(NO_COLUMN(column=column), line=1, source=name)
     if absent := [column for column in ignored if column not in table.columns]:
-        code = "output.no-column-to-ignore"
-        raise OutputError(code, line=1, source=name, column=absent[0])
+        raise OutputError(NO_COLUMN_TO_IGNORE(column=absent[0]), line=1, source=name)
     if table.is_empty():
-        raise OutputError("output.no-sample", line=1, source=name)
+        raise OutputError(NO_SAMPLE(), line=1, source=name)
     number = pl.col(VALUE).str.strip_chars().cast(pl.Float64, strict=False)
     table = table.with_columns(number.alias(VALUE), pl.col(VALUE).alias("\0text"))
     usable = pl.col(VALUE).is_finite() & pl.col(METRIC).is_not_null()
@@ -171,13 +190,13 @@ def from_csv(name: str, ignored: Sequence[str] = ()) -> pl.DataFrame:
     if len(bad):
         row = bad.row(0, named=True)
         text = row["\0text"] or ""
-        code = "output.no-metric" if row[METRIC] is None else "output.no-number"
-        raise OutputError(code, line=_line_of(name, row["\0row"]), source=name, text=text)
+        problem = (NO_METRIC if row[METRIC] is None else NO_NUMBER)(text=text)
+        raise OutputError(problem, line=_line_of(name, row["\0row"]), source=name)
     table = table.drop("\0text")
     first, twice = _standing_twice(table, ignored)
     if twice:
         line = _line_of(name, first)
-        raise OutputError("output.rows-twice", line=line, source=name, rows=twice)
+        raise OutputError(ROWS_TWICE(rows=twice), line=line, source=name)
     return table.drop(ignored).with_columns(pl.lit(False).alias(_DISTURBED))
 
 
@@ -303,17 +322,36 @@ def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+COMPARE_DISTURBED = Words(
+    "compare.disturbed",
+    "the run {run} holds no figures{of} to compare",
+    cause="every launch was disturbed",
+    remedy="measure again when nothing else runs",
+)
+COMPARE_FAILED = Words(
+    "compare.failed",
+    "the run {run} holds no figures{of} to compare",
+    cause="{why}",
+)
+COMPARE_NOTHING = Words(
+    "compare.nothing",
+    "the run {run} holds no figures{of} to compare",
+    cause="it holds {held}",
+    remedy="name another run of {folder}",
+)
+
+
 def _nothing(
     run_id: str, stack: str, records: Sequence[CaseRecord], *, disturbed: bool
 ) -> BadRequest:
     facts = {"run": run_id, "of": f" of {stack}" if stack else ""}
     if disturbed:
-        return BadRequest("compare.disturbed", **facts)
+        return BadRequest(COMPARE_DISTURBED(**facts))
     own = (record for record in records if not stack or record.stack == stack)
     if complaint := next((one for record in own for one in record.complaints), None):
-        return BadRequest("compare.failed", why=str(complaint), **facts)
+        return BadRequest(COMPARE_FAILED(why=str(complaint), **facts))
     held = ", ".join(dict.fromkeys(f"{x.check} with {x.stack}" for x in records)) or "no case"
-    return BadRequest("compare.nothing", held=held, folder=store.runs_folder(), **facts)
+    return BadRequest(COMPARE_NOTHING(held=held, folder=store.runs_folder(), **facts))
 
 
 def _side_by_side(
@@ -400,8 +438,15 @@ def _figure(key: dict[str, str]) -> frozenset[tuple[str, str]]:
     return frozenset((name, value) for name, value in key.items() if name != METRIC)
 
 
+COMPARE_DIRECTION = Words(
+    "compare.direction",
+    "it is not known which way the metric {metric!r} improves",
+    remedy="say --better lower or --better higher",
+)
+
+
 def _directions(names: Sequence[str], better: str | None) -> dict[str, Metric]:
     known = every_metric()
     if better is None and (unknown := [name for name in names if name not in known]):
-        raise BadRequest("compare.direction", metric=unknown[0])
+        raise BadRequest(COMPARE_DIRECTION(metric=unknown[0]))
     return {n: known[n] if n in known else Metric(n, "", Better(better)) for n in names}

@@ -13,7 +13,8 @@ from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.figures import name_of, reported, samples_of
 from clustergate.model import METRICS, NodeFacts, OutputError, Part, Row, rows_of
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.outputs import OUTPUT_EMPTY, OUTPUT_UNKNOWN
+from clustergate.wording.reasons import Reason, Words
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
 LINES_TO_RECOGNISE = 100_000
@@ -37,6 +38,13 @@ def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Ite
     return rows_of(read(lines, source=source, suite=suite))
 
 
+PREFIX_REMOVED = Words(
+    "output.prefix-removed",
+    "the prefix {prefix!r} was removed from each line ({origin})",
+    remedy="capture the output without it, if the figures look mixed",
+)
+
+
 def read(
     lines: Iterable[str],
     *,
@@ -58,7 +66,7 @@ def read(
         remaining = itertools.chain(first, remaining)
         if prefix:
             origin = _kind_of(prefix)[0]
-            say(reason("output.prefix-removed", at=source, prefix=prefix, origin=origin))
+            say(PREFIX_REMOVED(at=source, prefix=prefix, origin=origin))
             remaining = _without(prefix, remaining)
         remaining = _of_one_program(remaining, suite, source)
     for part in formats()[suite].parse(remaining, source=source):
@@ -70,6 +78,13 @@ def read(
         pass
 
 
+TWO_PROGRAMS = Words(
+    "output.two-programs",
+    "the output of {other} begins here, behind that of {first}",
+    remedy="split the file: one program each",
+)
+
+
 def _of_one_program(lines: Iterable[str], suite: str, source: str) -> Iterator[str]:
     """Yield lines; raise :class:`OutputError` for the title of a program that is not ``suite``."""
     known = every_benchmark()
@@ -79,7 +94,7 @@ def _of_one_program(lines: Iterable[str], suite: str, source: str) -> Iterator[s
         for other, title in others:
             if title.match(line):
                 facts = {"first": known[suite].title, "other": other}
-                raise OutputError("output.two-programs", line=number, source=source, **facts)
+                raise OutputError(TWO_PROGRAMS(**facts), line=number, source=source)
         yield line
 
 
@@ -105,6 +120,13 @@ def _extremes(part: Part) -> Iterator[Row]:
         yield Row(part.suite, part.benchmark, conditions, values, line=part.line + k)
 
 
+OUTPUT_UNREACHABLE = Words(
+    "output.unreachable",
+    "{figure} of {value:number} {unit} is beyond what any machine reaches: {why}",
+    remedy="the output is damaged, or a clock was wrong; run it again",
+)
+
+
 def _require_reachable(row: Row, benchmark: Benchmark, source: str) -> None:
     """Raise :class:`OutputError` for a figure that no machine reaches, whatever it is.
 
@@ -125,13 +147,14 @@ def _require_reachable(row: Row, benchmark: Benchmark, source: str) -> None:
             above = limit.at_most is not None and sample.value > limit.at_most
             if above or (least is not None and sample.value < least):
                 raise OutputError(
-                    "output.unreachable",
+                    OUTPUT_UNREACHABLE(
+                        figure=name_of(sample),
+                        value=sample.value,
+                        unit=sample.unit,
+                        why=limit.reason,
+                    ),
                     line=row.line or None,
                     source=source,
-                    figure=name_of(sample),
-                    value=sample.value,
-                    unit=sample.unit,
-                    why=limit.reason,
                 )
 
 
@@ -237,5 +260,5 @@ def _recognise(lines: Iterator[str], read: list[str], source: str) -> tuple[str,
     if guess[0]:
         return guess
     if not any(line.strip() for line in read):
-        raise OutputError("output.empty", source=source)
-    raise OutputError("output.unknown", line=1, source=source, titles=titles())
+        raise OutputError(OUTPUT_EMPTY(), source=source)
+    raise OutputError(OUTPUT_UNKNOWN(titles=titles()), line=1, source=source)

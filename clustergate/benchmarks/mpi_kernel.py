@@ -20,10 +20,17 @@ from typing import Any
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.build import Build, own_programs
 from clustergate.benchmarks.descriptor import Benchmark, CannotRun, Effort, Format, Parser
-from clustergate.benchmarks.text import Fields
+from clustergate.benchmarks.text import OUTPUT_OTHER_RUN, Fields
 from clustergate.kernels import SOURCES
 from clustergate.kernels.records import Line, cut_off, read_line
 from clustergate.model import OutputError, Row
+from clustergate.wording.general import INPUT_TOO_SMALL
+from clustergate.wording.outputs import (
+    OUTPUT_BAD_VALUE,
+    OUTPUT_LACKS,
+    OUTPUT_MISPLACED,
+    OUTPUT_SECOND_RUN,
+)
 
 DOUBLE_BYTES = 8
 EFFORTS: Mapping[str, Effort] = {
@@ -55,10 +62,10 @@ def require_kind(line: Line, measurement: str, settings: Mapping[str, int] | Non
     if line.record["measurement"] != measurement:
         due = f"one of {measurement!r}"
         what = f"a line of {line.record['measurement']!r}"
-        raise line.wrong("output.misplaced", what=what, due=due)
+        raise line.wrong(OUTPUT_MISPLACED(what=what, due=due))
     for name, wanted in (settings or {}).items():
         if (actual := line.record.get(name)) != wanted:
-            raise line.wrong("output.other-run", what=name, actual=actual, wanted=wanted)
+            raise line.wrong(OUTPUT_OTHER_RUN(what=name, actual=actual, wanted=wanted))
 
 
 def times_of(line: Line, expect: KernelExpectation) -> list[float]:
@@ -66,7 +73,7 @@ def times_of(line: Line, expect: KernelExpectation) -> list[float]:
     times = line.times("times_us")
     if expect.trials is not None and len(times) != expect.trials:
         facts = {"actual": len(times), "wanted": expect.trials}
-        raise line.wrong("output.other-run", what="trials", **facts)
+        raise line.wrong(OUTPUT_OTHER_RUN(what="trials", **facts))
     return times
 
 
@@ -115,7 +122,7 @@ def kernel_parser(program: str) -> Callable[[Rows], Callable[..., Iterator[Row]]
                 yield row
             if missing := sorted(expect.measured - present):
                 named = ", ".join(f"{name} of {size} bytes" for name, size in missing)
-                raise OutputError("output.lacks", source=source, missing=named)
+                raise OutputError(OUTPUT_LACKS(missing=named), source=source)
 
         return parse
 
@@ -126,7 +133,7 @@ def doubling_bytes(largest_bytes: int) -> tuple[int, ...]:
     """Return 1, 2, 4, … bytes up to the largest."""
     if largest_bytes < 1:
         name = "the largest message in bytes"
-        raise CannotRun("input.too-small", name=name, least=1, value=largest_bytes)
+        raise CannotRun(INPUT_TOO_SMALL(name=name, least=1, value=largest_bytes))
     return tuple(1 << k for k in range(largest_bytes.bit_length()))
 
 
@@ -148,7 +155,7 @@ def read_kernel(
         if (begun is None or ended) and not line.startswith("{"):
             continue
         if ended:
-            raise OutputError("output.second-run", line=number, source=source)
+            raise OutputError(OUTPUT_SECOND_RUN(), line=number, source=source)
         one = read_line(number, line, source, "an MPI kernel")
         if begun is None:
             begun = _begin(one, program)
@@ -164,14 +171,14 @@ def read_kernel(
 
 def _begin(line: Line, program: str) -> Mapping[str, Any]:
     if line.record["measurement"] != "begin":
-        raise line.wrong("output.misplaced", what="a measurement", due="the first line")
+        raise line.wrong(OUTPUT_MISPLACED(what="a measurement", due="the first line"))
     if (other := line.record.get("program")) != program:
-        raise line.wrong("output.other-run", what="program", actual=other, wanted=program)
+        raise line.wrong(OUTPUT_OTHER_RUN(what="program", actual=other, wanted=program))
     line.integer("processes", least=1)
     arguments = line.record.get("arguments", ["unknown"])
     if not isinstance(arguments, list):
         wanted, value = "a list", repr(arguments)[:60]
-        raise line.wrong("output.bad-value", name="arguments", wanted=wanted, value=value)
+        raise line.wrong(OUTPUT_BAD_VALUE(name="arguments", wanted=wanted, value=value))
     return {**line.record, "arguments": " ".join(map(str, arguments))}
 
 

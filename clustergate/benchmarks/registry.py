@@ -19,7 +19,7 @@ from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline, Trial
 from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
 from clustergate.paths import entry_points, suite_folder
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -62,6 +62,13 @@ def _added(group: str) -> tuple[tuple[Any, ...], Mapping[str, Reason]]:
     return tuple(loaded), failed
 
 
+NOT_LOADED = Words(
+    "added.not-loaded",
+    "the package {package} adds {value} ({group}), which does not load ({error}: {why})",
+    remedy="fix, update or uninstall {package}",
+)
+
+
 def load_point(point: EntryPoint) -> Any:
     """Return what an entry point names; raises :class:`ClustergateError` if it does not load."""
     try:
@@ -69,13 +76,21 @@ def load_point(point: EntryPoint) -> Any:
     # Whatever a package of somebody else's raises while it is imported: it ends no run as passed.
     except (Exception, SystemExit) as error:
         raise ClustergateError(
-            "added.not-loaded",
-            package=point.dist.name if point.dist else point.value,
-            value=point.value,
-            group=point.group,
-            error=type(error).__name__,
-            why=str(error),
+            NOT_LOADED(
+                package=point.dist.name if point.dist else point.value,
+                value=point.value,
+                group=point.group,
+                error=type(error).__name__,
+                why=str(error),
+            )
         ) from None
+
+
+NAME_TWICE = Words(
+    "added.name-twice",
+    "there are two of the {kind} {name}",
+    remedy="rename that of the added package",
+)
 
 
 def each_once(kind: str, named: Iterable[tuple[str, Named]]) -> dict[str, Named]:
@@ -83,7 +98,7 @@ def each_once(kind: str, named: Iterable[tuple[str, Named]]) -> dict[str, Named]
     once: dict[str, Named] = {}
     for name, one in named:
         if once.setdefault(name, one) != one:
-            raise ClustergateError("added.name-twice", kind=kind, name=name)
+            raise ClustergateError(NAME_TWICE(kind=kind, name=name))
     return once
 
 
@@ -121,9 +136,23 @@ def lost_tests() -> dict[str, Reason]:
     return {check.name: why for one in own if (why := _lost(one)) for check in one.checks}
 
 
+NO_TESTS = Words(
+    "added.no-tests",
+    "the benchmark {benchmark} has its ReFrame tests in {path}, which is not there",
+    remedy="correct `tests` of its descriptor, or install its package again with that file",
+)
+NO_CHECK = Words(
+    "added.no-check",
+    "{path} defines no {name}; it has {known:list}",
+    remedy=(
+        "call the class as `checks` or `ab` of the descriptor does, and install the package again"
+    ),
+)
+
+
 def _lost(benchmark: Benchmark) -> Reason | None:
     if not Path(benchmark.tests).is_file():
-        return reason("added.no-tests", benchmark=benchmark.name, path=benchmark.tests)
+        return NO_TESTS(benchmark=benchmark.name, path=benchmark.tests)
     # One that does not parse, ReFrame refuses.
     text = Path(benchmark.tests).read_text(encoding="utf-8", errors="replace")
     names = [check.name for check in benchmark.checks]
@@ -132,7 +161,7 @@ def _lost(benchmark: Benchmark) -> Reason | None:
         if not re.search(rf"\b{re.escape(name)}\b", text):
             known = re.findall(r"^class (\w+)", text, re.MULTILINE) or ["no class"]
             facts = {"path": benchmark.tests, "name": name, "known": known}
-            return reason("added.no-check", **facts)
+            return NO_CHECK(**facts)
     return None
 
 
@@ -191,8 +220,11 @@ def builds_on_request() -> Mapping[str, Build]:
     return {name: build for name, build in builds().items() if build.on_request}
 
 
+NO_PARSER = Words("output.no-parser", "no installed benchmark printed this")
+
+
 def _unreadable(lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:
-    raise OutputError("output.no-parser", source=source)
+    raise OutputError(NO_PARSER(), source=source)
 
 
 _UNKNOWN = Benchmark("unknown", "an unknown benchmark", Format(re.compile(r"(?!)"), _unreadable))

@@ -8,7 +8,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from clustergate.model import OutputError
-from clustergate.wording.reasons import Fact, Given, Reason
+from clustergate.wording.outputs import (
+    OUTPUT_BAD_VALUE,
+    OUTPUT_CUT_OFF,
+    OUTPUT_DAMAGED,
+    OUTPUT_EMPTY,
+    OUTPUT_LACKS,
+)
+from clustergate.wording.reasons import Fact, Reason, Words
 
 # Lines that are read ahead: enough for a table at once, few enough to be nothing in memory.
 _AHEAD = 512
@@ -131,20 +138,27 @@ class NumberedText:
         self._begins = []
         return bool(self._ahead)
 
-    def error(self, code: str | Reason, **facts: Given) -> OutputError:
+    def error(self, problem: str | Reason) -> OutputError:
         """Return an error about the line read last."""
-        return OutputError(code, line=self.number or None, source=self.source, **facts)
+        return OutputError(problem, line=self.number or None, source=self.source)
 
     def damaged(self, what: str, program: str = "") -> OutputError:
         """Return the error of a line that is not what a program prints there."""
         program, printed = program or self.program, self.line.strip()
-        return self.error("output.damaged", what=what, program=program, printed=printed)
+        return self.error(OUTPUT_DAMAGED(what=what, program=program, printed=printed))
 
     def cut_off(self, missing: str) -> OutputError:
         """Return the error of a text that ends before ``missing``."""
         if self.number == 0:
-            return OutputError("output.empty", source=self.source)
-        return OutputError("output.cut-off", line=self.number, source=self.source, missing=missing)
+            return OutputError(OUTPUT_EMPTY(), source=self.source)
+        return OutputError(OUTPUT_CUT_OFF(missing=missing), line=self.number, source=self.source)
+
+
+OUTPUT_OTHER_RUN = Words(
+    "output.other-run",
+    "another run: {what} {actual}, but {wanted} was requested",
+    remedy="see whether the program is a wrapper that changes its options, input or folder",
+)
 
 
 class Fields:
@@ -154,14 +168,14 @@ class Fields:
         self.source = source
         self.values: dict[str, tuple[str, int]] = {}
 
-    def error(self, code: str, about: str = "", **facts: Given) -> OutputError:
+    def error(self, problem: Reason, about: str = "") -> OutputError:
         """Return an error about the line of a value, if there is one."""
         line = self.values.get(about, ("", None))[1]
-        return OutputError(code, line=line, source=self.source, **facts)
+        return OutputError(problem, line=line, source=self.source)
 
     def text(self, name: str) -> str:
         if name not in self.values:
-            raise self.error("output.lacks", missing=repr(name))
+            raise self.error(OUTPUT_LACKS(missing=repr(name)))
         return self.values[name][0]
 
     def number(self, name: str) -> float:
@@ -189,11 +203,11 @@ class Fields:
 
     def _not_as(self, name: str, wanted: str) -> OutputError:
         facts = {"name": name, "wanted": wanted, "value": repr(self.text(name))}
-        return self.error("output.bad-value", name, **facts)
+        return self.error(OUTPUT_BAD_VALUE(**facts), name)
 
     def compare(self, name: str, *asked: tuple[str, Fact, Fact]) -> None:
         """Raise unless what was asked for, where anything was, is what ran; both are named."""
         for what, wanted, actual in asked:
             if wanted is not None and wanted != actual:
                 facts = {"what": what, "wanted": wanted, "actual": actual}
-                raise self.error("output.other-run", name, **facts)
+                raise self.error(OUTPUT_OTHER_RUN(**facts), name)

@@ -37,7 +37,8 @@ from clustergate.model import ClustergateError
 from clustergate.one_thread import one_thread
 from clustergate.paths import entry_points, state_dir
 from clustergate.wording import commands
-from clustergate.wording.reasons import plain
+from clustergate.wording.general import COMMAND_EXTRA
+from clustergate.wording.reasons import Words, plain
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -51,6 +52,13 @@ _GONE = {"airgap": "docs/air-gap.md", "tune": "docs/hpl-tuning.md"}
 _OF_EXTRA = "evaluation"
 
 
+COMMAND_GONE = Words(
+    "command.gone",
+    "the command {name} is gone",
+    remedy="{page} says what to type instead",
+)
+
+
 def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser of a command line, of every command without one.
 
@@ -58,12 +66,12 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
     no module: all take seconds.
     """
     if argv and argv[0] in _GONE:
-        raise ClustergateError("command.gone", name=argv[0], page=_GONE[argv[0]])
+        raise ClustergateError(COMMAND_GONE(name=argv[0], page=_GONE[argv[0]]))
     points = {}
     if not argv or argv[0] not in COMMANDS:
         points = {one.name: one for one in entry_points(_ADDED)}
     if argv and argv[0] == _OF_EXTRA and _OF_EXTRA not in points:
-        raise ClustergateError("command.extra", kind="command", name=_OF_EXTRA)
+        raise ClustergateError(COMMAND_EXTRA(kind="command", name=_OF_EXTRA))
     parser = PassingOnParser(
         prog="clustergate",
         usage="clustergate [-h] [--version] COMMAND ...",

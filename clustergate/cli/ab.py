@@ -26,8 +26,9 @@ from clustergate.report import console
 from clustergate.session.contest import Contest, lacks_programs, measure_contest
 from clustergate.session.readiness import say_in_the_way
 from clustergate.wording import commands
+from clustergate.wording.general import INPUT_UNKNOWN_NAME, OPTION_NOT_POSITIVE, OPTION_RANGE
 from clustergate.wording.quantities import parse_duration
-from clustergate.wording.reasons import Reason, plain
+from clustergate.wording.reasons import Reason, Words, plain
 
 if TYPE_CHECKING:
     from clustergate.ab.results import Result
@@ -86,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, or read a stored run, and print the comparison."""
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
-        raise BadRequest("option.range", low=0, high=100, **facts)
+        raise BadRequest(OPTION_RANGE(low=0, high=100, **facts))
     if arguments.stored:
         run_id = named_run(
             arguments.stored, [one.ab.name for one in every_benchmark().values() if one.ab]
@@ -178,11 +179,11 @@ def _contest(arguments: argparse.Namespace, wishes: Sequence[str] = ()) -> Conte
     for name in names:
         if name.lower() not in known:
             facts = {"kind": "benchmark", "name": name}
-            raise BadRequest("input.unknown-name", known=[*known.values()], **facts)
+            raise BadRequest(INPUT_UNKNOWN_NAME(known=[*known.values()], **facts))
     chosen = list(dict.fromkeys(known[name.lower()] for name in names))
     seconds = parse_duration(arguments.budget)
     if seconds <= 0 or arguments.rounds < 1:
-        raise BadRequest("option.not-positive", options="--budget and --rounds")
+        raise BadRequest(OPTION_NOT_POSITIVE(options="--budget and --rounds"))
     return Contest(
         a,
         b,
@@ -198,17 +199,36 @@ def _contest(arguments: argparse.Namespace, wishes: Sequence[str] = ()) -> Conte
     )
 
 
+OPTION_MISSING = Words(
+    "option.missing",
+    "{option} CONTENDER is missing",
+    remedy="name what to compare",
+)
+NO_MANIFEST = Words(
+    "contender.no-manifest",
+    "{text!r} names no manifest: there is no file {path}",
+    remedy="`clustergate setup` writes them, into the folder `manifests`",
+)
+
+
 def _named(option: str, text: str | None) -> Named:
     if not text:
-        raise BadRequest("option.missing", option=f"--{option}")
+        raise BadRequest(OPTION_MISSING(option=f"--{option}"))
     named = parse_contender(text)
     if not named.is_path:
         return named
     # ReFrame runs elsewhere.
     path = str(Path(named.stack).expanduser().resolve())
     if not Path(path).is_file():
-        raise BadRequest("contender.no-manifest", text=text, path=path)
+        raise BadRequest(NO_MANIFEST(text=text, path=path))
     return Named(path + named.text[len(named.stack) :], path, named.variables)
+
+
+OPTION_SIZE = Words(
+    "option.size",
+    "{word!r} is not a message size",
+    remedy="give bytes such as 0,8,4K,1M",
+)
 
 
 def sizes_of(text: str) -> list[int]:
@@ -220,6 +240,6 @@ def sizes_of(text: str) -> list[int]:
     for word in filter(None, (part.strip() for part in text.split(","))):
         match = _SIZE.fullmatch(word)
         if match is None:
-            raise BadRequest("option.size", word=word)
+            raise BadRequest(OPTION_SIZE(word=word))
         sizes.add(int(match[1]) * _FACTORS[match[2].upper()])
     return sorted(sizes)

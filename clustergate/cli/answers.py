@@ -17,6 +17,7 @@ from clustergate.files.whole import read_json
 from clustergate.history import listing
 from clustergate.model import BadRequest, Verdict
 from clustergate.screening.plan import is_screening
+from clustergate.store import RUN_DAMAGED_CASE
 
 
 def answer_of(folder: Path) -> dict[str, Any]:
@@ -90,4 +91,4 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         return {**read_json(path)} if path.is_file() else {}
     except (ValueError, TypeError) as error:
-        raise BadRequest("run.damaged-case", path=path, why=error) from None
+        raise BadRequest(RUN_DAMAGED_CASE(path=path, why=error)) from None

@@ -32,8 +32,9 @@ from clustergate.sites import configs as sites
 from clustergate.sites.modes import has_layout
 from clustergate.verdicts.sharing import exclusive_partitions
 from clustergate.wording.commands import completed
+from clustergate.wording.general import BASELINE_NO_FIGURE, OPTION_RANGE
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 if TYPE_CHECKING:
     from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Refusal, Rule
@@ -89,6 +90,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--json", "print a JSON object")
 
 
+BASELINE_LOST = Words(
+    "baseline.lost",
+    "the site config no longer has {cases:names}",
+    cause="what was measured of them is left out",
+    remedy="correct the site config if they are still there",
+)
+CHANGED_MEANWHILE = Words(
+    "baseline.changed-meanwhile",
+    "{path} changed while this baseline was made, as by somebody else's; nothing was written",
+    remedy="review that change (git diff), then run `clustergate baseline` again",
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Write the references, or print what would change; 1 when a figure got none."""
     from clustergate.baselines.of_before import judging_references
@@ -122,9 +136,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(line, file=sys.stderr)
     figures = series.collect(runs, facts, wanted)
     if not figures:
-        raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
+        raise BadRequest(BASELINE_NO_FIGURE(system=system, folder=store.runs_folder()))
     if lost:
-        print(completed(str(reason("baseline.lost", cases=sorted(lost)))), file=sys.stderr)
+        print(completed(str(BASELINE_LOST(cases=sorted(lost)))), file=sys.stderr)
     # As a check sees it that judges by them.
     exclusive = exclusive_partitions((one for run in runs for one in run.records), facts)
     nodes = {name: dataclasses.replace(x, exclusive=name in exclusive) for name, x in facts.items()}
@@ -137,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.dry_run and after != before:
         with writing_baseline():
             if _text_of(known.source) != before:
-                raise store.StoreError("baseline.changed-meanwhile", path=known.source)
+                raise store.StoreError(CHANGED_MEANWHILE(path=known.source))
             keep_for_baseline(made.runs)
             store.write_text(known.source, after)
     if arguments.json:
@@ -151,6 +165,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if made.refusals else 0
 
 
+FEW_RUNS = Words(
+    "baseline.few-runs",
+    "--min-runs {runs}",
+    cause="fewer than {fewest} runs do not show their spread",
+)
+FEWER_RUNS = Words(
+    "baseline.fewer-runs",
+    "--runs {runs}",
+    cause="a baseline needs at least {fewest} runs",
+)
+
+
 def rule_of(arguments: argparse.Namespace) -> Rule:
     """Return the rule with what the options say otherwise; raises :class:`BadRequest`."""
     from clustergate.baselines.proposals import Rule
@@ -162,13 +188,20 @@ def rule_of(arguments: argparse.Namespace) -> Rule:
     if arguments.min_hours is not None:
         hours = arguments.min_hours
     if fewest < usual.fewest_runs:
-        raise BadRequest("baseline.few-runs", runs=fewest, fewest=usual.fewest_runs)
+        raise BadRequest(FEW_RUNS(runs=fewest, fewest=usual.fewest_runs))
     if most < fewest:
-        raise BadRequest("baseline.fewer-runs", runs=most, fewest=fewest)
+        raise BadRequest(FEWER_RUNS(runs=most, fewest=fewest))
     if not 0 <= hours < _LONGEST_HOURS:
         within = {"low": 0, "high": _LONGEST_HOURS, "value": hours}
-        raise BadRequest("option.range", option="--min-hours", unit="hours", **within)
+        raise BadRequest(OPTION_RANGE(option="--min-hours", unit="hours", **within))
     return Rule(fewest, most, datetime.timedelta(hours=hours))
+
+
+BASELINE_BECAUSE = Words(
+    "baseline.because",
+    "--accept-worse and --because go together",
+    remedy="name the figures, and the reason",
+)
 
 
 def _acceptance(arguments: argparse.Namespace) -> Acceptance:
@@ -176,7 +209,7 @@ def _acceptance(arguments: argparse.Namespace) -> Acceptance:
 
     because = arguments.because.strip()
     if bool(arguments.accept_worse) != bool(because):
-        raise BadRequest("baseline.because")
+        raise BadRequest(BASELINE_BECAUSE())
     return Acceptance(
         functools.partial(_is_named, arguments.accept_worse),
         because,

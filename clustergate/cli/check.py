@@ -26,6 +26,7 @@ from clustergate.session.request import WAIT_S, Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.wording import commands
+from clustergate.wording.general import RESUME_OPTIONS
 from clustergate.wording.quantities import parse_duration
 
 DESCRIPTION = (
@@ -84,7 +85,7 @@ def _measured(arguments: argparse.Namespace, run_id: str, now: datetime.datetime
     if not arguments.resume:
         return run_and_tell(_request(arguments), run_id, now)
     if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
-        raise ClustergateError("resume.options")
+        raise ClustergateError(RESUME_OPTIONS())
     request = read_request(run_id)
     resuming.require_unfinished(run_id)
     commands.begin(request.called)

@@ -23,8 +23,10 @@ from clustergate.judge.nodes import FEWEST_NODES
 from clustergate.model import BadRequest, Better, OutputError, rows_of
 from clustergate.one_thread import one_thread
 from clustergate.report import console
+from clustergate.wording.general import COMPARE_ITSELF, OPTION_RANGE
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import reason
+from clustergate.wording.outputs import OUTPUT_UNREADABLE_HERE
+from clustergate.wording.reasons import Words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,6 +63,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(form, "--csv", "a row per metric and conditions")
 
 
+COMPARE_TWO = Words(
+    "compare.two",
+    "two sets are compared, and beside them there is {more:and}",
+    remedy="`clustergate compare --by node FILE…` compares the nodes of several outputs",
+)
+COMPARE_COPIES = Words(
+    "compare.copies",
+    "A and B hold the same values in the same order",
+    cause="one is a copy of the other, so that equal figures show nothing",
+    remedy="see where both come from",
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it says."""
     with one_thread():
@@ -68,17 +83,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
-        raise BadRequest("option.range", low=0, high=100, **facts)
+        raise BadRequest(OPTION_RANGE(low=0, high=100, **facts))
     if arguments.by:
         return _nodes([arguments.a, arguments.b, *arguments.more], arguments.margin / 100)
     if arguments.more:
-        raise BadRequest("compare.two", more=arguments.more)
+        raise BadRequest(COMPARE_TWO(more=arguments.more))
     ignored = [name for name in arguments.ignore.split(",") if name]
     names = [_named(name) for name in (arguments.a, arguments.b)]
     if len({*map(os.path.realpath, names)}) < 2:
-        raise BadRequest("compare.itself", name=names[0])
+        raise BadRequest(COMPARE_ITSELF(name=names[0]))
     a, b = (_samples(name, ignored) for name in names)
-    copied = [str(reason("compare.copies"))] if sample_sets.are_copies(a, b) else []
+    copied = [str(COMPARE_COPIES())] if sample_sets.are_copies(a, b) else []
     keys, both = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
     metrics = [key.pop(METRIC) for key in keys]
     records = list(map(comparisons.record_of, metrics, keys, both.comparisons))
@@ -117,12 +132,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+FEW_NODES = Words(
+    "compare.few-nodes",
+    "the names of these outputs tell {nodes} nodes, and it takes {fewest} to compare them",
+    cause="a node is looked for as letters with a number, such as n017, in their names and folders",
+    remedy="name the outputs of each node after it, such as hpl-n017.out",
+)
+
+
 def _nodes(paths: Sequence[str], tolerance: float) -> int:
     """Print which nodes are slower than most, by outputs of each; 0 whatever they say."""
     node_of = by_node.nodes_in(paths)
     if len({*node_of.values()}) < FEWEST_NODES:
         few = {"nodes": len({*node_of.values()}), "fewest": FEWEST_NODES}
-        raise BadRequest("compare.few-nodes", **few)
+        raise BadRequest(FEW_NODES(**few))
     metrics = every_metric()
     measured = []
     for path in paths:
@@ -130,7 +153,7 @@ def _nodes(paths: Sequence[str], tolerance: float) -> int:
             with open(path, encoding="utf-8", errors="replace") as file:
                 rows = [*rows_of(read(file, source=path))]
         except OSError as error:
-            raise OutputError("output.unreadable-here", source=path, why=error) from None
+            raise OutputError(OUTPUT_UNREADABLE_HERE(why=error), source=path) from None
         for row in rows:
             same = " ".join(f"{k}={v}" for k, v in sorted(row.conditions.items()))
             for metric, value in row.values.items():
@@ -162,6 +185,14 @@ def _nodes(paths: Sequence[str], tolerance: float) -> int:
     return 0
 
 
+NO_PREVIOUS = Words(
+    "compare.no-previous",
+    "no run before {last} was made by `clustergate {kind}` in {folder}",
+    cause="`previous` is the one before the last of the same command",
+    remedy="`clustergate list runs` lists them: name two of one kind",
+)
+
+
 def _named(name: str) -> str:
     """Return a file, or a run's id with the stack that is named behind it.
 
@@ -176,7 +207,7 @@ def _named(name: str) -> str:
         of_kind = [folder for _, folder in in_order("cases") if kind_of(folder) == kind]
         if len(of_kind) < RECENT[run]:
             facts = {"last": last.name, "kind": kind or "check"}
-            raise BadRequest("compare.no-previous", folder=store.runs_folder(), **facts)
+            raise BadRequest(NO_PREVIOUS(folder=store.runs_folder(), **facts))
         return f"{of_kind[-RECENT[run]].name}{colon}{stack}"
     return f"{named_run(run)}{colon}{stack}"
 

@@ -27,6 +27,7 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
 from clustergate.wording.notation import counted, listed
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = "Let ReFrame write every job script of every site config and run none."
 
@@ -48,6 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
         for path, cases in zip(files, pool.map(dry_run, files, repeat(mode)), strict=True):
             print(f"{path.name}: {cases} cases", flush=True)
     return 0
+
+
+DRY_RUN_FAILED = Words("dry-run.failed", "ReFrame's dry run {ended}", cause="{why}")
+DRY_RUN_DIFFERS = Words(
+    "dry-run.differs",
+    "the dry run differs from the site config",
+    cause="{faults}",
+)
 
 
 def dry_run(site: Path, mode: modes.Mode) -> int:
@@ -77,7 +86,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         if ended.returncode:
             why = reframe.last_error((ended.stdout + ended.stderr).splitlines())
             how = reframe.how_it_ended(ended.returncode)
-            raise BadRequest("dry-run.failed", at=str(site), ended=how, why=why)
+            raise BadRequest(DRY_RUN_FAILED(at=str(site), ended=how, why=why))
         return report
 
     # ReFrame works on one core.
@@ -87,7 +96,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         cases = [c for each in filter(Path.is_file, reports) for c in reframe.reported_cases(each)]
     faults = [*case_differences(expected, written), *_script_faults(cases, described.partitions)]
     if faults:
-        raise BadRequest("dry-run.differs", at=str(site), faults="; ".join(faults))
+        raise BadRequest(DRY_RUN_DIFFERS(at=str(site), faults="; ".join(faults)))
     return len(written)
 
 

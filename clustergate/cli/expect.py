@@ -16,6 +16,8 @@ from clustergate.references import lookup as references
 from clustergate.references.expectations import EXPECT
 from clustergate.references.tolerances import TOLERANCES
 from clustergate.sites import configs as sites
+from clustergate.wording.general import BASELINE_NO_FIGURE
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Write a first `expect:` and `tolerances:` into references/SYSTEM.yaml: the headline figures of the
@@ -27,6 +29,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "run_named RUN", "its id or number (default: the newest)", nargs="?")
     add_site(parser)
     option(parser, "--dry-run", "print it, write nothing")
+
+
+NO_HEADLINE = Words(
+    "expect.no-headline",
+    "the run {run} has no headline figure of {system} that was measured undisturbed",
+    remedy="measure with `clustergate check`, when nothing else runs on the nodes",
+)
+EXPECT_THERE = Words(
+    "expect.there",
+    "{path} has expectations and tolerances already, and nothing was written",
+    remedy="edit them there, or remove one of the two and try again",
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,10 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
         TOLERANCES: first_tolerances(),
     }
     if not parts[EXPECT]:
-        raise BadRequest("expect.no-headline", run=run_id, system=system)
+        raise BadRequest(NO_HEADLINE(run=run_id, system=system))
     new = {name: text for name, text in parts.items() if name not in there}
     if not new:
-        raise BadRequest("expect.there", path=known.source)
+        raise BadRequest(EXPECT_THERE(path=known.source))
     before = known.source.read_text(encoding="utf-8") if known.source.exists() else ""
     after = "\n".join(filter(None, [before, *new.values()]))
     references.parse_references(after, known.source, every_check())
@@ -71,4 +85,4 @@ def _newest(system: str, name: str | None) -> tuple[str, Sequence[CaseRecord]]:
         ]
         if records:
             return run_id, records
-    raise BadRequest("baseline.no-figure", system=system, folder=store.runs_folder())
+    raise BadRequest(BASELINE_NO_FIGURE(system=system, folder=store.runs_folder()))

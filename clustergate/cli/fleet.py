@@ -17,13 +17,14 @@ from clustergate.files.whole import read_json
 from clustergate.history.node_states import HERE, NODES, folded, read_states
 from clustergate.history.stored_runs import in_order
 from clustergate.machine.changes import describe_one
-from clustergate.machine.fingerprint import Fingerprint, from_record
+from clustergate.machine.fingerprint import MACHINE_NO_RECORD, Fingerprint, from_record
 from clustergate.machine.fleet import Kind, Odd, kinds_of, odd_ones
 from clustergate.model import ClustergateError
 from clustergate.report import console
 from clustergate.screening.plan import is_screening, read_screened
+from clustergate.wording.general import FILE_UNREADABLE
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Compare the nodes of a run with most of their kind, and with a golden node if one is named: kernel,
@@ -47,13 +48,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--json", "print JSON")
 
 
+NO_STATES = Words(
+    "fleet.no-states",
+    "the run {run} recorded no nodes in {folder}",
+    remedy="`clustergate screen` has all nodes of a partition say what they are like",
+)
+FLEET_SILENT = Words(
+    "fleet.silent",
+    "{nodes} ran and did not say what they are like",
+    remedy="nodes.err in the folder of their job says why; nothing is known of what is wrong there",
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Print the kinds of nodes and the odd ones; 1 if there are any."""
     run_id = named_folder(arguments.named).name if arguments.named else _newest()
     every = read_states(store.run_folder(run_id))
     states = {node: state for node, state in every.items() if node != HERE}
     if not states:
-        raise ClustergateError("fleet.no-states", run=run_id, folder=store.runs_folder())
+        raise ClustergateError(NO_STATES(run=run_id, folder=store.runs_folder()))
     golden = _golden(arguments.golden, states) if arguments.golden else None
     kinds = kinds_of(states)
     odd = odd_ones(kinds, states, golden)
@@ -71,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         console.print_table(_table(kinds, odd))
     odd_nodes = {node for one in odd for node in one.nodes}
     if silent:
-        print(reason("fleet.silent", nodes=folded(silent)))
+        print(FLEET_SILENT(nodes=folded(silent)))
     if alone:
         each = "each " * (len(alone) > 1)
         print(f"nothing to compare with: {folded(alone)} ({each}the only one of its kind)")
@@ -94,11 +107,25 @@ def _silent(run_id: str, states: Collection[str]) -> list[str]:
     return sorted(name for name in measured if name.partition(".")[0] not in known)
 
 
+NO_RUN = Words(
+    "fleet.no-run",
+    "no run in {folder} recorded its nodes",
+    remedy="`clustergate screen` has all nodes of a partition say what they are like",
+)
+
+
 def _newest() -> str:
     runs = in_order(NODES)
     if not runs:
-        raise ClustergateError("fleet.no-run", folder=store.runs_folder())
+        raise ClustergateError(NO_RUN(folder=store.runs_folder()))
     return runs[-1][1].name
+
+
+NO_GOLDEN = Words(
+    "fleet.no-golden",
+    "{name} is neither a node of the run nor a file",
+    remedy="its nodes are {nodes}; `clustergate machine --json` prints what a file must hold",
+)
 
 
 def _golden(named: str, states: Mapping[str, Fingerprint]) -> Fingerprint:
@@ -108,11 +135,11 @@ def _golden(named: str, states: Mapping[str, Fingerprint]) -> Fingerprint:
     try:
         return from_record(read_json(path), named)
     except FileNotFoundError:
-        raise ClustergateError("fleet.no-golden", name=named, nodes=folded(states)) from None
+        raise ClustergateError(NO_GOLDEN(name=named, nodes=folded(states))) from None
     except OSError as error:
-        raise ClustergateError("file.unreadable", path=path, why=error) from None
+        raise ClustergateError(FILE_UNREADABLE(path=path, why=error)) from None
     except ValueError:
-        raise ClustergateError("machine.no-record", path=path) from None
+        raise ClustergateError(MACHINE_NO_RECORD(path=path)) from None
 
 
 def _letters(kinds: Sequence[Kind]) -> list[str]:

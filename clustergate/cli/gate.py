@@ -43,10 +43,11 @@ from clustergate.session.software_evidence import Builds, seconds_to_decide
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.modes import MAINTENANCE
+from clustergate.stacks.set_up import STACK_NOT_PROVIDED
 from clustergate.verdicts import coverage
 from clustergate.wording import commands
 from clustergate.wording.quantities import parse_duration
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 from clustergate.wording.texts import Foreseen, clock, duration
 
 DESCRIPTION = """\
@@ -77,11 +78,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--resume RUN", argparse.SUPPRESS, nargs="?", const="last")
 
 
+NOT_RESUMED = Words(
+    "gate.not-resumed",
+    "a gate is not resumed",
+    cause="what it found would be of another moment",
+    remedy="`clustergate gate` measures anew",
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Screen, measure, compare, decide; print the answer and leave its page."""
     started = datetime.datetime.now().astimezone()
     if arguments.resume:
-        raise ClustergateError("gate.not-resumed")
+        raise ClustergateError(NOT_RESUMED())
     run_id = store.new_run_id(started)
     anew = "a gate is not resumed: `clustergate gate` measures anew"
     try:
@@ -105,6 +114,17 @@ def _unfinished(system: str) -> tuple[str, str]:
     return "last", "somebody"
 
 
+GATE_ANOTHER = Words(
+    "gate.another",
+    "the gate {run} of {system} is still running (by {by})",
+    cause="two at once take the nodes from each other, and neither could judge",
+    remedy=(
+        "wait until it has ended, and see its answer by `clustergate show {run}`; or interrupt "
+        "it, and run this one again"
+    ),
+)
+
+
 @contextlib.contextmanager
 def _alone(system: str) -> Iterator[None]:
     """Hold the lock of a system's gates; raises :class:`ClustergateError` that names who does."""
@@ -113,7 +133,7 @@ def _alone(system: str) -> Iterator[None]:
             held.enter_context(locked(store.runs_folder().parent / f"gate-{system}", wait=False))
         except TimeoutError:
             run, by = _unfinished(system)
-            raise ClustergateError("gate.another", system=system, run=run, by=by) from None
+            raise ClustergateError(GATE_ANOTHER(system=system, run=run, by=by)) from None
         yield
 
 
@@ -121,6 +141,21 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     chosen = taken(arguments.site)
     with _alone(sites.load(chosen.path).name):
         return _gate_alone(arguments, chosen, started, run_id)
+
+
+GONE_SINCE = Words(
+    "gate.gone-since",
+    "the site config lacks {cases:names}, which the gate judged in run {run}",
+    remedy=(
+        "bring it back, waive it in the site config with the reason, or accept it for good by "
+        "`clustergate gate --before {this}`"
+    ),
+)
+SMALL_BUDGET = Words(
+    "gate.small-budget",
+    "the budget is too small for any of them",
+    remedy="give it more",
+)
 
 
 def _gate_alone(
@@ -190,7 +225,7 @@ def _gate_alone(
         for why in (
             *reasons_of(contract.judged_by(())),
             *coverage.lacking(known, modes.mode_named(MAINTENANCE), described.partitions, ()),
-            *(one for one in of_nodes if one.code != NO_ANSWER),
+            *(one for one in of_nodes if one.code != NO_ANSWER.code),
         ):
             say(f"the gate will not open, whatever the results: {why}")
         referenced = bool(known.paths())
@@ -206,12 +241,12 @@ def _gate_alone(
             publisher=publisher,
         )
         if not contract.allotted.checks:
-            if any(one.reasons[0].code == "stack.not-provided" for one in evidence):
+            if any(one.reasons[0].code == STACK_NOT_PROVIDED.code for one in evidence):
                 # More time would not help.
                 doctor = "see what `clustergate doctor` says of it"
                 contract = contract.with_nothing_judged("its stack could not be set up", doctor)
             else:
-                small = Evidence("benchmarks", Verdict.INVALID, (reason("gate.small-budget"),))
+                small = Evidence("benchmarks", Verdict.INVALID, (SMALL_BUDGET(),))
                 evidence.append(small)
         now, after_s = datetime.datetime.now(), contract.left_after_screening_s()
         if abs((now - due).total_seconds() + after_s) > _TOLD_S:
@@ -277,7 +312,7 @@ def _gate_alone(
     waived = {(check, one.name) for one in described.stacks for check in one.waivers}
     since, then = last_judged(system, arguments.before)
     if gone := coverage.gone_since(then, mode, described.partitions, waived):
-        why = reason("gate.gone-since", cases=gone, run=since, this=run_id)
+        why = GONE_SINCE(cases=gone, run=since, this=run_id)
         evidence.append(Evidence("what must be judged", Verdict.INCONCLUSIVE, (why,)))
     of_nodes_now += idle_cores(measured, cores_by_node(run_id), described.partitions)
     # What they are is the commonest cause of what was not measured.

@@ -20,7 +20,7 @@ from clustergate.paths import state_dir
 from clustergate.sites import configs
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import plain
+from clustergate.wording.reasons import Words, plain
 
 _T = TypeVar("_T")
 
@@ -116,6 +116,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     return _each(stacks, verified) if (stacks := arguments.stacks or _pinned()) else 2
 
 
+GOLDEN_SEVERAL = Words(
+    "golden.several",
+    "nothing was removed",
+    cause="{stacks:list} are more than one",
+    remedy="`clustergate golden unpin --yes {words}` removes them",
+)
+
+
 def _unpin(arguments: argparse.Namespace) -> int:
     stacks = [*dict.fromkeys(arguments.stacks)]
 
@@ -135,7 +143,7 @@ def _unpin(arguments: argparse.Namespace) -> int:
         return _each(stacks, unpinned)
     _each(stacks, lambda stack: f"would be removed: {kept(stack)}")
     words = shlex.join(stacks)
-    raise BadRequest("golden.several", stacks=stacks, words=words)
+    raise BadRequest(GOLDEN_SEVERAL(stacks=stacks, words=words))
 
 
 def _each(stacks: list[str], do: Callable[[str], str]) -> int:

@@ -17,6 +17,7 @@ from clustergate.report import console
 from clustergate.sites import configs
 from clustergate.verdicts.sharing import exclusive_partitions
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Show the trend of each stack's figures over the stored runs, and since which run they have changed:
@@ -31,6 +32,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     selection.add_options(parser)
     option(parser, "--all", "also trends without a change")
     option(parser, "--json", "print an object per trend")
+
+
+NONE_SELECTED = Words(
+    "run.none-selected",
+    "no stored run has a figure of this selection",
+    cause="the runs are in {folder}",
+    remedy="`clustergate list checks` and `list stacks` tell the names, --figure takes patterns",
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     figures = [one for one in every if fnmatch.fnmatchcase(one.name, pattern or "*")]
     found_trends = history.trends(figures, by_figure=pattern is not None)
     if not found_trends:
-        raise BadRequest("run.none-selected", folder=store.runs_folder())
+        raise BadRequest(NONE_SELECTED(folder=store.runs_folder()))
     if arguments.json:
         for trend in found_trends:
             print(json.dumps(history.as_record(trend)))

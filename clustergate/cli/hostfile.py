@@ -15,6 +15,7 @@ from clustergate.paths import site_folder, suite_folder
 from clustergate.schedulers.slurm_nodes import nodes_of_partitions, not_used
 from clustergate.sites.configs import site_files
 from clustergate.wording.notation import did_you_mean, nearest
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = (
     "Check and summarize a hostfile, or print its usable nodes in the format that "
@@ -37,6 +38,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+HOSTFILE_UNKNOWN = Words(
+    "hostfile.unknown",
+    "no file and no system with a hostfile in {folder} is named {name}{meant}",
+    remedy="{template} explains how to write one",
+)
+HOSTFILE_NONE = Words(
+    "hostfile.none",
+    "the system {name} has no hostfile {path}",
+    remedy=(
+        "with a scheduler it needs one only to exclude nodes (`sinfo -N` lists Slurm's); "
+        "{template} explains how to write it"
+    ),
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     path = Path(arguments.file)
     if is_name(arguments.file):
@@ -46,14 +62,15 @@ def run(arguments: argparse.Namespace) -> int:
         template = suite_folder("hostfiles") / "template.txt"
         if arguments.file in {path.stem for path in site_files()}:
             facts = {"path": hostfiles.hostfile_path(arguments.file), "template": template}
-            raise hostfiles.HostfileError("hostfile.none", name=arguments.file, **facts)
+            raise hostfiles.HostfileError(HOSTFILE_NONE(name=arguments.file, **facts))
         folder = site_folder() / "hostfiles"
         raise hostfiles.HostfileError(
-            "hostfile.unknown",
-            folder=folder,
-            name=arguments.file,
-            meant=did_you_mean(nearest(arguments.file, [f.stem for f in folder.glob("*.txt")])),
-            template=template,
+            HOSTFILE_UNKNOWN(
+                folder=folder,
+                name=arguments.file,
+                meant=did_you_mean(nearest(arguments.file, [f.stem for f in folder.glob("*.txt")])),
+                template=template,
+            )
         )
     hostfile = hostfiles.read_hostfile(path)
     unused, said = _unused_by_slurm(hostfile)

@@ -19,6 +19,7 @@ from clustergate.machine.node import read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
 from clustergate.wording.notation import counted
 from clustergate.wording.quantities import parse_bytes, parse_duration
+from clustergate.wording.reasons import Words
 from clustergate.wording.texts import duration
 
 DESCRIPTION = """\
@@ -117,13 +118,20 @@ _EFFICIENCY = 0.7
 _OF_THE_MACHINE = ("nodes", "cores_per_node", "memory_per_node", "gflops", "file", "run", "judges")
 
 
+HPL_DAT_NO_EFFECT = Words(
+    "hpl-dat.no-effect",
+    "{option} has no effect on a FILE",
+    remedy="leave it out",
+)
+
+
 def _look_at(path: Path, arguments: argparse.Namespace) -> int:
     """Say of a file what it asks for, on these nodes, and what is odd in it."""
     parser = argparse.ArgumentParser()
     add_options(parser)
     for name, value in vars(parser.parse_args([])).items():
         if name not in _OF_THE_MACHINE and getattr(arguments, name) != value:
-            raise SizingError("hpl-dat.no-effect", option=f"--{name.replace('_', '-')}")
+            raise SizingError(HPL_DAT_NO_EFFECT(option=f"--{name.replace('_', '-')}"))
     read = dat_file.read_file(path)
     asked, nodes = read.input, arguments.nodes
     cores = arguments.cores_per_node or read_node().usable_cores
@@ -163,19 +171,26 @@ def _look_at(path: Path, arguments: argparse.Namespace) -> int:
 _FORMATS = {"hpl.dat": sizing.render_hpl_dat, "hpccinf": render_hpccinf}
 
 
+OPTION_NEEDS = Words("option.needs", "{option} needs {other}, {means}")
+OPTION_NO_EFFECT = Words(
+    "option.no-effect",
+    "-n sets the problem sizes; {option} has no effect beside it",
+)
+
+
 def _hpl_input(arguments: argparse.Namespace, grid: tuple[int, int], memory_bytes: int) -> HplInput:
     p, q = grid
     draft = HplInput(n_values=(1,), nb_values=arguments.nb, p_values=(p,), q_values=(q,))
     if arguments.n is not None:
         for option in ("round", "time_budget"):
             if getattr(arguments, option) is not None:
-                raise SizingError("option.no-effect", option=f"--{option.replace('_', '-')}")
+                raise SizingError(OPTION_NO_EFFECT(option=f"--{option.replace('_', '-')}"))
         sizing.require_memory(max(arguments.n), memory_bytes)
         return replace(draft, n_values=arguments.n)
     seconds = arguments.time_budget
     if seconds is not None and arguments.gflops is None:
         facts = {"option": "--time-budget", "other": "--gflops"}
-        raise SizingError("option.needs", means="the rate that you expect", **facts)
+        raise SizingError(OPTION_NEEDS(means="the rate that you expect", **facts))
     n = sizing.choose_problem_size(
         memory_bytes,
         p,
@@ -194,11 +209,14 @@ def _hpl_input(arguments: argparse.Namespace, grid: tuple[int, int], memory_byte
 # --- the machine ------------------------------------------------------------------------------
 
 
+NODE_UNKNOWN = Words("node.unknown", "the {what} of this node {is_are} unknown", remedy="{remedy}")
+
+
 def _ranks_per_node(arguments: argparse.Namespace) -> int:
     usable = arguments.ranks_per_node or arguments.cores_per_node or read_node().usable_cores
     if usable is None:
         facts = {"what": "cores", "is_are": "are"}
-        raise SizingError("node.unknown", remedy="give --cores-per-node", **facts)
+        raise SizingError(NODE_UNKNOWN(remedy="give --cores-per-node", **facts))
     return int(usable)
 
 
@@ -208,8 +226,15 @@ def _memory(arguments: argparse.Namespace, ranks_per_node: int) -> Memory:
     bound = read_node().memory_bound(ranks_per_node)
     if bound is None:
         facts = {"what": "memory", "is_are": "is"}
-        raise SizingError("node.unknown", remedy="give --memory-per-node", **facts)
+        raise SizingError(NODE_UNKNOWN(remedy="give --memory-per-node", **facts))
     return Memory(bound.available_bytes, f"this node's, by {bound.source}")
+
+
+NO_DIVISOR = Words("sizing.no-divisor", "{option} {value} does not divide the {ranks} processes")
+SIZING_GRID = Words(
+    "sizing.grid",
+    "a {p} x {q} grid needs {needed} processes, and there are {ranks}",
+)
 
 
 def _grid(arguments: argparse.Namespace, ranks: int) -> tuple[int, int]:
@@ -218,10 +243,10 @@ def _grid(arguments: argparse.Namespace, ranks: int) -> tuple[int, int]:
         return sizing.process_grid(ranks)
     for name, given in (("--p", p), ("--q", q)):
         if given is not None and (p is None or q is None) and ranks % given:
-            raise SizingError("sizing.no-divisor", option=name, value=given, ranks=ranks)
+            raise SizingError(NO_DIVISOR(option=name, value=given, ranks=ranks))
     p, q = p or ranks // q, q or ranks // p
     if p * q > ranks:
-        raise SizingError("sizing.grid", p=p, q=q, needed=p * q, ranks=ranks)
+        raise SizingError(SIZING_GRID(p=p, q=q, needed=p * q, ranks=ranks))
     return p, q
 
 

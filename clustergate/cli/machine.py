@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import RECENT, abbreviated, near_runs, recent
+from clustergate.cli.selection import RECENT, RUN_NO_SUCH, abbreviated, near_runs, recent
 from clustergate.files.whole import read_json
 from clustergate.history.node_states import (
     HERE,
@@ -33,6 +33,8 @@ from clustergate.machine.fingerprint import (
 from clustergate.machine.load import load_between, read_load
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.store import names_run, run_folder, runs_folder
+from clustergate.wording.general import COMPARE_ITSELF, FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Print the state of this node: hardware, kernel, limits, network, software, and its current load.
@@ -66,6 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+NO_COMMON_NODE = Words(
+    "machine.no-common-node",
+    "no node is in both {before} and {after}",
+    remedy="`clustergate fleet` compares nodes of one run with each other",
+)
+
+
 def _print_differences(before: str, after: str, as_json: bool) -> int:
     """Print what changed on which nodes; the state of one node is compared with each of a run.
 
@@ -73,14 +82,14 @@ def _print_differences(before: str, after: str, as_json: bool) -> int:
     """
     places = [one if one == NOW else _locate(one)[1].resolve() for one in (before, after)]
     if places[0] == places[1]:
-        raise BadRequest("compare.itself", name=before)
+        raise BadRequest(COMPARE_ITSELF(name=before))
     sides = _named_states(before), _named_states(after)
     old, new = _beside(*sides), _beside(*reversed(sides))
     common = old.keys() & new.keys()
     for sentence in dict.fromkeys([*sides[0].missing, *sides[1].missing]):
         print(sentence, file=sys.stderr)
     if common <= {HERE} and (not common or min(len(old), len(new)) > 1):
-        raise ClustergateError("machine.no-common-node", before=before, after=after)
+        raise ClustergateError(NO_COMMON_NODE(before=before, after=after))
     changes = changes_of_nodes(old, new)
     status = 1 if changes else 2 if sides[0].missing or sides[1].missing else 0
     if as_json:
@@ -138,7 +147,7 @@ def _named_states(named: str) -> _Named:
         # Not JSON, or not even text.
         content = None
     except OSError as error:
-        raise ClustergateError("file.unreadable", path=path, why=error) from None
+        raise ClustergateError(FILE_UNREADABLE(path=path, why=error)) from None
     state = from_record(content, source=str(path))
     if path.name != NODE_STATE:
         return _Named(name, {HERE: state}, state)
@@ -148,6 +157,13 @@ def _named_states(named: str) -> _Named:
     return _Named(name, {HERE: state}, state, missing=missing)
 
 
+MACHINE_UNRECORDED = Words(
+    "machine.unrecorded",
+    "{folder} has no {file}",
+    cause="this run did not record the state of its nodes",
+)
+
+
 def _locate(named: str) -> tuple[str, Path]:
     if named in RECENT:
         named = recent(named, NODE_STATE).name
@@ -155,11 +171,11 @@ def _locate(named: str) -> tuple[str, Path]:
     for path in (Path(named), *runs):
         if os.path.isdir(path):
             if not os.path.exists(path / NODE_STATE):
-                raise ClustergateError("machine.unrecorded", folder=path, file=NODE_STATE)
+                raise ClustergateError(MACHINE_UNRECORDED(folder=path, file=NODE_STATE))
             return named, path / NODE_STATE
         if os.path.exists(path):
             return named, path
-    raise ClustergateError("run.no-such", name=named, near=near_runs(named), folder=runs_folder())
+    raise ClustergateError(RUN_NO_SUCH(name=named, near=near_runs(named), folder=runs_folder()))
 
 
 # --- output -----------------------------------------------------------------------------------

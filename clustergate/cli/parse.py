@@ -20,7 +20,8 @@ from typing import IO
 from clustergate.benchmarks.formats import formats, read
 from clustergate.cli.passing_on import option
 from clustergate.model import ClustergateError, OutputError, Part, Row, Table
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.outputs import OUTPUT_CUT_OFF, OUTPUT_DAMAGED, OUTPUT_UNREADABLE_HERE
+from clustergate.wording.reasons import Reason, Words
 
 DESCRIPTION = """\
 Print the figures of benchmark outputs: one JSON object per line, or a table as CSV or Parquet. The
@@ -63,6 +64,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+ENDED_BY_SCHEDULER = Words(
+    "output.ended-by-scheduler",
+    "the job was ended from outside: {words}",
+    remedy="give it what it lacked: time, memory or another node",
+)
+MAY_BE_KEPT = Words(
+    "output.may-be-kept",
+    "results may be complete before the place where it was cut off",
+    remedy="--keep-complete prints those",
+)
+NOTHING_COMPLETE = Words(
+    "output.nothing-complete",
+    "no result was complete before the place where it was cut off",
+    remedy="run it again",
+)
+KEPT_COMPLETE = Words(
+    "output.kept-complete",
+    "the results up to there are complete and were kept",
+    remedy="run again what is missing",
+)
+NOT_KEPT = Words(
+    "rows.not-kept",
+    "the rows cannot be kept in a temporary file until their text is checked",
+    cause="{why}",
+    remedy="set TMPDIR to a folder with more space",
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Print the rows of every good file, a sentence for every bad one; 1 if there was a bad one.
 
@@ -91,13 +120,13 @@ def run(arguments: argparse.Namespace) -> int:
                     kept.truncate()
                     columns = known
                 elif kept.tell() > start:
-                    _say(reason("output.kept-complete", at=source))
+                    _say(KEPT_COMPLETE(at=source))
                 else:
-                    _say(reason("output.nothing-complete", at=source))
+                    _say(NOTHING_COMPLETE(at=source))
                 if lines.ended_by:
-                    _say(reason("output.ended-by-scheduler", at=source, words=lines.ended_by))
+                    _say(ENDED_BY_SCHEDULER(at=source, words=lines.ended_by))
                     if cut_off and not arguments.keep_complete:
-                        _say(reason("output.may-be-kept", at=source))
+                        _say(MAY_BE_KEPT(at=source))
         kinds = columns if arguments.format != "jsonl" and kept.tell() > 0 else {}
         kept.seek(0)
         if kinds and arguments.format == "parquet":
@@ -111,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise ClustergateError("rows.not-kept", why=error) from None
+        raise ClustergateError(NOT_KEPT(why=error)) from None
     finally:
         # A full disk was reported when it was noticed; closing would report it again.
         with contextlib.suppress(OSError):
@@ -146,8 +175,8 @@ class _Watched:
             for _ in self:
                 pass
         at_last = error.line is not None and error.line >= self._last
-        return error.reason.code == "output.cut-off" or (
-            at_last and error.reason.code == "output.damaged"
+        return error.reason.code == OUTPUT_CUT_OFF.code or (
+            at_last and error.reason.code == OUTPUT_DAMAGED.code
         )
 
 
@@ -173,31 +202,57 @@ def read_lines(name: str, source: str) -> Iterator[str]:
                 yield from io.StringIO(lines.decode("utf-8", errors="replace"), newline="\n")
                 number += lines.count(b"\n")
     except OSError as error:
-        raise OutputError("output.unreadable-here", source=source, why=error) from None
+        raise OutputError(OUTPUT_UNREADABLE_HERE(why=error), source=source) from None
+
+
+OUTPUT_CLOSED = Words("output.closed", "is closed")
 
 
 def _opened(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     if name != STANDARD_INPUT:
         return open(name, "rb")
     if sys.stdin is None:
-        raise OutputError("output.closed", source="standard input")
+        raise OutputError(OUTPUT_CLOSED(), source="standard input")
     return contextlib.nullcontext(sys.stdin.buffer)
+
+
+OUTPUT_COMPRESSED = Words(
+    "output.compressed",
+    "this is not a benchmark's output",
+    cause="it is compressed",
+    remedy="unpack it first, or pipe it into `clustergate parse -`",
+)
+LONG_LINE = Words(
+    "output.long-line",
+    "this is not a benchmark's output",
+    cause="a line of more than {most} bytes",
+)
+ZERO_BYTE = Words(
+    "output.zero-byte",
+    "this is not a benchmark's output",
+    cause="a zero byte, as a crash or a full disk leaves behind",
+)
+OTHER_ENCODING = Words(
+    "output.other-encoding",
+    "this is text in UTF-16, as PowerShell writes it",
+    remedy="convert it first: `iconv -f UTF-16 -t UTF-8 FILE`",
+)
 
 
 def _refuse_no_text(lines: bytes, number: int, source: str) -> None:
     """Raise unless lines, of which so many came before, are text: only the first may be long."""
     if number == 0 and lines.startswith(COMPRESSED):
-        code = "output.compressed"
+        problem = OUTPUT_COMPRESSED()
     elif number == 0 and (lines.startswith(UTF_16) or _halves_are_zero(lines)):
-        code = "output.other-encoding"
+        problem = OTHER_ENCODING()
     elif (lines.find(b"\n") + 1 or len(lines)) > LONGEST_LINE:
-        code = "output.long-line"
+        problem = LONG_LINE(most=LONGEST_LINE)
     elif (zero := lines.find(b"\0")) >= 0:
-        code = "output.zero-byte"
+        problem = ZERO_BYTE()
         number += lines.count(b"\n", 0, zero)
     else:
         return
-    raise OutputError(code, line=number + 1, source=source, most=LONGEST_LINE)
+    raise OutputError(problem, line=number + 1, source=source)
 
 
 def _halves_are_zero(lines: bytes) -> bool:
@@ -286,6 +341,9 @@ def _as_parquet(blocks: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
         yield from iter(functools.partial(result.read, LONGEST_LINE), b"")
 
 
+ROWS_UNWRITABLE = Words("rows.unwritable", "the rows cannot be written", cause="{why}")
+
+
 def _print(blocks: Iterable[bytes], write: Callable[[bytes], object]) -> None:
     try:
         for block in blocks:
@@ -296,4 +354,4 @@ def _print(blocks: Iterable[bytes], write: Callable[[bytes], object]) -> None:
     except OSError as error:
         # What is still in the buffer would fail again, with a traceback, when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise ClustergateError("rows.unwritable", why=error) from None
+        raise ClustergateError(ROWS_UNWRITABLE(why=error)) from None

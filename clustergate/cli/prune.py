@@ -16,8 +16,9 @@ from clustergate.history.listing import Kept, StoredRun
 from clustergate.model import BadRequest
 from clustergate.paths import site_folder, state_dir
 from clustergate.wording.commands import completed
+from clustergate.wording.general import OPTION_NEGATIVE
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Show which runs can be removed, what stays and why, and how much space each part takes; --yes
@@ -50,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Remove what may go, or tell it; 2 where something could not be removed."""
     if arguments.keep < 0:
-        raise BadRequest("option.negative", option="--keep", value=arguments.keep)
+        raise BadRequest(OPTION_NEGATIVE(option="--keep", value=arguments.keep))
     listed = listing.listed_runs()
     # Somebody keeps something of his own there.
     runs = [one for one in listed if listing.is_of_the_suite(store.run_folder(one.run))]
@@ -74,12 +75,15 @@ def run(arguments: argparse.Namespace) -> int:
     return failed
 
 
+NOT_REMOVED = Words("prune.not-removed", "could not be removed: {why}")
+
+
 def _removed(one: Kept) -> Kept:
     try:
         listing.remove(one.run.run)
     except OSError as error:
         print(f"clustergate: {one.run.run} cannot be removed: {error}", file=sys.stderr)
-        return Kept(one.run, reason("prune.not-removed", why=str(error.strerror)))
+        return Kept(one.run, NOT_REMOVED(why=str(error.strerror)))
     return one
 
 

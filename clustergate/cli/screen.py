@@ -38,7 +38,9 @@ from clustergate.session.screening import (
 )
 from clustergate.sites import configs as sites
 from clustergate.wording import commands
+from clustergate.wording.general import OPTION_NEGATIVE, RESUME_OPTIONS
 from clustergate.wording.quantities import parse_duration
+from clustergate.wording.reasons import Words
 from clustergate.wording.texts import clock, duration
 
 DESCRIPTION = """\
@@ -92,6 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
         return _screened(arguments, run_id)
 
 
+NO_SCREENING = Words(
+    "run.no-screening",
+    "no screening {run} in {folder}",
+    remedy="`clustergate list runs` lists them",
+)
+
+
 def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     # NumPy takes longer to import than all other commands need.
     from clustergate.report import console
@@ -99,7 +108,7 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
 
     where = folder.screening_folder(run_id)
     if arguments.resume and not is_screening(where):
-        raise ClustergateError("run.no-screening", run=run_id, folder=store.runs_folder())
+        raise ClustergateError(NO_SCREENING(run=run_id, folder=store.runs_folder()))
     call = _resumed(run_id) if arguments.resume else None
     if call is None:
         call = _called(arguments)
@@ -136,7 +145,7 @@ def _called(arguments: argparse.Namespace) -> ScreenCall:
     if arguments.quick and asked.seconds > _QUICK_S:
         asked = dataclasses.replace(asked, seconds=_QUICK_S)
     if arguments.rounds < 0:
-        raise ClustergateError("option.negative", option="--rounds", value=arguments.rounds)
+        raise ClustergateError(OPTION_NEGATIVE(option="--rounds", value=arguments.rounds))
     return ScreenCall(site, asked, arguments.stack, wished(arguments, site))
 
 
@@ -150,7 +159,7 @@ def _resumed(run_id: str) -> ScreenCall | None:
         before = [[*group] for group in call.called]
         of_now = [group for group in commands.called[1:] if group[0] not in _OF_NOW]
         if any([*group] not in before for group in of_now):
-            raise ClustergateError("resume.options")
+            raise ClustergateError(RESUME_OPTIONS())
         commands.begin(call.called)
         note_words(words_in(call.options))
         if call.without_nodes:

@@ -14,6 +14,7 @@ from clustergate.cli.passing_on import option
 from clustergate.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
 from clustergate.model import BadRequest, CaseRecord, ClustergateError
 from clustergate.wording.notation import did_you_mean, nearest, printable
+from clustergate.wording.reasons import Words
 
 if TYPE_CHECKING:
     from clustergate.sites.configs import Choice
@@ -33,6 +34,18 @@ def taken(name: str | None, file: IO[str] | None = None) -> Choice:
     return chosen
 
 
+RUN_NONE = Words(
+    "run.none",
+    "there is no run in {folder} yet",
+    remedy="measure first: `clustergate check`",
+)
+NO_RECENT = Words(
+    "run.no-recent",
+    "no {name} run{of} in {folder}",
+    remedy="`clustergate list runs` lists them",
+)
+
+
 def recent(name: str, holding: str = "", checks: Sequence[str] = ()) -> Path:
     """Return the folder of the last or the previous run that holds a file of this name.
 
@@ -44,11 +57,18 @@ def recent(name: str, holding: str = "", checks: Sequence[str] = ()) -> Path:
         if not checks or any(any(run.glob(f"cases/{check}*.json")) for check in checks)
     ]
     if not checks and not in_order():
-        raise BadRequest("run.none", folder=store.runs_folder())
+        raise BadRequest(RUN_NONE(folder=store.runs_folder()))
     if len(runs) < RECENT[name]:
         of = f" of {' or '.join(checks)}" if checks else ""
-        raise BadRequest("run.no-recent", name=name, of=of, folder=store.runs_folder())
+        raise BadRequest(NO_RECENT(name=name, of=of, folder=store.runs_folder()))
     return runs[-RECENT[name]]
+
+
+RUN_NO_SUCH = Words(
+    "run.no-such",
+    "no run and no file is named {name}{near}",
+    remedy="`clustergate list runs` lists the runs, which are in {folder}",
+)
 
 
 def named_run(name: str, checks: Sequence[str] = ()) -> str:
@@ -69,7 +89,14 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
 
     if run_id := run_of_session(name):
         return run_id
-    raise BadRequest("run.no-such", name=name, near=near_runs(name), folder=folder)
+    raise BadRequest(RUN_NO_SUCH(name=name, near=near_runs(name), folder=folder))
+
+
+RUN_SEVERAL = Words(
+    "run.several",
+    "{name} is the beginning of {runs:names}",
+    remedy="name one of them, by its id or its number as in r8",
+)
 
 
 def abbreviated(name: str) -> str:
@@ -84,7 +111,7 @@ def abbreviated(name: str) -> str:
     numbered = [run for run in runs if run.rpartition("-")[2].removeprefix("r") == number]
     alike = numbered or [run for run in runs if run.startswith(name)]
     if len(alike) > 1:
-        raise BadRequest("run.several", name=name, runs=alike[::-1])
+        raise BadRequest(RUN_SEVERAL(name=name, runs=alike[::-1]))
     return alike[0] if alike else name
 
 
@@ -156,6 +183,13 @@ def add_wishes(parser: argparse.ArgumentParser) -> None:
         option(wishes, f"--{name} NAME", "of Slurm", default="")
 
 
+JOB_OPTION = Words(
+    "wish.job-option",
+    "-J {option} behind `--` would replace what the site config says of the nodes",
+    remedy="use --nodes or --exclude, or change `access` of the partition",
+)
+
+
 def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
     """Return the options for ReFrame by which jobs on a site are as :func:`add_wishes` says."""
     from clustergate.schedulers.wishes import Wishes, chooses_nodes
@@ -163,7 +197,7 @@ def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
     from clustergate.sites.configs import load
 
     if chosen := chooses_nodes(getattr(arguments, "reframe_options", ())):
-        raise ClustergateError("wish.job-option", option=chosen)
+        raise ClustergateError(JOB_OPTION(option=chosen))
     wishes = Wishes(**{name: getattr(arguments, name) for name in Wishes.__dataclass_fields__})
     return options_for(wishes, load(site)) if any(wishes) else []
 

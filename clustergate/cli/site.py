@@ -28,8 +28,10 @@ from clustergate.sites import writer as site_writer
 from clustergate.sites.description import site_schema
 from clustergate.sites.kinds import node_kinds
 from clustergate.stacks import existing, wheels
+from clustergate.stacks.wheels import STACK_NO_WHEELS
 from clustergate.wording.commands import completed
-from clustergate.wording.reasons import reason
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = (
     "Write a new site config, print the schema of all, or compare a GitLab pipeline with them."
@@ -80,6 +82,13 @@ COMMANDS = {
 }
 
 
+LEFT_OUT = Words(
+    "site-scan.left-out",
+    "no partition has {names}: {why}",
+    remedy="nothing runs there; add what Slurm lacks, or a partition by hand",
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do next."""
     nodes, partitions, lscpu = (
@@ -92,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for name in arguments.stack:
         if name not in wheels.STACKS:
-            raise ClustergateError("stack.no-wheels", stack=name, known=[*wheels.STACKS])
+            raise ClustergateError(STACK_NO_WHEELS(stack=name, known=[*wheels.STACKS]))
     rdma = site_writer.rdma_devices()
     stacks = [line for name in arguments.stack for line in site_writer.wheel_lines(name, rdma)]
     if not stacks:
@@ -116,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     for line in stacks:
         print(f"  {line.removesuffix(',')}")
     for why, names in left_out.items():
-        print(reason("site-scan.left-out", names=fold(names), why=why))
+        print(LEFT_OUT(names=fold(names), why=why))
     again = f"`clustergate dry-run --site {arguments.name}`"
     print(completed(f"next: review it, fill in what it asks for, then try {again}"))
     return 0
@@ -154,12 +163,39 @@ def check_pipeline(arguments: argparse.Namespace) -> int:
     return 0
 
 
+NO_COMMAND = Words(
+    "site-scan.no-command",
+    "{command} not found",
+    remedy=(
+        "run this on a login node of the Slurm system, or pass files with the output from there "
+        "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
+    ),
+)
+NO_ANSWER = Words(
+    "site-scan.no-answer",
+    "{command} did not answer in {seconds} s",
+    remedy=(
+        "run this on a login node of the Slurm system, or pass files with the output from there "
+        "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
+    ),
+)
+SITE_SCAN_FAILED = Words(
+    "site-scan.failed",
+    "{command} failed",
+    cause="{why}",
+    remedy=(
+        "run this on a login node of the Slurm system, or pass files with the output from there "
+        "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
+    ),
+)
+
+
 def _read(file: Path | None, command: list[str]) -> str:
     if file is not None:
         try:
             return file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise ClustergateError("file.unreadable", path=file, why=error) from None
+            raise ClustergateError(FILE_UNREADABLE(path=file, why=error)) from None
     if command == COMMANDS["nodes"]:
         # Of partitions the text says more: which is the default one, and which are hidden.
         as_json = said_by_slurm([*command, "--json"])
@@ -168,19 +204,24 @@ def _read(file: Path | None, command: list[str]) -> str:
     try:
         ended = capture(command, env={**os.environ, "LC_ALL": "C"}, timeout=_TIME_LIMIT_S)
     except FileNotFoundError:
-        raise ClustergateError("site-scan.no-command", command=command[0]) from None
+        raise ClustergateError(NO_COMMAND(command=command[0])) from None
     except subprocess.TimeoutExpired:
         doing = " ".join(command)
-        raise ClustergateError(
-            "site-scan.no-answer", command=doing, seconds=_TIME_LIMIT_S
-        ) from None
+        raise ClustergateError(NO_ANSWER(command=doing, seconds=_TIME_LIMIT_S)) from None
     if ended.returncode:
         why = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ClustergateError("site-scan.failed", command=" ".join(command), why=why)
+        raise ClustergateError(SITE_SCAN_FAILED(command=" ".join(command), why=why))
     return ended.stdout
+
+
+SITE_SCAN_EXISTS = Words(
+    "site-scan.exists",
+    "{path} exists already",
+    remedy="remove it first, or choose another name",
+)
 
 
 def _write_new(path: Path, text: str) -> None:
     if path.exists():
-        raise ClustergateError("site-scan.exists", path=path)
+        raise ClustergateError(SITE_SCAN_EXISTS(path=path))
     store.write_text(path, text)

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 Path = tuple[str | int, ...]
 # Ten times as fast where PyYAML was built with it; the marks are the same.
@@ -52,6 +52,9 @@ class Document:
         return self.lines.get(tuple(path), 1)
 
 
+YAML_DAMAGED = Words("yaml.damaged", "not YAML", cause="{why}")
+
+
 def read_document(text: str) -> Document:
     """Read a YAML text; whatever is wrong with it is among the complaints."""
     document = Document()
@@ -66,11 +69,11 @@ def read_document(text: str) -> Document:
         if _BLOCK in sentence:
             sentence += "; a value that begins with > needs quotation marks"
         line = mark.line + 1 if mark else 1
-        document.complaints.append(Complaint(line, reason("yaml.damaged", why=sentence)))
+        document.complaints.append(Complaint(line, YAML_DAMAGED(why=sentence)))
     except yaml.YAMLError as error:
-        document.complaints.append(Complaint(1, reason("yaml.damaged", why=error)))
+        document.complaints.append(Complaint(1, YAML_DAMAGED(why=error)))
     except RecursionError:
-        document.complaints.append(Complaint(1, reason("yaml.damaged", why="nested too deeply")))
+        document.complaints.append(Complaint(1, YAML_DAMAGED(why="nested too deeply")))
     finally:
         loader.dispose()
     return document
@@ -80,26 +83,51 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
+YAML_ALIAS = Words(
+    "yaml.alias",
+    "an alias repeats this value",
+    remedy="write the value out instead",
+)
+YAML_TAG = Words("yaml.tag", "the tag {tag!r} has no meaning here")
+YAML_VALUE = Words("yaml.value", "{value!r} is not a value of YAML's {tag!r}")
+YAML_NUMBER = Words(
+    "yaml.number",
+    "YAML reads {value} as {read:number}",
+    remedy="write it without a leading 0 or colon",
+)
+YAML_MERGE = Words(
+    "yaml.merge",
+    "a merge (<<) hides the keys that it adds",
+    remedy="write them out",
+)
+YAML_KEY = Words(
+    "yaml.key",
+    "the key {key!r} is not a string in YAML, so ReFrame never matches it",
+    remedy="put it in quotation marks",
+)
+KEY_TWICE = Words("yaml.key-twice", "the key {key!r} is in line {line} already")
+
+
 class _Reader:
     def __init__(self, loader: Any, document: Document) -> None:
         self.loader = loader
         self.document = document
         self.seen: set[int] = set()
 
-    def complain(self, node: yaml.Node, code: str, **facts: Fact) -> None:
-        self.document.complaints.append(Complaint(_line(node), reason(code, **facts)))
+    def complain(self, node: yaml.Node, problem: Reason) -> None:
+        self.document.complaints.append(Complaint(_line(node), problem))
 
     def value(self, node: yaml.Node, path: Path, line: int) -> Any:
         """Return the plain data of a node that is read at ``line``."""
         self.document.lines[path] = line
         if id(node) in self.seen:
-            self.complain(node, "yaml.alias")
+            self.complain(node, YAML_ALIAS())
             return None
         self.seen.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
         if node.tag not in _PLAIN_TAGS:
-            self.complain(node, "yaml.tag", tag=node.tag)
+            self.complain(node, YAML_TAG(tag=node.tag))
             return None
         if isinstance(node, yaml.SequenceNode):
             return [self.value(n, (*path, i), _line(n)) for i, n in enumerate(node.value)]
@@ -109,26 +137,26 @@ class _Reader:
         try:
             value = self.loader.construct_object(node)
         except (ValueError, yaml.constructor.ConstructorError):
-            self.complain(node, "yaml.value", value=node.value, tag=node.tag)
+            self.complain(node, YAML_VALUE(value=node.value, tag=node.tag))
             return None
         if isinstance(value, (int, float)) and _NO_DECIMAL.match(node.value):
-            self.complain(node, "yaml.number", value=node.value, read=value)
+            self.complain(node, YAML_NUMBER(value=node.value, read=value))
         return value.isoformat() if isinstance(value, datetime.date) else value
 
     def mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
-                self.complain(key_node, "yaml.merge")
+                self.complain(key_node, YAML_MERGE())
                 continue
             if key_node.tag != "tag:yaml.org,2002:str":
-                self.complain(key_node, "yaml.key", key=str(key_node.value))
+                self.complain(key_node, YAML_KEY(key=str(key_node.value)))
                 continue
             key = key_node.value
             place = (*path, key)
             if key in mapping:
                 first = self.document.lines[place]
-                self.complain(key_node, "yaml.key-twice", key=key, line=first)
+                self.complain(key_node, KEY_TWICE(key=key, line=first))
                 continue
             mapping[key] = self.value(value_node, place, _line(key_node))
         return mapping

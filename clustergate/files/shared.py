@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from clustergate.interrupts import go_on
 from clustergate.model import ClustergateError, Say
+from clustergate.wording.reasons import Words
 
 # How long what is in a folder is looked for afresh. By itself a client of NFS asks again within a
 # minute: acdirmax of nfs(5).
@@ -110,9 +111,19 @@ def locked(
         lock.release()
 
 
+NO_LOCKS = Words(
+    "file.no-locks",
+    "{path} cannot be locked",
+    cause="its file system ({kind}) has no locks",
+    remedy=(
+        "name a folder of another one in CLUSTERGATE_HOME, or mount it with locks (Lustre: flock)"
+    ),
+)
+
+
 def _no_locks(path: Path | str) -> ClustergateError:
     kind = mount_of(Path(path).parent).kind
-    return ClustergateError("file.no-locks", path=str(path), kind=kind)
+    return ClustergateError(NO_LOCKS(path=str(path), kind=kind))
 
 
 def look_afresh(folder: Path) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -89,6 +89,13 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+DISK_FULL = Words(
+    "disk.full",
+    "the disk is full {doing}",
+    remedy="free some space, or {larger}, and run the command again: completed steps are kept",
+)
+
+
 def full_disk(doing: str, larger: str = "name a larger disk in CLUSTERGATE_HOME") -> Reason:
     """Return that the disk is full; ``larger`` says how to get another one."""
-    return reason("disk.full", doing=doing, larger=larger)
+    return DISK_FULL(doing=doing, larger=larger)

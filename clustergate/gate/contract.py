@@ -25,9 +25,10 @@ from clustergate.session.software_evidence import Builds
 from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.sites.modes import MAINTENANCE, Mode, judged_figures
+from clustergate.wording.general import OPTION_NOT_POSITIVE
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.quantities import parse_duration
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 BY_REFERENCE = "its references"
 
@@ -143,6 +144,9 @@ def _is_of(figure: Figure, name: str) -> bool:
     return figure.benchmark == benchmark and metric in ("", figure.metric)
 
 
+LEFT_OUT = Words("gate.left-out", "{cases}", cause="{why}", remedy="{remedy}")
+
+
 def reasons_of(items: Iterable[Item]) -> list[Reason]:
     """Return what was not judged, all that shares a cause and a remedy together."""
     together: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
@@ -151,7 +155,7 @@ def reasons_of(items: Iterable[Item]) -> list[Reason]:
             by_stack = together.setdefault((item.why, item.remedy), {})
             by_stack.setdefault(item.stack, {})[item.check] = None
     return [
-        reason("gate.left-out", cases=_by_stacks(by_stack), why=why, remedy=remedy)
+        LEFT_OUT(cases=_by_stacks(by_stack), why=why, remedy=remedy)
         for (why, remedy), by_stack in together.items()
     ]
 
@@ -245,6 +249,12 @@ def _covers(needed_s: float, golden_s: float) -> str:
 _NOT_NAMED = ("left out by --stack", "run `clustergate gate` without --stack")
 
 
+ALL_WAIVED = Words(
+    "gate.all-waived",
+    "the site config waives every case, so there is nothing to judge",
+)
+
+
 def contract_of(
     site: Site,
     named: Sequence[str],
@@ -274,7 +284,7 @@ def contract_of(
         if any(key.stack == stack.name for key in required)
     ]
     if not stacks:
-        raise ClustergateError("gate.all-waived")
+        raise ClustergateError(ALL_WAIVED())
     seconds = {**took_before, **usual_seconds(required, took_before)}
     # What is waived with every stack is not run; with some of them it runs beside the others.
     run = [check for check in checks if any(key.check == check for key in required)]
@@ -283,7 +293,7 @@ def contract_of(
     needed_s = budget_for(pairs.values(), nodes, golden_s)
     budget_s = parse_duration(budget) if budget else needed_s
     if budget and not budget_s:
-        raise BadRequest("option.not-positive", options="--budget")
+        raise BadRequest(OPTION_NOT_POSITIVE(options="--budget"))
     allotted = allot(budget_s, nodes, run, stacks, pairs, builds, golden_s)
     too_little = (f"left out, because the budget is {budget}", _covers(needed_s, golden_s))
     left_out = {

@@ -21,9 +21,17 @@ from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.model import Evidence, Verdict
 from clustergate.screening.findings import FEWEST, Screening
 from clustergate.screening.measures import LARGE_BYTES, MEASURES, SMALL_BYTES
-from clustergate.session.software_evidence import part_of
+from clustergate.session.software_evidence import SOFTWARE_SAME, part_of
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
+
+WORSE_THAN_EVER = Words(
+    "screening.worse-than-ever",
+    (
+        "{measure} is typically {now:number} {unit}: {worse_by:whole_percent} worse on all "
+        "{what}s alike than on {days:earlier day|earlier days}, usually within {usual:percent}"
+    ),
+)
 
 
 def of_nodes(
@@ -63,8 +71,7 @@ def of_nodes(
         own = {change.hypothesis.places: change.own for change in changes}
         for change, place in ((x, p) for x in slow for p in x.hypothesis.places):
             measure = MEASURES[whats[place][0]]
-            why = reason(
-                "screening.worse-than-ever",
+            why = WORSE_THAN_EVER(
                 measure=measure.title,
                 unit=measure.unit,
                 now=measure.value(levels[whats[place]]),
@@ -135,7 +142,7 @@ def of_software(stack: str, evidence: Iterable[Evidence], today: str) -> Control
     if not whys:
         pin = f"`clustergate golden pin {stack}`, once it is accepted"
         return Control(why=f"there is no golden build of {stack}", remedy=pin)
-    if any(why.code != "software.same" for why in whys):
+    if any(why.code != SOFTWARE_SAME.code for why in whys):
         # The evidence says what is to be done.
         what = f"today's {stack}, the system's libraries or the settings of its launches"
         return Control(why=f"{what} are not the golden ones")

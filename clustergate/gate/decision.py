@@ -29,7 +29,8 @@ from clustergate.statistics.slow_share import FAR_WORSE
 from clustergate.verdicts import judging
 from clustergate.verdicts.assembly import verdicts, wrong_in
 from clustergate.verdicts.standings import not_compared
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.general import RUN_EMPTY
+from clustergate.wording.reasons import Facts, Reason, Words
 from clustergate.wording.texts import DOUBT, doubts, figure_name
 
 OPEN, CLOSED, UNJUDGED = 0, 1, 2
@@ -40,9 +41,19 @@ MEANINGS = {
     UNJUDGED: "not everything could be judged, which is not a yes",
 }
 
+GATE_INCONCLUSIVE = Words(
+    "gate.inconclusive",
+    "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
+    remedy="give the gate more budget, for more launches, or free the nodes of other work",
+)
+NO_REFERENCE = Words(
+    "gate.no-reference",
+    "{count} of {of} figures have nothing to compare with ({where})",
+    remedy="make references with `clustergate baseline`",
+)
 _COUNTED = {
-    Verdict.INCONCLUSIVE: "gate.inconclusive",
-    Verdict.NO_REFERENCE: "gate.no-reference",
+    Verdict.INCONCLUSIVE: GATE_INCONCLUSIVE,
+    Verdict.NO_REFERENCE: NO_REFERENCE,
 }
 _NAMED = 12
 # What is worse by so many times the noise of a screening, or whatever that is by so much, is no
@@ -83,7 +94,7 @@ def decide(evidence: Sequence[Evidence]) -> Decision:
     The reasons are those of the status that wins, then those of the other.
     """
     if not evidence:
-        nothing = Evidence("benchmarks", Verdict.INVALID, (reason("run.empty"),))
+        nothing = Evidence("benchmarks", Verdict.INVALID, (RUN_EMPTY(),))
         return Decision(UNJUDGED, (nothing,))
     against = [one for wanted in (CLOSED, UNJUDGED) for one in evidence if status_of(one) == wanted]
     return Decision(judging.exit_status([o.verdict for o in evidence], "gate"), tuple(against))
@@ -97,6 +108,40 @@ def status_of(one: Evidence) -> int:
 # --- what a screening says --------------------------------------------------------------------
 
 
+SCREENING_FINDING = Words(
+    "screening.finding",
+    "{sentence}",
+    cause="it is significantly slower than the others",
+    remedy="repair or exclude it",
+)
+SCREENING_DOUBT = Words(
+    "screening.doubt",
+    "{sentence}",
+    cause="too noisy, or measured too seldom",
+    remedy="give `clustergate gate` a larger --budget, with less running beside it",
+)
+SCREENING_INCOMPLETE = Words("screening.incomplete", "{sentence}")
+SCREENING_ASTRAY = Words(
+    "screening.astray",
+    "{sentence}",
+    remedy="put that right, or exclude those nodes in the hostfile",
+)
+SCREENING_UNMEASURED = Words("screening.unmeasured", "some {what}s were not measured: {names:list}")
+NOT_ENDED = Words(
+    "screening.not-ended",
+    "it did not finish",
+    remedy="`clustergate gate` screens again; reframe.out in the run's folder says why it ended",
+)
+NO_FAULTS = Words("screening.no-faults", "{nodes} {what}s, no faults found")
+TOO_FEW = Words(
+    "screening.too-few",
+    (
+        "fewer than three {what}s (here {nodes}) do not show which is slow; the benchmarks are "
+        "what counts"
+    ),
+)
+
+
 def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
     """Return what a screening says for and against opening.
 
@@ -105,27 +150,57 @@ def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
     """
     part = "screening"
     evidence = [
-        Evidence(part, Verdict.REGRESSION, (reason("screening.finding", sentence=one.sentence),))
+        Evidence(part, Verdict.REGRESSION, (SCREENING_FINDING(sentence=one.sentence),))
         for one in screening.findings
     ]
     for one in screening.astray:
-        why = reason("screening.astray", sentence=one)
+        why = SCREENING_ASTRAY(sentence=one)
         evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (why,)))
     for doubt in screening.doubts:
-        code = "screening.incomplete" if doubt in screening.more_doubts else "screening.doubt"
-        evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (reason(code, sentence=doubt),)))
+        code = SCREENING_INCOMPLETE if doubt in screening.more_doubts else SCREENING_DOUBT
+        evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (code(sentence=doubt),)))
     unmeasured = {n for located in screening.located.values() for n in located.unmeasured}
     if unmeasured:
         names = [screening.names[n] for n in sorted(unmeasured)[:_NAMED]]
-        why = reason("screening.unmeasured", names=names, what=screening.what)
+        why = SCREENING_UNMEASURED(names=names, what=screening.what)
         evidence.append(Evidence(part, Verdict.INVALID, (why,)))
     if not ended:
-        evidence.append(Evidence(part, Verdict.INVALID, (reason("screening.not-ended"),)))
+        evidence.append(Evidence(part, Verdict.INVALID, (NOT_ENDED(),)))
     if not evidence:
-        code = "screening.too-few" if len(screening.names) < FEWEST else "screening.no-faults"
-        why = reason(code, nodes=len(screening.names), what=screening.what)
+        words = TOO_FEW if len(screening.names) < FEWEST else NO_FAULTS
+        why = words(nodes=len(screening.names), what=screening.what)
         evidence.append(Evidence(part, Verdict.PASS, (why,)))
     return evidence
+
+
+NONE_BEFORE = Words(
+    "screening.none-before",
+    "no earlier screening of these {what}s has {measures:and}",
+    cause="what slowed all of them down alike shows in the benchmarks' references alone",
+    remedy="`clustergate screen` before the next maintenance gives its gate one to compare with",
+)
+SCREENING_AS_LAST = Words(
+    "screening.as-last",
+    "{measure} is typically {now:number} {unit}, and was {before:number} on {when}",
+)
+SCREENING_WORSE_THAN_LAST = Words(
+    "screening.worse-than-last",
+    (
+        "{measure} is typically {now:number} {unit}, and was {before:number} on {when}: "
+        "{worse_by:whole_percent} worse on all {what}s alike"
+    ),
+)
+WORSE_IN_NOISE = Words(
+    "screening.worse-in-noise",
+    (
+        "{measure} is typically {now:number} {unit}, and was {before:number} on {when}: "
+        "{worse_by:whole_percent} worse on all {what}s alike"
+    ),
+    cause="that is much, and yet within what launches of a pair or {what} scatter by",
+    remedy=(
+        "`clustergate gate` again while nothing else runs, with a larger `--budget`: more launches"
+    ),
+)
 
 
 def against_screening(
@@ -157,13 +232,12 @@ def against_screening(
             when += f" with other {now.what}s ({len(before.names)} then, {len(now.names)} now)"
         # A single launch of a single pair shows no noise.
         known = noise > 0 or len(now.names) >= FEWEST
-        verdict, code = Verdict.PASS, "screening.as-last"
+        verdict, code = Verdict.PASS, SCREENING_AS_LAST
         if known and worse_by > max(tolerated, _SURELY * noise):
-            verdict, code = Verdict.REGRESSION, "screening.worse-than-last"
+            verdict, code = Verdict.REGRESSION, SCREENING_WORSE_THAN_LAST
         elif worse_by > max(tolerated, min(_IN_DOUBT * noise, _DOUBT_AT_MOST)):
-            verdict, code = Verdict.INCONCLUSIVE, "screening.worse-in-noise"
-        change = reason(
-            code,
+            verdict, code = Verdict.INCONCLUSIVE, WORSE_IN_NOISE
+        change = code(
             measure=measure.title,
             unit=measure.unit,
             now=new,
@@ -175,12 +249,21 @@ def against_screening(
         )
         evidence.append(Evidence(part, verdict, (change,)))
     if alone:
-        why = reason("screening.none-before", measures=alone, what=now.what)
+        why = NONE_BEFORE(measures=alone, what=now.what)
         evidence.append(Evidence(part, Verdict.PASS, (why,)))
     return evidence
 
 
 # --- what the benchmarks say ------------------------------------------------------------------
+
+
+AS_EXPECTED = Words("gate.as-expected", "{figures:figure is|figures are} as expected")
+BY_CONTROL = Words(
+    "gate.by-control",
+    "{count} of {of} figures have no reference ({where}) and rest on {by}",
+    cause="none of them was compared itself",
+    remedy="`clustergate baseline` makes references",
+)
 
 
 def of_cases(
@@ -210,20 +293,20 @@ def of_cases(
         lacks = verdict is Verdict.NO_REFERENCE
         for by, alike in by_control.items() if lacks else (("", cases),):
             if count := Counter(verdicts(alike))[verdict]:
-                facts: dict[str, Fact] = {"count": count, "of": judged}
+                facts: Facts = {"count": count, "of": judged}
                 facts["where"] = _where_of(alike, verdict)
                 if by:
                     rest += count
-                    why = reason("gate.by-control", **facts, by=by)
+                    why = BY_CONTROL(**facts, by=by)
                     evidence.append(Evidence(part, Verdict.PASS, (why,)))
                 else:
-                    evidence.append(Evidence(part, verdict, (reason(code, **facts),)))
+                    evidence.append(Evidence(part, verdict, (code(**facts),)))
     evidence += [Evidence(part, Verdict.INCONCLUSIVE, (doubt,), DOUBT) for doubt in doubts(cases)]
     evidence += _farthest_undecided(part, cases)
     if not judged and not evidence:
-        evidence.append(Evidence(part, Verdict.INVALID, (reason("run.empty"),)))
+        evidence.append(Evidence(part, Verdict.INVALID, (RUN_EMPTY(),)))
     if judged > rest and all(one.verdict is Verdict.PASS for one in evidence):
-        why = reason("gate.as-expected", figures=judged - rest)
+        why = AS_EXPECTED(figures=judged - rest)
         evidence.insert(0, Evidence(part, Verdict.PASS, (why,)))
     return evidence
 
@@ -245,6 +328,9 @@ def _farthest_undecided(part: str, cases: Sequence[Case]) -> list[Evidence]:
     return [Evidence(part, Verdict.INCONCLUSIVE, figure.judgement.reasons, where)]
 
 
+GATE_EXPECTATIONS = Words("gate.expectations", "{met} of {of:expectation|expectations} met")
+
+
 def of_expectations(expectations: Sequence[ExpectationStanding]) -> list[Evidence]:
     """Return how many expectations are met, and which were not decided or not compared.
 
@@ -259,7 +345,7 @@ def of_expectations(expectations: Sequence[ExpectationStanding]) -> list[Evidenc
     own = [one for one in expectations if one.standing is not Standing.ELSEWHERE]
     if own:
         met = sum(one.standing is Standing.MET for one in own)
-        why = reason("gate.expectations", met=met, of=len(own))
+        why = GATE_EXPECTATIONS(met=met, of=len(own))
         evidence.append(Evidence(EXPECTATIONS, Verdict.PASS, (why,)))
     return evidence
 
@@ -273,6 +359,13 @@ def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
     return ", ".join(f"{name}: {count}" for name, count in counts.items())
 
 
+ALL_JUDGED = Words("gate.all-judged", "{cases} of {cases:case|cases} {cases:~was|were} judged")
+NOT_JUDGED = Words(
+    "gate.not-judged",
+    "{missing} of {cases:case|cases} {missing:~was|were} not judged",
+)
+
+
 def of_coverage(items: Sequence[Item]) -> list[Evidence]:
     """Return how much was not judged of all that must be, and why, or that all of it was.
 
@@ -281,9 +374,9 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
     part = "what must be judged"
     judged = sum(item.judged for item in items)
     if judged == len(items) > 0:
-        return [Evidence(part, Verdict.PASS, (reason("gate.all-judged", cases=judged),))]
+        return [Evidence(part, Verdict.PASS, (ALL_JUDGED(cases=judged),))]
     reasons = [
-        reason("gate.not-judged", missing=len(items) - judged, cases=len(items)),
+        NOT_JUDGED(missing=len(items) - judged, cases=len(items)),
         *reasons_of(items),
     ]
     return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in reasons]
@@ -295,7 +388,7 @@ def of_nodes(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence
     A node that one of them names was not judged, or not for sure. That Slurm did not answer
     ``before`` is settled where it did later.
     """
-    known = [why for why in before if why.code != NO_ANSWER]
+    known = [why for why in before if why.code != NO_ANSWER.code]
     return [
         Evidence("nodes", Verdict.INCONCLUSIVE, (why,)) for why in dict.fromkeys((*after, *known))
     ]
@@ -308,6 +401,26 @@ class Changed:
     name: str
     worse_by: float
     usual: float = 0.0
+
+
+GATE_WORSE_THAN_LAST = Words(
+    "gate.worse-than-last",
+    "{figure} is {worse_by:percent} slower, usually within {usual:percent}",
+    remedy="find what changed since then, or measure the node alone",
+)
+GATE_FAR_WORSE = Words(
+    "gate.far-worse",
+    "{figures:figure|figures} may be far worse: {figure} is {times:number} times worse",
+    cause="two runs do not tell by how much runs differ here",
+    remedy=(
+        "`clustergate gate` again while nothing else runs, with more launches of that check (`-- "
+        "-S CHECK.launches=10`)"
+    ),
+)
+GATE_AS_LAST = Words(
+    "gate.as-last",
+    "none of {figures:figure|figures} is slower than unchanged machines are",
+)
 
 
 def against_run(
@@ -323,7 +436,7 @@ def against_run(
         worse_ones(
             part,
             [
-                reason("gate.worse-than-last", figure=x.name, worse_by=x.worse_by, usual=x.usual)
+                GATE_WORSE_THAN_LAST(figure=x.name, worse_by=x.worse_by, usual=x.usual)
                 for x in worst
             ],
         )
@@ -331,8 +444,8 @@ def against_run(
     far = [one for one in undecided if one.worse_by > math.expm1(FAR_WORSE)]
     if far:
         one = max(far, key=lambda one: one.worse_by)
-        doubt = reason("gate.far-worse", figures=len(far), figure=one.name, times=1 + one.worse_by)
+        doubt = GATE_FAR_WORSE(figures=len(far), figure=one.name, times=1 + one.worse_by)
         evidence.append(Evidence(part, Verdict.INCONCLUSIVE, (doubt,)))
     if judged and not evidence:
-        evidence.append(Evidence(part, Verdict.PASS, (reason("gate.as-last", figures=judged),)))
+        evidence.append(Evidence(part, Verdict.PASS, (GATE_AS_LAST(figures=judged),)))
     return evidence

@@ -35,7 +35,7 @@ from clustergate.session.run import run_session
 from clustergate.session.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 _TOLERATED = 0.05
 
@@ -109,6 +109,12 @@ def screen_partitions(
     return evidence, without, controls.of_all_nodes(as_before, evidence)
 
 
+SLOW_ONCE = Words(
+    "gate.slow-once",
+    "{count:figure was|figures were} slow once, and not when launched again",
+)
+
+
 def run_benchmarks(
     request: Request,
     run_id: str,
@@ -129,12 +135,42 @@ def run_benchmarks(
         # Whoever passes when launched again keeps what the gate promises.
         cases = tuple(map(confirmation.with_passes, run.cases))
         if once := sum(map(confirmation.not_again, run.cases)):
-            why = reason("gate.slow-once", count=once)
+            why = SLOW_ONCE(count=once)
             beside.append(Evidence("benchmarks", Verdict.PASS, (why,)))
         evidence = [*dead, *beside, *gating.of_expectations(run.expectations)]
         return evidence, dataclasses.replace(run, cases=cases)
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], None
+
+
+NONE_IN_BOTH = Words(
+    "gate.none-in-both",
+    "no figure is in both; the references judge alone",
+    cause="the run measured other figures than this gate",
+    remedy="name a run of the maintenance mode with `--before`, or leave it out for the last one",
+)
+BEFORE_LACKS = Words(
+    "gate.before-lacks",
+    "it has nothing of {cases:names}, so these were not compared with it",
+    remedy="`clustergate check --mode maintenance` makes a run that has everything",
+)
+LACKS_OF_BEFORE = Words(
+    "gate.lacks-of-before",
+    "it has {cases:names}, of which this run has nothing",
+    cause="a stack, a partition or a check is gone since",
+    remedy="bring it back, or see that nobody misses it",
+)
+LAST_UNJUDGED = Words(
+    "gate.last-unjudged",
+    "{figures:figure|figures} not judged",
+    cause="two runs of nodes that others use, too, do not tell how their days differ",
+    remedy="`clustergate baseline` makes references of five runs, which do",
+)
+GATE_INCOMPARABLE = Words(
+    "gate.incomparable",
+    "it cannot be compared: {why}",
+    remedy="name another run with `--before`, or leave it out for the last one",
+)
 
 
 def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> list[Evidence]:
@@ -150,7 +186,7 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
             return [Evidence(part, _unknown(asked), (why,))]
         keys, both = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
-        why = reason("gate.incomparable", why=str(error))
+        why = GATE_INCOMPARABLE(why=str(error))
         return [Evidence(part, _unknown(asked), (why,))]
     from clustergate.benchmarks.registry import every_metric
     from clustergate.statistics.comparison import Relation
@@ -166,7 +202,7 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     otherwise = measured_otherwise(keys)
     evidence = [Evidence(part, _unknown(asked), (w,)) for w in otherwise]
     if all(one.ratio is None for one in results):
-        why = reason("gate.none-in-both")
+        why = NONE_IN_BOTH()
         return evidence or [Evidence(part, _unknown(asked), (why,))]
     slower = [
         Changed(one.name, one.by, one.usual)
@@ -182,17 +218,17 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     ]
     if not judged:
         # It stands for nothing then, and takes nothing from what references say.
-        why = reason("gate.last-unjudged", figures=sum(one.ratio is not None for one in results))
+        why = LAST_UNJUDGED(figures=sum(one.ratio is not None for one in results))
         evidence.append(Evidence(part, Verdict.PASS, (why,)))
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None}
     in_both |= {_case_of(key) for key in keys if METHOD in key}
     for code, absent in (
-        ("gate.before-lacks", [case for case, one in pairs if one.samples_b]),
-        ("gate.lacks-of-before", [case for case, one in pairs if one.samples_a]),
+        (BEFORE_LACKS, [case for case, one in pairs if one.samples_b]),
+        (LACKS_OF_BEFORE, [case for case, one in pairs if one.samples_a]),
     ):
         if lacks := dict.fromkeys(case for case in absent if case not in in_both):
-            why = reason(code, cases=list(lacks))
+            why = code(cases=list(lacks))
             evidence.append(Evidence(part, _unknown(asked), (why,)))
     return evidence
 

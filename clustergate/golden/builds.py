@@ -34,6 +34,7 @@ from clustergate.stacks.manifest import (
     write_manifest_file,
 )
 from clustergate.wording.notation import listed
+from clustergate.wording.reasons import Words
 
 Prove = Callable[[Manifest, Iterable[Path], Iterable[Path]], set[str]]
 """Launches two ranks of a stack and returns the files they had mapped, and those that the loader
@@ -99,6 +100,20 @@ def unseen_by_others(state: Path, nodes: int) -> str:
     )
 
 
+GOLDEN_UNAVAILABLE = Words("golden.unavailable", "{stack} is unavailable here", cause="{why}")
+GOLDEN_EXISTS = Words(
+    "golden.exists",
+    "{stack} has a golden build, of {by} on {pinned}{note}",
+    remedy="`clustergate golden unpin {stack}` removes it",
+)
+NOT_PINNED = Words(
+    "golden.not-pinned",
+    "{stack} cannot be pinned",
+    cause="{why} ({path})",
+    remedy="no partial copy is left",
+)
+
+
 def pin(
     state: Path,
     stack: str,
@@ -116,7 +131,7 @@ def pin(
     """
     manifest = read_manifest(state, stack)
     if manifest.unavailable:
-        raise BadRequest("golden.unavailable", stack=stack, why=manifest.unavailable)
+        raise BadRequest(GOLDEN_UNAVAILABLE(stack=stack, why=manifest.unavailable))
     home = folder_of(state, stack)
     try:
         with locked(home.parent / f".{stack}.lock"):
@@ -124,7 +139,7 @@ def pin(
                 kept = read(state, stack)
                 note = f" ({kept.note})" if kept.note else ""
                 facts = {"by": kept.by, "pinned": kept.pinned.partition("T")[0], "note": note}
-                raise BadRequest("golden.exists", stack=stack, **facts)
+                raise BadRequest(GOLDEN_EXISTS(stack=stack, **facts))
             # What an interrupted one left.
             _remove(home)
             try:
@@ -137,7 +152,22 @@ def pin(
             # Whoever calls says how a home is shared.
             raise
         path = error.filename or home
-        raise BadRequest("golden.not-pinned", stack=stack, why=error, path=path) from None
+        raise BadRequest(NOT_PINNED(stack=stack, why=error, path=path)) from None
+
+
+NO_ROOM = Words(
+    "golden.no-room",
+    "{stack} takes {size_mb:.0f} MB, and {folder} has {free_mb:.0f} MB",
+    remedy=(
+        "nothing was copied: free some space, or link that folder to a larger file system that "
+        "all nodes see"
+    ),
+)
+GOLDEN_NOT_WHOLE = Words(
+    "golden.not-whole",
+    "{stack} is incomplete: {path} is missing",
+    remedy="run `clustergate setup`",
+)
 
 
 def _pinned(
@@ -157,7 +187,7 @@ def _pinned(
     free = shutil.disk_usage(home).free
     if not linked and size > free:
         facts = {"size_mb": size / 1e6, "free_mb": free / 1e6}
-        raise BadRequest("golden.no-room", stack=stack, folder=home.parent, **facts)
+        raise BadRequest(NO_ROOM(stack=stack, folder=home.parent, **facts))
     amount = f"{len(files)} files, {size / 1e6:.0f} MB"
     if not roots:
         say(f"{stack} stays where {manifest.provider} put it, and is held by the files' SHA-256")
@@ -172,7 +202,7 @@ def _pinned(
         golden = contents.relocated(manifest, state, str(home.relative_to(state)))
     named = contents.files_of(golden)
     if missing := [path for path in named if not Path(path).is_file()]:
-        raise BadRequest("golden.not-whole", stack=stack, path=missing[0])
+        raise BadRequest(GOLDEN_NOT_WHOLE(stack=stack, path=missing[0]))
     # Of a link only where it leads would be kept.
     mapped = {*map(os.path.realpath, prove(golden, *to_prove(state, stack, roots)))}
     outside = _outside({*named, *mapped}, (), home)
@@ -217,18 +247,27 @@ def to_prove(state: Path, stack: str, roots: Iterable[str]) -> tuple[list[Path],
     return [state / root for root in roots], objects
 
 
+GOLDEN_NONE = Words(
+    "golden.none",
+    "{stack} has no golden build",
+    remedy="`clustergate golden pin {stack}` makes one",
+)
+OTHER_VERSION = Words("golden.other-version", "{path}: another version wrote it", remedy="{again}")
+GOLDEN_DAMAGED = Words("golden.damaged", "{path} is damaged ({why})", remedy="{again}")
+
+
 def read(state: Path, stack: str) -> Golden:
     """Read what is known of a golden build; raises :class:`BadRequest` where there is none."""
     path = folder_of(state, stack) / _CONTENTS
     if not path.with_name(_MANIFEST).exists():
-        raise BadRequest("golden.none", stack=stack)
+        raise BadRequest(GOLDEN_NONE(stack=stack))
     try:
         record: dict[str, Any] = read_json(path)
         if record.pop("schema") != _SCHEMA:
-            raise BadRequest("golden.other-version", path=path, again=_again(stack))
+            raise BadRequest(OTHER_VERSION(path=path, again=_again(stack)))
         return _checked(Golden(**record))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadRequest("golden.damaged", path=path, why=error, again=_again(stack)) from None
+        raise BadRequest(GOLDEN_DAMAGED(path=path, why=error, again=_again(stack))) from None
 
 
 def _checked(golden: Golden) -> Golden:
@@ -242,6 +281,14 @@ def _checked(golden: Golden) -> Golden:
     if strange := [text for text in texts if not isinstance(text, str)]:
         raise ValueError(f"it has {strange[0]!r}")
     return golden
+
+
+GOLDEN_CHANGED = Words(
+    "golden.changed",
+    "the golden build of {stack} was changed",
+    cause="{changes}",
+    remedy="{again}",
+)
 
 
 def require_unchanged(state: Path, stack: str) -> Golden:
@@ -263,7 +310,7 @@ def require_unchanged(state: Path, stack: str) -> Golden:
         changes = listed(changed, contents.NAMED)
         # Whoever pins anew accepts what is there now.
         again = f"put it back; or accept what is there now: {_again(stack)}"
-        raise BadRequest("golden.changed", stack=stack, changes=changes, again=again)
+        raise BadRequest(GOLDEN_CHANGED(stack=stack, changes=changes, again=again))
     return golden
 
 
@@ -372,11 +419,18 @@ def digest(golden: Golden) -> str:
     return contents.digest(text)
 
 
+NOT_THERE = Words(
+    "golden.not-there",
+    "{stack} has no golden build, so there is none to remove",
+    remedy="`clustergate golden list` lists them",
+)
+
+
 def require_folder(state: Path, stack: str) -> Path:
     """Return the folder of a golden build, whatever is in it; raises BadRequest for none."""
     home = folder_of(state, stack)
     if not home.is_dir():
-        raise BadRequest("golden.not-there", stack=stack)
+        raise BadRequest(NOT_THERE(stack=stack))
     return home
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.model import CaseRecord, number_of_run, order_of_run
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 # Several nodes share a home, and their clocks are not the same to the second.
 _APART = datetime.timedelta(hours=1)
@@ -45,6 +45,26 @@ class Dated:
     changed: datetime.datetime
 
 
+DATED_AHEAD = Words(
+    "run.dated-ahead",
+    "{run} is dated after today",
+    cause="a clock was wrong",
+    remedy="it is left out; where you know its date, name its folder by that",
+)
+DATED_EARLY = Words(
+    "run.dated-early",
+    "{run} is dated before the suite was made",
+    cause="a clock was wrong",
+    remedy="it is left out; where you know its date, name its folder by that",
+)
+WRITTEN_ELSEWHEN = Words(
+    "run.written-elsewhen",
+    "{run} is dated {named}, and its files {written}",
+    cause="a clock was wrong, or a copy lost the times of its files",
+    remedy="it is left out; where you know its date, name its folder by that",
+)
+
+
 def doubts(runs: Sequence[Dated], now: datetime.datetime) -> dict[str, Reason]:
     """Return of the runs whose witnesses disagree why, by their ids."""
     doubted: dict[str, Reason] = {}
@@ -54,15 +74,33 @@ def doubts(runs: Sequence[Dated], now: datetime.datetime) -> dict[str, Reason]:
     for run, by in zip(runs, apart, strict=True):
         named = f"{run.started:%Y-%m-%d}"
         if run.started > now + _A_DAY:
-            doubted[run.run_id] = reason("run.dated-ahead", run=run.run_id)
+            doubted[run.run_id] = DATED_AHEAD(run=run.run_id)
         elif run.started < _FIRST:
-            doubted[run.run_id] = reason("run.dated-early", run=run.run_id)
+            doubted[run.run_id] = DATED_EARLY(run=run.run_id)
         elif run.last_written < run.started - _A_DAY or (files_tell and by > _A_YEAR):
             when = f"{run.first_written:%Y-%m-%d}"
-            doubted[run.run_id] = reason(
-                "run.written-elsewhen", run=run.run_id, named=named, written=when
-            )
+            doubted[run.run_id] = WRITTEN_ELSEWHEN(run=run.run_id, named=named, written=when)
     return doubted | _out_of_order([run for run in runs if run.run_id not in doubted])
+
+
+TOO_LATE = Words(
+    "run.too-late",
+    "{run} is dated after {other}, whose number is higher",
+    cause="a clock was wrong, or one was copied from another home",
+    remedy=(
+        "it is left out; where its date is right, rename its folder so that it ends in -1 "
+        "instead of its number"
+    ),
+)
+TOO_EARLY = Words(
+    "run.too-early",
+    "{run} is dated before {other}, whose number is lower",
+    cause="a clock was wrong, or one was copied from another home",
+    remedy=(
+        "it is left out; where its date is right, rename its folder so that it ends in -1 "
+        "instead of its number"
+    ),
+)
 
 
 def _out_of_order(runs: Sequence[Dated]) -> dict[str, Reason]:
@@ -79,10 +117,10 @@ def _out_of_order(runs: Sequence[Dated]) -> dict[str, Reason]:
             continue
         place = bisect.bisect_left(numbers, number_of_run(run.run_id))
         if place < len(kept) and run.started > kept[place].started + _APART:
-            doubted[run.run_id] = reason("run.too-late", run=run.run_id, other=kept[place].run_id)
+            doubted[run.run_id] = TOO_LATE(run=run.run_id, other=kept[place].run_id)
         elif place and run.started < kept[place - 1].started - _APART:
             other = kept[place - 1].run_id
-            doubted[run.run_id] = reason("run.too-early", run=run.run_id, other=other)
+            doubted[run.run_id] = TOO_EARLY(run=run.run_id, other=other)
     return doubted
 
 
@@ -136,6 +174,14 @@ def in_order(runs: Sequence[Dated], doubted: Mapping[str, Reason]) -> list[Dated
     )
 
 
+LAUNCHED_ELSEWHEN = Words(
+    "run.launched-elsewhen",
+    "{run} is dated {named}, and its launches {launched}",
+    cause="the clock of one of its nodes was wrong",
+    remedy="it is left out; where you know its date, name its folder by that",
+)
+
+
 def launched_elsewhen(
     run_id: str, started: datetime.datetime, records: Sequence[CaseRecord]
 ) -> Reason | None:
@@ -151,4 +197,4 @@ def launched_elsewhen(
     if started - _A_DAY <= first <= started + _A_MONTH:
         return None
     named, launched = f"{started:%Y-%m-%d}", f"{first:%Y-%m-%d}"
-    return reason("run.launched-elsewhen", run=run_id, named=named, launched=launched)
+    return LAUNCHED_ELSEWHEN(run=run_id, named=named, launched=launched)

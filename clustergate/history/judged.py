@@ -20,7 +20,7 @@ from clustergate.judge.hypotheses import called
 from clustergate.judge.rules import slower_by
 from clustergate.judge.runs import past_of
 from clustergate.model import BaselineRuns, Better
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 CONFIRMED = 3
 """So many runs in a row in which something is slow are a regression."""
@@ -135,13 +135,29 @@ def _runs(points: Sequence[Point]) -> BaselineRuns:
 # --- in words ---------------------------------------------------------------------------------
 
 
+NOT_AGAIN = Words(
+    "history.not-again",
+    "{count:set of figures was|sets of figures were} slower than before, and not in the next runs",
+)
+NONE_SLOWER = Words(
+    "history.none-slower",
+    "{runs:run|runs} judged by those before: none has anything slower",
+)
+HISTORY_UNJUDGED = Words(
+    "history.unjudged",
+    "no run was judged by those before it",
+    cause="they are of too few days to tell how days differ",
+    remedy="run on three days or more",
+)
+
+
 def sentences(judged: Judged, named: Callable[[str], bool] = lambda name: True) -> list[str]:
     """Return what is slower than in the runs before, and how surely, the newest first.
 
     Only what holds a figure that is ``named`` is told.
     """
     if not judged.runs:
-        return [str(reason("history.unjudged"))]
+        return [str(HISTORY_UNJUDGED())]
     said = [one for one in judged.slow if any(map(named, one.figures))]
     shown = sorted(
         (one for one in said if one.goes_on or one.is_regression),
@@ -150,20 +166,41 @@ def sentences(judged: Judged, named: Callable[[str], bool] = lambda name: True) 
     )
     lines = [_sentence(one) for one in shown]
     if once := len(said) - len(shown):
-        lines.append(str(reason("history.not-again", count=once)))
+        lines.append(str(NOT_AGAIN(count=once)))
     if not said:
-        lines.append(str(reason("history.none-slower", runs=judged.runs)))
+        lines.append(str(NONE_SLOWER(runs=judged.runs)))
     return lines
+
+
+HISTORY_SLOWER = Words(
+    "history.slower",
+    (
+        "{name}: {by:percent} slower in the last {runs:run|runs}, since {since}, usually within "
+        "{usual:percent}"
+    ),
+    remedy="find what changed since then, or measure the node alone",
+)
+WAS_SLOWER = Words(
+    "history.was-slower",
+    (
+        "{name}: {by:percent} slower in {runs:run|runs}, from {since} to {until}, usually within "
+        "{usual:percent}; not since then"
+    ),
+)
+NOT_CONFIRMED = Words(
+    "history.not-confirmed",
+    "{name}: {by:percent} slower in the run {until}, usually within {usual:percent}; not confirmed",
+    remedy="{left:more run|more runs} tell",
+)
 
 
 def _sentence(one: Slow) -> str:
     first, last = one.times[0], one.times[-1]
-    code = "history.slower" if one.goes_on else "history.was-slower"
+    code = HISTORY_SLOWER if one.goes_on else WAS_SLOWER
     if not one.is_regression:
-        code = "history.not-confirmed"
+        code = NOT_CONFIRMED
     return str(
-        reason(
-            code,
+        code(
             name=one.name,
             by=last.by,
             usual=last.usual,

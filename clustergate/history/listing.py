@@ -20,8 +20,9 @@ from clustergate.history.stored_runs import ASKED, in_order, is_named_as_run
 from clustergate.launching.plan import PLAN
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
+from clustergate.store import RUN_DAMAGED_CASE
 from clustergate.wording import commands
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 ENDED, LOCK = "ended.json", "lock"
 MADE = "made.json"
@@ -129,11 +130,40 @@ def kind_of(folder: Path) -> str:
     return next(kinds, "") or str(_content(folder / MADE).get("kind", ""))
 
 
+RUN_UNFINISHED = Words(
+    "run.unfinished",
+    "the run {run} has no {lacks}",
+    cause="it was interrupted, or it failed",
+    remedy="run `clustergate {command}`; its files are in {folder}",
+)
+NOT_BEGUN = Words(
+    "run.not-begun",
+    "the run {run} has no {lacks}",
+    cause="none of its stacks could be set up, or it was interrupted before they were",
+    remedy=(
+        "fix what `clustergate doctor` reports, then run `clustergate {command}`; its files are "
+        "in {folder}"
+    ),
+)
+GOES_ON = Words(
+    "run.goes-on",
+    "the run {run} has no {lacks} yet",
+    cause="it is still running",
+    remedy="wait until it has ended; {folder}/reframe.out shows how far it has got",
+)
+NO_SUMMARY = Words(
+    "run.no-summary",
+    "the run {run} has no {lacks}",
+    cause="`reframe` ran by itself, or what made it ended early",
+    remedy="`clustergate history --all` has the figures of what ran; its files are in {folder}",
+)
+
+
 def lacking(folder: Path, lacks: str) -> BadRequest:
     """Return what to raise of a run without a summary, a page or an answer: how to get one."""
     facts = {"run": folder.name, "lacks": lacks, "folder": str(folder)}
     if is_running(folder):
-        return BadRequest("run.goes-on", **facts)
+        return BadRequest(GOES_ON(**facts))
     kind = kind_of(folder)
     if kind == "gate":
         # What comes next is that call again.
@@ -141,8 +171,8 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
     if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         begun = kind != "check" or (folder / PRINTED).is_file()
-        return BadRequest("run.unfinished" if begun else "run.not-begun", command=command, **facts)
-    return BadRequest("run.no-summary", **facts)
+        return BadRequest((RUN_UNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
+    return BadRequest(NO_SUMMARY(**facts))
 
 
 def _content(path: Path) -> Mapping[str, Any]:
@@ -281,11 +311,18 @@ def runs_of_baselines() -> set[str]:
     except FileNotFoundError:
         return set()
     except (OSError, ValueError, TypeError) as error:
-        raise BadRequest("run.damaged-case", path=_baselines(), why=error) from None
+        raise BadRequest(RUN_DAMAGED_CASE(path=_baselines(), why=error)) from None
 
 
 def _baselines() -> Path:
     return store.runs_folder().with_name("baselines.json")
+
+
+PRUNE_RUNNING = Words("prune.running", "still running")
+PRUNE_BASELINE = Words("prune.baseline", "from the days of the baseline of {system}")
+LAST_OPEN = Words("prune.last-open", "the last gate of {system} that opened")
+PRUNE_YOUNG = Words("prune.young", "started after {before}")
+PRUNE_NEWEST = Words("prune.newest", "among the newest {newest} of their system and mode")
 
 
 def what_stays(
@@ -315,15 +352,15 @@ def what_stays(
         of_baseline = run.run in noted or any(not around.isdisjoint(of) for of in days)
         why = None
         if run.verdict == _RUNNING:
-            why = reason("prune.running")
+            why = PRUNE_RUNNING()
         elif of_baseline:
-            why = reason("prune.baseline", system=run.system)
+            why = PRUNE_BASELINE(system=run.system)
         elif run.verdict == "OPEN" and run.system not in opened:
-            why = reason("prune.last-open", system=run.system)
+            why = LAST_OPEN(system=run.system)
         elif run.started > before:
-            why = reason("prune.young", before=f"{before:%Y-%m-%d %H:%M}")
+            why = PRUNE_YOUNG(before=f"{before:%Y-%m-%d %H:%M}")
         elif seen[alike] <= newest:
-            why = reason("prune.newest", newest=newest)
+            why = PRUNE_NEWEST(newest=newest)
         if run.verdict == "OPEN":
             opened.add(run.system)
         kept.append(Kept(run, why))

@@ -20,7 +20,7 @@ from clustergate.machine.fingerprint import Fingerprint, from_record, parse_stat
 from clustergate.machine.fleet import FEWEST_OF_A_KIND, Odd, kinds_of, odd_ones
 from clustergate.model import ClustergateError, Verdict
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 NODE_STATE = "machine.json"
 """In the folder of a run: what the suite runs with, and what its nodes are like."""
@@ -85,12 +85,20 @@ def read_states(run: Path) -> dict[str, Fingerprint]:
     return {**({HERE: here} if here else {}), **nodes}
 
 
+CUT_OFF = Words(
+    "machine.cut-off",
+    "this line cannot be read, so states of nodes are missing from here on",
+    cause="the disk was full, or the file was changed",
+    remedy="compare with another run",
+)
+
+
 def not_read(run: Path) -> list[str]:
     """Return from which line on the states of nodes cannot be read, in a sentence or none."""
     with contextlib.suppress(OSError):
         read, path = len(_lines(run)), run / NODES
         if read < len(path.read_bytes().splitlines()):
-            return [str(reason("machine.cut-off").at(f"{path}:{read + 1}"))]
+            return [str(CUT_OFF().at(f"{path}:{read + 1}"))]
     return []
 
 

@@ -18,7 +18,7 @@ from clustergate.history.dating import Dated, doubts, launched_elsewhen
 from clustergate.model import BadRequest, CaseRecord
 from clustergate.wording.commands import settings_given
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Reason
+from clustergate.wording.reasons import Reason, Words
 
 ASKED = "asked.json"
 """What a run of a mode was asked for."""
@@ -133,6 +133,16 @@ def _named(run_id: str) -> datetime.datetime | None:
         return None
 
 
+INPUT_SINCE = Words(
+    "input.since",
+    "{text!r} is no date, time or run",
+    remedy=(
+        "write a day (2026-11-03), a time (2026-11-03T14:00), a run (last, or its id), or an age "
+        "(12h, 7d)"
+    ),
+)
+
+
 def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
     """Return what ``--since`` means: a day, a day and a time, a run, or ``12h`` or ``7d`` ago.
 
@@ -144,7 +154,7 @@ def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
             return now - datetime.timedelta(**{unit: int(match[1])})
         moment = _named(text) or datetime.datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise BadRequest("input.since", text=text) from None
+        raise BadRequest(INPUT_SINCE(text=text)) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
 
 

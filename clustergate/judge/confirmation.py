@@ -14,32 +14,70 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.figures import name_of
+from clustergate.judge.rules import (
+    BASELINE_UNKNOWN,
+    CHANGE_CREPT,
+    CHANGE_SLOWER,
+    CHANGE_SLOWER_THAN_BEFORE,
+    EXPECTATION_MET,
+    EXPECTATION_TOLERATED,
+    FIGURE_AS_EXPECTED,
+    FIGURE_BETWEEN,
+    FIGURE_BEYOND_TOLERANCE,
+    FIGURE_EXCUSED,
+    FIGURE_IMPROVEMENT,
+    FIGURE_OUTDONE,
+    FIGURE_PART,
+    FIGURE_REGRESSION,
+    FIGURE_UNCLEAR,
+    GROUP_AS_EXPECTED,
+    GROUP_IMPROVEMENT,
+    GROUP_INCONCLUSIVE,
+    LAUNCHES_ALL_SLOW,
+    LAUNCHES_SLOW_SHARE,
+)
 from clustergate.model import MEASURED, Better, Case, CaseId, Figure, Group, Judgement, Verdict
 from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
+from clustergate.wording.texts import UNEXCUSED
 
 TIMES = 2
 """How often a case that looks slow is launched again."""
-AGAIN, NOT_AGAIN = "change.again", "change.not-again"
-NOT_CONFIRMED, ON_NODES = "change.not-confirmed", "change.on-nodes"
+AGAIN = Words("change.again", "slow three times in a row ({each:list})")
+NOT_AGAIN = Words("change.not-again", "slow once, and not when launched again ({each:list})")
+ON_NODES = Words(
+    "change.on-nodes",
+    "slow on {nodes:names} each time, and not on {others:names} ({each:list})",
+    remedy="`clustergate screen` compares the nodes",
+)
+NOT_CONFIRMED = Words(
+    "change.not-confirmed",
+    "looks slow ({each:list}), which is not confirmed",
+    cause="{why}",
+    remedy="`clustergate check --mode {mode} --check {check} --stack {stack}` launches it again",
+)
 _NAMED = 2
-_DECIDED = (AGAIN, NOT_AGAIN, NOT_CONFIRMED, ON_NODES)
-_SAME = "figure.same-measurement"
+_DECIDED = (AGAIN.code, NOT_AGAIN.code, NOT_CONFIRMED.code, ON_NODES.code)
+FIGURE_SAME_MEASUREMENT = Words(
+    "figure.same-measurement",
+    "the same measurement as {other}, which is compared",
+)
+_SAME = FIGURE_SAME_MEASUREMENT.code
 # By these reasons alone a regression is one against references that were measured.
 _AGAINST_RUNS = {
-    *("change.slower", "change.slower-than-before", "change.crept"),
-    *("launches.slow-share", "launches.all-slow", "launches.unexcused"),
-    "figure.beyond-tolerance",
+    *(CHANGE_SLOWER.code, CHANGE_SLOWER_THAN_BEFORE.code, CHANGE_CREPT.code),
+    *(LAUNCHES_SLOW_SHARE.code, LAUNCHES_ALL_SLOW.code, UNEXCUSED.code),
+    FIGURE_BEYOND_TOLERANCE.code,
 }
-_BEYOND_BOUND, _PART = "figure.regression", "figure.part"
+_BEYOND_BOUND, _PART = FIGURE_REGRESSION.code, FIGURE_PART.code
 # Within the bound, if none of the others is said beside it.
 _WITHIN = {
-    *("figure.as-expected", "figure.improvement", "figure.unclear", "figure.outdone"),
-    *("figure.between", "baseline.unknown"),
-    *("group.as-expected", "group.improvement", "group.inconclusive"),
-    *("expectation.met", "expectation.tolerated"),
+    *(FIGURE_AS_EXPECTED.code, FIGURE_IMPROVEMENT.code, FIGURE_UNCLEAR.code, FIGURE_OUTDONE.code),
+    *(FIGURE_BETWEEN.code, BASELINE_UNKNOWN.code),
+    *(GROUP_AS_EXPECTED.code, GROUP_IMPROVEMENT.code, GROUP_INCONCLUSIVE.code),
+    *(EXPECTATION_MET.code, EXPECTATION_TOLERATED.code),
 }
-_UNTOLD = {"launches.slow-share", "launches.all-slow", "figure.excused"}
+_UNTOLD = {LAUNCHES_SLOW_SHARE.code, LAUNCHES_ALL_SLOW.code, FIGURE_EXCUSED.code}
 
 
 @dataclass(frozen=True)
@@ -168,7 +206,7 @@ def unconfirmed(case: Case) -> Reason | None:
     """Return why it is open whether a case is slower, None where it is not."""
     for judgement in _judgements(case):
         for why in judgement.reasons:
-            if why.code in (NOT_CONFIRMED, ON_NODES):
+            if why.code in (NOT_CONFIRMED.code, ON_NODES.code):
                 return why
     return None
 
@@ -176,7 +214,8 @@ def unconfirmed(case: Case) -> Reason | None:
 def not_again(case: Case) -> int:
     """Return how many figures and benchmarks of a case were slow once, and not again."""
     return sum(
-        any(why.code == NOT_AGAIN for why in judgement.reasons) for judgement in _judgements(case)
+        any(why.code == NOT_AGAIN.code for why in judgement.reasons)
+        for judgement in _judgements(case)
     )
 
 
@@ -184,7 +223,7 @@ def with_passes(case: Case) -> Case:
     """Return a case in which a pass is what was slow once and passed when it was launched again."""
 
     def passed(judgement: Judgement) -> Judgement:
-        kept = any(why.code == NOT_AGAIN and why.facts["passed"] for why in judgement.reasons)
+        kept = any(why.code == NOT_AGAIN.code and why.facts["passed"] for why in judgement.reasons)
         return Judgement(Verdict.PASS, judgement.reasons[:1]) if kept else judgement
 
     groups = [dataclasses.replace(one, judgement=passed(one.judgement)) for one in case.groups]
@@ -272,6 +311,9 @@ def _percent(fraction: float) -> str:
     return f"{round(100 * fraction) + 0} %"
 
 
+AGAIN_UNTOLD = Words("again.untold", "launched again {times}, it was too disturbed to tell")
+
+
 def _judgement(
     first: Judgement, looks: Sequence[Look], case: Case, mode: str, why: Reason | None
 ) -> Judgement:
@@ -283,19 +325,19 @@ def _judgement(
         for one in looks
     ]
     if answer is Answer.SLOW:
-        return Judgement(first.verdict, (*first.reasons, reason(AGAIN, each=each)))
+        return Judgement(first.verdict, (*first.reasons, AGAIN(each=each)))
     if answer is Answer.FAST:
         passed = any(one.passes for one in looks)
-        said = reason(NOT_AGAIN, each=each, passed=passed)
+        said = NOT_AGAIN(each=each, passed=passed)
     elif answer is Answer.ON_NODES:
         of_slow, of_fast = (
             [*dict.fromkeys(n for one in looks if one.is_slow is slow for n in one.nodes)]
             for slow in (True, False)
         )
-        said = reason(ON_NODES, each=each, nodes=of_slow, others=of_fast)
+        said = ON_NODES(each=each, nodes=of_slow, others=of_fast)
     else:
         made = len(looks) - 1
-        untold = reason("again.untold", times=counted(made, "time"))
+        untold = AGAIN_UNTOLD(times=counted(made, "time"))
         of = {"mode": mode, "check": case.check, "stack": case.stack}
-        said = reason(NOT_CONFIRMED, each=each, why=str(why or untold), **of)
+        said = NOT_CONFIRMED(each=each, why=str(why or untold), **of)
     return Judgement(Verdict.INCONCLUSIVE, (said, *first.reasons))

@@ -27,7 +27,48 @@ from clustergate.model import (
     Reference,
     Verdict,
 )
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
+
+FIGURE_BETWEEN = Words(
+    "figure.between",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}): "
+        "worse than what passes, and within what it tolerates"
+    ),
+    remedy="see the reasons beside it: it could not be judged with the rest of the run",
+)
+FIGURE_EXCUSED = Words(
+    "figure.excused",
+    "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin})",
+)
+EXPECTATION_MET = Words(
+    "expectation.met",
+    "{name} {value:number} {unit} is {ratio:compared} {expected:number} ({source})",
+)
+EXPECTATION_TOLERATED = Words(
+    "expectation.tolerated",
+    (
+        "{name} {value:number} {unit} is {ratio:compared} {expected:number} ({source}), and "
+        "{tolerance:percent} are tolerated"
+    ),
+)
+LAUNCHES_SLOW_SHARE = Words(
+    "launches.slow-share",
+    (
+        "{slow} of {launches:launch|launches} {slow:~is|are} {times:.1f} x worse than the "
+        "reference, and {others:is|are} not"
+    ),
+    cause="something slows launches intermittently, so the best is not representative",
+    remedy=(
+        "find in the raw samples which are slow and what sets them apart: the cores and memory "
+        "they were bound to, nodes, links, clocks"
+    ),
+)
+LAUNCHES_ALL_SLOW = Words(
+    "launches.all-slow",
+    "all {launches:launch|launches} are {times:.1f} x worse than the reference",
+    remedy="find what changed since then, or measure the node alone",
+)
 
 # As near to the best ever seen nothing hides, whatever the baseline scatters by: a tenth less the
 # doubt whether it reached what the machine can do.
@@ -169,13 +210,26 @@ def slower_by_itself(of: Comparison, place: int) -> Judgement | None:
     return None
 
 
+FIGURE_PART = Words("figure.part", "part of {name}, which is {by:percent} slower")
+
+
 def slower_with_others(of: Comparison, place: int) -> Judgement | None:
     """A larger set became slower, which speaks for its figures."""
     for change in of.slower:
         if place in change.hypothesis.places:
-            part = reason("figure.part", name=change.hypothesis.name, by=math.expm1(change.by))
+            part = FIGURE_PART(name=change.hypothesis.name, by=math.expm1(change.by))
             return Judgement(Verdict.INCONCLUSIVE, (part,))
     return None
+
+
+FIGURE_BEYOND_TOLERANCE = Words(
+    "figure.beyond-tolerance",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}), "
+        "beyond {bound:number}: {tolerance:percent} are tolerated"
+    ),
+    remedy="find what changed since then, or measure the node alone",
+)
 
 
 def beyond_tolerance(of: Comparison, place: int) -> Judgement | None:
@@ -184,7 +238,13 @@ def beyond_tolerance(of: Comparison, place: int) -> Judgement | None:
     if one.reference.tolerance is None or not one.is_beyond_bound:
         return None
     facts = {**facts_of(one), "bound": one.bound, "tolerance": one.reference.tolerance}
-    return Judgement(Verdict.REGRESSION, (reason("figure.beyond-tolerance", **facts),))
+    return Judgement(Verdict.REGRESSION, (FIGURE_BEYOND_TOLERANCE(**facts),))
+
+
+FIGURE_AS_EXPECTED = Words(
+    "figure.as-expected",
+    "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin})",
+)
 
 
 def near_the_best(of: Comparison, place: int) -> Judgement | None:
@@ -194,7 +254,7 @@ def near_the_best(of: Comparison, place: int) -> Judgement | None:
         return None
     if any(change.is_slower for change in of.of_figure[place]) or place in of.outdone:
         return None
-    return Judgement(Verdict.PASS, (reason("figure.as-expected", **facts_of(one)),))
+    return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**facts_of(one)),))
 
 
 def within_tolerance(of: Comparison, place: int) -> Judgement | None:
@@ -204,7 +264,7 @@ def within_tolerance(of: Comparison, place: int) -> Judgement | None:
         return None
     if one.worse_than_best < -HIDDEN:
         return None
-    return Judgement(Verdict.PASS, (reason("figure.as-expected", **facts_of(one)),))
+    return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**facts_of(one)),))
 
 
 def is_unknown(of: Comparison, place: int) -> bool:
@@ -215,6 +275,16 @@ def is_unknown(of: Comparison, place: int) -> bool:
     return not all(change.is_judged for change in of.of_figure[place])
 
 
+FIGURE_REGRESSION = Words(
+    "figure.regression",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}), "
+        "beyond the tolerated {bound:number}"
+    ),
+    remedy="find what changed since then, or measure the node alone",
+)
+
+
 def beyond_its_bound(of: Comparison, place: int) -> Judgement | None:
     """Too little is known of it, and it is worse than its reference tolerates."""
     one = of.figures[place]
@@ -223,8 +293,24 @@ def beyond_its_bound(of: Comparison, place: int) -> Judgement | None:
     (beyond_by,) = worse_by([one.value], one.bound, one.better)
     if one.figure.unplaced and beyond_by < FAR_NODES:
         return None
-    beyond = reason("figure.regression", **facts_of(one), bound=one.bound)
+    beyond = FIGURE_REGRESSION(**facts_of(one), bound=one.bound)
     return Judgement(Verdict.REGRESSION, (beyond,))
+
+
+DISTANCE_UNTOLD = Words(
+    "distance.untold",
+    "nobody says how far its nodes are from each other",
+    cause="far nodes and a slow network look alike",
+    remedy="tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+)
+BASELINE_UNKNOWN = Words(
+    "baseline.unknown",
+    "a baseline of {days:day|days} does not tell how such figures scatter",
+    remedy=(
+        "launch a golden build in turn with it (`clustergate golden pin`, `gate`), or run on "
+        "more days and take a new baseline"
+    ),
+)
 
 
 def unknown(of: Comparison, place: int) -> Judgement | None:
@@ -232,26 +318,43 @@ def unknown(of: Comparison, place: int) -> Judgement | None:
     if not is_unknown(of, place):
         return None
     one = of.figures[place]
-    known = reason("baseline.unknown", days=days(one.baseline))
+    known = BASELINE_UNKNOWN(days=days(one.baseline))
     if one.figure.unplaced:
-        known = reason("distance.untold")
+        known = DISTANCE_UNTOLD()
     return Judgement(Verdict.INCONCLUSIVE, (known,))
+
+
+FIGURE_IMPROVEMENT = Words(
+    "figure.improvement",
+    "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin})",
+    remedy="if it stays, take a new baseline",
+)
 
 
 def faster(of: Comparison, place: int) -> Judgement | None:
     """It became faster, beyond chance and by its own doing."""
     one = of.figures[place]
     if one.worse_than_best < -HIDDEN:
-        return Judgement(Verdict.IMPROVEMENT, (reason("figure.improvement", **facts_of(one)),))
+        return Judgement(Verdict.IMPROVEMENT, (FIGURE_IMPROVEMENT(**facts_of(one)),))
     return None
 
 
 def as_before(of: Comparison, place: int) -> Judgement | None:
     """No change of 10 % hides in any set that holds it."""
     if all(change.at_most < HIDDEN for change in of.of_figure[place]):
-        expected = reason("figure.as-expected", **facts_of(of.figures[place]))
+        expected = FIGURE_AS_EXPECTED(**facts_of(of.figures[place]))
         return Judgement(Verdict.PASS, (expected,))
     return None
+
+
+FIGURE_OUTDONE = Words(
+    "figure.outdone",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}): "
+        "{by:percent} slower than its neighbours, which became faster"
+    ),
+    remedy="take a new baseline of those, or find what this one lacks",
+)
 
 
 def outdone(of: Comparison, place: int) -> Judgement | None:
@@ -260,14 +363,24 @@ def outdone(of: Comparison, place: int) -> Judgement | None:
     if behind is None:
         return None
     by, facts = math.expm1(behind.by), facts_of(of.figures[place])
-    return Judgement(Verdict.INCONCLUSIVE, (reason("figure.outdone", **facts, by=by),))
+    return Judgement(Verdict.INCONCLUSIVE, (FIGURE_OUTDONE(**facts, by=by),))
+
+
+FIGURE_UNCLEAR = Words(
+    "figure.unclear",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}); it "
+        "may be {at_most:percent} slower than before"
+    ),
+    remedy="more days in the baseline show smaller changes",
+)
 
 
 def unclear(of: Comparison, place: int) -> Judgement:
     """Neither: what it may hide is told."""
     at_most = max(change.at_most for change in of.of_figure[place])
     facts = facts_of(of.figures[place])
-    may_be = reason("figure.unclear", **facts, at_most=math.expm1(at_most))
+    may_be = FIGURE_UNCLEAR(**facts, at_most=math.expm1(at_most))
     return Judgement(Verdict.INCONCLUSIVE, (may_be,))
 
 
@@ -298,13 +411,36 @@ def is_of_figures(change: Change) -> bool:
     return change.hypothesis.level in ("figure", "sizes") or len(change.hypothesis.places) == 1
 
 
+CHANGE_SLOWER = Words(
+    "change.slower",
+    "{by:percent} slower than the rest of this run, usually within {usual:percent}",
+    remedy="find what changed since then, or measure the node alone",
+)
+CHANGE_SLOWER_THAN_BEFORE = Words(
+    "change.slower-than-before",
+    "{by:percent} slower than in its baseline, usually within {usual:percent}",
+    remedy="find what changed since then, or measure the node alone",
+)
+CHANGE_CREPT = Words(
+    "change.crept",
+    (
+        "{by:percent} slower than in the first accepted baseline, since {since}, usually within "
+        "{usual:percent}"
+    ),
+    cause="it became slower little by little",
+    remedy=(
+        "find out why, or accept it: `clustergate baseline --accept-worse PATTERN --because REASON`"
+    ),
+)
+
+
 def how_slow(of: Comparison, change: Change) -> Reason:
     """Return how much slower a set is, and what is usual."""
-    code = "change.slower" if change.controlled else "change.slower-than-before"
+    code = CHANGE_SLOWER if change.controlled else CHANGE_SLOWER_THAN_BEFORE
     by, usual = slower_by(change, [of.figures[x].better for x in change.hypothesis.places])
     if change.since:
-        return reason("change.crept", by=by, usual=usual, since=change.since)
-    return reason(code, by=by, usual=usual)
+        return CHANGE_CREPT(by=by, usual=usual, since=change.since)
+    return code(by=by, usual=usual)
 
 
 def slower_by(change: Change, better: Iterable[Better]) -> tuple[float, float]:
@@ -374,26 +510,41 @@ def _group(change: Change, names: Sequence[str], judgement: Judgement) -> Group:
     return Group(called, len(names), change.by, bound, judgement, tuple(names))
 
 
+GROUP_AS_EXPECTED = Words(
+    "group.as-expected",
+    "{ratio:cost} than before, less what its neighbours are",
+)
+GROUP_IMPROVEMENT = Words(
+    "group.improvement",
+    "{ratio:cost} than before, less what its neighbours are",
+    remedy="if it stays, take a new baseline",
+)
+GROUP_INCONCLUSIVE = Words(
+    "group.inconclusive",
+    "{ratio:cost} than before, less what its neighbours are; it may be {at_most:percent} slower",
+)
+
+
 def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:
     """Judge a benchmark as a whole that is not slower."""
     ratio = math.exp(change.by)
     worse_by = statistics.fmean(of.figures[place].worse_than_best for place in places)
     if worse_by < -HIDDEN:
-        improved = reason("group.improvement", ratio=math.exp(worse_by))
+        improved = GROUP_IMPROVEMENT(ratio=math.exp(worse_by))
         return Judgement(Verdict.IMPROVEMENT, (improved,))
     tolerated = all(within_tolerance(of, place) for place in places)
     sure = worse_by <= NEAR_THE_BEST or (change.is_judged and change.at_most < HIDDEN) or tolerated
     if sure and not (change.is_slower or change.is_outdone):
-        return Judgement(Verdict.PASS, (reason("group.as-expected", ratio=ratio),))
+        return Judgement(Verdict.PASS, (GROUP_AS_EXPECTED(ratio=ratio),))
     if not change.is_judged:
         known = max(days(of.figures[place].baseline) for place in places)
-        return Judgement(Verdict.INCONCLUSIVE, (reason("baseline.unknown", days=known),))
+        return Judgement(Verdict.INCONCLUSIVE, (BASELINE_UNKNOWN(days=known),))
     at_most = math.expm1(change.at_most)
-    unsure = reason("group.inconclusive", ratio=ratio, at_most=at_most)
+    unsure = GROUP_INCONCLUSIVE(ratio=ratio, at_most=at_most)
     return Judgement(Verdict.INCONCLUSIVE, (unsure,))
 
 
-def facts_of(one: Compared) -> dict[str, Fact]:
+def facts_of(one: Compared) -> Facts:
     """Return what the sentences on a figure and its reference say."""
     return {
         "value": one.value,

@@ -27,7 +27,7 @@ from clustergate.model import LATENCY, BaselineRuns, Better
 from clustergate.statistics import MAD
 from clustergate.statistics.comparison import Comparison, Relation, without_ratio
 from clustergate.statistics.slow_share import FEWEST_LAUNCHES, mostly_slow
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 _COVERED = 0.98
 """What an interval covers both ends of which are sure to 99 %."""
@@ -36,6 +36,27 @@ _COVERED = 0.98
 _FEWEST_OF_A_KIND = 5
 
 Floats = NDArray[np.float64]
+
+
+COMPARE_DISTANCE = Words(
+    "compare.distance",
+    "not judged",
+    cause=(
+        "the nodes of both runs are not known to be as far from each other, which decides small "
+        "messages"
+    ),
+    remedy="tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+)
+FEW_LAUNCHES = Words(
+    "compare.few-launches",
+    "fewer than {fewest} undisturbed launches in one of both",
+    remedy="measure again when nothing else runs",
+)
+MOSTLY_SLOW = Words(
+    "compare.mostly-slow",
+    "most launches of {side} take more than twice as long as its best",
+    remedy="see what else ran then, and measure again",
+)
 
 
 @dataclass(frozen=True)
@@ -66,18 +87,29 @@ class Both:
         if self.better is Better.NEITHER:
             return "neither direction is better for this metric"
         if self.figure.kind == LATENCY and not self.placed_alike:
-            return str(reason("compare.distance"))
+            return str(COMPARE_DISTANCE())
         few = min(len(self.a), len(self.b)) < FEWEST_LAUNCHES
         if few and known_of(self.figure.case[0]).repeated:
-            return str(reason("compare.few-launches", fewest=FEWEST_LAUNCHES))
+            return str(FEW_LAUNCHES(fewest=FEWEST_LAUNCHES))
         slow = [
             bool(mostly_slow(worse_by(side, best, self.better)))
             for side, best in zip((self.a, self.b), self.bests, strict=True)
         ]
         # The best of them tells nothing of that.
         if slow[0] != slow[1]:
-            return str(reason("compare.mostly-slow", side="A" if slow[0] else "B"))
+            return str(MOSTLY_SLOW(side="A" if slow[0] else "B"))
         return ""
+
+
+COMPARE_SLOWER = Words(
+    "compare.slower",
+    "{name}: {side} is {by:percent} slower, usually within {usual:percent}",
+)
+NOT_CONFIRMED = Words(
+    "compare.not-confirmed",
+    "{name}: {side} may be {by:percent} slower, usually within {usual:percent}; not confirmed",
+    remedy="launch both in turn (`clustergate ab`), or run once more and see `clustergate history`",
+)
 
 
 @dataclass(frozen=True)
@@ -100,8 +132,8 @@ class Moved:
 
     def reason_in(self, side: str) -> Reason:
         """Return it said of a side by a name of that."""
-        code = "compare.slower" if self.is_sure else "compare.not-confirmed"
-        return reason(code, name=self.name, side=side, by=self.by, usual=self.usual)
+        code = COMPARE_SLOWER if self.is_sure else NOT_CONFIRMED
+        return code(name=self.name, side=side, by=self.by, usual=self.usual)
 
 
 @dataclass(frozen=True)
@@ -110,6 +142,14 @@ class TwoRuns:
 
     comparisons: Sequence[Comparison]
     moved: Sequence[Moved] = ()
+
+
+SHARED_NODES = Words(
+    "compare.shared-nodes",
+    "not judged",
+    cause="two runs of nodes that others use, too, do not tell how their days differ",
+    remedy="launch both in turn (`clustergate ab`), or take a baseline of five runs",
+)
 
 
 def of_two_runs(both: Sequence[Both], margin: float, *, exclusive: bool) -> TwoRuns:
@@ -121,7 +161,7 @@ def of_two_runs(both: Sequence[Both], margin: float, *, exclusive: bool) -> TwoR
     """
     judged = [one for one in both if one.has_ratio and not one.remark]
     judgements, moved = _judged(judged, margin) if exclusive and judged else (None, [])
-    unknown = str(reason("compare.shared-nodes"))
+    unknown = str(SHARED_NODES())
     comparisons = [
         without_ratio(len(one.a), len(one.b))
         if not one.has_ratio

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from clustergate.model import OutputError
-from clustergate.wording.reasons import Given
+from clustergate.wording.outputs import (
+    OUTPUT_BAD_VALUE,
+    OUTPUT_CONTRADICTION,
+    OUTPUT_DAMAGED,
+    OUTPUT_LACKS,
+)
+from clustergate.wording.reasons import Reason, Words
 
 
 class Line(NamedTuple):
@@ -19,13 +25,13 @@ class Line(NamedTuple):
     record: Mapping[str, Any]
     source: str
 
-    def wrong(self, code: str, **facts: Given) -> OutputError:
+    def wrong(self, problem: Reason) -> OutputError:
         """Return an error about the line."""
-        return OutputError(code, line=self.number, source=self.source, **facts)
+        return OutputError(problem, line=self.number, source=self.source)
 
     def _not_as(self, key: str, wanted: str) -> OutputError:
         value = repr(self.record.get(key))[:60]
-        return self.wrong("output.bad-value", name=key, wanted=wanted, value=value)
+        return self.wrong(OUTPUT_BAD_VALUE(name=key, wanted=wanted, value=value))
 
     def value(self, key: str, *, least: float = 0.0) -> float:
         """Return a number under a key."""
@@ -78,7 +84,7 @@ class Line(NamedTuple):
         """Raise unless this last line counts as many measurements as came before it."""
         if self.integer("count", least=0) != measured:
             facts = {"one": f"the last line's count of {self.record['count']}"}
-            raise self.wrong("output.contradiction", other=f"{measured} lines before it", **facts)
+            raise self.wrong(OUTPUT_CONTRADICTION(other=f"{measured} lines before it", **facts))
 
 
 def read_line(number: int, line: str, source: str, program: str) -> Line:
@@ -89,15 +95,22 @@ def read_line(number: int, line: str, source: str, program: str) -> Line:
         record = None
     if not isinstance(record, dict) or not isinstance(record.get("measurement"), str):
         facts = {"what": "a line", "program": program, "printed": line.strip()[:60]}
-        raise OutputError("output.damaged", line=number, source=source, **facts)
+        raise OutputError(OUTPUT_DAMAGED(**facts), line=number, source=source)
     return Line(number, record, source)
+
+
+NOTHING_PRINTED = Words(
+    "output.nothing-printed",
+    "nothing was printed",
+    remedy="look at the job's standard error",
+)
 
 
 def cut_off(number: int, source: str) -> OutputError:
     """Return the error of a text of so many lines that has no last line of its program."""
     if number:
-        return OutputError("output.lacks", source=source, missing="the last line")
-    return OutputError("output.nothing-printed", source=source)
+        return OutputError(OUTPUT_LACKS(missing="the last line"), source=source)
+    return OutputError(NOTHING_PRINTED(), source=source)
 
 
 def _refuse(constant: str) -> float:

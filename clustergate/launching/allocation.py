@@ -7,6 +7,8 @@ from pathlib import Path
 
 from clustergate.launching.hostfiles import HostNode, expand, render
 from clustergate.model import ClustergateError
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 
 def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
@@ -22,10 +24,20 @@ def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
             return list(dict.fromkeys(Path(path).read_text(encoding="utf-8").split()))
         except OSError as error:
             named = f"PBS_NODEFILE {path}"
-            raise ClustergateError("file.unreadable", path=named, why=error) from None
+            raise ClustergateError(FILE_UNREADABLE(path=named, why=error)) from None
     if words := environ.get("LSB_MCPU_HOSTS", "").split():
         return words[::2]
     return None
+
+
+NO_HOSTFILE = Words(
+    "allocation.no-hostfile",
+    (
+        "the launcher needs a hostfile, but no scheduler names the nodes of this job (Slurm, PBS "
+        "and LSF do)"
+    ),
+    remedy="use the launcher clustergate-ssh and a hostfile of the system",
+)
 
 
 def hostfile_text(hosts: list[str] | None, ranks_per_node: int, dialect: str) -> str:
@@ -34,5 +46,5 @@ def hostfile_text(hosts: list[str] | None, ranks_per_node: int, dialect: str) ->
     Raises :class:`ClustergateError` when nobody told which these are.
     """
     if hosts is None:
-        raise ClustergateError("allocation.no-hostfile")
+        raise ClustergateError(NO_HOSTFILE())
     return render([HostNode(host, ranks_per_node) for host in hosts], dialect)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from clustergate.model import ClustergateError
+from clustergate.wording.general import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
 
 _Entry = TypeVar("_Entry")
 
@@ -30,7 +31,7 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("ranks", "ranks_per_node", "cores_per_rank"):
             if (value := getattr(self, name)) < 1:
-                raise ClustergateError("input.too-small", name=name, least=1, value=value)
+                raise ClustergateError(INPUT_TOO_SMALL(name=name, least=1, value=value))
 
     @property
     def nodes(self) -> int:
@@ -229,4 +230,4 @@ def _known(table: Mapping[str, _Entry], dialect: str) -> _Entry:
         return table[dialect]
     except KeyError:
         facts = {"kind": "launcher dialect", "name": dialect}
-        raise ClustergateError("input.unknown-name", **facts, known=sorted(table)) from None
+        raise ClustergateError(INPUT_UNKNOWN_NAME(**facts, known=sorted(table))) from None

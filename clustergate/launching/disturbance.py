@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from clustergate.machine.load import disturbing_cores
 from clustergate.model import Launch
 from clustergate.proof.ranks import Moment, RankProof
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 # USER_HZ, the unit of /proc/stat: 100 on all of today's architectures, time(7).
 TICKS_PER_SECOND = 100
@@ -37,6 +37,16 @@ _CLOCK_DOUBT_S = 0.02
 # 900 from 1.5 times on were no slower than the nearer ones, but to count them saves one launch of
 # 25 only, and raised a false alarm in 2 of 270 runs.
 _MOVED = 1.5
+
+
+NODE_SHARED = Words("node.shared", "others used {lost_cores:.2f}{cores:of} cores of {host}")
+NODE_STOLEN = Words(
+    "node.stolen",
+    (
+        "others used {lost_cores:.2f}{cores:of} cores of {host}, {stolen_cores:.2f} of them "
+        "stolen by the hypervisor"
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +88,7 @@ class NodeLoad:
     @property
     def why(self) -> Reason:
         """What others took, as a reason why figures do not count."""
-        return reason(
-            "node.stolen" if self.stolen_cores >= 0.01 else "node.shared",
+        return (NODE_STOLEN if self.stolen_cores >= 0.01 else NODE_SHARED)(
             host=self.host,
             lost_cores=round(self.lost_cores, 4),
             stolen_cores=round(self.stolen_cores, 4),
@@ -124,6 +133,18 @@ def kept_off(loads: Sequence[NodeLoad]) -> tuple[float | None, float | None]:
     return max(x.kept_off for x in loads), 1.0 - math.prod(x.all_on for x in loads)
 
 
+MOVED_CORES = Words(
+    "node.moved-cores",
+    "core-to-core latency was {times:.1f} x its minimum",
+    cause="the hypervisor moved the cores, or the job was given others",
+)
+OTHER_CORES = Words(
+    "node.other-cores",
+    "core-to-core latency was {times:.1f} x the baseline's",
+    cause="the hypervisor moved the cores, or the job was given others",
+)
+
+
 def without_moved_cores(
     launches: Sequence[Launch], nearest_ns: float | None, known_ns: float | None = None
 ) -> list[Launch]:
@@ -133,8 +154,8 @@ def without_moved_cores(
     afterwards; and against ``known_ns``, that of the baseline, as all launches may be far.
     """
     marked = list(launches)
-    for ns, code in ((nearest_ns, "node.moved-cores"), (known_ns, "node.other-cores")):
-        marked = [_marked(launch, ns, code) if ns else launch for launch in marked]
+    for ns, words in ((nearest_ns, MOVED_CORES), (known_ns, OTHER_CORES)):
+        marked = [_marked(launch, ns, words) if ns else launch for launch in marked]
     return marked
 
 
@@ -164,10 +185,17 @@ def overlapping(launches: Mapping[str, Sequence[Launch]]) -> dict[str, list[Laun
     }
 
 
+LAUNCH_OVERLAPPED = Words(
+    "launch.overlapped",
+    "{other} was launched on {host} at the same time",
+    remedy="set `max_jobs` of the partition to 1 in the site config",
+)
+
+
 def _overlapped(launch: Launch, other: str) -> Launch:
     if not other or launch.disturbed:
         return launch
-    why = reason("launch.overlapped", host=launch.host, other=other)
+    why = LAUNCH_OVERLAPPED(host=launch.host, other=other)
     return dataclasses.replace(launch, disturbed=why)
 
 
@@ -203,12 +231,12 @@ def are_far(distance_ns: float, nearest_ns: float) -> bool:
     return distance_ns > _MOVED * nearest_ns
 
 
-def _marked(launch: Launch, nearest_ns: float, code: str) -> Launch:
+def _marked(launch: Launch, nearest_ns: float, words: Words[...]) -> Launch:
     distance = launch.core_distance_ns
     if distance is None or not are_far(distance, nearest_ns):
         return launch
     far = max(launch.far, distance / nearest_ns)
-    why = launch.disturbed or reason(code, times=distance / nearest_ns)
+    why = launch.disturbed or words(times=distance / nearest_ns)
     return dataclasses.replace(launch, disturbed=why, far=far)
 
 

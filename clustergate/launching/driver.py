@@ -49,6 +49,7 @@ from clustergate.machine.configuration import (
 from clustergate.model import ClustergateError, Launch, Sample, rows_of
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
+from clustergate.wording.reasons import Words
 
 _LAST_LINES = 20
 ASIDE_ENDED = "ended with exit status"
@@ -95,6 +96,13 @@ def cores_held(kept_in: str) -> Iterator[None]:
         yield
 
 
+FOLDER_IN_USE = Words(
+    "job.folder-in-use",
+    "{path} exists already, so this folder belongs to another run",
+    remedy="use an empty folder",
+)
+
+
 class Driver:
     """A plan and the folder of the job that carries it out."""
 
@@ -115,7 +123,7 @@ class Driver:
         :meth:`Engine.launch` raises.
         """
         if (self._job / LOG).exists():
-            raise ClustergateError("job.folder-in-use", path=self._job / LOG)
+            raise ClustergateError(FOLDER_IN_USE(path=self._job / LOG))
         self._engine.begin_log()
         self._note_nodes()
         self._engine.keep_home_out()

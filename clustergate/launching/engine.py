@@ -55,7 +55,7 @@ from clustergate.machine.power import energy_between, longest_s, read_energy
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofError, mistimed_note, read_proofs
-from clustergate.wording.reasons import Given
+from clustergate.wording.reasons import Reason, Words
 
 _HOME = "home"
 # For a process on each node to say something, and for each of many nodes more.
@@ -67,9 +67,27 @@ _NEAR_AGAIN_S, _EVERY_S = 3.0, 0.1
 class LaunchError(ClustergateError):
     """A program could not be started, or did not end in time; ``status`` is that of a shell."""
 
-    def __init__(self, code: str, /, status: int = 127, **facts: Given) -> None:
-        super().__init__(code, **facts)
+    def __init__(self, problem: Reason, /, status: int = 127) -> None:
+        super().__init__(problem)
         self.status = status
+
+
+LAUNCH_FAILED = Words("launch.failed", "{sentence}")
+JOB_ENDING = Words("launch.job-ending", "it was not started, since the job is ending")
+TOO_LONG = Words("launch.too-long", "it took longer than {seconds:g} s")
+NOT_ON_EACH_NODE = Words(
+    "launch.not-on-each-node",
+    "{count} of {nodes} nodes started no process within {seconds:.0f} s",
+    cause="the launcher waits for them; {told:names} did",
+    remedy="see nodes.err, and whether each node has the folders of the stack",
+)
+TOO_LONG_AT = Words(
+    "launch.too-long-at",
+    "it took longer than {seconds:g} s",
+    cause="{who}",
+    remedy="it was ended: see what these ranks wait for",
+)
+NOT_STARTED = Words("launch.not-started", "{command} cannot be started", cause="{why}")
 
 
 class Engine:
@@ -162,7 +180,7 @@ class Engine:
         launched = dataclasses.replace(launched, waited_s=waited_s)
         self._may_wait_s += launched.launch.seconds
         if launched.failed:
-            raise LaunchError("launch.failed", launched.status, sentence=launched.failed)
+            raise LaunchError(LAUNCH_FAILED(sentence=launched.failed), launched.status)
         self.note(launched.plain())
         return launched
 
@@ -191,7 +209,7 @@ class Engine:
             )
         except LaunchError as error:
             status, failed = error.status, str(error)
-            if error.reason.code == HUNG:
+            if error.reason.code == HUNG.code:
                 self.note({"hung": dict(error.reason.facts)})
         seconds = time.monotonic() - begun
         node = _node_between(before, seconds) if before else {}
@@ -283,11 +301,9 @@ class Engine:
         except LaunchError as error:
             look_afresh(folder)
             heard = sorted(node.name for node in folder.glob("[!.]*"))
-            if error.reason.code == "launch.too-long" and len(heard) < nodes:
+            if error.reason.code == TOO_LONG.code and len(heard) < nodes:
                 facts = {"count": nodes - len(heard), "nodes": nodes, "seconds": limit_s}
-                raise LaunchError(
-                    "launch.not-on-each-node", 1, **facts, told=heard or ["none"]
-                ) from None
+                raise LaunchError(NOT_ON_EACH_NODE(**facts, told=heard or ["none"]), 1) from None
 
     def unlike(
         self,
@@ -358,7 +374,7 @@ class Engine:
             try:
                 with self._lock, not_interrupted():
                     if self._stopped:
-                        raise LaunchError("launch.job-ending")
+                        raise LaunchError(JOB_ENDING())
                     process = subprocess.Popen(
                         command,
                         env=environment_with(environment, self._environ),
@@ -372,17 +388,17 @@ class Engine:
                 with self._watching(process, folder, watch) as seen:
                     status = process.wait(seconds)
                 if seen and seen.hung and status:
-                    raise LaunchError(HUNG, status, **seen.hung.facts)
+                    raise LaunchError(seen.hung, status)
                 return status
             except subprocess.TimeoutExpired as late:
                 self._end(process)
-                facts: dict[str, Given] = {"seconds": round(late.timeout, 1)}
-                code = "launch.too-long"
+                after_s = round(late.timeout, 1)
+                why = TOO_LONG(seconds=after_s)
                 if seen:
-                    code, facts["who"] = "launch.too-long-at", seen.who()
-                raise LaunchError(code, -signal.SIGKILL, **facts) from None
+                    why = TOO_LONG_AT(seconds=after_s, who=seen.who())
+                raise LaunchError(why, -signal.SIGKILL) from None
             except OSError as error:
-                raise LaunchError("launch.not-started", command=command[0], why=error) from None
+                raise LaunchError(NOT_STARTED(command=command[0], why=error)) from None
             except BaseException:
                 self._end(process)
                 raise

@@ -13,7 +13,8 @@ from clustergate.launching.disturbance import most_disturbed
 from clustergate.launching.excuses import excused, times_of
 from clustergate.model import Better, Estimate, Excuse, Launch, Sample
 from clustergate.statistics.modality import Modes, two_modes
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason
+from clustergate.wording.texts import DISTURBED
 
 # More than that is asked of nobody: what disturbs so many launches is there to stay.
 _MOST_LAUNCHES = 50
@@ -95,8 +96,7 @@ def doubt_of(launches: Sequence[Launch], needed: int, check: str = "") -> Reason
     worst = most_disturbed(launches)
     used = worst.facts if worst else {}
     lost_cores, stolen_cores = (float(str(used.get(f"{x}_cores", 0.0))) for x in ("lost", "stolen"))
-    return reason(
-        "launches.too-few-undisturbed",
+    return DISTURBED(
         disturbed=len(disturbed),
         launches=len(launches),
         left=left,

@@ -23,8 +23,9 @@ from pathlib import Path
 
 from clustergate.model import ClustergateError, require_name
 from clustergate.paths import site_file
+from clustergate.wording.general import FILE_UNREADABLE, INPUT_UNKNOWN_NAME
 from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 LARGEST = 1 << 17
 """Nodes that one line may name: n[1-999999999] is a slip, and would fill the memory."""
@@ -66,6 +67,15 @@ class Exclusion:
         return f"since {self.since.isoformat()}: {self.reason}"
 
 
+TOO_FEW_NODES = Words(
+    "hostfile.too-few-nodes",
+    (
+        "{count:node|nodes} with {slots:slot|slots} each requested, but only {fitting} of "
+        "{nodes} are usable and large enough ({excluded} excluded)"
+    ),
+)
+
+
 @dataclass(frozen=True)
 class Hostfile:
     """All nodes of a system in the file's order, and those that are excluded, by name."""
@@ -87,13 +97,14 @@ class Hostfile:
         fitting = [node for node in self.usable if node.slots >= slots]
         if len(fitting) < count:
             raise HostfileError(
-                "hostfile.too-few-nodes",
-                at=self.source,
-                count=count,
-                slots=slots,
-                fitting=len(fitting),
-                nodes=len(self.nodes),
-                excluded=len(self.excluded),
+                TOO_FEW_NODES(
+                    at=self.source,
+                    count=count,
+                    slots=slots,
+                    fitting=len(fitting),
+                    nodes=len(self.nodes),
+                    excluded=len(self.excluded),
+                )
             )
         return tuple(fitting[:count])
 
@@ -106,6 +117,9 @@ def hostfile_path(system: str) -> Path:
     return site_file("hostfiles", f"{require_name('system', system)}.txt")
 
 
+NOT_TEXT = Words("file.not-text", "{path} is not a text file", cause="byte {byte} is not UTF-8")
+
+
 def read_hostfile(path: Path) -> Hostfile:
     """Read a hostfile.
 
@@ -114,10 +128,33 @@ def read_hostfile(path: Path) -> Hostfile:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise HostfileError("file.not-text", path=path, byte=error.start) from None
+        raise HostfileError(NOT_TEXT(path=path, byte=error.start)) from None
     except OSError as error:
-        raise HostfileError("file.unreadable", path=path, why=error) from None
+        raise HostfileError(FILE_UNREADABLE(path=path, why=error)) from None
     return parse_hostfile(text, str(path))
+
+
+HOSTFILE_EMPTY = Words(
+    "hostfile.empty",
+    "it lists no node",
+    remedy=(
+        'a line is "NODES slots=NUMBER [switch=NAME] [rack=NAME]", "exclude NODES YYYY-MM-DD '
+        'REASON", or a comment behind #'
+    ),
+)
+EXCLUDED_UNLISTED = Words("hostfile.excluded-unlisted", "{name} is excluded, but no line lists it")
+ALL_EXCLUDED = Words("hostfile.all-excluded", "every node is excluded, so none is left to run on")
+NO_SLOTS = Words(
+    "hostfile.no-slots",
+    "nothing says how many ranks fit on {name}",
+    remedy="write `{name} slots=CORES`, with the physical cores of the node",
+)
+TWO_NAMES = Words(
+    "hostfile.two-names",
+    "{name} is {short} of line {line} by its whole name",
+    cause="it would count as two nodes, and be excluded under one name only",
+    remedy="list each node once",
+)
 
 
 def parse_hostfile(text: str, source: str) -> Hostfile:
@@ -153,22 +190,31 @@ def parse_hostfile(text: str, source: str) -> Hostfile:
         except HostfileError as error:
             raise error.at(f"{source}:{number}") from None
     if not nodes:
-        raise HostfileError("hostfile.empty", at=source)
+        raise HostfileError(HOSTFILE_EMPTY(at=source))
     if bare and max(bare.values()) == 1:
         name = next(iter(bare))
-        raise HostfileError("hostfile.no-slots", name=name).at(f"{source}:{lines[name]}")
+        raise HostfileError(NO_SLOTS(name=name)).at(f"{source}:{lines[name]}")
     for name, count in bare.items():
         nodes[name] = HostNode(name, count)
     for name, number in lines.items():
         if (short := name.partition(".")[0]) != name and short in nodes:
-            twice = HostfileError("hostfile.two-names", name=name, short=short, line=lines[short])
+            twice = HostfileError(TWO_NAMES(name=name, short=short, line=lines[short]))
             raise twice.at(f"{source}:{number}")
     for name, number in out.items():
         if name not in nodes:
-            raise HostfileError("hostfile.excluded-unlisted", at=f"{source}:{number}", name=name)
+            raise HostfileError(EXCLUDED_UNLISTED(at=f"{source}:{number}", name=name))
     if len(excluded) == len(nodes):
-        raise HostfileError("hostfile.all-excluded", at=source)
+        raise HostfileError(ALL_EXCLUDED(at=source))
     return Hostfile(source, tuple(nodes.values()), excluded)
+
+
+NODE_NAME = Words(
+    "hostfile.node-name",
+    "{word} is not a node name",
+    cause="use letters, digits, '.', '_' and '-' and ranges n[001-512]",
+)
+NODE_RANGE = Words("hostfile.node-range", "{word} is not a node name", cause="{why}")
+TOO_MANY_NODES = Words("hostfile.too-many-nodes", "{word} names more than {most} nodes")
 
 
 def expand(nodes: str) -> list[str]:
@@ -182,13 +228,13 @@ def expand(nodes: str) -> list[str]:
     names: list[str] = []
     for pattern in re.split(r",(?![^\[]*\])", nodes):
         if not _PATTERN.fullmatch(pattern):
-            raise HostfileError("hostfile.node-name", word=_shown(pattern))
+            raise HostfileError(NODE_NAME(word=_shown(pattern)))
         if _size(pattern) > LARGEST:
-            raise HostfileError("hostfile.too-many-nodes", word=_shown(pattern), most=LARGEST)
+            raise HostfileError(TOO_MANY_NODES(word=_shown(pattern), most=LARGEST))
         try:
             names += NodeSet(pattern, resolver=RESOLVER_NOGROUP)
         except NodeSetException as error:
-            raise HostfileError("hostfile.node-range", word=_shown(pattern), why=error) from None
+            raise HostfileError(NODE_RANGE(word=_shown(pattern), why=error)) from None
     return names
 
 
@@ -205,13 +251,19 @@ def fold(names: Iterable[str]) -> str:
     return str(folded)
 
 
+EXCLUDED_NODE = Words(
+    "job.excluded-node",
+    "the job was given {host}, which {source} excludes {why}",
+    remedy="keep it out by an option of the scheduler",
+)
+
+
 def excluded_among(hostfile: Hostfile, hosts: Iterable[str]) -> list[Reason]:
     """Return a complaint for each host that the hostfile excludes."""
     # The scheduler, or the node itself, may know it by a longer name.
     known = ((host, name) for host in hosts for name in (host, host.partition(".")[0]))
     return [
-        reason(
-            "job.excluded-node",
+        EXCLUDED_NODE(
             host=host,
             source=str(hostfile.source),
             why=str(hostfile.excluded[name]),
@@ -237,7 +289,7 @@ def render(nodes: Sequence[HostNode], dialect: str) -> str:
     """
     if dialect not in _DIALECTS:
         known, kind = list(_DIALECTS), "hostfile dialect"
-        raise HostfileError("input.unknown-name", kind=kind, name=dialect, known=known)
+        raise HostfileError(INPUT_UNKNOWN_NAME(kind=kind, name=dialect, known=known))
     return "".join(_DIALECTS[dialect].format(_name(node.name), node.slots) for node in nodes)
 
 
@@ -246,9 +298,33 @@ def _is_exclusion(line: str) -> bool:
     return line.split()[:1] == ["exclude"]
 
 
+NOT_UNDERSTOOD = Words(
+    "hostfile.not-understood",
+    "{word} is not understood",
+    remedy=(
+        'a line is "NODES slots=NUMBER [switch=NAME] [rack=NAME]", "exclude NODES YYYY-MM-DD '
+        'REASON", or a comment behind #'
+    ),
+)
+HOSTFILE_MISTYPED = Words(
+    "hostfile.mistyped",
+    "{word} is not understood{meant}",
+    remedy=(
+        'a line is "NODES slots=NUMBER [switch=NAME] [rack=NAME]", "exclude NODES YYYY-MM-DD '
+        'REASON", or a comment behind #'
+    ),
+)
+SETTING_TWICE = Words("hostfile.setting-twice", "{name}= is given twice")
+HOSTFILE_SLOTS = Words("hostfile.slots", "slots= must be a number from 1 to 999999, not {word}")
+HOSTFILE_LABEL = Words(
+    "hostfile.label",
+    "{name}= must be a name of letters, digits, '.', '_' and '-', not {word}",
+)
+
+
 def _nodes(words: Sequence[str]) -> list[HostNode]:
     if "=" not in "".join(words) and (meant := nearest(words[0], ["exclude"])):
-        raise HostfileError("hostfile.mistyped", word=_shown(words[0]), meant=did_you_mean(meant))
+        raise HostfileError(HOSTFILE_MISTYPED(word=_shown(words[0]), meant=did_you_mean(meant)))
     counted = re.fullmatch(r"([^:]+):([0-9]+)", words[0])
     if counted:
         words = [counted[1], f"slots={counted[2]}", *words[1:]]
@@ -257,50 +333,68 @@ def _nodes(words: Sequence[str]) -> list[HostNode]:
     for word in words[1:]:
         setting = _SETTING.fullmatch(word)
         if setting is None or setting["name"] not in ("slots", "switch", "rack", *_MOST):
-            raise HostfileError("hostfile.not-understood", word=_shown(word))
+            raise HostfileError(NOT_UNDERSTOOD(word=_shown(word)))
         if setting["name"] in settings:
-            raise HostfileError("hostfile.setting-twice", name=setting["name"])
+            raise HostfileError(SETTING_TWICE(name=setting["name"]))
         settings[setting["name"]] = setting["value"]
     for name in _MOST:
         if not re.fullmatch(r"[1-9][0-9]{0,5}", most := settings.pop(name, "1")):
-            raise HostfileError("hostfile.slots", word=_shown(most))
+            raise HostfileError(HOSTFILE_SLOTS(word=_shown(most)))
     if len(words) == 1:
         # As often as it stands there.
         return [HostNode(name, 0) for name in names]
     slots = settings.pop("slots", "")
     if not re.fullmatch(r"[1-9][0-9]{0,5}", slots):
-        raise HostfileError("hostfile.slots", word=_shown(slots))
+        raise HostfileError(HOSTFILE_SLOTS(word=_shown(slots)))
     for name, value in settings.items():
         if not _LABEL.fullmatch(value):
-            raise HostfileError("hostfile.label", name=name, word=_shown(value))
+            raise HostfileError(HOSTFILE_LABEL(name=name, word=_shown(value)))
     return [HostNode(name, int(slots), **settings) for name in names]
+
+
+HOSTFILE_EXCLUSION = Words(
+    "hostfile.exclusion",
+    "an exclusion needs nodes, a date and a reason",
+    remedy=(
+        'a line is "NODES slots=NUMBER [switch=NAME] [rack=NAME]", "exclude NODES YYYY-MM-DD '
+        'REASON", or a comment behind #'
+    ),
+)
+HOSTFILE_DATE = Words("hostfile.date", "{word} is not a date", remedy="write it as 2026-11-21")
+HOSTFILE_REASON = Words(
+    "hostfile.reason",
+    "the reason {word} may hold letters, digits, spaces and .,:/#+_@- only, at most 200 of them",
+)
 
 
 def _exclusion(line: str, words: Sequence[str]) -> tuple[list[str], Exclusion]:
     if len(words) < 4:
-        raise HostfileError("hostfile.exclusion")
+        raise HostfileError(HOSTFILE_EXCLUSION())
     names = expand(words[1])
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", words[2], re.ASCII):
             raise ValueError
         since = datetime.date.fromisoformat(words[2])
     except ValueError:
-        raise HostfileError("hostfile.date", word=_shown(words[2])) from None
+        raise HostfileError(HOSTFILE_DATE(word=_shown(words[2]))) from None
     reason = " ".join(words[3:])
     if not _REASON.fullmatch(reason):
-        raise HostfileError("hostfile.reason", word=_shown(reason))
+        raise HostfileError(HOSTFILE_REASON(word=_shown(reason)))
     return names, Exclusion(since, reason)
+
+
+NODE_TWICE = Words("hostfile.node-twice", "{name} is already {done} in line {line}")
 
 
 def _only_once(name: str, lines: dict[str, int], number: int, done: str) -> None:
     if name in lines:
-        raise HostfileError("hostfile.node-twice", name=name, done=done, line=lines[name])
+        raise HostfileError(NODE_TWICE(name=name, done=done, line=lines[name]))
     lines[name] = number
 
 
 def _name(name: str) -> str:
     if "[" in name or not _PATTERN.fullmatch(name):
-        raise HostfileError("hostfile.node-name", word=_shown(name))
+        raise HostfileError(NODE_NAME(word=_shown(name)))
     return name
 
 

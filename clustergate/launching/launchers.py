@@ -32,6 +32,7 @@ from clustergate.launching.dialects import (
 from clustergate.launching.hostfiles import Hostfile, render
 from clustergate.model import ClustergateError
 from clustergate.stacks.manifest import Manifest
+from clustergate.wording.reasons import Words
 
 _FIRST_NODE = "on-first-node.sh"
 
@@ -180,6 +181,13 @@ class SrunLauncher(StackLauncher):
         return super().exports(threads) | srun_environment(self.configured[0].dialect)
 
 
+MVAPICH_ONLY = Words(
+    "layout.mvapich-only",
+    "mpirun_rsh starts MVAPICH2 only, not {mpi}",
+    remedy="give this stack another partition, by the partition's environs",
+)
+
+
 @register_launcher("clustergate-mpirun-rsh")
 class RshLauncher(StackLauncher):
     """MVAPICH2's mpirun_rsh, which starts ranks over ssh wherever they are."""
@@ -188,7 +196,7 @@ class RshLauncher(StackLauncher):
         """Return the words that start the ranks on the nodes that the driver finds."""
         manifest, layout = self.configured
         if manifest.dialect != "mvapich2":
-            raise ClustergateError("layout.mvapich-only", mpi=manifest.mpi_name)
+            raise ClustergateError(MVAPICH_ONLY(mpi=manifest.mpi_name))
         way = Way(str(self.hostfile(self.hostfile_of_allocation())), exports)
         program = PurePath(manifest.launcher).with_name("mpirun_rsh")
         return [str(program), *launch_options("mpirun_rsh", layout, way)]
@@ -199,6 +207,9 @@ class RshLauncher(StackLauncher):
 
     def hostfile_of_allocation(self) -> str:
         return "mpirun_rsh"
+
+
+NO_HOSTFILE = Words("layout.no-hostfile", "a launch over ssh needs the hostfile of the system")
 
 
 @register_launcher("clustergate-ssh")
@@ -212,7 +223,7 @@ class SshLauncher(StackLauncher):
     def find_hosts(self, nodes: Hostfile | None) -> None:
         """Take the first nodes of the hostfile that are usable."""
         if nodes is None:
-            raise ClustergateError("layout.no-hostfile")
+            raise ClustergateError(NO_HOSTFILE())
         manifest, layout = self.configured
         chosen = nodes.first(layout.nodes, layout.ranks_per_node * layout.cores_per_rank)
         self.hosts = tuple(node.name for node in chosen)

@@ -18,6 +18,8 @@ from clustergate.launching.watchdog import Patience
 from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import ClustergateError, Launch
 from clustergate.proof.ranks import ProofExpectation
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 PLAN = "plan.json"
 # What the driver notes of each launch, a line of JSON each.
@@ -278,6 +280,13 @@ def write_plan(job: Path, plan: Plan) -> None:
     (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")
 
 
+OTHER_VERSION = Words(
+    "plan.other-version",
+    "{path} is not a plan of this version ({why})",
+    remedy="run again",
+)
+
+
 def read_plan(path: Path, form: type[Form]) -> Form:
     """Read a plan of that form; raises :class:`PlanError` when it cannot be read."""
     try:
@@ -288,13 +297,16 @@ def read_plan(path: Path, form: type[Form]) -> Form:
         content["parts"] = tuple(content.get("parts", ()))
         return form(**content)
     except OSError as error:
-        raise PlanError("file.unreadable", path=path, why=error) from None
+        raise PlanError(FILE_UNREADABLE(path=path, why=error)) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise PlanError("plan.other-version", path=path, why=error) from None
+        raise PlanError(OTHER_VERSION(path=path, why=error)) from None
 
 
 def _files(entries: Iterable[Mapping[str, Any]]) -> tuple[ConfigurationFile, ...]:
     return tuple(map(ConfigurationFile.of, entries))
+
+
+PLAN_DAMAGED_LOG = Words("plan.damaged-log", "not an entry of a launch log ({why})")
 
 
 def read_log(job: Path) -> JobLog:
@@ -309,7 +321,7 @@ def read_log(job: Path) -> JobLog:
     except FileNotFoundError:
         return JobLog()
     except (OSError, ValueError) as error:
-        raise PlanError("file.unreadable", path=path, why=error) from None
+        raise PlanError(FILE_UNREADABLE(path=path, why=error)) from None
     launches: list[Launched] = []
     orders: set[int] = set()
     rounds: list[Round] = []
@@ -341,7 +353,7 @@ def read_log(job: Path) -> JobLog:
                 ((kind, content),) = entry.items()
                 single[kind] = _SINGLE[kind](content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PlanError("plan.damaged-log", at=f"{path}:{number}", why=error) from None
+            raise PlanError(PLAN_DAMAGED_LOG(at=f"{path}:{number}", why=error)) from None
     return JobLog(tuple(launches), aside_s, rounds=tuple(rounds), notes=tuple(notes), **single)
 
 

@@ -23,6 +23,9 @@ from clustergate.launching.plan import (
 from clustergate.model import OutputError, Row
 from clustergate.proof import provenance
 from clustergate.proof.ranks import (
+    PROOF_MISSING_RANKS,
+    PROOF_NO_RECORD,
+    PROOF_UNFINISHED,
     ProofError,
     ProofExpectation,
     RankProof,
@@ -30,13 +33,13 @@ from clustergate.proof.ranks import (
     read_proofs,
 )
 from clustergate.stacks.manifest import Manifest
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 Parse = Callable[[Iterable[str], str], Iterable[Row]]
 """Turns the lines of an output into rows; the second argument names it in an error."""
 
 # What is said of records that have not come into sight yet.
-_LATE = {"proof.no-record", "proof.missing-ranks", "proof.unfinished"}
+_LATE = {PROOF_NO_RECORD.code, PROOF_MISSING_RANKS.code, PROOF_UNFINISHED.code}
 _LOOKING_S = 0.5
 
 
@@ -73,6 +76,9 @@ def read_planned(
     return read_launch(job, made.launch.order, expected, parse, contender.output)
 
 
+OUTPUT_UNREADABLE = Words("output.unreadable", "the output {source} cannot be read: {why}")
+
+
 def read_launch(
     job: Path, order: int, expected: ProofExpectation, parse: Parse, output: str = ""
 ) -> tuple[list[Reason], list[Row]]:
@@ -92,7 +98,7 @@ def read_launch(
     except OutputError as error:
         return [*complaints, error.reason], []
     except OSError as error:
-        return [*complaints, reason("output.unreadable", source=source, why=error.strerror)], []
+        return [*complaints, OUTPUT_UNREADABLE(source=source, why=error.strerror)], []
     return complaints, rows
 
 

@@ -7,12 +7,19 @@ from dataclasses import replace
 
 from clustergate.benchmarks.budget import Budget
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import Words
+
+TOO_FEW_LAUNCHES = Words(
+    "job.too-few-launches",
+    "launches must be at least 1, not {launches}",
+    remedy="0 leaves it to the mode",
+)
 
 
 def exactly(launches: int) -> Budget:
     """Return the budget of so many launches; raises :class:`ClustergateError` for less than one."""
     if launches < 1:
-        raise ClustergateError("job.too-few-launches", launches=launches)
+        raise ClustergateError(TOO_FEW_LAUNCHES(launches=launches))
     return Budget(launches, launches)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from clustergate.machine.traffic import read_sent, sent_between
 from clustergate.proof.progress import Rank, Report, read_progress
 from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import Reason, numbers, reason
+from clustergate.wording.reasons import Reason, Words, numbers
 
 # How often it is looked at within the time that no call takes, and in how many reports of a node
 # nothing may have changed: one may come late.
@@ -35,7 +35,15 @@ _START_OF_A_RANK_S = 0.05
 # After the last call a rank may come to its end.
 _FIRST, _LAST = "MPI_Init", "MPI_Finalize"
 _NAMED = 2
-HUNG = "launch.no-progress"
+HUNG = Words(
+    "launch.no-progress",
+    "no progress for {seconds:.0f} s",
+    cause="{who}",
+    remedy=(
+        "it was ended: see whether these nodes reach each other; where an MPI call takes as "
+        "long, raise it by `-S longest_call_s=SECONDS`"
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,7 @@ class Watch:
         stood_s = at_s - self._moved_s
         if stood_s < self._limit_s(at_s):
             return None
-        return reason(HUNG, seconds=stood_s, who=self.who())
+        return HUNG(seconds=stood_s, who=self.who())
 
     def _hear(self, at_s: float, reports: Mapping[str, Report]) -> Iterator[bool]:
         """Take what nodes told anew, and yield for each rank whether it moved."""

@@ -28,6 +28,7 @@ from clustergate.machine.kernel_files import printable
 from clustergate.machine.node import SCRIPT
 from clustergate.model import BadRequest
 from clustergate.paths import checkout
+from clustergate.wording.reasons import Words
 
 Value = str | int | float | list[str] | None
 Fingerprint = dict[str, dict[str, Value]]
@@ -116,17 +117,29 @@ def to_record(fingerprint: Fingerprint) -> dict[str, Any]:
     return {"schema": SCHEMA, "fingerprint": fingerprint}
 
 
+MACHINE_NO_RECORD = Words(
+    "machine.no-record",
+    "{path} does not hold the state of a node",
+    remedy="`clustergate machine --json` and `clustergate check` write such files",
+)
+OTHER_SCHEMA = Words(
+    "machine.other-schema",
+    "{path} has schema {schema} and this version of clustergate reads schema {known}",
+    remedy="compare with the version that wrote it",
+)
+
+
 def from_record(content: Any, source: str) -> Fingerprint:
     """Return the fingerprint in what was stored; ``source`` names it in errors.
 
     Raises :class:`BadRequest` for anything that :func:`to_record` did not make.
     """
     if not isinstance(content, dict) or not _is_fingerprint(content.get("fingerprint")):
-        raise BadRequest("machine.no-record", path=source)
+        raise BadRequest(MACHINE_NO_RECORD(path=source))
     schema = content.get("schema", SCHEMA)
     if schema != SCHEMA:
         facts = {"path": source, "schema": repr(schema)}
-        raise BadRequest("machine.other-schema", known=SCHEMA, **facts)
+        raise BadRequest(OTHER_SCHEMA(known=SCHEMA, **facts))
     fingerprint: Fingerprint = content["fingerprint"]
     return fingerprint
 

@@ -14,7 +14,7 @@ import psutil
 
 from clustergate.machine.load import DISTURBING_CORES, disturbing_cores
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Fact, reason
+from clustergate.wording.reasons import Facts, Words
 
 _LOOK_S = 1.0
 _NAMED = 3
@@ -45,7 +45,7 @@ class Busy:
     by_name: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def facts(self) -> dict[str, Fact]:
+    def facts(self) -> Facts:
         """What a reason says of it."""
         names = [
             f"{name} {cores:.2f}"
@@ -69,6 +69,18 @@ def look(seconds: float = _LOOK_S) -> Busy:
     return Busy(cores, {name: cpu_s / passed for name, cpu_s in by_name.items()})
 
 
+NODE_WAITING = Words(
+    "node.waiting",
+    "waiting up to {limit_s:.0f} s for this node to be idle",
+    cause="others use {lost_cores:.2f} cores, {by}",
+)
+NOT_QUIET = Words(
+    "node.not-quiet",
+    "this node is busy; measuring anyway, which takes longer than announced",
+    cause="others use {lost_cores:.2f} cores, {by}",
+)
+
+
 def wait_for_quiet(
     limit_s: float,
     say: Callable[[str], None],
@@ -86,11 +98,11 @@ def wait_for_quiet(
         if seen.cores <= disturbing_cores(cores):
             return
         if not waited_s:
-            say(str(reason("node.waiting", limit_s=limit_s, **seen.facts)))
+            say(str(NODE_WAITING(limit_s=limit_s, **seen.facts)))
         # On a busy node a look takes longer than it lasts.
         waited_s = max(waited_s + _LOOK_S, time.monotonic() - begun)
         if waited_s >= limit_s:
-            say(str(reason("node.not-quiet", **seen.facts)))
+            say(str(NOT_QUIET(**seen.facts)))
 
 
 def _cores() -> int:
@@ -140,6 +152,13 @@ def used_between(
     return used
 
 
+NODE_BESIDE = Words(
+    "node.beside",
+    "during this run others used {lost_cores:.2f} cores of this node on average",
+    cause="{by}",
+)
+
+
 class Watch:
     """Notes who else works on this node, from one sentence of a run's progress to the next."""
 
@@ -169,4 +188,4 @@ class Watch:
         seen = Busy(sum(by_name.values()), by_name)
         if seen.cores <= disturbing_cores(self._cores) / 2:
             return []
-        return [str(reason("node.beside", **seen.facts))]
+        return [str(NODE_BESIDE(**seen.facts))]

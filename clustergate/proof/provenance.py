@@ -26,7 +26,7 @@ from itertools import pairwise
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.model import Row
 from clustergate.proof.ranks import RankProof
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
 
 MARK = "clustergate-launch"
 """What stands in front of the word of a launch, as proof.c prints it."""
@@ -107,15 +107,45 @@ def complaints(
         yield from _wrong_times(measured_s(rows) + _stopwatch_s(numbered), span, source)
 
 
+OUTPUT_WITHOUT_WORD = Words(
+    "proof.output-without-word",
+    "{source}: rank 0 wrote '{mark} {word}' to its standard output, and that is not here",
+    cause="this is the output of another launch, or standard output went elsewhere",
+    remedy="check whether the program is a wrapper that prints a stored file",
+)
+OUTPUT_OF_ANOTHER = Words(
+    "proof.output-of-another",
+    "{source}:{line}: launch {found} printed this, not {word}",
+    cause="this is the output of another launch",
+    remedy="check whether the program is a wrapper that prints a stored file",
+)
+
+
 def _wrong_word(lines: Sequence[tuple[int, str]], word: str, source: str) -> Iterator[Reason]:
     marked = [(number, line.partition(MARK)[2].strip()) for number, line in lines if MARK in line]
     if not marked:
-        yield reason("proof.output-without-word", source=source, mark=MARK, word=word)
+        yield OUTPUT_WITHOUT_WORD(source=source, mark=MARK, word=word)
     for number, launch in marked:
         if launch != word:
-            where: dict[str, Fact] = {"source": source, "line": number}
-            yield reason("proof.output-of-another", **where, found=launch, word=word)
+            where: Facts = {"source": source, "line": number}
+            yield OUTPUT_OF_ANOTHER(**where, found=launch, word=word)
             return
+
+
+NO_DATE = Words(
+    "proof.no-date",
+    "{source}:{line}: {date!r} is no date",
+    cause="the text is damaged",
+)
+WRONG_DATE = Words(
+    "proof.wrong-date",
+    "{source}:{line}: dated {date}, and the ranks ran from {began} to {ended}",
+    cause="this is the output of another launch",
+    remedy=(
+        "check whether the program is a wrapper that prints a stored file, and for what changes "
+        "the clock of the ranks"
+    ),
+)
 
 
 def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> Iterator[Reason]:
@@ -127,7 +157,7 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
             moments = [float(fields[0])]
         elif fields := fields_of("dated_here", line):
             if (local := _seconds(fields[0])) is None:
-                yield reason("proof.no-date", source=source, line=number, date=fields[0])
+                yield NO_DATE(source=source, line=number, date=fields[0])
                 return
             moments = [local - offset for offset in span.utc_offsets_s]
         if moments and not any(
@@ -138,9 +168,7 @@ def _wrong_dates(lines: Sequence[tuple[int, str]], span: Span, source: str) -> I
                 time.asctime(time.gmtime(moment + offset))
                 for moment in (moments[0], span.began_s, span.ended_s)
             )
-            yield reason(
-                "proof.wrong-date", source=source, line=number, date=stamp, began=began, ended=ended
-            )
+            yield WRONG_DATE(source=source, line=number, date=stamp, began=began, ended=ended)
             return
 
 
@@ -150,6 +178,17 @@ def _seconds(ctime: str) -> float | None:
         return timegm(time.strptime(ctime, "%a %b %d %H:%M:%S %Y"))
     except ValueError:
         return None
+
+
+SLOW_TIMER = Words(
+    "proof.slow-timer",
+    (
+        "{source}:{line}: the program took {passed_s:.0f} s by the dates it prints, and "
+        "{told_s:.2f} s by its timer"
+    ),
+    cause="the clock of the timer runs slow, or the text was changed",
+    remedy="look at what is preloaded, and whether the program is a wrapper",
+)
 
 
 def _wrong_stamps(
@@ -180,15 +219,27 @@ def _wrong_stamps(
     for (number, passed), solve in zip(ends, solves, strict=True):
         timer_s = solve.values["time_s"]
         if passed > timer_s * _CLOCKS_APART + _SECOND_S + span.set_by_s:
-            yield reason(
-                "proof.slow-timer", source=source, line=number, passed_s=passed, told_s=timer_s
-            )
+            yield SLOW_TIMER(source=source, line=number, passed_s=passed, told_s=timer_s)
             return
+
+
+TOO_LONG = Words(
+    "proof.too-long",
+    (
+        "{source}: what was measured took {reported_s:.1f} s in all by its own account, and the "
+        "ranks ran for {seconds:.1f} s from MPI_Init to MPI_Finalize"
+    ),
+    cause="this is the output of another launch",
+    remedy=(
+        "check whether the program is a wrapper that prints a stored file, and for a clock that "
+        "runs fast"
+    ),
+)
 
 
 def _wrong_times(reported_s: float, span: Span, source: str) -> Iterator[Reason]:
     if reported_s > span.seconds * _CLOCKS_APART + _CLOCKS_APART_S:
-        yield reason("proof.too-long", source=source, reported_s=reported_s, seconds=span.seconds)
+        yield TOO_LONG(source=source, reported_s=reported_s, seconds=span.seconds)
 
 
 def measured_s(rows: Iterable[Row]) -> float:

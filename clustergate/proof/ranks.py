@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from clustergate.files.whole import parse_json
 from clustergate.model import ClustergateError
 from clustergate.proof.clocks import TOLERANCE, Clocks, Passed
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Facts, Reason, Words
 
 _MPI_LIBRARY = re.compile(r"libmpi(ch)?\.so(\.|$)")
 # Variables by which a rank knows the launcher that started it, the first that is there; under
@@ -165,6 +166,26 @@ def read_proofs(folder: Path) -> tuple[RankProof, ...]:
     return tuple(sorted(map(_read, folder.glob("rank-*.json")), key=lambda proof: proof.rank))
 
 
+STUCK_IN_INIT = Words("proof.stuck-in-init", "no rank returned from MPI_Init")
+LATE_RANKS = Words(
+    "proof.late-ranks",
+    "it waited for ranks that never reached MPI_Init; those that did: {came:names}",
+)
+SILENT_RANKS = Words(
+    "proof.silent-ranks",
+    (
+        "{ranks:ranks} on {hosts:names} did not respond to the signal that ended the job, but "
+        "the others did"
+    ),
+    cause="stopped, or stuck in the kernel",
+)
+HUNG_RANKS = Words(
+    "proof.hung-ranks",
+    "{ranks:ranks} on {hosts:names} never reached MPI_Finalize, but the others did",
+    remedy="see the end of the job's output, and whether that node or its fabric hangs",
+)
+
+
 def waited_for(folder: Path, foreseen: Mapping[str, int]) -> Reason | None:
     """Return whom a launch that hung waited for, by what lies in the folder of its records.
 
@@ -183,16 +204,27 @@ def waited_for(folder: Path, foreseen: Mapping[str, int]) -> Reason | None:
             if (n := sum(came[other] for other in came if _same(host, other))) < ranks
         }
         if not entered or not late:
-            return reason("proof.stuck-in-init") if entered else None
+            return STUCK_IN_INIT() if entered else None
         came_late = [f"{n} of {foreseen[host]} on {host}" for host, n in late.items()]
-        return reason("proof.late-ranks", came=came_late)
+        return LATE_RANKS(came=came_late)
     unfinished = [proof for proof in proofs if not proof.finalized]
     silent = [p for p in unfinished if f"{p.hostname}-{p.pid}" not in ended]
     if silent and len(silent) < len(unfinished):
-        return reason("proof.silent-ranks", **_who(silent))
+        return SILENT_RANKS(**_who(silent))
     if unfinished and len(unfinished) < len(proofs):
-        return reason("proof.hung-ranks", **_who(unfinished))
+        return HUNG_RANKS(**_who(unfinished))
     return None
+
+
+PROOF_NO_RECORD = Words(
+    "proof.no-record",
+    "no process left a record of this run",
+    cause=(
+        "the program never reached MPI_Init, is linked statically, or was started without the "
+        "preloaded proof library"
+    ),
+    remedy="the end of the job's output says which",
+)
 
 
 def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> list[Reason]:
@@ -200,7 +232,7 @@ def check_proofs(proofs: Sequence[RankProof], expected: ProofExpectation) -> lis
     ours = [proof for proof in proofs if proof.nonce == expected.nonce]
     complaints = list(_leftovers(proofs, ours))
     if not ours:
-        return [*complaints, reason("proof.no-record")]
+        return [*complaints, PROOF_NO_RECORD()]
     # Who is which rank comes first: where that is wrong, all else would be said of the wrong ones.
     unclear = list(_identities(ours, expected))
     complaints += unclear
@@ -238,15 +270,22 @@ def by_launch(complaints: Mapping[int, Sequence[Reason]], job: str = "") -> list
     return [first[one].of_launches(orders, len(complaints)) for one, orders in launches.items()]
 
 
+DAMAGED_RECORD = Words(
+    "proof.damaged-record",
+    "{path} is not a record of this version's proof library ({why})",
+    remedy="compile the stack again with 'clustergate setup' and repeat the run",
+)
+
+
 def _read(path: Path) -> RankProof:
     try:
         # Paths and variables may hold bytes that are no UTF-8.
         record = parse_json(path.read_text(encoding="utf-8", errors="replace"))
         return _rank_proof(record)
     except OSError as error:
-        raise ProofError("file.unreadable", path=path, why=error) from error
+        raise ProofError(FILE_UNREADABLE(path=path, why=error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProofError("proof.damaged-record", path=path, why=error) from error
+        raise ProofError(DAMAGED_RECORD(path=path, why=error)) from error
 
 
 def _rank_proof(record: Mapping[str, Any]) -> RankProof:
@@ -280,17 +319,79 @@ def _moment(record: Mapping[str, Any] | None) -> Moment | None:
     return Moment(**{**known, "affinity": affinity, "steal_by_cpu": by_cpu, "clocks": clocks})
 
 
+USED_FOLDER = Words(
+    "proof.used-folder",
+    "the proof folder holds {records:record|records} of another run (nonce {nonces:list})",
+    cause="it was used before",
+    remedy="give each run an empty folder",
+)
+
+
 def _leftovers(proofs: Sequence[RankProof], ours: Sequence[RankProof]) -> Iterator[Reason]:
     if len(ours) < len(proofs):
         others = sorted({proof.nonce or "none" for proof in proofs if proof not in ours})
-        yield reason("proof.used-folder", records=len(proofs) - len(ours), nonces=others)
+        yield USED_FOLDER(records=len(proofs) - len(ours), nonces=others)
+
+
+OTHER_FAMILY = Words(
+    "proof.other-family",
+    "{processes:process|processes} on {hosts:names} could not be asked for a rank",
+    cause=(
+        "the proof library was compiled for another family of MPI than {version} ({library}), "
+        "which the program loaded"
+    ),
+    remedy=(
+        "the program or LD_LIBRARY_PATH is not the stack's, or the proof library is not: compile "
+        "both with the stack's mpicc"
+    ),
+)
+PROOF_SINGLETON = Words(
+    "proof.singleton",
+    "1 process believes it is rank 0 of 1, not one of {expected}",
+    cause="started by another MPI's mpirun or without its process manager (PMI)",
+    remedy=(
+        "it runs {version}, so start it with the mpirun of that library, or with the srun --mpi= "
+        "type it understands"
+    ),
+)
+PROOF_SINGLETONS = Words(
+    "proof.singletons",
+    "{processes} processes each believe they are rank 0 of 1, not one of {expected}",
+    cause="started by another MPI's mpirun or without its process manager (PMI)",
+    remedy=(
+        "they run {version}, so start them with the mpirun of that library, or with the srun "
+        "--mpi= type it understands"
+    ),
+)
+OTHER_SIZE = Words(
+    "proof.other-size",
+    (
+        "{processes:process|processes} on {hosts:names} belong to a job of {size:rank|ranks}, "
+        "where {expected} were asked for"
+    ),
+    remedy="compare the launcher's -n with the slots of the hostfile or the allocation",
+)
+STARTED_TWICE = Words(
+    "proof.started-twice",
+    "{ranks:ranks} left more than one record",
+    cause="the program was started more than once in this run",
+    remedy="look at the job's script",
+)
+PROOF_MISSING_RANKS = Words(
+    "proof.missing-ranks",
+    "{ranks:ranks} of {expected} left no record",
+    cause=(
+        "killed before MPI_Init ended, started without the preloaded proof library, or on a node "
+        "that cannot write the proof folder"
+    ),
+    remedy="see that it is on a file system that all nodes share",
+)
 
 
 def _identities(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     unknown = [proof for proof in proofs if proof.rank < 0]
     if unknown:
-        yield reason(
-            "proof.other-family",
+        yield OTHER_FAMILY(
             processes=len(unknown),
             hosts=_hosts(unknown),
             version=_title(unknown[0]),
@@ -299,8 +400,7 @@ def _identities(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iter
         return
     singles = [proof for proof in proofs if proof.size == 1]
     if len(singles) > 1 or (singles and expected.ranks > 1):
-        yield reason(
-            "proof.singleton" if len(singles) == 1 else "proof.singletons",
+        yield (PROOF_SINGLETON if len(singles) == 1 else PROOF_SINGLETONS)(
             processes=len(singles),
             expected=expected.ranks,
             version=_title(singles[0]),
@@ -308,8 +408,7 @@ def _identities(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iter
         return
     for size, group in _grouped(proofs, lambda proof: proof.size):
         if size != expected.ranks:
-            yield reason(
-                "proof.other-size",
+            yield OTHER_SIZE(
                 processes=len(group),
                 hosts=_hosts(group),
                 size=size,
@@ -319,17 +418,39 @@ def _identities(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iter
     seen = Counter(proof.rank for proof in proofs)
     twice = [rank for rank, count in seen.items() if count > 1]
     if twice:
-        yield reason("proof.started-twice", ranks=twice)
+        yield STARTED_TWICE(ranks=twice)
     missing = [rank for rank in range(expected.ranks) if rank not in seen]
     if missing:
-        yield reason("proof.missing-ranks", ranks=missing, expected=expected.ranks)
+        yield PROOF_MISSING_RANKS(ranks=missing, expected=expected.ranks)
+
+
+OTHER_MPI = Words(
+    "proof.other-mpi",
+    "{ranks:ranks} on {hosts:names} loaded {library}, not {expected}",
+    cause="a module, LD_LIBRARY_PATH or the program's RUNPATH led there",
+    remedy="'ldd {executable}' on the node shows by which",
+)
+SEVERAL_MPI = Words(
+    "proof.several-mpi",
+    "{ranks:ranks} on {hosts:names} loaded {count} MPI libraries at once ({libraries:list})",
+    cause="the program or one of its libraries was linked with another MPI than the stack's",
+    remedy="compile it again with the stack's mpicc",
+)
+OTHER_VERSION = Words(
+    "proof.other-version",
+    "{ranks:ranks} on {hosts:names} ran {version}, which does not match '{expected}'",
+    cause="another version was loaded, or installed over {library}",
+    remedy=(
+        "load the expected version or correct it; where clustergate installed the library, "
+        "remove the folder of this installation, and `clustergate setup` makes it anew"
+    ),
+)
 
 
 def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     wrong = [proof for proof in proofs if not _any_at(proof.mpi_library, expected.mpi_library)]
     for library, group in _grouped(wrong, lambda proof: proof.mpi_library):
-        yield reason(
-            "proof.other-mpi",
+        yield OTHER_MPI(
             **_who(group),
             library=library[-1] if library else "an MPI library without a file",
             expected=expected.mpi_library,
@@ -337,13 +458,10 @@ def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Itera
         )
     for libraries, group in _grouped(proofs, _mpi_objects):
         if len(libraries) > 1:
-            yield reason(
-                "proof.several-mpi", **_who(group), count=len(libraries), libraries=libraries
-            )
+            yield SEVERAL_MPI(**_who(group), count=len(libraries), libraries=libraries)
     for _, group in _grouped(proofs, lambda proof: proof.library_version):
         if not re.search(expected.library_pattern, group[0].library_version):
-            yield reason(
-                "proof.other-version",
+            yield OTHER_VERSION(
                 **_who(group),
                 version=_title(group[0]),
                 expected=expected.library_pattern,
@@ -351,13 +469,69 @@ def _libraries(proofs: Sequence[RankProof], expected: ProofExpectation) -> Itera
             )
 
 
+PROOF_PRELOADED = Words(
+    "proof.preloaded",
+    "{ranks:ranks} on {hosts:names}: {libraries:list} was preloaded without being requested",
+    cause="what is loaded before the program's own libraries can change any figure and any clock",
+    remedy=(
+        "take it out of /etc/ld.so.preload, or, if all jobs of the site run with it, name it in "
+        "LD_PRELOAD among the env_vars of the site config"
+    ),
+)
+PROOF_AUDITED = Words(
+    "proof.audited",
+    (
+        "{ranks:ranks} on {hosts:names} ran under an audit library of the loader, which can "
+        "intercept any function"
+    ),
+    remedy="remove LD_AUDIT from what the shell of the node sets",
+)
+
+
 def _preloads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     for libraries, group in _grouped(proofs, lambda proof: proof.foreign_preloads):
         if libraries:
-            yield reason("proof.preloaded", **_who(group), libraries=libraries)
+            yield PROOF_PRELOADED(**_who(group), libraries=libraries)
     audited = [proof for proof in proofs if "LD_AUDIT" in proof.environment]
     if audited:
-        yield reason("proof.audited", **_who(audited))
+        yield PROOF_AUDITED(**_who(audited))
+
+
+PROOF_MISTIMED = Words(
+    "proof.mistimed",
+    (
+        "{ranks:ranks} on {hosts:names}: MPI_Wtime ran at {speed} times CLOCK_MONOTONIC_RAW, so "
+        "that no time and no rate counts"
+    ),
+    cause="the MPI library calibrated its timer wrongly, as it does on a busy core",
+    remedy="run again on an idle node; if it stays so, look at what is preloaded there",
+)
+WRONG_CLOCKS = Words(
+    "proof.wrong-clocks",
+    (
+        "{ranks:ranks} on {hosts:names}: clocks ran at another speed than the kernel's ({clocks} "
+        "times CLOCK_MONOTONIC_RAW), so that no time and no rate counts"
+    ),
+    cause="something intercepts the clocks of the C library or of MPI, as libfaketime does",
+    remedy="look at what is preloaded on the node",
+)
+CLOCK_WAS_SET = Words(
+    "proof.clock-was-set",
+    (
+        "{ranks:ranks} on {hosts:names}: the clock of the node was set by {set_by_s:+.2g} s in "
+        "{seconds:.1f} s while the program ran, and {clocks:and} followed, so no time counts"
+    ),
+    remedy="let the time service settle (chronyc tracking, timedatectl), then run again",
+)
+CLOCKS_APART = Words(
+    "proof.clocks-apart",
+    (
+        "{hosts:names} counted {longest_s:.1f} s between MPI_Init and MPI_Finalize of a launch "
+        "that took {launch_s:.1f} s on the node that started it"
+    ),
+    cause="one of the two clocks runs wrong",
+    remedy="compare both with a third",
+)
 
 
 def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
@@ -367,16 +541,15 @@ def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator
         mistimed = [proof for proof, passed in known if passed.mistimed]
         if mistimed:
             speed = f"{misled[mistimed[0].rank]['MPI_Wtime']:.3g}"
-            yield reason("proof.mistimed", **_who(mistimed), speed=speed)
+            yield PROOF_MISTIMED(**_who(mistimed), speed=speed)
         wrong = [proof for proof, _ in known if misled[proof.rank] and proof not in mistimed]
         if wrong:
             speeds = ", ".join(f"{k} at {v:.2g}" for k, v in misled[wrong[0].rank].items())
-            yield reason("proof.wrong-clocks", **_who(wrong), clocks=speeds)
+            yield WRONG_CLOCKS(**_who(wrong), clocks=speeds)
         followed = [(proof, passed) for proof, passed in known if passed.follows_the_time_of_day()]
         if followed:
             passed = followed[0][1]
-            yield reason(
-                "proof.clock-was-set",
+            yield CLOCK_WAS_SET(
                 **_who([proof for proof, _ in followed]),
                 set_by_s=passed.set_by_s,
                 seconds=passed.seconds,
@@ -386,12 +559,22 @@ def _clocks(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator
         # The two clocks may differ by so much, and the moments at which they were read.
         limit_s = (expected.launch_s or 0.0) * (1 + 2 * TOLERANCE) + _START_S
         if expected.launch_s is not None and longest > limit_s:
-            yield reason(
-                "proof.clocks-apart",
+            yield CLOCKS_APART(
                 hosts=_hosts(group),
                 longest_s=longest,
                 launch_s=expected.launch_s,
             )
+
+
+LAUNCHED_AGAIN = Words(
+    "proof.launched-again",
+    (
+        "a launch was made again, since MPI_Wtime of {ranks:ranks} on {hosts:names} ran at "
+        "{speed} times CLOCK_MONOTONIC_RAW"
+    ),
+    cause="the MPI library calibrated its timer wrongly, as it does on a busy core",
+    remedy="nothing, unless it happens often: then measure on idle nodes",
+)
 
 
 def mistimed_note(proofs: Sequence[RankProof]) -> str:
@@ -400,7 +583,7 @@ def mistimed_note(proofs: Sequence[RankProof]) -> str:
     speeds = [proof.passed.mistimed for proof in wrong if proof.passed]
     if not wrong or None in speeds:
         return ""
-    return str(reason("proof.launched-again", **_who(wrong), speed=f"{speeds[0]:.3g}"))
+    return str(LAUNCHED_AGAIN(**_who(wrong), speed=f"{speeds[0]:.3g}"))
 
 
 def clock_notes(proofs: Sequence[RankProof]) -> list[str]:
@@ -432,12 +615,20 @@ def _ahead_s(proofs: Sequence[RankProof]) -> dict[str, float]:
     return {host: s - first_s for host, s in left_s.items() if abs(s - first_s) > sure_s}
 
 
+OTHER_LAUNCHER = Words(
+    "proof.other-launcher",
+    (
+        "{ranks:ranks} on {hosts:names}: {version}, yet started by {launcher}, so binding and "
+        "fabric settings of the wrong launcher were in force"
+    ),
+    remedy="use the stack's own launcher, with its bin first on PATH",
+)
+
+
 def _launchers(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     for launcher, group in _grouped(proofs, lambda p: _foreign_launcher(p, expected.by_srun)):
         if launcher is not None:
-            yield reason(
-                "proof.other-launcher", **_who(group), version=_title(group[0]), launcher=launcher
-            )
+            yield OTHER_LAUNCHER(**_who(group), version=_title(group[0]), launcher=launcher)
 
 
 def _foreign_launcher(proof: RankProof, by_srun: bool) -> str | None:
@@ -450,20 +641,68 @@ def _foreign_launcher(proof: RankProof, by_srun: bool) -> str | None:
     return started_by[0][1] if started_by and started_by[0][2] != family else None
 
 
+PROOF_ABORTED = Words(
+    "proof.aborted",
+    "{ranks:ranks} on {hosts:names} called MPI_Abort",
+    cause="the program gave up by itself and says why at the end of the job's output",
+    remedy="its figures do not count",
+)
+PROOF_UNFINISHED = Words(
+    "proof.unfinished",
+    "{ranks:ranks} on {hosts:names} never reached MPI_Finalize",
+    cause="killed or crashed, its figures do not count",
+    remedy=(
+        "look for the signal at the end of the job's output and for 'Out of memory' in the "
+        "node's kernel log"
+    ),
+)
+
+
 def _endings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     aborted = [proof for proof in proofs if proof.aborted]
     unfinished = [proof for proof in proofs if not proof.finalized]
     if aborted:
-        yield reason("proof.aborted", **_who(aborted))
+        yield PROOF_ABORTED(**_who(aborted))
     elif unfinished:
-        yield reason("proof.unfinished", **_who(unfinished))
+        yield PROOF_UNFINISHED(**_who(unfinished))
+
+
+ONE_NODE = Words(
+    "proof.one-node",
+    "all {ran:rank|ranks} ran on {hosts:names}, not on {expected:node|nodes} as asked for",
+    cause=(
+        "the hostfile or the allocation did not reach the launcher, or the ranks per node (-ppn) "
+        "did not"
+    ),
+)
+OTHER_NODES = Words(
+    "proof.other-nodes",
+    (
+        "the ranks ran on {nodes:node|nodes} ({hosts:names}), not on {expected:node|nodes} as "
+        "asked for"
+    ),
+    cause=(
+        "the hostfile or the allocation did not reach the launcher, or the ranks per node (-ppn) "
+        "did not"
+    ),
+)
+PROOF_UNEVEN = Words(
+    "proof.uneven",
+    "{ran:names}, not {expected} per node as asked for",
+    cause="the launcher filled the nodes by its own count",
+    remedy="give it -ppn, or slots in the hostfile",
+)
+STRANGE_HOSTS = Words(
+    "proof.strange-hosts",
+    "{ranks:ranks} ran on {hosts:names}, none of the nodes asked for ({expected:names})",
+    cause="the launcher took another hostfile or allocation",
+)
 
 
 def _nodes(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     counts = Counter(proof.hostname for proof in proofs)
     if expected.nodes is not None and len(counts) != expected.nodes:
-        yield reason(
-            "proof.one-node" if len(counts) == 1 else "proof.other-nodes",
+        yield (ONE_NODE if len(counts) == 1 else OTHER_NODES)(
             ran=len(proofs),
             nodes=len(counts),
             hosts=_hosts(proofs),
@@ -474,11 +713,32 @@ def _nodes(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[
         # One node may have what the others leave.
         if uneven and list(uneven.values()) != [len(proofs) % expected.ranks_per_node]:
             ran = [f"{host} ran {n} rank{'' if n == 1 else 's'}" for host, n in uneven.items()]
-            yield reason("proof.uneven", ran=ran, expected=expected.ranks_per_node)
+            yield PROOF_UNEVEN(ran=ran, expected=expected.ranks_per_node)
     if expected.hosts is not None:
         strange = [p for p in proofs if not any(_same(p.hostname, h) for h in expected.hosts)]
         if strange:
-            yield reason("proof.strange-hosts", **_who(strange), expected=expected.hosts)
+            yield STRANGE_HOSTS(**_who(strange), expected=expected.hosts)
+
+
+UNKNOWN_CORES = Words(
+    "proof.unknown-cores",
+    (
+        "{ranks:ranks} on {hosts:names} could not tell which cores it may use (sched_getaffinity "
+        "failed), so its binding is not proven"
+    ),
+    remedy="a security profile of the node's containers may forbid it",
+)
+FEW_CORES = Words(
+    "proof.few-cores",
+    "{ranks:ranks} on {hosts:names} had {cores:core|cores} each, where {expected} were asked for",
+    cause="the threads of a rank share them",
+    remedy="give the launcher the cores per rank",
+)
+SHARED_CORES_ELSEWHERE = Words(
+    "proof.shared-cores-elsewhere",
+    "ranks on {hosts:names} share too few cores as well",
+    cause="the cause is the same",
+)
 
 
 def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
@@ -491,7 +751,7 @@ def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[
     """
     silent = [proof for proof in proofs if proof.at_init is None or not proof.at_init.affinity]
     if silent:
-        yield reason("proof.unknown-cores", **_who(silent))
+        yield UNKNOWN_CORES(**_who(silent))
     known = [proof for proof in proofs if proof not in silent]
     if expected.bound:
         yield from _bindings(known, expected)
@@ -499,9 +759,7 @@ def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[
         return
     for count, group in _grouped(known, lambda proof: len(_cores_of(proof))):
         if count < expected.cores_per_rank:
-            yield reason(
-                "proof.few-cores", **_who(group), cores=count, expected=expected.cores_per_rank
-            )
+            yield FEW_CORES(**_who(group), cores=count, expected=expected.cores_per_rank)
     by_host = _grouped(known, lambda proof: proof.hostname)
     sharing = {
         host: shared for host, ranks in by_host if (shared := _sharing(host, ranks, expected))
@@ -511,7 +769,17 @@ def _cores(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[
         yield sharing[first]
     if others:
         # Nobody reads the same of a hundred nodes.
-        yield reason("proof.shared-cores-elsewhere", hosts=others)
+        yield SHARED_CORES_ELSEWHERE(hosts=others)
+
+
+SHARED_CORES = Words(
+    "proof.shared-cores",
+    "{ranks:ranks} on {host} share {cores:cores}, where {needed} are needed",
+    cause=(
+        "the node has too few cores for its ranks, or the launcher bound two ranks to one place "
+        "(two launches on one node do, each starting at its first core)"
+    ),
+)
 
 
 def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) -> Reason | None:
@@ -526,8 +794,7 @@ def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) 
         confined = [rank for rank in ranks if _cores_of(rank) <= cores]
         if needed(confined) > len(cores):
             numbers = sorted(int(re.split(r"[,-]", core, maxsplit=1)[0]) for core in cores)
-            return reason(
-                "proof.shared-cores",
+            return SHARED_CORES(
                 ranks=[rank.rank for rank in confined],
                 host=host,
                 cores=numbers,
@@ -536,11 +803,34 @@ def _sharing(host: str, ranks: Sequence[RankProof], expected: ProofExpectation) 
     return None
 
 
+PROOF_UNBOUND = Words(
+    "proof.unbound",
+    (
+        "{ranks:ranks} on {hosts:names} may run on all {cores} cores of the node, not on "
+        "{expected:core|cores} each"
+    ),
+    cause="the ranks are not bound",
+    remedy="check the launcher's binding option, and for a variable that overrides it",
+)
+WIDE_BINDING = Words(
+    "proof.wide-binding",
+    "{ranks:ranks} on {hosts:names} may run on {cores} cores, not on {expected:core|cores} each",
+    cause="the binding is wider than it should be",
+    remedy="check the launcher's binding option",
+)
+BOUND_ANEW = Words(
+    "proof.bound-anew",
+    "{ranks:ranks} on {hosts:names} ended with other cores than it started with",
+    cause="something in the process rebinds it (OpenMP's or the BLAS's own affinity)",
+    remedy="switch that off",
+)
+
+
 def _bindings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
     wide = [proof for proof in proofs if len(_cores_of(proof)) > expected.cores_per_rank]
     for (cores, whole), group in _grouped(wide, lambda p: (len(_cores_of(p)), _is_unbound(p))):
-        code = "proof.unbound" if whole else "proof.wide-binding"
-        yield reason(code, **_who(group), cores=cores, expected=expected.cores_per_rank)
+        code = PROOF_UNBOUND if whole else WIDE_BINDING
+        yield code(**_who(group), cores=cores, expected=expected.cores_per_rank)
     loosened = [
         proof
         for proof in proofs
@@ -548,7 +838,25 @@ def _bindings(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterat
         and not set(proof.at_finalize.affinity) <= set(_at_init(proof).affinity)
     ]
     if loosened:
-        yield reason("proof.bound-anew", **_who(loosened))
+        yield BOUND_ANEW(**_who(loosened))
+
+
+FEW_THREADS = Words(
+    "proof.few-threads",
+    "{ranks:ranks} on {hosts:names} ended with fewer threads than the {expected} asked for",
+    cause="the program is not threaded, or OMP_NUM_THREADS did not reach it",
+)
+BLAS_THREADS = Words(
+    "proof.blas-threads",
+    (
+        "{ranks:ranks} on {hosts:names} let the BLAS use {threads:thread|threads}, not "
+        "{expected} as asked for"
+    ),
+    cause=(
+        "OMP_NUM_THREADS (or the BLAS's own variable) did not reach the rank, or the program "
+        "sets the number itself"
+    ),
+)
 
 
 def _threads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
@@ -559,16 +867,30 @@ def _threads(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterato
         and 0 <= proof.at_finalize.threads < expected.threads_per_rank
     ]
     if few:
-        yield reason("proof.few-threads", **_who(few), expected=expected.threads_per_rank)
+        yield FEW_THREADS(**_who(few), expected=expected.threads_per_rank)
     wrong = [
         p
         for p in proofs
         if p.blas is not None and p.blas.threads not in (-1, expected.threads_per_rank)
     ]
     for threads, group in _grouped(wrong, lambda proof: proof.blas.threads if proof.blas else -1):
-        yield reason(
-            "proof.blas-threads", **_who(group), threads=threads, expected=expected.threads_per_rank
-        )
+        yield BLAS_THREADS(**_who(group), threads=threads, expected=expected.threads_per_rank)
+
+
+OTHER_BLAS = Words(
+    "proof.other-blas",
+    "{ranks:ranks} on {hosts:names} loaded {library}, not {expected}",
+    cause="a module, LD_LIBRARY_PATH or the way the program was linked decides",
+    remedy="'ldd {executable}' on the node shows it",
+)
+OTHER_BLAS_KERNELS = Words(
+    "proof.other-blas-kernels",
+    "{ranks:ranks} on {hosts:names} used the BLAS kernels {kernel}, not {expected}",
+    cause=(
+        "a variable like OPENBLAS_CORETYPE chose them, or the library was built for another "
+        "processor"
+    ),
+)
 
 
 def _blas(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[Reason]:
@@ -577,8 +899,7 @@ def _blas(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[R
         for library, group in _grouped(proofs, _blas_library):
             candidates = library or group[0].objects
             if not _any_at(candidates, wanted):
-                yield reason(
-                    "proof.other-blas",
+                yield OTHER_BLAS(
                     **_who(group),
                     library=library[-1] if library else "no BLAS library",
                     expected=wanted,
@@ -587,8 +908,7 @@ def _blas(proofs: Sequence[RankProof], expected: ProofExpectation) -> Iterator[R
     if expected.blas_kernel is not None:
         for kernel, group in _grouped(proofs, lambda p: p.blas.kernel if p.blas else None):
             if kernel is None or kernel.casefold() != expected.blas_kernel.casefold():
-                yield reason(
-                    "proof.other-blas-kernels",
+                yield OTHER_BLAS_KERNELS(
                     **_who(group),
                     kernel=kernel or "of an unknown processor",
                     expected=expected.blas_kernel,
@@ -643,7 +963,7 @@ def _hosts(proofs: Iterable[RankProof]) -> list[str]:
     return list(dict.fromkeys(proof.hostname for proof in proofs))
 
 
-def _who(proofs: Iterable[RankProof]) -> dict[str, Fact]:
+def _who(proofs: Iterable[RankProof]) -> Facts:
     """Return ranks and their hosts as facts of a reason."""
     ranks = list(proofs)
     return {"ranks": sorted({proof.rank for proof in ranks}), "hosts": _hosts(ranks)}

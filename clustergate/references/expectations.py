@@ -24,10 +24,11 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.files.marked_yaml import Document
 from clustergate.judge.runs import kind_in
 from clustergate.model import Better, Conditions, ConditionValue, Expectation, Figure, Sample
-from clustergate.references.tolerances import read_tolerance
+from clustergate.references.tolerances import EXPECT_KEY, TOLERANCE_VALUE, read_tolerance
 from clustergate.sites.modes import every_mode
+from clustergate.wording.general import INPUT_UNKNOWN_NAME
 from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 EXPECT = "expect"
 _VALUE = re.compile(r"\s*(>=|<=|≥|≤)\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(\S.*?)\s*")
@@ -141,13 +142,30 @@ def _each(
             yield path, _read(name, given, where, tolerances)
 
 
+EXPECT_VALUE = Words(
+    "expect.value",
+    "{value!r} is neither a floor nor a ceiling with its unit",
+    remedy='write ">= 87 %" for at least, "<= 1.2 us" for at most',
+)
+EXPECT_UNIT = Words(
+    "expect.unit",
+    "{name} is in {units:names}, not in {unit!r}",
+    remedy="write it in such a unit",
+)
+EXPECT_DIRECTION = Words(
+    "expect.direction",
+    "of {name} {better} is better, so {given} would fail what is good",
+    remedy="write {wanted}",
+)
+
+
 def _read(
     name: str, entry: Mapping[str, Any], where: str, tolerances: Mapping[str, float]
 ) -> Expect | Reason:
     at = f"{EXPECT}/{name}"
     if unknown := [key for key in entry if key not in _KEYS]:
         meant = did_you_mean(nearest(unknown[0], _KEYS))
-        return reason("expect.key", key=unknown[0], known=[*_KEYS], meant=meant).at(at)
+        return EXPECT_KEY(key=unknown[0], known=[*_KEYS], meant=meant).at(at)
     only = {
         key: tuple(value) if isinstance(value, list) else (value,)
         for key, value in entry.items()
@@ -155,29 +173,27 @@ def _read(
     }
     for mode in only.get("modes", ()):
         if mode not in every_mode():
-            return reason("input.unknown-name", kind="mode", name=mode, known=[*every_mode()]).at(
-                at
-            )
+            return INPUT_UNKNOWN_NAME(kind="mode", name=mode, known=[*every_mode()]).at(at)
     if (check := entry.get("check", "")) and check not in every_check():
-        return reason("input.unknown-name", kind="check", name=check, known=[*every_check()]).at(at)
+        return INPUT_UNKNOWN_NAME(kind="check", name=check, known=[*every_check()]).at(at)
     match = _VALUE.fullmatch(entry["value"])
     value = float(match[2]) if match else 0.0
     if match is None or not (math.isfinite(value) and value > 0):
-        return reason("expect.value", value=entry["value"]).at(at)
+        return EXPECT_VALUE(value=entry["value"]).at(at)
     own = read_tolerance(entry.get("tolerance"))
     if "tolerance" in entry and own is None:
-        return reason("tolerance.value", value=str(entry["tolerance"])).at(at)
+        return TOLERANCE_VALUE(value=str(entry["tolerance"])).at(at)
     unit, source = match[3], entry.get("source", "")
     meaning = meaning_of(name, check)
     if meaning is None:
         return Expect(Expectation(name, value, unit, 1.0, source, where, ""), None, only)
     of_unit = meaning.in_unit(unit)
     if of_unit is None:
-        return reason("expect.unit", name=name, units=meaning.units, unit=unit).at(at)
+        return EXPECT_UNIT(name=name, units=meaning.units, unit=unit).at(at)
     higher = of_unit.better is Better.HIGHER
     if _HIGHER[match[1]] is not higher:
         facts = {"better": of_unit.better.value, "wanted": ">=" if higher else "<="}
-        return reason("expect.direction", name=name, given=match[1], **facts).at(at)
+        return EXPECT_DIRECTION(name=name, given=match[1], **facts).at(at)
     line = of_unit.lines[0]
     scale = line.scale / (unit_factor(unit, line.unit) or 1.0)
     known = Expectation(name, value, unit, scale, source, where, of_unit.check, own)

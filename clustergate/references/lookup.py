@@ -56,7 +56,8 @@ from clustergate.references.rules import (
     within_anchor,
 )
 from clustergate.references.tolerances import tolerances_in, tolerated
-from clustergate.wording.reasons import reason
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 Keys = tuple[str, ...]
 """Check, partition, stack, layout, effort and figure, as the file has them."""
@@ -97,11 +98,34 @@ def effort_key(conditions: Conditions) -> str:
     return f"{_stated(conditions, 'mode')}" + (f"+{settings}" if settings else "")
 
 
+NO_CONDITION = Words(
+    "references.no-condition",
+    "a case without the condition {name!r} cannot have references",
+)
+
+
 def _stated(conditions: Conditions, name: str) -> object:
     try:
         return conditions[name]
     except KeyError:
-        raise ClustergateError("references.no-condition", name=name) from None
+        raise ClustergateError(NO_CONDITION(name=name)) from None
+
+
+REFERENCES_UNSIZED = Words(
+    "references.unsized",
+    "it is not known for what size and processor the references of {cases:names} hold",
+    cause=(
+        "their $provenance lacks {keys:and}; on fewer nodes, with a larger matrix or on a faster "
+        "processor they would hide a slow-down"
+    ),
+    remedy="add it to the entry of each case, or take a baseline",
+)
+REFERENCES_EARLIER = Words(
+    "references.earlier",
+    "{source} was made by an earlier version",
+    cause="its references are judged by their tolerances alone",
+    remedy="`clustergate baseline` makes new ones",
+)
 
 
 @dataclass(frozen=True)
@@ -116,7 +140,7 @@ class References:
     @property
     def notes(self) -> list[str]:
         """Return what is to be known of the whole file."""
-        return [str(reason("references.earlier", source=self.source))] if self.earlier else []
+        return [str(REFERENCES_EARLIER(source=self.source))] if self.earlier else []
 
     def find(
         self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
@@ -421,7 +445,7 @@ class References:
                 by_lack.setdefault(tuple(lacks), {}).setdefault(where, entries[0])
         return [
             str(
-                reason("references.unsized", cases=list(cases), keys=lacks).at(
+                REFERENCES_UNSIZED(cases=list(cases), keys=lacks).at(
                     f"{self.source}:{self.document.line(next(iter(cases.values())))}"
                 )
             )
@@ -467,6 +491,23 @@ class References:
         return provenance
 
 
+REFERENCES_DANGLING = Words(
+    "references.dangling",
+    "{path} is a link to {to}, which is not there",
+    remedy="mend the link, or remove it to judge by physical limits alone",
+)
+REFERENCES_TWIN = Words(
+    "references.twin",
+    "nothing reads this file beside {name}",
+    remedy="move what it says to {name}, and remove it",
+)
+REFERENCES_MISNAMED = Words(
+    "references.misnamed",
+    "nothing reads this file",
+    remedy="rename it to {name}",
+)
+
+
 def load_references(path: Path, checks: Collection[str]) -> References:
     """Read and validate the references of a system; without the file there are none.
 
@@ -477,14 +518,14 @@ def load_references(path: Path, checks: Collection[str]) -> References:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if path.is_symlink():
-            raise BadRequest("references.dangling", path=path, to=os.readlink(path)) from None
+            raise BadRequest(REFERENCES_DANGLING(path=path, to=os.readlink(path))) from None
         if alike:
-            raise BadRequest("references.misnamed", at=f"{alike[0]}:1", name=path.name) from None
+            raise BadRequest(REFERENCES_MISNAMED(at=f"{alike[0]}:1", name=path.name)) from None
         return References(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadRequest("file.unreadable", path=path, why=error) from None
+        raise BadRequest(FILE_UNREADABLE(path=path, why=error)) from None
     if alike:
-        raise BadRequest("references.twin", at=f"{alike[0]}:1", name=path.name)
+        raise BadRequest(REFERENCES_TWIN(at=f"{alike[0]}:1", name=path.name))
     return parse_references(text, path, checks)
 
 
@@ -499,6 +540,14 @@ def load_references_once(path: Path) -> References:
     return load_references(path, every_check())
 
 
+REFERENCES_INVALID = Words("references.invalid", "{complaints}")
+REFERENCES_EMPTY = Words(
+    "references.empty",
+    "{path} holds no reference",
+    remedy="restore it, or remove it to judge by physical limits alone",
+)
+
+
 def parse_references(text: str, path: Path, checks: Collection[str]) -> References:
     """Validate the text of the references of a system, which is or will be the file ``path``.
 
@@ -506,13 +555,13 @@ def parse_references(text: str, path: Path, checks: Collection[str]) -> Referenc
     """
     document = read_document(with_bytes(text))
     if not document.data and not document.complaints:
-        raise BadRequest("references.empty", path=path)
+        raise BadRequest(REFERENCES_EMPTY(path=path))
     earlier = _drop_earlier_statistics(document)
     complaints_found = document.complaints or complaints(document, path.stem, checks)
     if complaints_found:
         lines = sorted({(complaint.line, str(complaint.reason)) for complaint in complaints_found})
         each = "\n".join(f"{path}:{line}: {words}" for line, words in lines)
-        raise BadRequest("references.invalid", complaints=each)
+        raise BadRequest(REFERENCES_INVALID(complaints=each))
     return References(path, document, earlier)
 
 

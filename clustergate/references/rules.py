@@ -28,11 +28,12 @@ from clustergate.model import (
 )
 from clustergate.paths import suite_folder
 from clustergate.references.expectations import EXPECT, complaints_of
-from clustergate.references.tolerances import TOLERANCES
+from clustergate.references.tolerances import EXPECT_KEY, TOLERANCES
 from clustergate.references.tolerances import complaints_of as of_tolerances
 from clustergate.sites.modes import every_mode
+from clustergate.wording.general import INPUT_UNKNOWN_NAME
 from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 if TYPE_CHECKING:
     import jsonschema
@@ -169,7 +170,7 @@ def complaints(document: Document, system: str, checks: Collection[str]) -> list
     for key in document.data if isinstance(document.data, Mapping) else ():
         if key not in (*beside, *checks) and (near := nearest(str(key), beside, _ALIKE)):
             facts = {"key": str(key), "known": beside, "meant": did_you_mean(near)}
-            return [Complaint(document.line([key]), reason("expect.key", **facts))]
+            return [Complaint(document.line([key]), EXPECT_KEY(**facts))]
     violations = [
         Complaint(document.line(list(error.absolute_path)), of_schema(error))
         for error in _validator().iter_errors(document.data)
@@ -190,17 +191,35 @@ def _validator() -> jsonschema.Draft202012Validator:
     )
 
 
+SCHEMA_LACKS = Words("schema.lacks", "{why}")
+SCHEMA_KEY = Words("schema.key", "this key is not valid here; expected {expected}")
+SCHEMA_VALUE = Words("schema.value", "{value} is not valid here; expected {expected}")
+
+
 def of_schema(error: jsonschema.ValidationError) -> Reason:
     """Return what a schema refuses; the schema's descriptions say what there must be."""
     place = "/".join(map(str, error.absolute_path)) or "the file"
     expected = error.schema.get("description") if isinstance(error.schema, Mapping) else None
     if error.validator == "required" or expected is None:
-        return reason("schema.lacks", at=place, why=error.message)
+        return SCHEMA_LACKS(at=place, why=error.message)
     if error.validator == "not":
-        return reason("schema.key", at=place, expected=expected)
+        return SCHEMA_KEY(at=place, expected=expected)
     text = str(error.instance)
     shown = text if len(text) <= 60 else text[:57] + "…"
-    return reason("schema.value", at=place, value=shown, expected=expected)
+    return SCHEMA_VALUE(at=place, value=shown, expected=expected)
+
+
+NO_PROVENANCE = Words("references.no-provenance", "no entry of $provenance covers it")
+COVERS_NONE = Words(
+    "references.covers-none",
+    "it covers no reference",
+    remedy="write the keys as they stand, with / between them",
+)
+ANCHORS_OTHER_RUNS = Words(
+    "anchors.other-runs",
+    "{figure} has {values:value|values} of {days:day|days}, of which {runs:is a run|are runs}",
+    remedy="give each day a value or null, and one of the runs a value",
+)
 
 
 def _own(
@@ -218,7 +237,7 @@ def _own(
     for check in classes:
         if check not in checks:
             known = sorted(checks)
-            yield [check], reason("input.unknown-name", kind="check", name=check, known=known)
+            yield [check], INPUT_UNKNOWN_NAME(kind="check", name=check, known=known)
     entries: dict[tuple[str, ...], Sequence[Any]] = {}
     for path, value in _walk(classes, ()):
         place = "/".join(path)
@@ -233,12 +252,12 @@ def _own(
             widest = PERCENT if of_runs else WIDEST_TOLERANCE
             complaint = _entry_complaint(path[-1], value, widest)
             if not any(_covers(prefix, path) for prefix in provenance):
-                yield path, reason("references.no-provenance", at=place)
+                yield path, NO_PROVENANCE(at=place)
         if complaint:
             yield path, complaint.at(place)
     for prefix in provenance:
         if not any(_covers(prefix, path) for path in entries):
-            uncovering = reason("references.covers-none", at=f"{PROVENANCE}: {prefix}")
+            uncovering = COVERS_NONE(at=f"{PROVENANCE}: {prefix}")
             yield [PROVENANCE, prefix], uncovering
     for prefix, entry in statistics.items():
         if complaint := _statistics_complaint(prefix, entry, provenance.get(prefix), entries):
@@ -254,13 +273,11 @@ def _own(
         for name in (*rows, *(entry.keys() - {VALUES, "runs", "days"})):
             below = [ANCHORS, prefix, *([VALUES] if name in rows else []), name]
             if _path(prefix, name) not in entries:
-                yield below, reason("references.covers-none", at=f"{ANCHORS}: {prefix}: {name}")
+                yield below, COVERS_NONE(at=f"{ANCHORS}: {prefix}: {name}")
         for name, row in rows.items():
             runs, days = len(entry["runs"]), len(entry["days"])
             if len(row) != days or runs > days or not any(row[:runs]):
-                other = reason(
-                    "anchors.other-runs", figure=name, values=len(row), days=days, runs=runs
-                )
+                other = ANCHORS_OTHER_RUNS(figure=name, values=len(row), days=days, runs=runs)
                 yield [ANCHORS, prefix, VALUES, name], other.at(f"{ANCHORS}: {prefix}")
             elif (of := entries.get(_path(prefix, name))) and (far := _far(row, of, name)):
                 yield [ANCHORS, prefix, VALUES, name], far.at(f"{ANCHORS}: {prefix}")
@@ -301,6 +318,34 @@ def within_anchor(known: Reference, anchor: Mapping[str, Any] | None) -> Referen
     return dataclasses.replace(known, upper=max(min(known.upper or 0.0, most), 0.0))
 
 
+STATISTICS_UNMEASURED = Words(
+    "statistics.unmeasured",
+    "$provenance has no measured entry with this path",
+)
+STATISTICS_LAUNCHES = Words(
+    "statistics.launches",
+    "{launches} launches here, but {samples} samples in $provenance",
+)
+STATISTICS_OTHER_RUNS = Words(
+    "statistics.other-runs",
+    "{figure} has {values:value|values} of {runs:run|runs} with {days:day|days}",
+    remedy="give each run one day and one value",
+)
+FEW_LAUNCHES = Words("statistics.few-launches", "fewer launches ({launches}) than runs ({runs})")
+STATISTICS_PATH = Words("statistics.path", "the path must end at an effort or at a figure")
+NO_REFERENCE = Words("statistics.no-reference", "no reference {figure} at this path")
+NO_SPREAD = Words("statistics.no-spread", "no figure of {group} has a spread")
+ONE_OF_TWO = Words(
+    "statistics.one-of-two",
+    "{name} must have both spread_percent and usual_percent",
+)
+NOTHING_SLOW = Words(
+    "statistics.nothing-slow",
+    "slow_percent: no figure or benchmark {name} at this path",
+)
+STATISTICS_NOT_FINITE = Words("statistics.not-finite", "statistics must be finite numbers")
+
+
 def _statistics_complaint(
     prefix: str,
     entry: Mapping[str, Any],
@@ -308,46 +353,53 @@ def _statistics_complaint(
     references: Iterable[Sequence[str]],
 ) -> Reason | None:
     if origin is None or origin["origin"] != "measured":
-        return reason("statistics.unmeasured")
+        return STATISTICS_UNMEASURED()
     launches = entry["launches"]
     runs = entry["runs"] if isinstance(entry["runs"], int) else len(entry["runs"])
     if origin["samples"] != launches:
-        return reason("statistics.launches", launches=launches, samples=origin["samples"])
+        return STATISTICS_LAUNCHES(launches=launches, samples=origin["samples"])
     if launches < runs:
-        return reason("statistics.few-launches", launches=launches, runs=runs)
+        return FEW_LAUNCHES(launches=launches, runs=runs)
     if not is_of_a_case(prefix):
-        return reason("statistics.path")
+        return STATISTICS_PATH()
     figures = {path[-1] for path in references if _covers(prefix, path)}
     known = figures_of(entry)
     for figure in known:
         if figure not in figures:
-            return reason("statistics.no-reference", figure=figure)
+            return NO_REFERENCE(figure=figure)
     for name, values in entry.get(VALUES, {}).items():
         if not len(values) == runs == len(entry["days"]):
             facts = {"values": len(values), "runs": runs, "days": len(entry["days"])}
-            return reason("statistics.other-runs", figure=name, **facts)
+            return STATISTICS_OTHER_RUNS(figure=name, **facts)
     if "distances" in entry and len(entry["distances"]) != runs:
         facts = {
             "values": len(entry["distances"]),
             "runs": runs,
             "days": len(entry.get("days", ())),
         }
-        return reason("statistics.other-runs", figure="distances", **facts)
+        return STATISTICS_OTHER_RUNS(figure="distances", **facts)
     of_before = (entry.get(of, {}).keys() for of in ("spread_percent", "usual_percent"))
     if lost := sorted(set.symmetric_difference(*map(set, of_before))):
-        return reason("statistics.one-of-two", name=lost[0])
+        return ONE_OF_TWO(name=lost[0])
     groups = {kind[0] for kind in map(figure_metric, known) if kind}
     for group in entry.get("group_spread_percent", {}):
         if group not in groups:
-            return reason("statistics.no-spread", group=group)
+            return NO_SPREAD(group=group)
     for name in entry.get("slow_percent", {}):
         if name not in figures | groups:
-            return reason("statistics.nothing-slow", name=name)
+            return NOTHING_SLOW(name=name)
     numbers = [entry[key].values() for key in entry if key.endswith("_percent")]
     numbers += entry.get(VALUES, {}).values()
     if not all(map(math.isfinite, itertools.chain(*numbers))):
-        return reason("statistics.not-finite")
+        return STATISTICS_NOT_FINITE()
     return None
+
+
+BEYOND_BOUND = Words(
+    "statistics.beyond-bound",
+    "the runs of {figure} were {mean:.4g} {unit} in the mean, beyond its bound {bound:.4g}",
+    remedy="restore both, or take a new baseline",
+)
 
 
 def _unlike(row: Sequence[float], entry: Sequence[Any], name: str) -> Reason | None:
@@ -361,8 +413,15 @@ def _unlike(row: Sequence[float], entry: Sequence[Any], name: str) -> Reason | N
     mean, bound = _mean(row), value * (1 + (side or 0.0))
     if side is not None and (mean < bound if upper is None else mean > bound):
         facts = {"figure": name, "unit": unit, "mean": mean, "bound": bound}
-        return reason("statistics.beyond-bound", **facts)
+        return BEYOND_BOUND(**facts)
     return _far(row, entry, name)
+
+
+STATISTICS_FAR = Words(
+    "statistics.far",
+    "{value:.4g} {unit} of {figure} is more than 100 times off its reference {reference:.4g}",
+    remedy="restore it, or take a new baseline",
+)
 
 
 def _far(row: Sequence[float | None], entry: Sequence[Any], name: str) -> Reason | None:
@@ -372,7 +431,7 @@ def _far(row: Sequence[float | None], entry: Sequence[Any], name: str) -> Reason
     for one in (max(known) if upper is None else min(known), _mean(known)):
         if not abs(math.log(one / value)) <= math.log(_FAR_OFF):  # nan is neither
             facts = {"figure": name, "value": one, "unit": unit, "reference": value}
-            return reason("statistics.far", **facts)
+            return STATISTICS_FAR(**facts)
     return None
 
 
@@ -407,48 +466,86 @@ def _walk(node: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tupl
             yield from _walk(child, (*path, key))
 
 
+REFERENCES_PATTERN = Words(
+    "references.pattern",
+    "{key!r} is not a valid regular expression; ReFrame reads keys as such",
+    cause="{why}",
+)
+OTHER_SYSTEM = Words("references.other-system", "this file is read for the system {system} alone")
+
+
 def _key_complaint(path: Sequence[str], system: str) -> Reason | None:
     key, level = path[-1], len(path) - 1
     try:
         pattern = re.compile(f"^{key}$")
         is_of_this_system = level != 1 or re.fullmatch(key.partition(":")[0], system)
     except re.error as error:
-        return reason("references.pattern", key=key, why=error)
+        return REFERENCES_PATTERN(key=key, why=error)
     if not is_of_this_system:
-        return reason("references.other-system", system=system)
+        return OTHER_SYSTEM(system=system)
     if (
         level == 4
         and key.partition("+")[0] not in every_mode()
         and not any(map(pattern.match, every_mode()))
     ):
-        return reason("input.unknown-name", kind="mode", name=key, known=[*every_mode()])
+        return INPUT_UNKNOWN_NAME(kind="mode", name=key, known=[*every_mode()])
     return None
+
+
+NO_FIGURE = Words(
+    "references.no-figure",
+    "this is not a figure",
+    cause="its name does not end in a metric",
+)
+NEVER_JUDGED = Words("references.never-judged", "{metric} is recorded but never judged")
+REFERENCES_UNIT = Words("references.unit", "the unit must be {expected!r}, not {unit!r}")
+REFERENCES_NOT_FINITE = Words("references.not-finite", "the numbers of a reference must be finite")
+BETTER_BOUND = Words(
+    "references.better-bound",
+    "the {bound} bound must be null",
+    cause="{better} is better, and it would fail an improvement",
+)
+NO_BOUND = Words("references.no-bound", "the {bound} bound is null, so nothing could fail")
+LOWER_BOUND = Words(
+    "references.lower-bound",
+    "the lower bound is a fraction between -1 and 0, -0.05 for 5 % less, not {value}",
+)
+UPPER_BOUND = Words(
+    "references.upper-bound",
+    "the upper bound is a fraction from 0 on, 0.05 for 5 % more, not {value}",
+)
+TOO_WIDE = Words(
+    "references.too-wide",
+    "the {bound} bound {value} tolerates {tolerated:percent}",
+    cause="a reference that tolerates more than {widest:whole_percent} passes what is broken",
+    remedy="narrow it, or take it out, so that the figure is counted as one without a reference",
+)
 
 
 def _entry_complaint(name: str, entry: Sequence[Any], widest: float) -> Reason | None:
     value, lower, upper, unit = entry
     kind = figure_metric(name)
     if kind is None:
-        return reason("references.no-figure")
+        return NO_FIGURE()
     metric = every_metric()[kind[1]]
     if not reported([Sample(kind[0], metric.name, metric.unit, metric.better, {}, value)]):
-        return reason("references.never-judged", metric=metric.name)
+        return NEVER_JUDGED(metric=metric.name)
     if unit != metric.unit:
-        return reason("references.unit", expected=metric.unit, unit=unit)
+        return REFERENCES_UNIT(expected=metric.unit, unit=unit)
     if not all(math.isfinite(number) for number in (value, lower, upper) if number is not None):
-        return reason("references.not-finite")
+        return REFERENCES_NOT_FINITE()
     higher = metric.better is Better.HIGHER
     worse, better = (lower, upper) if higher else (upper, lower)
     words = ("lower", "upper") if higher else ("upper", "lower")
     if better is not None:
-        return reason("references.better-bound", bound=words[1], better=metric.better.value)
+        return BETTER_BOUND(bound=words[1], better=metric.better.value)
     if worse is None:
-        return reason("references.no-bound", bound=words[0])
+        return NO_BOUND(bound=words[0])
     if higher and not -1 < worse <= 0:
-        return reason("references.lower-bound", value=worse)
+        return LOWER_BOUND(value=worse)
     if not higher and not 0 <= worse < PERCENT:
-        return reason("references.upper-bound", value=worse)
+        return UPPER_BOUND(value=worse)
     if abs(worse) > widest:
         facts = {"value": worse, "tolerated": abs(worse), "widest": widest}
-        return reason("references.too-wide", bound=words[0], **facts)
+        return TOO_WIDE(bound=words[0], **facts)
     return None

@@ -29,7 +29,7 @@ from clustergate.model import (
     Sample,
 )
 from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 TOLERANCES = "tolerances"
 TEMPLATE: Mapping[str, tuple[int, str]] = {
@@ -58,15 +58,23 @@ def read_tolerance(text: object) -> float | None:
     return fraction if fraction < _MOST else None
 
 
+TOLERANCE_VALUE = Words(
+    "tolerance.value",
+    "{value!r} is no tolerance",
+    remedy="write 3 % for 3 % worse; what is 50 % worse is broken",
+)
+EXPECT_KEY = Words("expect.key", "unknown key {key!r}{meant}", remedy="the keys are {known:list}")
+
+
 def complaints_of(document: Document) -> Iterator[tuple[Sequence[str | int], Reason]]:
     """Yield what is wrong with the tolerances of a file that has the form of the schema."""
     for kind, text in (document.data or {}).get(TOLERANCES, {}).items():
         path, at = (TOLERANCES, kind), f"{TOLERANCES}/{kind}"
         if kind not in KINDS:
             meant = did_you_mean(nearest(kind, KINDS))
-            yield path, reason("expect.key", key=kind, known=[*KINDS], meant=meant).at(at)
+            yield path, EXPECT_KEY(key=kind, known=[*KINDS], meant=meant).at(at)
         elif read_tolerance(text) is None:
-            yield path, reason("tolerance.value", value=str(text)).at(at)
+            yield path, TOLERANCE_VALUE(value=str(text)).at(at)
 
 
 def tolerated(

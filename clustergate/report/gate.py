@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clustergate.gate.contract import Item
-from clustergate.gate.decision import CLOSED, MEANINGS, OPEN, UNJUDGED, Decision, status_of
+from clustergate.gate.decision import (
+    CLOSED,
+    MEANINGS,
+    OPEN,
+    SCREENING_DOUBT,
+    UNJUDGED,
+    Decision,
+    status_of,
+)
 from clustergate.model import Case, Evidence, Run, Verdict
 from clustergate.report import page, summary
 from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
@@ -35,7 +43,7 @@ def first_screen(
     else:
         # What is in doubt beside a fault is seen once that is repaired.
         decisive = [one for one in decision.evidence if status_of(one) == decision.status]
-        noisy = any(one.reasons[0].code == "screening.doubt" for one in decisive)
+        noisy = any(one.reasons[0].code == SCREENING_DOUBT.code for one in decisive)
         of_each = (_step(one, run_id, cases, software_s) for one in decisive)
         by_command: dict[object, str] = {}
         for step in filter(None, of_each):

@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from clustergate.benchmarks.registry import known_of
+from clustergate.judge.rules import FIGURE_AS_EXPECTED, FIGURE_EXCUSED, FIGURE_IMPROVEMENT
 from clustergate.model import (
     Better,
     Case,
@@ -51,7 +52,7 @@ _ORIGINS_SHOWN = 3
 NO_HISTORY = History()
 
 # Reasons that say how a figure stands to its reference, which has columns of its own.
-_IN_COLUMNS = frozenset({"figure.as-expected", "figure.improvement", "figure.excused"})
+_IN_COLUMNS = frozenset({FIGURE_AS_EXPECTED.code, FIGURE_IMPROVEMENT.code, FIGURE_EXCUSED.code})
 # Of the conditions of a figure, what changes along a curve.
 _ALONG_A_CURVE = frozenset({"bytes", "repetitions"})
 _WAYS = {Better.LOWER: "↓", Better.HIGHER: "↑"}

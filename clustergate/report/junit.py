@@ -18,8 +18,9 @@ from xml.etree import ElementTree
 from clustergate.model import Case, CaseState, Evidence, Figure, Run, Verdict
 from clustergate.verdicts.assembly import is_undecided, wrong_in
 from clustergate.verdicts.judging import exit_status
+from clustergate.wording.general import RUN_EMPTY
 from clustergate.wording.notation import number, printable
-from clustergate.wording.reasons import Reason, reason, sentence_of
+from clustergate.wording.reasons import Reason, sentence_of
 from clustergate.wording.texts import (
     DOUBTFUL,
     doubt_lines,
@@ -43,7 +44,7 @@ def render_junit(run: Run) -> str:
     evidence = list(run.evidence)
     of_run = any(one.part == "run" for one in evidence)
     if not (of_run or any(c.figures or c.groups or c.state.broken for c in run.cases)):
-        evidence.append(Evidence("run", Verdict.INVALID, (reason("run.empty"),)))
+        evidence.append(Evidence("run", Verdict.INVALID, (RUN_EMPTY(),)))
     if evidence:
         suites.append(_suite(run, "run", list(_tests_of(evidence))))
     root.extend(suites)

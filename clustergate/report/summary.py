@@ -239,9 +239,9 @@ def _disturbed(cases: Sequence[Case]) -> str:
         judgements = [*(f.judgement for f in case.figures), *(g.judgement for g in case.groups)]
         for judgement in judgements:
             for why in judgement.reasons:
-                if why.code == UNEXCUSED:
+                if why.code == UNEXCUSED.code:
                     return "; launches were disturbed, which explains only part of it"
-                if why.code == DISTURBED and judgement.verdict is Verdict.INCONCLUSIVE:
+                if why.code == DISTURBED.code and judgement.verdict is Verdict.INCONCLUSIVE:
                     whys[case.identity] = why
     counts = (
         sum(int(str(why.facts[n])) for why in whys.values()) for n in ("disturbed", "launches")
@@ -413,7 +413,7 @@ def _of_trouble(trouble: Trouble) -> Cause:
 
 def _first(reasons: Sequence[Reason]) -> str:
     """Return the first of the reasons, and what a disturbance explains of it."""
-    shown = [*reasons[:1], *(one for one in reasons[1:] if one.code == UNEXCUSED)]
+    shown = [*reasons[:1], *(one for one in reasons[1:] if one.code == UNEXCUSED.code)]
     return "; ".join(one.without_remedy for one in shown)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import Words
 
 SLURM = ("slurm", "squeue")
 """The schedulers of ReFrame that are Slurm."""
@@ -27,8 +28,14 @@ def asking() -> dict[str, str]:
     return {**own, "SLURM_TIME_FORMAT": "%s"}
 
 
-NO_ANSWER = "slurm.no-answer"
-"""The code of the reason that nothing is known, as Slurm did not answer."""
+NO_ANSWER = Words(
+    "slurm.no-answer",
+    "Slurm could not be asked for its nodes: {why}",
+    remedy=(
+        "run this on a login node of the Slurm system; there `scontrol ping` shows whether its "
+        "controller answers"
+    ),
+)
 
 
 def answer_of_slurm(command: Sequence[str], seconds: float = SECONDS) -> str:
@@ -39,12 +46,12 @@ def answer_of_slurm(command: Sequence[str], seconds: float = SECONDS) -> str:
     try:
         ended = capture(command, env=asking(), timeout=seconds)
     except FileNotFoundError:
-        raise ClustergateError(NO_ANSWER, why=f"there is no {command[0]} on PATH") from None
+        raise ClustergateError(NO_ANSWER(why=f"there is no {command[0]} on PATH")) from None
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClustergateError(NO_ANSWER, why=error) from None
+        raise ClustergateError(NO_ANSWER(why=error)) from None
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or [f"{command[0]} failed"])[-1]
-        raise ClustergateError(NO_ANSWER, why=last)
+        raise ClustergateError(NO_ANSWER(why=last))
     return ended.stdout
 
 

@@ -18,7 +18,7 @@ from clustergate.environment import export
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SECONDS, asking, said_by_slurm
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 SHORTEST_S = 60.0
 """Slurm counts the time limits of jobs in whole minutes."""
@@ -28,6 +28,26 @@ _RESERVATION = "CLUSTERGATE_RESERVATION"
 _QOS = "CLUSTERGATE_QOS"
 # What "AccountingStorageEnforce" names where the limits of a QOS hold.
 _ENFORCED = re.compile(r"^AccountingStorageEnforce\s*=.*\b(limits|safe|all)\b", re.MULTILINE)
+
+
+LIMIT_PARTITION = Words(
+    "limit.partition",
+    "the partition gives no job more than {seconds:g} s",
+    remedy="raise its MaxTime if that is too little",
+)
+LIMIT_QOS = Words(
+    "limit.qos",
+    "the QOS {name} gives no job more than {seconds:g} s",
+    remedy="raise its MaxWall or name another one by --qos if that is too little",
+)
+LIMIT_RESERVATION = Words(
+    "limit.reservation",
+    "the reservation {name} ends at {ends_at}",
+    remedy=(
+        "extend it by `scontrol update ReservationName={name} duration=MINUTES` if that is too "
+        "little"
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -49,10 +69,10 @@ class Limits:
         """What gives a job no more time."""
         if self.reservation:
             ends_at = f"{datetime.datetime.fromtimestamp(self.until):%H:%M}"
-            return reason("limit.reservation", name=self.reservation, ends_at=ends_at)
+            return LIMIT_RESERVATION(name=self.reservation, ends_at=ends_at)
         if self.qos:
-            return reason("limit.qos", name=self.qos, seconds=self.seconds)
-        return reason("limit.partition", seconds=self.seconds)
+            return LIMIT_QOS(name=self.qos, seconds=self.seconds or 0.0)
+        return LIMIT_PARTITION(seconds=self.seconds or 0.0)
 
     def within_qos(self, name: str, text: str) -> Limits:
         """Return what is left of it by a QOS, in ``scontrol --oneliner show assoc_mgr``."""
@@ -98,6 +118,13 @@ def note_words(words: Iterable[str]) -> None:
             export(_QOS, name)
 
 
+NO_RESERVATION = Words(
+    "wish.no-reservation",
+    "Slurm has no reservation {name}",
+    remedy="`scontrol show reservation` lists those that there are",
+)
+
+
 def _note_reservation(name: str) -> None:
     command = ["scontrol", "show", "reservation", name]
     try:
@@ -105,7 +132,7 @@ def _note_reservation(name: str) -> None:
     except (OSError, subprocess.TimeoutExpired):
         return
     if f"Reservation {name} not found" in ended.stdout + ended.stderr:
-        raise ClustergateError("wish.no-reservation", name=name)
+        raise ClustergateError(NO_RESERVATION(name=name))
     if end := re.search(r"\bEndTime=(\d+)\b", ended.stdout):
         export(_RESERVATION, f"{end[1]} {name}")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from clustergate.model import Case, ClustergateError
 from clustergate.schedulers import NO_ANSWER, SECONDS, SLURM, answer_of_slurm
 from clustergate.schedulers.slurm_limits import is_in_reservation
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
@@ -93,10 +93,13 @@ def unused_nodes(text: str, *, reserved: bool = False) -> Iterator[str]:
         seen.add((nodes, state))
 
 
+NOT_USED = Words("slurm.not-used", "Slurm does not use {nodes}: {causes}", remedy="{remedy}")
+
+
 def not_used(nodes: str, causes: str) -> Reason:
     """Return that Slurm does not use some nodes, why, and what to do about it."""
     remedy = _RESERVED if causes.startswith("maint") else _OUT.format(nodes)
-    return reason("slurm.not-used", nodes=nodes, causes=causes, remedy=remedy)
+    return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
 
 def _causes(state: str, why: str, reserved: bool) -> str:
@@ -135,7 +138,7 @@ def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
             # A reason that somebody gave may have several lines.
             if has_reason or not line.strip():
                 continue
-            raise ClustergateError(NO_ANSWER, why=f"sinfo printed {line.strip()[:80]!r}")
+            raise ClustergateError(NO_ANSWER(why=f"sinfo printed {line.strip()[:80]!r}"))
         has_reason = rest[6] != "none"
         nodes, sockets, cores = map(int, rest[:3])
         names, features, state, why = rest[3:]

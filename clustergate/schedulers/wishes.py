@@ -11,11 +11,15 @@ from dataclasses import dataclass, fields
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
 from clustergate.schedulers import SECONDS, said_by_slurm
+from clustergate.wording.reasons import Words
 
 _REFUSAL = re.compile(
     r"(?i)[^:\n]*\b(?:account|accounting|qos|permission|denied)\b.*$", re.MULTILINE
 )
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,@+:=-]{0,199}")
+
+
+NO_WORD = Words("wish.no-word", "{option} takes the name of one, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Wishes:
         for name in ("reservation", "qos", "account"):
             value = getattr(self, name)
             if value and not _WORD.fullmatch(value):
-                raise ClustergateError("wish.no-word", option=f"--{name}", value=value)
+                raise ClustergateError(NO_WORD(option=f"--{name}", value=value))
 
     def __iter__(self) -> Iterator[str]:
         return (field.name for field in fields(self) if getattr(self, field.name))

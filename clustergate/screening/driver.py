@@ -52,7 +52,7 @@ from clustergate.screening.plan import (
     log_in,
     result_of,
 )
-from clustergate.wording.reasons import reason, sentence_of
+from clustergate.wording.reasons import Words, sentence_of
 
 CORE = "core"
 _HOSTFILE = "hostfile"
@@ -81,6 +81,13 @@ def main(arguments: Sequence[str]) -> int:
     return exit_status(lambda: carry_out(read_plan(path, Plan), path.parent))
 
 
+OTHER_NODES = Words(
+    "screening.other-nodes",
+    "it does not go on: the job was not given {nodes:names}, with which it began",
+    remedy="start a new screening",
+)
+
+
 def carry_out(plan: Plan, job: Path) -> None:
     """Screen what the plan names, or go on where an earlier job of this folder was stopped.
 
@@ -99,7 +106,7 @@ def carry_out(plan: Plan, job: Path) -> None:
         engine.note({"names": names})
     elif plan.scheduled and (absent := [name for name in names if name not in _names(plan)]):
         # What was launched there now would fail, and accuse it.
-        engine.note({"note": str(reason("screening.other-nodes", nodes=absent))})
+        engine.note({"note": str(OTHER_NODES(nodes=absent))})
         return
     engine.keep_home_out()
     if plan.core_distance:
@@ -120,6 +127,16 @@ def carry_out(plan: Plan, job: Path) -> None:
     engine.note({"ended": True})
 
 
+ALLOCATION_UNKNOWN = Words(
+    "allocation.unknown",
+    "no scheduler names the nodes of this job (Slurm, PBS and LSF do)",
+)
+NONE_TO_SCREEN = Words(
+    "allocation.none-to-screen",
+    "none of the nodes to screen is in the allocation ({nodes})",
+)
+
+
 def _names(plan: Plan) -> tuple[str, ...]:
     if plan.what == CORE:
         return tuple(f"{CORE}{cpu}" for cpu in core_cpus())
@@ -128,11 +145,14 @@ def _names(plan: Plan) -> tuple[str, ...]:
     # Nodes that were not given to this job may be working for somebody else.
     given = allocated_hosts(os.environ)
     if given is None:
-        raise ClustergateError("allocation.unknown")
+        raise ClustergateError(ALLOCATION_UNKNOWN())
     wanted = [n for n in given if n not in plan.excluded and (not plan.nodes or n in plan.nodes)]
     if not wanted:
-        raise ClustergateError("allocation.none-to-screen", nodes=fold(given))
+        raise ClustergateError(NONE_TO_SCREEN(nodes=fold(given)))
     return tuple(wanted)
+
+
+OTHER_CPUS = Words("proof.other-cpus", "it ran on the CPUs {ran}, not on {wanted}")
 
 
 class Launcher:
@@ -250,7 +270,7 @@ class Launcher:
             allowed = {cpu for p in proofs if p.at_init for cpu in p.at_init.affinity}
             if allowed != wanted:
                 facts = {"ran": sorted(allowed), "wanted": sorted(wanted)}
-                complaints.append(reason("proof.other-cpus", **facts))
+                complaints.append(OTHER_CPUS(**facts))
         if complaints:
             raise _Failed(sentence_of(complaints))
         return rows

@@ -29,6 +29,7 @@ from clustergate.screening.localisation import (
 )
 from clustergate.screening.measures import ALONE, MEASURES, PAIRS, Measure, Result, shares
 from clustergate.wording.notation import counted, listed, number
+from clustergate.wording.reasons import Words
 
 # What a hostfile allows in the reason of an exclusion, and how long it may be, so that Slurm's has
 # 80 characters with who gave it, and when.
@@ -301,6 +302,12 @@ class Screening:
             )
 
 
+SCREENING_STRANGER = Words(
+    "screening.stranger",
+    "a result names {node}, which is not being screened",
+)
+
+
 def analyse(
     names: Sequence[str],
     results: Sequence[Result],
@@ -315,7 +322,7 @@ def analyse(
     """
     index = {name: k for k, name in enumerate(names)}
     if strangers := [n for result in results for n in result.nodes if n not in index]:
-        raise ClustergateError("screening.stranger", node=strangers[0])
+        raise ClustergateError(SCREENING_STRANGER(node=strangers[0]))
     switch_names = sorted(set(switches.values())) if switches else []
     numbers = [switch_names.index(switches[n]) for n in names] if switches else None
     located: dict[str, Located] = {}

@@ -18,6 +18,7 @@ from clustergate.screening.measures import LARGE_BYTES, SMALL_BYTES
 from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES, START, STATES, TWO
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
+from clustergate.wording.reasons import Words
 
 # Of a pair: some tenths of a second of each size, whatever the network.
 _REPETITIONS, _VOLUME_MB, _SECONDS_PER_SIZE = 1000, 400, 0.5
@@ -154,11 +155,19 @@ def pair(
     )
 
 
+CANNOT_SCREEN = Words(
+    "stack.cannot-screen",
+    "{stack} cannot screen",
+    cause="{program} is unavailable here ({why})",
+    remedy="use another stack",
+)
+
+
 def _program(manifest: Manifest, name: str) -> str:
     program = manifest.program(name)
     if program.unavailable:
         raise ClustergateError(
-            "stack.cannot-screen", stack=manifest.stack, program=name, why=program.unavailable
+            CANNOT_SCREEN(stack=manifest.stack, program=name, why=program.unavailable)
         )
     return program.path
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from clustergate.launching.plan import (
     LOG,
     PLAN,
+    PLAN_DAMAGED_LOG,
     Contender,
     JobLog,
     Launched,
@@ -148,7 +149,7 @@ def log_in(folder: Path) -> Log:
     for result in log.results:
         if _NODES_OF.get(result.kind) != len(result.nodes):
             why = f"no screening launches {result.kind} on {', '.join(result.nodes) or 'no node'}"
-            raise PlanError("plan.damaged-log", at=folder / LOG, why=why)
+            raise PlanError(PLAN_DAMAGED_LOG(at=folder / LOG, why=why))
     return log
 
 

@@ -15,6 +15,7 @@ from clustergate.screening.driver import CORE
 from clustergate.screening.plan import AT_ONCE, Plan, named_by
 from clustergate.sites.description import Partition
 from clustergate.stacks.manifest import Manifest
+from clustergate.wording.reasons import Words
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,16 @@ class ScreenRequest:
     quick: bool = False
 
 
+TOO_MANY_NODES = Words(
+    "screening.too-many-nodes",
+    (
+        "a screening is one job on all {nodes} nodes of the partition {partition}, which gives a "
+        "job at most {most}"
+    ),
+    remedy="screen {most} at a time by --nodes, or raise MaxNodes",
+)
+
+
 def within_limits(asked: ScreenRequest, partition: Partition) -> tuple[ScreenRequest, float]:
     """Return what a job of the partition can do of a screening, and its time limit in seconds.
 
@@ -47,7 +58,7 @@ def within_limits(asked: ScreenRequest, partition: Partition) -> tuple[ScreenReq
     nodes, limits = partition.shape.nodes, partition.limits
     if limits.nodes is not None and nodes > limits.nodes:
         raise ClustergateError(
-            "screening.too-many-nodes", nodes=nodes, partition=partition.name, most=limits.nodes
+            TOO_MANY_NODES(nodes=nodes, partition=partition.name, most=limits.nodes)
         )
     turns = math.ceil(nodes / (partition.screen_at_once or AT_ONCE))
     beside_s = orders.patience_s(asked.hpl_seconds) + turns * orders.usual_s(asked.hpl_seconds)
@@ -115,6 +126,18 @@ def plan_screening(
     )
 
 
+UNLISTED_NODE = Words(
+    "screening.unlisted-node",
+    "{hostfile} lists no node {node}",
+    remedy="write it there with its slots, or leave it out of --nodes",
+)
+EXCLUDED_NODE = Words(
+    "screening.excluded-node",
+    "{node} is excluded {why}",
+    remedy="leave it out of --nodes or, once it is mended, take its line out of the hostfile",
+)
+
+
 def chosen(named: str, hostfile: Hostfile | None) -> Sequence[str]:
     """Return the nodes to screen, none where they are those of an allocation or this one.
 
@@ -129,8 +152,8 @@ def chosen(named: str, hostfile: Hostfile | None) -> Sequence[str]:
     for name in wanted:
         if name not in known:
             facts = {"hostfile": hostfile.source, "node": name}
-            raise ClustergateError("screening.unlisted-node", **facts)
+            raise ClustergateError(UNLISTED_NODE(**facts))
         if name in hostfile.excluded:
             why = str(hostfile.excluded[name])
-            raise ClustergateError("screening.excluded-node", node=name, why=why)
+            raise ClustergateError(EXCLUDED_NODE(node=name, why=why))
     return wanted

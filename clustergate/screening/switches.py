@@ -15,6 +15,8 @@ from pathlib import Path
 from clustergate.launching.hostfiles import Hostfile, HostfileError, expand
 from clustergate.model import DISTANCES, ClustergateError
 from clustergate.schedulers import NO_ANSWER, SLURM, answer_of_slurm
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 # Slurm, scontrol(1) and topology.conf(5):
 #     SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[001-003]
@@ -195,6 +197,13 @@ def _switch_name(description: str, guid: str) -> str:
 _ATTEMPTS, _PAUSE_S = 3, 2.0
 
 
+NO_TOPOLOGY = Words(
+    "slurm.no-topology",
+    "Slurm did not tell which switch a node is on ({why})",
+    remedy="run this again, or name the switches by switch= in the hostfile",
+)
+
+
 def asked_of_slurm() -> dict[str, str]:
     """Return the switch of each node as far as Slurm says it: nothing where it has no topology.
 
@@ -204,14 +213,21 @@ def asked_of_slurm() -> dict[str, str]:
         try:
             text = answer_of_slurm(["scontrol", "show", "topology"])
             if text.strip() and not _RECORD.search(text):
-                raise ClustergateError(NO_ANSWER, why=f"scontrol printed {text.strip()[:80]!r}")
+                raise ClustergateError(NO_ANSWER(why=f"scontrol printed {text.strip()[:80]!r}"))
             return switches_of_slurm(text)
         except ClustergateError as error:
             if attempt == _ATTEMPTS:
                 why = error.reason.facts["why"]
-                raise ClustergateError("slurm.no-topology", why=why) from None
+                raise ClustergateError(NO_TOPOLOGY(why=why)) from None
         time.sleep(_PAUSE_S)
     return {}
+
+
+NO_FABRIC = Words(
+    "screening.no-fabric",
+    "{path} shows no node at a switch",
+    remedy="write it again by `ibnetdiscover`, or remove it",
+)
 
 
 def known_switches(
@@ -234,11 +250,11 @@ def known_switches(
         try:
             text = fabric.read_text(errors="replace")
         except OSError as error:
-            raise ClustergateError("file.unreadable", path=fabric, why=error) from None
+            raise ClustergateError(FILE_UNREADABLE(path=fabric, why=error)) from None
         of_file = switches_of_slurm(text)
         wired = {_node(adapter) for _, adapter in _adapters(text)}
         if not of_file and not wired:
-            raise ClustergateError("screening.no-fabric", path=fabric)
+            raise ClustergateError(NO_FABRIC(path=fabric))
         # Of a node with several rails the file says more than Slurm, and perhaps no one switch.
         switch_of = {node: one for node, one in switch_of.items() if node not in wired}
         switch_of |= of_file | switches_of_ibnetdiscover(text, devices)

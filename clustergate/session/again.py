@@ -40,7 +40,7 @@ from clustergate.sites.modes import used_shape
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.commands import swept
 from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 from clustergate.wording.texts import clock
 
 _NAMED = 3
@@ -98,6 +98,14 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
     return Again(tuple(decided), done.records, beside.detectable, beside.sets)
 
 
+NO_TIME = Words(
+    "again.no-time",
+    "launching it again takes about {needed_s:.0f} s, and {left_s:.0f} s are left",
+)
+AGAIN_QUEUED = Words("again.queued", "its job did not start within --confirm-wait {wait_s:.0f}s")
+AGAIN_FAILED = Words("again.failed", "launched again, it failed: {why}")
+
+
 def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
     prepared, collected = done.prepared, done.collected
     for identity in slow:
@@ -107,7 +115,7 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
     left_s = _seconds_left(prepared.request.confirm_until)
     needed_s = sum(_seconds_of(collected, slow).values())
     if left_s is not None and needed_s > left_s:
-        no_time = reason("again.no-time", needed_s=needed_s, left_s=max(left_s, 0.0))
+        no_time = NO_TIME(needed_s=needed_s, left_s=max(left_s, 0.0))
         done.why.update(dict.fromkeys(slow, no_time))
         return
     if not slow:
@@ -136,8 +144,8 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
         done.launched.setdefault(identity, []).append(looked)
     for identity, why in _absences(prepared, slow.keys() - ran, attempt).items():
         case = launched.get(identity)
-        if case and why.code != "again.queued":
-            why = reason("again.failed", why=case.reason)
+        if case and why.code != AGAIN_QUEUED.code:
+            why = AGAIN_FAILED(why=case.reason)
         done.why[identity] = why
 
 
@@ -263,25 +271,28 @@ def _ended_s(record: CaseRecord) -> float:
     return max((one.started + one.seconds for one in record.launches), default=0.0)
 
 
+LEFT_OUT = Words("again.left-out", "ReFrame did not launch it again; its output is in {log}")
+
+
 def _absences(prepared: Prepared, slow: Collection[CaseId], attempt: int) -> dict[CaseId, Reason]:
     """Return why cases have no figures of this time, as far as ReFrame tells."""
     folder = store.run_folder(folder_of(prepared.run_id, attempt))
     report = folder / "reframe.json"
-    whys = dict.fromkeys(slow, reason("again.left-out", log=report.with_suffix(".out")))
+    whys = dict.fromkeys(slow, LEFT_OUT(log=report.with_suffix(".out")))
     if not whys:
         return {}
     try:
         outcomes = read_outcomes(report, 1)
     except ClustergateError as error:
-        return dict.fromkeys(slow, reason("again.failed", why=str(error)))
+        return dict.fromkeys(slow, AGAIN_FAILED(why=str(error)))
     wait_s = prepared.request.confirm_wait_s
     for one in outcomes:
         if one.identity in whys and one.result != "skip":
-            whys[one.identity] = reason("again.failed", why=one.reason or one.result)
+            whys[one.identity] = AGAIN_FAILED(why=one.reason or one.result)
             names_it = "pending time" in one.reason
             cancelled = "CANCELLED" in one.reason and one.duration_s >= wait_s
             if _waits(prepared, one.partition) and (names_it or cancelled):
-                whys[one.identity] = reason("again.queued", wait_s=wait_s)
+                whys[one.identity] = AGAIN_QUEUED(wait_s=wait_s)
     return whys
 
 
@@ -290,12 +301,16 @@ def _waits(prepared: Prepared, partition: str) -> bool:
     return any(p.fullname == partition and p.scheduler != "local" for p in prepared.partitions)
 
 
+NOT_ASKED = Words("again.not-asked", "--no-confirm was given")
+NO_WAIT = Words("again.no-wait", "--confirm-wait 0s lets no job wait in a queue")
+
+
 def _not_asked(prepared: Prepared, identity: CaseId) -> Reason | None:
     request = prepared.request
     if not request.confirm:
-        return reason("again.not-asked")
+        return NOT_ASKED()
     if not request.confirm_wait_s and _waits(prepared, identity.partition):
-        return reason("again.no-wait")
+        return NO_WAIT()
     return None
 
 

@@ -29,7 +29,7 @@ from clustergate.launching.node_failures import (
     ended_by_scheduler,
     first_node_failure,
 )
-from clustergate.launching.reading import lines_of
+from clustergate.launching.reading import OUTPUT_UNREADABLE, lines_of
 from clustergate.launching.watchdog import HUNG
 from clustergate.machine import power
 from clustergate.machine.configuration import described
@@ -50,13 +50,61 @@ from clustergate.screening.switches import distance_of
 from clustergate.sites.description import Partition
 from clustergate.verdicts.assembly import NO_FIGURES
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 # The exit status of what a signal ended is above this.
 _SIGNALLED = 128
 Hosts = tuple[str, ...] | None
 Prove = Callable[[Launch, Hosts, Sequence[Row]], tuple[list[Reason], list[Row]]]
 """From a launch, the job's nodes and its peaks to what speaks against it, and its rows."""
+
+
+EXIT_STATUS = Words("job.exit-status", "the job ended with exit status {status}")
+JOB_CRASHED = Words(
+    "job.crashed",
+    "{program} ended with {how}{who}, in launch {launch}",
+    cause="{last}",
+    remedy="the rest is in {folder}, in the files stdout and stderr",
+)
+JOB_ENDED = Words(
+    "job.ended",
+    "{sentence}",
+    cause="the scheduler ended the job",
+    remedy="ask it why: sacct, qstat -x",
+)
+IN_THE_PEAKS = Words(
+    "job.in-the-peaks",
+    "after {launches:launch|launches} {host} was still measuring its peaks",
+    cause=(
+        "that takes seconds, on hundreds of cores minutes: other programs have them, or it is slow"
+    ),
+    remedy="see what runs on {host}, or raise the time limit (`-S time_limit=…`)",
+)
+FIRST_NODE = Words("job.first-node", "the first node it complains of: {why}")
+LAST_WORDS = Words("job.last-words", "its last line on standard error: {words}")
+FEW_LAUNCHES = Words(
+    "job.few-launches",
+    "the job launched {launches:time|times} instead of {expected} and reports no error",
+    remedy="look at its script and its output",
+)
+OTHER_FILES = Words(
+    "job.other-files",
+    (
+        "{node} lacks, or has with other contents than the first node, what ranks loaded: "
+        "{files:names}"
+    ),
+    cause="an update reached some of the nodes, or something was mounted or written there",
+    remedy="install the same on all nodes of the partition, or make two partitions of them",
+)
+BESIDE_THE_FABRIC = Words(
+    "job.beside-the-fabric",
+    "{sentence}",
+    cause="the MPI library fell back to another network",
+    remedy=(
+        "look for a driver that is not loaded, a port that is down, or a library built without "
+        "that fabric"
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -95,9 +143,7 @@ class Job:
     def complaints(self, launches: int, hosts: Hosts) -> list[Reason]:
         """Return what speaks against the job as a whole, which made so many launches."""
         complaints = [
-            reason("job.other-files", node=node, files=files)
-            for node, files in self.log.unlike.items()
-            if files
+            OTHER_FILES(node=node, files=files) for node, files in self.log.unlike.items() if files
         ]
         if self.hostfile and hosts:
             complaints += hostfiles.excluded_among(self.hostfile, hosts)
@@ -106,7 +152,7 @@ class Job:
             who, nodes = str(self.log.hung["who"]), list(hosts or ())
             if nodes and not any(host in who for host in nodes):
                 who += f"; on {listed(nodes)}"
-            complaints.append(reason(HUNG, **{**self.log.hung, "who": who}))
+            complaints.append(HUNG(**{**self.log.hung, "who": who}))
             with contextlib.suppress(proof.ProofError):
                 folder = planning.proof_folder(self.stage, launches)
                 if not proof.read_proofs(folder):
@@ -115,8 +161,8 @@ class Job:
             under_way = planning.launch_folder(self.stage, launches) / planning.ERRORS
             complaints += self._cause(under_way, [], hosts, was_ended=True)
         elif ended or self.exit_status:
-            status = reason("job.exit-status", status=self.exit_status)
-            complaints.append(reason("job.ended", sentence=ended) if ended else status)
+            status = EXIT_STATUS(status=self.exit_status)
+            complaints.append(JOB_ENDED(sentence=ended) if ended else status)
             # A job that was cancelled in its queue has none.
             said = list(self.lines(self.errors)) if (self.stage / self.errors).is_file() else []
             last = [line.strip() for line in said if re.search(r"\w", line)][-1:]
@@ -135,7 +181,7 @@ class Job:
                 and not under_way.parent.exists()
             ):
                 host = hosts[0] if hosts else "its node"
-                complaints.append(reason("job.in-the-peaks", host=host, launches=launches))
+                complaints.append(IN_THE_PEAKS(host=host, launches=launches))
             if not under_way.parent.exists():
                 under_way = self.stage / f"{planning.NODES}.err"
             complaints += self._cause(under_way, said, hosts)
@@ -144,9 +190,9 @@ class Job:
                 folder = planning.proof_folder(self.stage, launches)
                 if late := proof.waited_for(folder, foreseen):
                     complaints.append(late)
-            complaints += [reason("job.last-words", words=words[:200]) for words in last]
+            complaints += [LAST_WORDS(words=words[:200]) for words in last]
         elif launches < (asked := self.plan.budget.at_least):
-            complaints.append(reason("job.few-launches", launches=launches, expected=asked))
+            complaints.append(FEW_LAUNCHES(launches=launches, expected=asked))
         return complaints
 
     def _cause(
@@ -157,7 +203,7 @@ class Job:
         if not first_node_failure(lines, hosts or ()):
             return []
         cause = cause_of(lines, hosts or (), was_ended=was_ended)
-        return [reason("job.first-node", why=cause)] if cause else []
+        return [FIRST_NODE(why=cause)] if cause else []
 
     def _crashed(self) -> list[Reason]:
         """Return how the last launch ended, if the driver saw it end otherwise than with 0."""
@@ -181,7 +227,7 @@ class Job:
         words = last_line(printed) or last_line(complained)
         facts = {"program": program, "how": crash.how, "who": crash.who, "folder": str(folder)}
         last = f"the last line of its output: {words}" if words else "it printed nothing"
-        return [reason("job.crashed", launch=order + 1, last=last, **facts)]
+        return [JOB_CRASHED(launch=order + 1, last=last, **facts)]
 
     def complaints_of_network(self, launch: Launch) -> list[Reason]:
         """Return what speaks against a launch having gone through the partition's fabric."""
@@ -189,7 +235,7 @@ class Job:
         if not fabric or self.layout.nodes == 1 or not isinstance(sent, Mapping):
             return []
         sentence = beside_the_fabric(sent, fabric)
-        return [reason("job.beside-the-fabric", sentence=sentence)] if sentence else []
+        return [BESIDE_THE_FABRIC(sentence=sentence)] if sentence else []
 
     def powers(self) -> dict[int, power.Power]:
         """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
@@ -267,7 +313,7 @@ def read_job(
         read.complaints.append(error.reason)
     except OSError as error:
         facts = {"source": str(error.filename), "why": error.strerror}
-        read.complaints.append(reason("output.unreadable", **facts))
+        read.complaints.append(OUTPUT_UNREADABLE(**facts))
     if not (read.complaints or read.samples or read.unmeasured):
         read.complaints.append(NO_FIGURES)
     return read
@@ -300,6 +346,24 @@ def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
     return record
 
 
+NODES_SILENT = Words(
+    "nodes.silent",
+    (
+        "{count} of {nodes} nodes ({names:names}) did not report their state: changes there go "
+        "unnoticed"
+    ),
+    remedy="nodes.err in the job's folder says why",
+)
+NODES_UNHASHED = Words(
+    "nodes.unhashed",
+    (
+        "{count} of {nodes} nodes did not say what is in their files: another version of a "
+        "library there goes unnoticed"
+    ),
+    remedy="hashes-0.err in the job's folder says why",
+)
+
+
 def notes_of(job: Job, read: Reading) -> list[str]:
     """Return what else is to be known of the job, beside its figures."""
     notes, nodes = figures.left_out(read.rows), job.layout.nodes
@@ -308,10 +372,10 @@ def notes_of(job: Job, read: Reading) -> list[str]:
         hosts = job.hosts or (read.log and read.log.hosts) or ()
         silent_ones = [host for host in hosts[:nodes] if host.partition(".")[0] not in heard]
         names = silent_ones or ["unknown which"]
-        notes = [*notes, str(reason("nodes.silent", count=silent, nodes=nodes, names=names))]
+        notes = [*notes, str(NODES_SILENT(count=silent, nodes=nodes, names=names))]
     if log := read.log:
         if job.plan.on_each_node and log.mapped and (unhashed := nodes - len(log.unlike)) > 0:
-            notes = [*notes, str(reason("nodes.unhashed", count=unhashed, nodes=nodes))]
+            notes = [*notes, str(NODES_UNHASHED(count=unhashed, nodes=nodes))]
         notes = [*notes, *log.notes, *described(log.kept_out, log.all_site_files)]
         folders = [planning.proof_folder(job.stage, made.launch.order) for made in log.launches]
         with contextlib.suppress(ClustergateError):

@@ -23,9 +23,15 @@ from clustergate.machine.configuration import ConfigurationFile
 from clustergate.model import Case, CaseRecord, ComparedSet
 from clustergate.session import resuming
 from clustergate.session.prepare import Prepared
-from clustergate.session.reframe import left_out, read_log, read_outcomes, stopped_early
+from clustergate.session.reframe import (
+    CASE_NOT_LOADED,
+    left_out,
+    read_log,
+    read_outcomes,
+    stopped_early,
+)
 from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ def collect(prepared: Prepared, status: int) -> Collected:
 def _without_tests() -> dict[str, Reason]:
     """Return why checks of added packages have no tests, by their names."""
     whys = lost_tests().items()
-    return {check: reason("case.not-loaded", why=str(why)) for check, why in whys}
+    return {check: CASE_NOT_LOADED(why=str(why)) for check, why in whys}
 
 
 def without_overlaps(records: Sequence[CaseRecord]) -> list[CaseRecord]:

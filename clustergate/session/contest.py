@@ -26,8 +26,9 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stacks.set_up import provide_all
+from clustergate.verdicts.assembly import CASE_FAILED
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
 from clustergate.wording.texts import clock
 
 
@@ -54,6 +55,18 @@ class Contest:
     options: Sequence[str] = ()
     margin_percent: float = 5.0
     family: int = 1
+
+
+CONTEST_CAPPED = Words(
+    "contest.capped",
+    "launches in the partition {partition} take {most_s:g} s a job instead of {asked_s:g} s",
+    cause="{why}",
+)
+JOBS_MISSING = Words(
+    "contest.jobs-missing",
+    "{absent} of {jobs:job|jobs} did not run",
+    cause="ReFrame's output is in {log}",
+)
 
 
 def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list[Reason]:
@@ -85,8 +98,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
         shortest_s, all_s = min(shortest_s, own_s), all_s + count * own_s
         if own_s < seconds:
             name, why = partition.name, str(limits.why)
-            facts: dict[str, Fact] = {"asked_s": seconds, "most_s": own_s, "why": why}
-            say(str(reason("contest.capped", partition=name, **facts)))
+            facts: Facts = {"asked_s": seconds, "most_s": own_s, "why": why}
+            say(str(CONTEST_CAPPED(partition=name, **facts)))
     options = with_checks([check.name for check in contest.checks])
     settings = {"jobs": str(jobs * contest.family), **_settings(contest, seconds)}
     options += [*with_settings(settings), *contest.options]
@@ -107,14 +120,21 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
             say(sentence)
     recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
     failures = [
-        reason("case.failed", why=x.reason).at(x.name)
+        CASE_FAILED(why=x.reason).at(x.name)
         for x in outcomes
         # What a record says itself, it says with the contender's name.
         if x.result not in ("pass", "skip") and not x.name.startswith(recorded)
     ]
     if absent := jobs - len(outcomes):
-        failures.append(reason("contest.jobs-missing", absent=absent, jobs=jobs, log=call.log))
+        failures.append(JOBS_MISSING(absent=absent, jobs=jobs, log=call.log))
     return failures
+
+
+CONTENDER_UNAVAILABLE = Words(
+    "contender.unavailable",
+    "{what} is not available here",
+    cause="{why}",
+)
 
 
 def lacks_programs(contest: Contest, state: Path) -> bool:
@@ -122,8 +142,15 @@ def lacks_programs(contest: Contest, state: Path) -> bool:
     try:
         require_programs(contest, state)
     except ClustergateError as error:
-        return error.reason.code == "contender.unavailable"
+        return error.reason.code == CONTENDER_UNAVAILABLE.code
     return False
+
+
+UNKNOWN_VARIABLES = Words(
+    "contender.unknown-variables",
+    "this {mpi} does not know {names:names}, which would change nothing",
+    remedy="correct the name, or leave it out",
+)
 
 
 def require_programs(contest: Contest, state: Path) -> None:
@@ -141,11 +168,11 @@ def require_programs(contest: Contest, state: Path) -> None:
             missing = programs[0].unavailable
             what = listed([known_of(check.name).title for check in contest.checks])
         if missing:
-            of: dict[str, Fact] = {"contender": one.text, "what": what}
-            raise ClustergateError("contender.unavailable", **of, why=missing)
+            of: Facts = {"contender": one.text, "what": what}
+            raise ClustergateError(CONTENDER_UNAVAILABLE(**of, why=missing))
         if unknown := unknown_to(manifest, one.variables):
-            own: dict[str, Fact] = {"contender": one.text, "names": unknown}
-            raise BadRequest("contender.unknown-variables", mpi=manifest.mpi_name, **own)
+            own: Facts = {"contender": one.text, "names": unknown}
+            raise BadRequest(UNKNOWN_VARIABLES(mpi=manifest.mpi_name, **own))
 
 
 def number_of_jobs(

@@ -21,7 +21,7 @@ from clustergate.session.reframe import Call, Step, phase_of, read_outcomes, ste
 from clustergate.session.resuming import completed, end_processes_of, lock_run
 from clustergate.verdicts.assembly import PERFORMANCE_PHASE, Outcome
 from clustergate.wording.notation import counted, printable
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 from clustergate.wording.texts import Foreseen
 
 GRACE_S = 30.0
@@ -82,6 +82,13 @@ def measure(
     return read_outcomes(call.report, status)
 
 
+JOBS_LEFT = Words(
+    "run.jobs-left",
+    "ReFrame did not cancel its jobs within {seconds:.0f} s",
+    remedy="see which of them still run (squeue, qstat, bjobs), and cancel these",
+)
+
+
 def _run_reframe(
     call: Call, say: Callable[[str], None], progress_of: Callable[[Iterable[str]], Iterable[str]]
 ) -> int:
@@ -112,7 +119,7 @@ def _run_reframe(
                 process.communicate(timeout=GRACE_S)
             except subprocess.TimeoutExpired:
                 process.kill()
-                say(str(reason("run.jobs-left", seconds=GRACE_S)))
+                say(str(JOBS_LEFT(seconds=GRACE_S)))
             if isinstance(stopped, OSError):
                 raise store.unwritable(call.log, stopped) from None
             raise

@@ -22,11 +22,19 @@ from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.proof.ranks import read_proofs
 from clustergate.stacks.manifest import Manifest
-from clustergate.wording.reasons import sentence_of
+from clustergate.wording.reasons import Words, sentence_of
 
 _RANKS = 2
 _LAUNCH_S = 120.0
 _LOADER_S = 60.0
+
+
+LOADS_ORIGINAL = Words(
+    "golden.loads-original",
+    "the copy of {stack} is not self-contained",
+    cause="it still loads {path}",
+    remedy="a program with an RPATH does, link it with -Wl,--enable-new-dtags",
+)
 
 
 def proven(manifest: Manifest, elsewhere: Iterable[Path], objects: Iterable[Path]) -> set[str]:
@@ -57,9 +65,17 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path], objects: Iterable[Path
         if original := sorted(
             {*(name for name in mapped if name.startswith(place)), *_at(place, loaded)}
         ):
-            raise BadRequest("golden.loads-original", stack=manifest.stack, path=original[0])
+            raise BadRequest(LOADS_ORIGINAL(stack=manifest.stack, path=original[0]))
     # A launch on one node needs less than the other programs, and a job of several nodes, do.
     return {name for name in {*mapped, *_at("/", loaded)} if Path(name).is_file()}
+
+
+NO_LAUNCH = Words(
+    "golden.no-launch",
+    "a launch of the golden build of {stack} proves nothing",
+    cause="{why}",
+    remedy="`clustergate setup` builds the stack anew",
+)
 
 
 def _launched(manifest: Manifest, folder: Path) -> Engine:
@@ -67,7 +83,7 @@ def _launched(manifest: Manifest, folder: Path) -> Engine:
     trial = trial_launch(_RANKS)
     program = manifest.program(trial.program)
     if program.unavailable:
-        raise ClustergateError("golden.no-launch", stack=manifest.stack, why=program.unavailable)
+        raise ClustergateError(NO_LAUNCH(stack=manifest.stack, why=program.unavailable))
     nonce = secrets.token_hex(8)
     environ = dict(clean_environment(os.environ).environment)
     engine = Engine(folder, nonce, environ=environ, own_sessions=True)
@@ -95,7 +111,7 @@ def _launched(manifest: Manifest, folder: Path) -> Engine:
         complaints, _ = read_planned(engine.job, nonce, contender, launched, trial.parse)
         why = sentence_of(complaints) if complaints else ""
     if why:
-        raise ClustergateError("golden.no-launch", stack=manifest.stack, why=why)
+        raise ClustergateError(NO_LAUNCH(stack=manifest.stack, why=why))
     return engine
 
 

@@ -39,7 +39,7 @@ from clustergate.verdicts.sharing import Sharing, in_words, sharings
 from clustergate.verdicts.slow_nodes import slow_nodes
 from clustergate.verdicts.standings import not_compared, of_references, standings
 from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 from clustergate.wording.texts import column_of
 
 _WORTH_SAYING_S = 1.0
@@ -182,6 +182,13 @@ def _known_nodes(site: Site) -> list[str]:
     return nodes_of_slurm() if in_slurm else []
 
 
+NODES_NOT_SEEN = Words(
+    "run.nodes-not-seen",
+    "this run says nothing of {nodes}: its ranks were on {seen}",
+    remedy="`clustergate screen --quick` looks at every node",
+)
+
+
 def nodes_not_seen(records: Sequence[CaseRecord], known: Sequence[str]) -> list[str]:
     """Return in a sentence or none on which of the ``known`` nodes no rank of a run was."""
     seen = {host for record in records for host in record.hosts}
@@ -190,13 +197,23 @@ def nodes_not_seen(records: Sequence[CaseRecord], known: Sequence[str]) -> list[
     rest = [name for name in known if name.partition(".")[0] not in short]
     if not seen or not rest:
         return []
-    return [str(reason("run.nodes-not-seen", nodes=folded(rest), seen=folded(sorted(seen))))]
+    return [str(NODES_NOT_SEEN(nodes=folded(rest), seen=folded(sorted(seen))))]
+
+
+DISTANCE_UNKNOWN = Words(
+    "distance.unknown",
+    (
+        "nobody says how far the nodes of {cases:case|cases} are from each other: small messages "
+        "are judged beside other stacks alone, from three days on"
+    ),
+    remedy="tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+)
 
 
 def of_unknown_distance(records: Sequence[CaseRecord]) -> list[str]:
     """Return in a sentence or none of how many cases nobody knows how far their nodes lay."""
     unknown = [one for one in records if one.samples and one.distance == UNKNOWN_DISTANCE]
-    return [str(reason("distance.unknown", cases=len(unknown)))] if unknown else []
+    return [str(DISTANCE_UNKNOWN(cases=len(unknown)))] if unknown else []
 
 
 def launched_again(again: Again) -> list[str]:
@@ -261,6 +278,16 @@ def costs_beside(records: Sequence[CaseRecord]) -> list[str]:
     return [f"{', '.join(said)} beside {launches:.0f} s of launches"] if said else []
 
 
+IDLE_CORES = Words(
+    "site.idle-cores",
+    (
+        "{node} has {has:core|cores}, and the site config states {stated} for each node of "
+        "{partition}: the others were idle"
+    ),
+    remedy="correct `cores_per_node`; what no job gets is `reserved_cores_per_node`: {others}",
+)
+
+
 def idle_cores(
     records: Sequence[CaseRecord], cores_of: Mapping[str, int], partitions: Sequence[Partition]
 ) -> Iterator[Reason]:
@@ -278,8 +305,7 @@ def idle_cores(
         whole = partition.physical_cores_per_node
         larger = sorted(host for host in hosts if cores_of.get(host, 0) > whole)
         if larger:
-            yield reason(
-                "site.idle-cores",
+            yield IDLE_CORES(
                 node=larger[0],
                 has=cores_of[larger[0]],
                 stated=whole,

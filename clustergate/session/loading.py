@@ -23,7 +23,7 @@ from clustergate.benchmarks.registry import every_benchmark, lost_tests, not_loa
 from clustergate.model import ClustergateError
 from clustergate.session.reframe import STOPPED, left_out_as
 from clustergate.wording.notation import printable
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 # How ReFrame 4.10 warns of a file, or of one of its tests, without which it goes on.
 _SKIPPED = re.compile(r"skipping (?:incompatible )?test (file )?'([^']*)'.*", re.DOTALL)
@@ -71,6 +71,13 @@ def _warn(message: str, _from_version: str = "") -> None:
     warnings.warn(message, ReframeDeprecationWarning, stacklevel=level)
 
 
+NO_SETTING = Words(
+    "check.no-setting",
+    "no check has a setting {names:list}",
+    remedy="correct the name after -S; known: {known:list}",
+)
+
+
 def _refuse(record: logging.LogRecord) -> bool:
     message, error = record.getMessage(), sys.exc_info()[1]
     if record.levelno == logging.WARNING and (skipped := _SKIPPED.search(message)):
@@ -84,7 +91,7 @@ def _refuse(record: logging.LogRecord) -> bool:
         every = _settings_of(RegressionTest)
         if unknown := sorted(names - every):
             known = sorted(every - of_reframe())
-            raise ReframeError(str(reason("check.no-setting", names=unknown, known=known)))
+            raise ReframeError(str(NO_SETTING(names=unknown, known=known)))
     if record.levelno == logging.ERROR and STOPPED in message and _while_loading(error):
         # What ReFrame does not go on without; it tells the error, and not where.
         record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, message)}", ()
@@ -119,6 +126,18 @@ def _while_loading(error: BaseException | None) -> bool:
     return not by_reframe and any(frame.name == _LOADING for frame in frames)
 
 
+NOT_LOADED = Words(
+    "check.not-loaded",
+    "this check does not load ({error}: {why})",
+    remedy="fix or remove it, or the value after -S: a run without it is not the run requested",
+)
+LEFT_OUT = Words(
+    "check.left-out",
+    "{said}",
+    remedy="fix or remove it: a run without it is not the run requested",
+)
+
+
 def _sentence(error: BaseException | None, message: str) -> str:
     if isinstance(error, ClustergateError):
         # A setting that a check asks for when it loads, such as the process counts.
@@ -134,5 +153,5 @@ def _sentence(error: BaseException | None, message: str) -> str:
         if isinstance(error, SyntaxError) and error.filename:
             file, line = error.filename, error.lineno
         facts = {"error": type(error).__name__, "why": printable(str(error))}
-        return str(reason("check.not-loaded", at=f"{file}:{line}", **facts))
-    return str(reason("check.left-out", said=message))
+        return str(NOT_LOADED(at=f"{file}:{line}", **facts))
+    return str(LEFT_OUT(said=message))

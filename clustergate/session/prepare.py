@@ -44,7 +44,7 @@ from clustergate.stacks.manifest import read_manifest
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.verdicts.assembly import Outcome
 from clustergate.wording.commands import settings_given, swept
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,25 @@ class Prepared:
     earlier: Mapping[str, Outcome]
     measures: bool
     notes: Sequence[str]
+
+
+LAUNCHED_OTHERWISE = Words(
+    "resume.launched-otherwise",
+    "since the run began, the site config changed how {stacks:list} is launched",
+    cause="its cases are measured again",
+    remedy="for figures of before, start a new run with the site config of before",
+)
+NODE_CHANGED = Words(
+    "resume.node-changed",
+    "since the run began, this node changed: {changes:list}",
+    remedy="its cases are measured again",
+)
+SLURM_VARIABLES = Words(
+    "slurm.variables",
+    "{names:and} would replace what jobs ask Slurm for",
+    cause="left out of this run",
+    remedy="what all jobs need belongs in `access` of the partition",
+)
 
 
 def prepare(
@@ -123,7 +142,7 @@ def prepare(
     measures = True
     notes = [*filter(None, [request.site_told]), *beside]
     if call.in_slurm and (names := overriding(os.environ, words_in(options))):
-        notes.append(str(reason("slurm.variables", names=names)))
+        notes.append(str(SLURM_VARIABLES(names=names)))
     if not (state := call.report.with_name(NODE_STATE)).exists():
         store.write_json(state, fingerprint)
     if resumes:
@@ -131,9 +150,9 @@ def prepare(
         here = sites.partitions_here(site)
         changed = changed_here(run_id, fingerprint["fingerprint"]) if here else []
         earlier = resuming.restart(run_id, call, here, otherwise, changed=bool(changed))
-        whys = [reason("resume.launched-otherwise", stacks=otherwise)] if otherwise else []
+        whys = [LAUNCHED_OTHERWISE(stacks=otherwise)] if otherwise else []
         if changed:
-            whys.append(reason("resume.node-changed", changes=changed))
+            whys.append(NODE_CHANGED(changes=changed))
             store.write_json(state, fingerprint)
         for why in whys:
             notes.append(str(why))
@@ -162,18 +181,27 @@ def prepare(
     )
 
 
+SWEEP_UNKNOWN = Words("sweep.unknown", "{why}", remedy="`reframe --describe` lists them")
+CHECK_REFUSED = Words("check.refused", "{why}", remedy="correct what follows `--`")
+NO_LIST = Words(
+    "check.no-list",
+    "ReFrame {ended} while it listed the checks",
+    remedy="run it again",
+)
+
+
 def _require_settings(request: Request, site: Site) -> None:
     """Refuse now what ReFrame would refuse behind ``-S`` once stacks are there and a node quiet."""
     options = [*modes.reframe_options(request.mode, request.checks), *request.options]
     environment = {**environment_for(request.site, site), sites.LOG_LEVEL: "info"}
     ended = capture(command(options, action="--list"), env=environment)
     if ended.returncode < 0:
-        raise ClustergateError("check.no-list", ended=how_it_ended(ended.returncode))
+        raise ClustergateError(NO_LIST(ended=how_it_ended(ended.returncode)))
     if unknown := unknown_variable(ended.stdout + ended.stderr):
-        raise BadRequest("sweep.unknown", why=unknown)
+        raise BadRequest(SWEEP_UNKNOWN(why=unknown))
     if ended.returncode:
         why = last_error((ended.stdout + ended.stderr).splitlines())
-        raise BadRequest("check.refused", why=why.rpartition(f"{STOPPED}: ")[2])
+        raise BadRequest(CHECK_REFUSED(why=why.rpartition(f"{STOPPED}: ")[2]))
 
 
 def state_here(stacks: Iterable[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 from clustergate.benchmarks.registry import builds_on_request, lost_tests, not_loaded
 from clustergate.files.shared import Mount, mount_of
 from clustergate.golden import builds as golden
+from clustergate.golden.builds import GOLDEN_NOT_WHOLE
 from clustergate.history.node_states import HERE, astray_nodes, read_states, recorded_runs
 from clustergate.launching.hostfiles import Hostfile, expand, fold
 from clustergate.machine.node import read_node
@@ -41,12 +42,14 @@ from clustergate.sites.access import allowed_in
 from clustergate.sites.description import Partition, Site, Source, Stack
 from clustergate.sites.modes import Mode, expected_cases
 from clustergate.stacks import lacking, lacks, modules
+from clustergate.stacks.lacking import STACK_LACKS
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
+from clustergate.stacks.modules import MODULES_LATE
 from clustergate.stacks.spack.program import find_spack
 from clustergate.store import require_home, run_folder
 from clustergate.verdicts.standings import impossible, never_compared
 from clustergate.wording.notation import counted, did_you_mean, nearest
-from clustergate.wording.reasons import Reason, plain, reason
+from clustergate.wording.reasons import Reason, Words, plain
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 _STACK = "stack "
@@ -87,6 +90,31 @@ class Finding:
 # --- what was read, and what it means: pure -----------------------------------------------------
 
 
+NOT_WRITABLE = Words(
+    "doctor.not-writable",
+    "{folder} is not writable",
+    remedy="name another folder in CLUSTERGATE_HOME",
+)
+NEW_HOME = Words(
+    "doctor.new-home",
+    "new, empty home {folder} (made just now): no stack and no result is there",
+    cause="CLUSTERGATE_HOME names it",
+    remedy="correct that if it is mistyped; else all is set up anew",
+)
+NOT_EXECUTABLE = Words(
+    "doctor.not-executable",
+    "no program can be started in {folder}",
+    cause="its file system is mounted noexec",
+    remedy="name another folder in CLUSTERGATE_HOME",
+)
+LITTLE_ROOM = Words(
+    "doctor.little-room",
+    "{folder} has {free_mb:.0f} MB free",
+    cause="three stacks of wheels and their downloads take {needed_mb:.0f} MB",
+    remedy="free some space, or name a folder on a larger disk in CLUSTERGATE_HOME",
+)
+
+
 def of_home(
     folder: Path, free_mb: float, *, writable: bool, executable: bool, is_new: bool = False
 ) -> Finding:
@@ -95,52 +123,87 @@ def of_home(
     One that ``is_new`` was named by somebody, and nothing was ever made in it.
     """
     if not writable:
-        return Finding("home", FAIL, reason("doctor.not-writable", folder=folder))
+        return Finding("home", FAIL, NOT_WRITABLE(folder=folder))
     if not executable:
-        return Finding("home", FAIL, reason("doctor.not-executable", folder=folder))
+        return Finding("home", FAIL, NOT_EXECUTABLE(folder=folder))
     if free_mb < _ROOM_MB:
-        little = reason("doctor.little-room", folder=folder, free_mb=free_mb, needed_mb=_ROOM_MB)
+        little = LITTLE_ROOM(folder=folder, free_mb=free_mb, needed_mb=_ROOM_MB)
         return Finding("home", FAIL if free_mb < _RUN_MB else WARN, little)
     if is_new:
-        return Finding("home", WARN, reason("doctor.new-home", folder=folder))
+        return Finding("home", WARN, NEW_HOME(folder=folder))
     return Finding("home", OK, f"{folder}, {free_mb / 1000:.1f} GB free")
+
+
+LOCAL_LOCKS = Words(
+    "doctor.local-locks",
+    "{folder} is on {kind}, mounted so that its locks may hold on this node alone",
+    cause="two nodes could set a stack up at the same time, or take one number for two runs",
+    remedy="start clustergate on one node at a time, or mount it with locks that all nodes see",
+)
 
 
 def of_locks(folder: Path, mount: Mount) -> list[Finding]:
     """Return that another node may hold a lock of a folder at the same time."""
     if not mount.locks_locally:
         return []
-    kind = reason("doctor.local-locks", folder=folder, kind=mount.kind)
+    kind = LOCAL_LOCKS(folder=folder, kind=mount.kind)
     return [Finding("locks", WARN, kind)]
+
+
+DOCTOR_LOCKED = Words(
+    "doctor.locked",
+    "a rank may lock {limit} of memory (ulimit -l)",
+    cause="InfiniBand needs its buffers locked",
+    remedy=(
+        "set memlock to unlimited below /etc/security/limits.d, and for Slurm's jobs "
+        "LimitMEMLOCK=infinity for slurmd"
+    ),
+)
+STACK_SIZE = Words(
+    "doctor.stack-size",
+    "a process may have a stack of {limit} (ulimit -s), less than the usual {usual_kib} KiB",
+    remedy="`ulimit -s {usual_kib}`",
+)
 
 
 def of_limits(locked_kib: float, stack_kib: float, *, fabric: bool) -> list[Finding]:
     """Return what the limits on locked memory and on the stack of a process mean for ranks."""
     locked = Finding("locked memory", OK, _kib(locked_kib))
     if fabric and locked_kib != float("inf"):
-        locked = Finding("locked memory", WARN, reason("doctor.locked", limit=_kib(locked_kib)))
+        locked = Finding("locked memory", WARN, DOCTOR_LOCKED(limit=_kib(locked_kib)))
     stack = Finding("stack size", OK, _kib(stack_kib))
     if stack_kib < _STACK_KIB:
-        little = reason("doctor.stack-size", limit=_kib(stack_kib), usual_kib=_STACK_KIB)
+        little = STACK_SIZE(limit=_kib(stack_kib), usual_kib=_STACK_KIB)
         stack = Finding("stack size", WARN, little)
     return [locked, stack]
+
+
+DOCTOR_LOCALE = Words(
+    "doctor.locale",
+    "standard output is {encoding}",
+    cause="characters that it lacks are replaced, or printed as ?",
+    remedy="`export LC_ALL=C.UTF-8`",
+)
 
 
 def of_locale(encoding: str) -> Finding:
     """Return whether standard output takes all signs of the tables."""
     if encoding.lower().replace("-", "") == "utf8":
         return Finding("locale", OK, encoding)
-    return Finding("locale", WARN, reason("doctor.locale", encoding=encoding))
+    return Finding("locale", WARN, DOCTOR_LOCALE(encoding=encoding))
+
+
+DOCTOR_UNAVAILABLE = Words("doctor.unavailable", "{names:names}: not available here", cause="{why}")
 
 
 def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list[Finding]:
     """Return whether a stack that was set up is there, with all programs but those on request."""
     what, launcher = _STACK + name, manifest.launcher
     if why := manifest.unavailable:
-        return [Finding(what, WARN, reason("doctor.unavailable", names=[name], why=why))]
+        return [Finding(what, WARN, DOCTOR_UNAVAILABLE(names=[name], why=why))]
     # That of a site's modules may have no path of its own.
     if os.path.isabs(launcher) and not os.access(launcher, os.X_OK):
-        return [Finding(what, FAIL, reason("golden.not-whole", stack=name, path=launcher))]
+        return [Finding(what, FAIL, GOLDEN_NOT_WHOLE(stack=name, path=launcher))]
     absent: dict[str, list[str]] = {}
     for program, one in manifest.programs.items():
         if one.unavailable and program not in on_request:
@@ -149,17 +212,39 @@ def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list
     return [
         Finding(what, OK, f"{version}, set up by {manifest.provider}"),
         *(
-            Finding(what, WARN, reason("doctor.unavailable", names=names, why=why))
+            Finding(what, WARN, DOCTOR_UNAVAILABLE(names=names, why=why))
             for why, names in absent.items()
         ),
     ]
 
 
+REFERENCES_NONE = Words(
+    "references.none",
+    "there are no references of {system}",
+    cause="figures are judged against physical limits alone, and the gate does not open",
+    remedy="`clustergate baseline`, after five runs over at least an hour, makes them",
+)
+EXPECTATIONS_ALONE = Words(
+    "references.expectations-alone",
+    "{system} has {expectations:expectation|expectations} and no references",
+    cause="all other figures are judged against physical limits alone, and the gate does not open",
+    remedy="`clustergate baseline`, after five runs over at least an hour, makes them",
+)
+
+
 def without_references(system: str, known: References) -> Reason:
     """Return what to say of a system without references, which may have expectations."""
     if count := len(known.expects):
-        return reason("references.expectations-alone", system=system, expectations=count)
-    return reason("references.none", system=system)
+        return EXPECTATIONS_ALONE(system=system, expectations=count)
+    return REFERENCES_NONE(system=system)
+
+
+NOT_OF_THESE = Words(
+    "references.not-of-these",
+    "there are references of {figures:figure|figures}, but none of {of_mode} for {cases:names}",
+    cause="these are judged against physical limits alone",
+    remedy="`clustergate baseline`, after five runs of this mode over at least an hour, makes them",
+)
 
 
 def of_references(
@@ -183,16 +268,61 @@ def of_references(
         return Finding("references", WARN, without_references(system, known))
     if without := known.without(planned, mode):
         cases = dict.fromkeys(f"{one.check} with {one.stack} on {one.partition}" for one in without)
-        why = reason("references.not-of-these", figures=count, of_mode=mode, cases=[*cases])
+        why = NOT_OF_THESE(figures=count, of_mode=mode, cases=[*cases])
         return Finding("references", WARN, why)
     beside = f"; {expected}" if known.expects else ""
     return Finding("references", OK, f"{counted(count, 'figure')}, {known.blessed}{beside}")
 
 
+NO_GOLDEN = Words(
+    "doctor.no-golden",
+    "no golden build of {stacks:list}",
+    cause="slower software cannot be distinguished from slower hardware",
+    remedy="`clustergate golden pin STACK` keeps one, once it is accepted",
+)
+
+
 def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
     if without := [stack for stack in stacks if stack not in pinned]:
-        return Finding("golden builds", WARN, reason("doctor.no-golden", stacks=without))
+        return Finding("golden builds", WARN, NO_GOLDEN(stacks=without))
     return Finding("golden builds", OK, ", ".join(stacks))
+
+
+NO_PARTITION = Words(
+    "doctor.no-partition",
+    "Slurm has no partition {name!r}, which `access` of the partition {partition} names",
+    remedy="known: {known:list}{meant}",
+)
+FEWER_CORES = Words(
+    "doctor.fewer-cores",
+    "the site config states {used} of the {cores} cores that Slurm has of each node",
+    cause="the others are not measured",
+    remedy=(
+        "correct `cores_per_node`; what no job gets, such as the system's own cores, is "
+        "`reserved_cores_per_node`: {others}"
+    ),
+)
+NO_STACK = Words(
+    "doctor.no-stack",
+    "no stack belongs to the partition {name}: {nodes}",
+    cause="nobody measures them",
+    remedy=(
+        "name stacks in its environs, or let its extras say why a gate need not judge it: "
+        '"waived": "the reason"'
+    ),
+)
+OTHER_NODES = Words(
+    "doctor.other-nodes",
+    "the site config says {stated}, and Slurm has {has}",
+    cause=(
+        "jobs on more nodes or cores than there are never start, and nodes that it does not "
+        "count are not measured"
+    ),
+    remedy=(
+        "correct whichever is wrong: `sinfo --exact --format='%P %D %X %Y'` tells nodes, "
+        "sockets, and cores of a socket"
+    ),
+)
 
 
 def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Finding:
@@ -209,14 +339,14 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
         partition.waived or partition.scheduler == "local" or none_left
     ):
         nodes = _size(shape.nodes, shape.cores_per_node)
-        return Finding(what, WARN, reason("doctor.no-stack", name=partition.name, nodes=nodes))
+        return Finding(what, WARN, NO_STACK(name=partition.name, nodes=nodes))
     if in_slurm is None or partition.environs == ():
         return Finding(what, OK, size)
     name = partition_of_access(partition.access)
     if name not in in_slurm:
         meant = did_you_mean(nearest(name, known := sorted({*in_slurm} - {DEFAULT})))
         facts = {"name": name or "(default)", "known": known, "meant": meant}
-        return Finding(what, FAIL, reason("doctor.no-partition", partition=partition.name, **facts))
+        return Finding(what, FAIL, NO_PARTITION(partition=partition.name, **facts))
     allowed = allowed_in(in_slurm[name], partition.access)
     has = (allowed or in_slurm[name]).by_cores
     # Those that are excluded are so by `access`.
@@ -225,7 +355,7 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
     alike = has[whole]
     if len(has) == 1 and shape.nodes <= sum(has.values()) <= stated and min(has) > whole:
         of_each = {"used": whole, "cores": min(has), "others": min(has) - shape.cores_per_node}
-        return Finding(what, WARN, reason("doctor.fewer-cores", **of_each))
+        return Finding(what, WARN, FEWER_CORES(**of_each))
     # Of more than it counts a job may get others, of another kind among them, and some are measured
     # by nobody.
     if alike < shape.nodes or (sum(has.values()) > stated and allowed is not None):
@@ -233,7 +363,7 @@ def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Find
         fewer = has != in_slurm[name].by_cores
         of = {"stated": _size(stated, whole), "has": each or "no node"}
         of["has"] += " for what `access` asks" if fewer else ""
-        return Finding(what, WARN if has else FAIL, reason("doctor.other-nodes", **of))
+        return Finding(what, WARN if has else FAIL, OTHER_NODES(**of))
     return Finding(what, OK, size)
 
 
@@ -252,6 +382,26 @@ def of_unused(
     return [Finding(what, WARN, not_used(nodes, causes)) for nodes, causes in left.items()]
 
 
+UNREACHED_NODES = Words(
+    "doctor.unreached-nodes",
+    "no partition of the site config reaches {nodes} of Slurm's partition {name}",
+    cause="nobody measures them",
+    remedy=(
+        'describe them in a partition (`clustergate site scan` writes it), with "waived": "the '
+        'reason" in its extras if a gate need not judge it; or exclude them in the hostfile'
+    ),
+)
+UNTOLD_NODES = Words(
+    "doctor.untold-nodes",
+    (
+        "`access` of the partition {partition} does not tell which of Slurm's {nodes} nodes it "
+        "is for, and the site config states {stated}"
+    ),
+    cause="nodes that it does not count are not measured",
+    remedy="name them by --nodelist, --exclude, or a --constraint of features joined by & or |",
+)
+
+
 def of_unreached(
     partitions: Sequence[Partition], in_slurm: NodesOfSlurm, out: Collection[str] = ()
 ) -> list[Finding]:
@@ -268,18 +418,34 @@ def of_unreached(
         stated = partition.shape.nodes + partition.shape.excluded
         if allowed is None and len(names - {*out}) > stated:
             counts = {"nodes": len(names), "stated": stated}
-            untold = reason("doctor.untold-nodes", partition=partition.name, **counts)
+            untold = UNTOLD_NODES(partition=partition.name, **counts)
             findings.append(Finding("nodes", WARN, untold))
     for name, has in in_slurm.items():
         if rest := _names_in(has) - reached:
             reached |= rest
-            unreached = reason("doctor.unreached-nodes", nodes=fold(sorted(rest)), name=name)
+            unreached = UNREACHED_NODES(nodes=fold(sorted(rest)), name=name)
             findings.append(Finding("nodes", WARN, unreached))
     return findings
 
 
 def _names_in(has: InPartition) -> set[str]:
     return {name for line in has.lines for name in expand(line.names)}
+
+
+UNKNOWN_NODES = Words(
+    "doctor.unknown-nodes",
+    "{source} lists {nodes}, which Slurm does not have: it has {known}",
+    cause=(
+        "Slurm refuses jobs that name unknown nodes, and jobs on more nodes than it has never start"
+    ),
+    remedy="correct the hostfile: `sinfo -N` lists the names",
+)
+OTHER_SLOTS = Words(
+    "doctor.other-slots",
+    "{source} says slots={slots} of {nodes}, and the site config {stated:list} cores per node",
+    cause="cores without slots stay idle, and ranks beyond the cores share them",
+    remedy="correct whichever is wrong",
+)
 
 
 def of_hostfile(
@@ -301,7 +467,7 @@ def of_hostfile(
         if unknown and known:
             facts = {"source": source, "nodes": fold(unknown), "known": fold(known)}
             status = FAIL if len(unknown) == len(listed) else WARN
-            findings.append(Finding(what, status, reason("doctor.unknown-nodes", **facts)))
+            findings.append(Finding(what, status, UNKNOWN_NODES(**facts)))
     other: dict[int, list[str]] = {}
     for node in hostfile.nodes:
         if node.slots not in cores:
@@ -309,9 +475,24 @@ def of_hostfile(
     for slots, names in other.items():
         stated = [str(count) for count in sorted({*cores})]
         of = {"source": source, "nodes": fold(names)}
-        other_slots = reason("doctor.other-slots", slots=slots, stated=stated, **of)
+        other_slots = OTHER_SLOTS(slots=slots, stated=stated, **of)
         findings.append(Finding(what, WARN, other_slots))
     return findings or [Finding(what, OK, f"{counted(len(listed), 'node')}, {source}")]
+
+
+DOCTOR_ASTRAY = Words(
+    "doctor.astray",
+    "{says}",
+    remedy=(
+        "put that right, or exclude those nodes in the hostfile; `clustergate screen --quick` "
+        "then shows whether that was all"
+    ),
+)
+NOT_LOOKED_AT = Words(
+    "doctor.not-looked-at",
+    "no recent run looked at {nodes}, of {known} nodes",
+    remedy="`clustergate screen --quick` looks at every node",
+)
 
 
 def of_states(
@@ -322,9 +503,9 @@ def of_states(
     ``looked_at`` are the newest runs that kept the state of a node, by its short name.
     """
     rest = [name for name in known if name.partition(".")[0] not in looked_at]
-    findings = [Finding("states", WARN, reason("doctor.astray", says=one)) for one in astray]
+    findings = [Finding("states", WARN, DOCTOR_ASTRAY(says=one)) for one in astray]
     if rest:
-        unseen = reason("doctor.not-looked-at", nodes=fold(rest), known=len(known))
+        unseen = NOT_LOOKED_AT(nodes=fold(rest), known=len(known))
         findings.append(Finding("states", WARN, unseen))
     if findings or not known:
         return findings
@@ -342,8 +523,13 @@ def _kib(limit: float) -> str:
 
 # --- looking ------------------------------------------------------------------------------------
 
+NOT_SET_UP = Words(
+    "doctor.not-set-up",
+    "{stack} is not set up yet",
+    remedy="`clustergate check`, `gate` and `ab` do so, and `clustergate setup` does it alone",
+)
 # What the plan of a run says as well, or what the run does itself.
-_IN_THE_PLAN = ("doctor.not-set-up", "references.none")
+_IN_THE_PLAN = (NOT_SET_UP.code, REFERENCES_NONE.code)
 
 
 def look(named: str | None = None, mode: Mode | None = None) -> list[Finding]:
@@ -368,7 +554,7 @@ def say_in_the_way(
     """
     require_home()
     sites.require_reframe()
-    others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, "doctor.no-golden")
+    others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, NO_GOLDEN.code)
     whose: dict[tuple[str, Reason], list[str]] = {}
     for one in look(str(site)):
         if not isinstance(one.says, Reason) or one.says.code in others:
@@ -414,7 +600,9 @@ def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding
     try:
         return look()
     except ClustergateError as error:
-        return [Finding(what, WARN if error.reason.code == "modules.late" else FAIL, error.reason)]
+        return [
+            Finding(what, WARN if error.reason.code == MODULES_LATE.code else FAIL, error.reason)
+        ]
 
 
 def _of_machine(state: Path) -> Iterator[Finding]:
@@ -442,7 +630,7 @@ def _of_machine(state: Path) -> Iterator[Finding]:
     for why in dict.fromkeys(lost_tests().values()):
         yield Finding("package", FAIL, why)
     broken = lacking.broken_compiler()
-    lacked = reason("stack.lacks", lacks=lacking.sentence_of(broken))
+    lacked = STACK_LACKS(lacks=lacking.sentence_of(broken))
     compiler = shutil.which("cc") or shutil.which("gcc") or lacking.C
     yield Finding("compiler", FAIL if broken else OK, lacked if broken else compiler)
     yield from of_limits(
@@ -488,6 +676,14 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
         yield from _tried("plan", lambda: [Finding("plan", OK, foresee(run, site, judged_by())[2])])
 
 
+DOCTOR_RESTRICTED = Words(
+    "doctor.restricted",
+    "{restriction}",
+    cause="figures will be of those alone",
+    remedy="start it where all of the node may be used, or restrict every run in the same way",
+)
+
+
 def _of_nodes(site: Site, in_slurm: Future[NodesOfSlurm] | None) -> Iterator[Finding]:
     hostfile = sites.hostfile_of(site.name)
     out = {*(hostfile.excluded if hostfile else ()), *sites.left_out()}
@@ -505,7 +701,7 @@ def _of_nodes(site: Site, in_slurm: Future[NodesOfSlurm] | None) -> Iterator[Fin
     node = read_node() if sites.partitions_here(site) else None
     if node and (restriction := node.restriction()):
         what = "cores" if node.lacks_cores else "memory"
-        yield Finding(what, WARN, reason("doctor.restricted", restriction=restriction))
+        yield Finding(what, WARN, DOCTOR_RESTRICTED(restriction=restriction))
 
 
 def _look_at_states(site: Site) -> list[Finding]:
@@ -548,12 +744,12 @@ def _look_at(
         return of_stack(stack.name, read_manifest(state, stack.name), on_request)
     except ManifestError as error:
         there = manifest_path(state, stack.name).exists()
-        not_set_up = error.reason if there else reason("doctor.not-set-up", stack=stack.name)
+        not_set_up = error.reason if there else NOT_SET_UP(stack=stack.name)
     if stack.provider == "spack":
         # What its recipes need is known to Spack alone, which takes longer than this may.
         find_spack(state, stack.settings.get("spack_root", ""))
     elif lacked := lacks(stack.request, state):
-        not_set_up = reason("stack.lacks", lacks=lacking.sentence_of(lacked))
+        not_set_up = STACK_LACKS(lacks=lacking.sentence_of(lacked))
         return [Finding(_STACK + stack.name, FAIL, not_set_up)]
     return [Finding(_STACK + stack.name, WARN, not_set_up)]
 

@@ -33,10 +33,10 @@ from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import parameters_of
 from clustergate.stacks.manifest import SET_UP
-from clustergate.verdicts.assembly import Outcome
+from clustergate.verdicts.assembly import CASE_FULL_DISK, Outcome
 from clustergate.wording.commands import systems_given
 from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
 """The variable that tells the checks which process counts to measure."""
@@ -103,13 +103,20 @@ def environment_for(path: Path, site: Site, words: Iterable[str] = ()) -> dict[s
     return environment
 
 
+NO_PARTITION = Words(
+    "site.no-partition",
+    "{site} has no partition {name!r}",
+    remedy="known: {known:list}{meant}",
+)
+
+
 def require_partitions(options: Sequence[str], site: Site) -> None:
     """Raise :class:`BadRequest` for a partition behind ``--system`` that a site has not."""
     known = [site.name, *(partition.fullname for partition in site.partitions)]
     for name in systems_given(options):
         if name not in known:
             facts = {"site": site.name, "known": known, "meant": did_you_mean(nearest(name, known))}
-            raise BadRequest("site.no-partition", name=name, **facts)
+            raise BadRequest(NO_PARTITION(name=name, **facts))
 
 
 def command(
@@ -268,6 +275,9 @@ def left_out_as(checks: Iterable[str], why: str) -> str:
     return f"{_LEFT_OUT} {','.join(checks)}: {why}"
 
 
+CASE_NOT_LOADED = Words("case.not-loaded", "{why}")
+
+
 def left_out(lines: Sequence[str]) -> dict[str, Reason]:
     """Return why checks of added packages did not load, by their names.
 
@@ -276,7 +286,7 @@ def left_out(lines: Sequence[str]) -> dict[str, Reason]:
     last = _of_last_session(lines)
     matches = (re.search(rf"\b{_LEFT_OUT} ([\w,]+): (.*)", line) for line in last)
     said = [(match[1].split(","), match[2]) for match in matches if match]
-    return {check: reason("case.not-loaded", why=why) for checks, why in said for check in checks}
+    return {check: CASE_NOT_LOADED(why=why) for checks, why in said for check in checks}
 
 
 def unknown_variable(text: str) -> str:
@@ -313,6 +323,15 @@ _ENDED = ("pass", "fail", "skip")
 _FULL_BYTES = 1 << 20
 
 
+NO_REPORT = Words(
+    "run.no-report",
+    "ReFrame {ended} and left no report",
+    cause="{why}",
+    remedy="its output is in {log}",
+)
+DAMAGED_REPORT = Words("run.damaged-report", "{path} is damaged", cause="{why}")
+
+
 def read_outcomes(report: Path, status: int) -> list[Outcome]:
     """Read what ReFrame says of each case.
 
@@ -326,9 +345,9 @@ def read_outcomes(report: Path, status: int) -> list[Outcome]:
             return []
         log = report.with_suffix(".out")
         facts = {"ended": how_it_ended(status), "why": last_error(read_log(log)), "log": str(log)}
-        raise ClustergateError("run.no-report", **facts) from None
+        raise ClustergateError(NO_REPORT(**facts)) from None
     except ValueError as error:
-        raise ClustergateError("run.damaged-report", path=report, why=error) from None
+        raise ClustergateError(DAMAGED_REPORT(path=report, why=error)) from None
     builds = {
         (case["unique_name"], case["environ"]): _build_failure(case)
         for case in cases
@@ -373,7 +392,7 @@ def _build_failure(case: dict[str, Any]) -> str:
     errors = [line.removeprefix(_OWN_ERROR) for line in lines if line.startswith(_OWN_ERROR)]
     failed = errors[-1] if errors else case["fail_reason"] or "ReFrame gives no reason"
     full = _full_disk(case["stagedir"])
-    return f"{failed}; {reason('case.full-disk', folder=full)}" if full else failed
+    return f"{failed}; {CASE_FULL_DISK(folder=full)}" if full else failed
 
 
 def _full_disk(folder: str | None) -> str:
@@ -384,6 +403,17 @@ def _full_disk(folder: str | None) -> str:
     return folder or "" if free < _FULL_BYTES else ""
 
 
+JOB_BLOCKED = Words(
+    "job.blocked",
+    "Slurm would never start its job",
+    cause="{why}",
+    remedy=(
+        "`sinfo -R` lists nodes that are not used; where a limit is too low, ask for less time "
+        "(-- -S time_limit=30m), for fewer nodes, or for another --qos"
+    ),
+)
+
+
 def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str]) -> Outcome:
     why = case["fail_reason"] or ""
     for name, _, environ in case["dependencies_actual"]:
@@ -391,7 +421,7 @@ def _outcome(case: dict[str, Any], failed_builds: Mapping[tuple[str, str], str])
             why = f"its program could not be set up: {failed}"
     # Each of a number of its own would be another cause.
     if blocked := _BLOCKED.search(why):
-        why = str(reason("job.blocked", why=blocked[1]))
+        why = str(JOB_BLOCKED(why=blocked[1]))
     if "job timed out" in why:
         why += f"; {_AFTER_A_TIMEOUT.format(case['stagedir'])}"
     partition = f"{case['system']}:{case['partition']}"

@@ -13,6 +13,7 @@ from clustergate.history.listing import GATE, kind_of
 from clustergate.history.stored_runs import ASKED
 from clustergate.model import ClustergateError
 from clustergate.sites import modes
+from clustergate.wording.reasons import Words
 
 WAIT_S = 30.0
 CONFIRM_WAIT_S = 600.0
@@ -74,15 +75,43 @@ def launched_otherwise(run_id: str, launched: Launched) -> list[str]:
         return []
 
 
+RUN_UNKNOWN = Words(
+    "run.unknown",
+    "no run {run} in {folder}",
+    remedy="`clustergate list runs` lists them",
+)
+OPTIONS_LOST = Words(
+    "run.options-lost",
+    "the run {run} cannot be resumed",
+    cause="its options were not recorded",
+    remedy="start a new run",
+)
+RUN_GATE = Words(
+    "run.gate",
+    "{run} is a run of `clustergate gate`, which is not resumed",
+    remedy="run `clustergate gate`, which measures anew",
+)
+RUN_SCREENING = Words(
+    "run.screening",
+    "{run} is a screening, which `clustergate check` does not resume",
+    remedy="`clustergate screen --resume {run}` does",
+)
+RUN_OPTIONS_DAMAGED = Words(
+    "run.options-damaged",
+    "{path} is damaged ({why})",
+    remedy="start a new run",
+)
+
+
 def read_request(run_id: str) -> Request:
     """Return what an earlier run was asked for; raises :class:`ClustergateError`."""
     path = store.run_folder(run_id) / ASKED
     if not path.parent.is_dir():
-        raise ClustergateError("run.unknown", run=run_id, folder=store.runs_folder())
+        raise ClustergateError(RUN_UNKNOWN(run=run_id, folder=store.runs_folder()))
     if path.with_name(GATE).exists():
-        raise ClustergateError("run.gate", run=run_id)
+        raise ClustergateError(RUN_GATE(run=run_id))
     if kind_of(path.parent) == "screen":
-        raise ClustergateError("run.screening", run=run_id)
+        raise ClustergateError(RUN_SCREENING(run=run_id))
     try:
         asked = read_json(path)
         return Request(
@@ -102,6 +131,6 @@ def read_request(run_id: str) -> Request:
             float(asked.get("confirm_wait_s", CONFIRM_WAIT_S)),
         )
     except FileNotFoundError:
-        raise ClustergateError("run.options-lost", run=run_id) from None
+        raise ClustergateError(OPTIONS_LOST(run=run_id)) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ClustergateError("run.options-damaged", path=path, why=error) from None
+        raise ClustergateError(RUN_OPTIONS_DAMAGED(path=path, why=error)) from None

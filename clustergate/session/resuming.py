@@ -29,7 +29,7 @@ from clustergate.paths import HOME, state_dir
 from clustergate.session.reframe import Call, case_key, ended_cases, read_log, step_of
 from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.verdicts.assembly import Outcome, verdicts
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 DONE = "done.json"
 HASH = "reframe_hash"
@@ -84,6 +84,14 @@ def is_all_kept(
     )
 
 
+RESUME_OLD = Words(
+    "resume.old",
+    "{old} of {cases:case|cases} were measured on {when}, {days:day|days} before the others",
+    cause="the run was resumed, and what changed meanwhile is not in all of its figures",
+    remedy="start a new run, `clustergate check`, for a verdict of one day",
+)
+
+
 def measured_long_before(records: Sequence[CaseRecord]) -> Reason | None:
     """Return which cases of a run are of more than a day before its last one, None for none."""
     last: dict[str, float] = {}
@@ -98,7 +106,7 @@ def measured_long_before(records: Sequence[CaseRecord]) -> Reason | None:
         return None
     when = datetime.datetime.fromtimestamp(min(old), datetime.timezone.utc)
     days = round((newest - min(old)) / A_DAY_S)
-    return reason("resume.old", old=len(old), cases=len(last), when=day_and_time(when), days=days)
+    return RESUME_OLD(old=len(old), cases=len(last), when=day_and_time(when), days=days)
 
 
 # --- on disk ----------------------------------------------------------------------------------
@@ -110,6 +118,13 @@ def write_ended(run: Run) -> None:
     verdict = worst([*verdicts(run.cases), *(one.verdict for one in run.evidence)]).value
     content = {"missing_cases": left, "verdict": verdict, "system": run.system}
     store.write_json(store.run_folder(run.run_id) / ENDED, content)
+
+
+RUN_COMPLETE = Words(
+    "run.complete",
+    "the run {run} is complete; its report is {report}",
+    remedy="to measure again, start a new run",
+)
 
 
 def require_unfinished(run_id: str) -> None:
@@ -124,7 +139,7 @@ def require_unfinished(run_id: str) -> None:
         return
     if not left:
         report = store.run_folder(run_id) / "report.html"
-        raise ClustergateError("run.complete", run=run_id, report=report)
+        raise ClustergateError(RUN_COMPLETE(run=run_id, report=report))
 
 
 def set_reports_aside(run_id: str) -> None:
@@ -135,6 +150,13 @@ def set_reports_aside(run_id: str) -> None:
         if path.is_file():
             number = len(list(path.parent.glob(f"{path.stem}.*{path.suffix}"))) + 1
             path.rename(path.with_suffix(f".{number}{path.suffix}"))
+
+
+STILL_RUNNING = Words(
+    "run.still-running",
+    "the run {run} is still running",
+    remedy="wait until it has ended; `clustergate show {run}` then sums it up",
+)
 
 
 @contextlib.contextmanager
@@ -150,7 +172,7 @@ def lock_run(run_id: str) -> Iterator[list[str]]:
         try:
             held.enter_context(locked(folder / LOCK, wait=False))
         except Timeout:
-            raise ClustergateError("run.still-running", run=run_id) from None
+            raise ClustergateError(STILL_RUNNING(run=run_id)) from None
         try:
             yield _other_runs(run_id)
         except BaseException:

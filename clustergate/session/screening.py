@@ -22,13 +22,16 @@ from clustergate.screening import folder, planning, wording
 from clustergate.screening.findings import Screening
 from clustergate.screening.plan import Log, Plan, is_screening
 from clustergate.session.execute import measure
+from clustergate.session.placing import WISH_NOTHING_LEFT
 from clustergate.session.prepare import state_here
 from clustergate.session.reframe import call_for, with_settings, with_stacks
+from clustergate.session.request import RUN_OPTIONS_DAMAGED
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
 from clustergate.stacks.set_up import NotSetUp, provide_each
-from clustergate.wording.reasons import reason
+from clustergate.wording.general import INPUT_UNKNOWN_NAME
+from clustergate.wording.reasons import Words
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def call_to_resume(run_id: str) -> ScreenCall | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ClustergateError("run.options-damaged", path=path, why=error) from None
+        raise ClustergateError(RUN_OPTIONS_DAMAGED(path=path, why=error)) from None
 
 
 def partition_of(asked: planning.ScreenRequest, described: Site) -> Partition:
@@ -82,18 +85,45 @@ def partition_of(asked: planning.ScreenRequest, described: Site) -> Partition:
     names = [partition.name for partition in described.partitions]
     if asked.partition and asked.partition not in names:
         facts = {"kind": "partition", "name": asked.partition}
-        raise ClustergateError("input.unknown-name", known=names, **facts)
+        raise ClustergateError(INPUT_UNKNOWN_NAME(known=names, **facts))
     for one in described.partitions:
         if one.stacks and asked.partition in ("", one.name):
             return one
-    raise ClustergateError("wish.nothing-left")
+    raise ClustergateError(WISH_NOTHING_LEFT())
+
+
+ONE_PARTITION = Words(
+    "screening.one-partition",
+    "nothing is known of the nodes of {names:and}",
+    cause="a screening is of one partition, the first one where none is named",
+    remedy="`clustergate screen --partition NAME` screens another",
+)
 
 
 def not_screened(asked: planning.ScreenRequest, described: Site) -> list[str]:
     """Return which nodes take no part because nobody chose a partition, in a sentence or none."""
     others = [] if asked.partition else sites.partitions_with_own_nodes(described)[1:]
     names = [partition.name for partition in others]
-    return [str(reason("screening.one-partition", names=names))] if names else []
+    return [str(ONE_PARTITION(names=names))] if names else []
+
+
+NO_RESULT = Words(
+    "screening.no-result",
+    "the screening left no result",
+    cause="{why}",
+    remedy="its output is in {log}",
+)
+NOTHING_MEASURED = Words(
+    "screening.nothing-measured",
+    "the screening measured nothing",
+    cause="{why}",
+    remedy="ReFrame's output is in {log}",
+)
+SCREENING_CAPPED = Words(
+    "screening.capped",
+    "the screening takes {most_s:g} s instead of {asked_s:g} s",
+    cause="{why}",
+)
 
 
 def screen(
@@ -121,7 +151,7 @@ def screen(
     within, limit_s = planning.within_limits(asked, partition)
     if within != asked and not resumed:
         of = {"asked_s": asked.seconds, "most_s": within.seconds}
-        say(str(reason("screening.capped", **of, why=str(partition.limits.why))))
+        say(str(SCREENING_CAPPED(**of, why=str(partition.limits.why))))
     (provided,) = provide_each([with_stack.request], say=say)
     if isinstance(provided, NotSetUp):
         raise ClustergateError(provided.reason)
@@ -154,7 +184,7 @@ def screen(
     keep_states(where / NODES, run)
     if not is_screening(where):
         why = (reasons or ["ReFrame ran no case"])[0]
-        raise ClustergateError("screening.no-result", why=why, log=call.log)
+        raise ClustergateError(NO_RESULT(why=why, log=call.log))
     plan, log, screening = folder.read_screening(where)
     if plan.what == "node":
         sentences = astray_nodes(run, first_too=asked.quick)
@@ -167,7 +197,7 @@ def screen(
         # Of Slurm it takes the nodes that are free: where none is, ReFrame skips it.
         whys = [*(reasons[:1] or ["ReFrame skipped it"]), *(notes_of_slurm() if is_slurm else ())]
         why = "; ".join(whys)
-        raise ClustergateError("screening.nothing-measured", why=why, log=call.log)
+        raise ClustergateError(NOTHING_MEASURED(why=why, log=call.log))
     return log, screening
 
 

@@ -24,7 +24,7 @@ from clustergate.session.software_evidence import Builds
 from clustergate.sites.configs import launch_settings
 from clustergate.sites.description import Site
 from clustergate.wording.commands import completed
-from clustergate.wording.reasons import reason
+from clustergate.wording.reasons import Words
 
 # For the launches of both in each job, without a budget: they end as soon as it is decided. A
 # quarter of it is the least that may decide.
@@ -68,6 +68,17 @@ def _most_s(site: Site, stacks: Sequence[str]) -> dict[str, float]:
     """Return how many seconds each stack's golden build is launched for at most."""
     checks = _checks()
     return {x: _JOB_S * number_of_jobs(site.partitions, checks, "", x) for x in stacks}
+
+
+NO_TIME = Words(
+    "software.no-time",
+    (
+        "today's build is not the golden one ({differing:names}), and {left_s:.0f} s of the "
+        "budget are too little to launch both in turn"
+    ),
+    cause="it takes up to {wanted_s:.0f} s",
+    remedy="give the gate more budget",
+)
 
 
 def against_golden(
@@ -117,7 +128,7 @@ def against_golden(
         share_s = None if left_s is None else max(left_s, 0.0) / (len(differing) - place)
         if share_s is not None and share_s < wanted[stack] / 4:
             more_s = sum(wanted.values())
-            why = reason("software.no-time", differing=files, left_s=share_s, wanted_s=more_s)
+            why = NO_TIME(differing=files, left_s=share_s, wanted_s=more_s)
             evidence.append(software.not_compared(stack, why, Verdict.INCONCLUSIVE))
             continue
         contest = Contest(

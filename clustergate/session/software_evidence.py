@@ -9,7 +9,7 @@ from clustergate.ab.wholes import RULED_OUT, TOLERATED, Cost, Fault, is_slower
 from clustergate.model import Evidence, Verdict
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST, RATHER_SLOWER, SLOW_LAUNCHES
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 _NAMED, _WORSE_NAMED = 6, 12
 _TOO_MANY = "more than a thousand further rounds would be needed"
@@ -28,6 +28,34 @@ def part_of(stack: str) -> str:
     return f"software: {stack}"
 
 
+SOFTWARE_SAME = Words(
+    "software.same",
+    "the same build as the golden one of {pinned} (sha256 {sha256}), in every file and setting",
+)
+SYSTEM_CHANGED = Words(
+    "software.system-changed",
+    (
+        "libraries of the operating system that its ranks map are not those of the golden "
+        "build's day: {files:names}"
+    ),
+    remedy="no golden build shows what that does; the references judge it",
+)
+MAPPED_OTHERWISE = Words(
+    "software.mapped-otherwise",
+    (
+        "on the nodes its ranks map files that the golden build's ranks did not, or that were "
+        "others where it was pinned: {files:names}"
+    ),
+    cause="no golden build shows what that does; the references judge it",
+    remedy="if they are as accepted, `clustergate golden unpin {stack}` and pin it on a node",
+)
+SETTINGS_CHANGED = Words(
+    "software.settings-changed",
+    "the site's launch settings have changed since the golden build was pinned: {settings:list}",
+    remedy="no golden build shows what that does; the references judge it",
+)
+
+
 def same_build(
     stack: str,
     digest: str,
@@ -41,16 +69,16 @@ def same_build(
     ``system_files`` beside it are otherwise, and so are ``settings`` of its launches, and files
     that ranks mapped ``on_nodes``.
     """
-    same = reason("software.same", sha256=digest, pinned=pinned)
+    same = SOFTWARE_SAME(sha256=digest, pinned=pinned)
     evidence = [Evidence(part_of(stack), Verdict.PASS, (same,))]
     if system_files:
-        why = reason("software.system-changed", files=system_files)
+        why = SYSTEM_CHANGED(files=system_files)
         evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
     if on_nodes:
-        why = reason("software.mapped-otherwise", files=on_nodes, stack=stack)
+        why = MAPPED_OTHERWISE(files=on_nodes, stack=stack)
         evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
     if settings:
-        why = reason("software.settings-changed", settings=settings)
+        why = SETTINGS_CHANGED(settings=settings)
         evidence.append(Evidence(part_of(stack), Verdict.PASS, (why,)))
     return evidence
 
@@ -58,6 +86,52 @@ def same_build(
 def not_compared(stack: str, why: Reason, verdict: Verdict = Verdict.INVALID) -> Evidence:
     """Return that a golden build was not launched against today's, or that it does not count."""
     return Evidence(part_of(stack), verdict, (why,))
+
+
+SOFTWARE_SLOWER = Words(
+    "software.slower",
+    (
+        "{figure} takes {ratio:.2f} x as long as with the golden build ({confidence:percent} "
+        "interval: {low:.2f} to {high} x), after {rounds} rounds of both in turn "
+        "({node_seconds:.0f} node-seconds)"
+    ),
+    cause="what differs between both builds: `clustergate golden list` names it",
+    remedy="go back to the golden build, or pin the new one when it is meant to be slower",
+)
+SOMEWHAT_SLOWER = Words(
+    "software.somewhat-slower",
+    (
+        "{figure} is surely slower than with the golden build ({confidence:percent} interval: "
+        "{low:.2f} to {high} x), probably by less than {margin:whole_percent}"
+    ),
+    cause="that is decided, and too little to keep the gate closed; more rounds would not open it",
+    remedy=(
+        "go back to the golden build or accept it: `clustergate golden unpin {stack}`, then `pin`"
+    ),
+)
+NOW_AND_THEN = Words(
+    "software.now-and-then",
+    (
+        "{name}: {slow_b} of {rounds} launches took more than 3.5 x as long as usual, and "
+        "{slow_a} of the golden build's"
+    ),
+    cause="today's build is slow, always or intermittently",
+    remedy="go back to the golden build; the samples of the gate's run name the launches",
+)
+NOTHING_COMPARED = Words(
+    "software.nothing-compared",
+    "nothing of the golden build and today's could be compared",
+    remedy="see that both have a benchmark that `clustergate ab` knows",
+)
+AS_GOLDEN = Words(
+    "software.as-golden",
+    (
+        "nothing was found slower than with the golden build in {rounds} rounds of both in turn "
+        "({node_seconds:.0f} node-seconds): ruled out are slowdowns by {ruled_out:whole_percent} "
+        "of each of {wholes:benchmark|benchmarks}, and of each of {sizes:single size|single "
+        "sizes}{absent}"
+    ),
+)
 
 
 def of_contest(
@@ -72,26 +146,24 @@ def of_contest(
     part = part_of(stack)
     slower = [one for one in costs if one.comparison.verdict is Relation.A_BETTER]
     beyond = [one for one in slower if is_slower(one.comparison)]
-    worst = [_slower("software.slower", stack, one) for one in _worst(beyond)]
+    worst = [_slower(SOFTWARE_SLOWER, stack, one) for one in _worst(beyond)]
     evidence = [*worse_ones(part, worst)]
     evidence += [
-        Evidence(part, Verdict.REGRESSION, (reason("software.now-and-then", **vars(one)),))
-        for one in faults[:_NAMED]
+        Evidence(part, Verdict.REGRESSION, (NOW_AND_THEN(**vars(one)),)) for one in faults[:_NAMED]
     ]
     if evidence:
         # The launches ended with that.
         return evidence
-    open_ = [_slower("software.somewhat-slower", stack, one) for one in _worst(slower)[:_NAMED]]
+    open_ = [_slower(SOMEWHAT_SLOWER, stack, one) for one in _worst(slower)[:_NAMED]]
     shown = (Relation.EQUIVALENT, Relation.A_BETTER)
     open_ += _undecided([x for x in costs if x.comparison.verdict not in shown])
     evidence += [Evidence(part, Verdict.INCONCLUSIVE, (why,)) for why in open_]
     wholes = [one for one in costs if one.whole]
     if not wholes:
-        evidence.append(not_compared(stack, reason("software.nothing-compared")))
+        evidence.append(not_compared(stack, NOTHING_COMPARED()))
     if not evidence:
         sizes = [one for one in costs if not one.whole]
-        why = reason(
-            "software.as-golden",
+        why = AS_GOLDEN(
             wholes=len(wholes),
             ruled_out=RULED_OUT,
             sizes=len(sizes),
@@ -124,10 +196,9 @@ def _worst(costs: Sequence[Cost]) -> list[Cost]:
     return sorted(costs, key=lambda one: (not one.whole, -(one.comparison.ratio or 0.0)))
 
 
-def _slower(code: str, stack: str, one: Cost) -> Reason:
+def _slower(words: Words[...], stack: str, one: Cost) -> Reason:
     held = one.comparison
-    return reason(
-        code,
+    return words(
         stack=stack,
         figure=one.name,
         ratio=held.ratio,
@@ -138,6 +209,37 @@ def _slower(code: str, stack: str, one: Cost) -> Reason:
         rounds=held.samples_a,
         node_seconds=one.node_seconds,
     )
+
+
+SOFTWARE_UNDECIDED = Words(
+    "software.undecided",
+    (
+        "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build "
+        "({confidence:percent} interval), so a slowdown by {margin:whole_percent} is not ruled "
+        "out"
+    ),
+    remedy="{needs}",
+)
+MAYBE_FAULTS = Words(
+    "software.maybe-faults",
+    (
+        "{figure} mostly takes as long as with the golden build ({ratio:.2f} x), but that a "
+        "third of today's launches are slow is not ruled out"
+    ),
+    cause="some of them took longer, half as long again where rounds scatter, or they are too few",
+    remedy="{needs}",
+)
+MORE_UNDECIDED = Words(
+    "software.more-undecided",
+    "of {figures:further figure|further figures} a slowdown is not ruled out either",
+    remedy="the same rounds would probably decide them",
+)
+SOFTWARE_UNTOLD = Words(
+    "software.untold",
+    "{figures:names} could not be compared with the golden build",
+    cause="{why}",
+    remedy="{remedy}",
+)
 
 
 def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
@@ -160,26 +262,26 @@ def _undecided(costs: Sequence[Cost]) -> Iterator[Reason]:
     for one in open_[:_NAMED]:
         held, needs = one.comparison, _needs(one)
         if held.remark == SLOW_LAUNCHES:
-            yield reason(
-                "software.maybe-faults",
-                **{"figure": one.name, "ratio": held.ratio, "needs": needs},
+            yield MAYBE_FAULTS(
+                figure=one.name,
+                ratio=held.ratio or 1.0,
+                needs=needs,
                 needed_s=one.needed_s,
             )
             continue
-        yield reason(
-            "software.undecided",
+        yield SOFTWARE_UNDECIDED(
             figure=one.name,
-            low=held.low,
-            high=held.high,
+            low=held.low or 1.0,
+            high=held.high or 1.0,
             confidence=held.confidence,
             margin=TOLERATED if held.remark == RATHER_SLOWER else RULED_OUT,
             needs=needs,
             needed_s=one.needed_s,
         )
     if len(open_) > _NAMED:
-        yield reason("software.more-undecided", figures=len(open_) - _NAMED)
+        yield MORE_UNDECIDED(figures=len(open_) - _NAMED)
     for (said, remedy), names in untold.items():
-        yield reason("software.untold", figures=names, why=said, remedy=remedy)
+        yield SOFTWARE_UNTOLD(figures=names, why=said, remedy=remedy)
 
 
 def _needs(one: Cost) -> str:
@@ -194,10 +296,13 @@ def _needs(one: Cost) -> str:
     return f"{why}: measure when less runs beside it"
 
 
+MORE_WORSE = Words("gate.more-worse", "{figures:more is|more are} worse")
+
+
 def worse_ones(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:
     """Yield regressions, the worst of them first, and how many more there are."""
     for why in worse[:_WORSE_NAMED]:
         yield Evidence(part, Verdict.REGRESSION, (why,))
     if len(worse) > _WORSE_NAMED:
-        more = reason("gate.more-worse", figures=len(worse) - _WORSE_NAMED)
+        more = MORE_WORSE(figures=len(worse) - _WORSE_NAMED)
         yield Evidence(part, Verdict.REGRESSION, (more,))

@@ -61,7 +61,9 @@ from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import reframe_modes
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import ManifestError, read_manifest
+from clustergate.stacks.sources import FOLDER_MISSING
 from clustergate.wording.notation import did_you_mean, nearest
+from clustergate.wording.reasons import Words
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.
@@ -105,6 +107,13 @@ def stack(
     return Stack(name, provider, settings, pmi, benchmarks, waived, environment).as_reframe()
 
 
+SITE_PROVIDER = Words(
+    "site.provider",
+    "CLUSTERGATE_PROVIDER (make's PROVIDER) is {name!r}",
+    remedy="known: {known:list}",
+)
+
+
 def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.environ) -> str:
     """Return who provides the stacks of this machine: ``CLUSTERGATE_PROVIDER``, else the wheels.
 
@@ -112,8 +121,11 @@ def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.env
     """
     named = environ.get("CLUSTERGATE_PROVIDER", "") or "wheels"
     if named not in known:
-        raise SiteError("site.provider", name=named, known=[*known])
+        raise SiteError(SITE_PROVIDER(name=named, known=[*known]))
     return named
+
+
+NO_NODE_LEFT = Words("site.no-node-left", "{source} excludes {which}; no node is left to run on")
 
 
 def configuration(
@@ -149,7 +161,7 @@ def configuration(
             partition = _on_nodes(Partition.of(keys), nodes, source)
             partitions.append(merge_other_tests(partition.as_reframe()))
         if named and left_out() and not any(one["environs"] for one in partitions):
-            raise SiteError("site.no-node-left", source="this run", which="every node")
+            raise SiteError(NO_NODE_LEFT(source="this run", which="every node"))
         folders = {
             # Two runs at once would wipe each other's.
             "stagedir": str(store.stage_folder(os.environ.get(store.RUN_ID, ""))),
@@ -274,6 +286,14 @@ def _with_slots(system: dict[str, Any]) -> None:
 _REFRAMES = {(4, 9): 2, (4, 10): 4}
 
 
+REFRAME_UNSUPPORTED = Words(
+    "reframe.unsupported",
+    "ReFrame {version} cannot run these checks",
+    cause="{oldest} and later patches of these can",
+    remedy="install clustergate into an environment of its own (docs/reframe.md)",
+)
+
+
 def require_reframe() -> None:
     """Raise :class:`ClustergateError` for a ReFrame that cannot run the suite.
 
@@ -283,7 +303,7 @@ def require_reframe() -> None:
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     if not match or int(match[3]) < _REFRAMES.get((int(match[1]), int(match[2])), math.inf):
         oldest = ", ".join(f"{a}.{b}.{patch}" for (a, b), patch in _REFRAMES.items())
-        raise ClustergateError("reframe.unsupported", version=version or "none", oldest=oldest)
+        raise ClustergateError(REFRAME_UNSUPPORTED(version=version or "none", oldest=oldest))
 
 
 def _reframe_version() -> str:
@@ -354,19 +374,46 @@ def left_out() -> list[str]:
     return expand(named) if named else []
 
 
+NO_HOSTFILE = Words(
+    "site.no-hostfile",
+    "the partition {partition} launches over ssh and its system has no hostfile",
+    remedy="write one as hostfiles/template.txt explains",
+)
+ACCESS_TWICE = Words(
+    "site.access-twice",
+    "`access` of partition {partition} has {option} with two values",
+    cause="sbatch takes the last alone",
+    remedy="give one that says all",
+)
+ACCESS_EXCLUDE = Words(
+    "site.access-exclude",
+    "`access` of partition {partition} excludes nodes beside those that are left out: {why}",
+    cause="sbatch takes one --exclude alone",
+    remedy="name the nodes there as a list such as n[1-4]",
+)
+NO_NODES = Words(
+    "site.no-nodes",
+    (
+        "the partition {partition}, whose jobs go through {scheduler}, does not say how many "
+        "nodes it has"
+    ),
+    remedy="add `nodes` to its extras (`clustergate site scan NAME` tells), or write a hostfile",
+)
+
+
 def _on_nodes(partition: Partition, nodes: Hostfile | None, source: Source) -> Partition:
     """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes."""
     if partition.launcher == "clustergate-ssh" and nodes is None:
-        raise SiteError("site.no-hostfile", partition=partition.name)
+        raise SiteError(NO_HOSTFILE(partition=partition.name))
     if partition.scheduler != "local" and partition.nodes is None and nodes is None:
         # One node of many would be measured, and all that must be judged would have been.
         facts = {"partition": partition.name, "scheduler": partition.scheduler}
-        raise SiteError("site.no-nodes", at=source.at("scheduler", partition.name), **facts)
+        raise SiteError(NO_NODES(at=source.at("scheduler", partition.name), **facts))
     if partition.scheduler in SLURM:
         # A job that Slurm started again would find the folder of its first start.
         if twice := given_twice(partition.access):
             facts = {"partition": partition.name, "option": f"--{twice}"}
-            raise SiteError("site.access-twice", at=source.at("access", partition.name), **facts)
+            raise SiteError(ACCESS_TWICE(at=source.at("access", partition.name), **facts))
         access = [*partition.access, "--no-requeue"]
         # Else Slurm is free to put ranks that should lie apart on one node.
         options = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
@@ -384,8 +431,20 @@ def _on_nodes(partition: Partition, nodes: Hostfile | None, source: Source) -> P
     except HostfileError as why:
         facts = {"partition": partition.name, "why": str(why)}
         at = source.at("access", partition.name)
-        raise SiteError("site.access-exclude", at=at, **facts) from None
+        raise SiteError(ACCESS_EXCLUDE(at=at, **facts)) from None
     return replace(sized, access=access)
+
+
+UNLISTED_NODES = Words(
+    "site.unlisted-nodes",
+    (
+        "the site config states {stated} nodes of the partition {partition}, and {source} lists "
+        "{listed}"
+    ),
+    remedy=(
+        "list the others too, broken ones by `exclude` with the reason, or correct the site config"
+    ),
+)
 
 
 def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
@@ -405,16 +464,12 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
         usable = sum(node.name not in out for node in own)
         if stated > listed:
             raise SiteError(
-                "site.unlisted-nodes",
-                partition=name,
-                stated=stated,
-                source=nodes.source,
-                listed=listed,
+                UNLISTED_NODES(partition=name, stated=stated, source=nodes.source, listed=listed)
             )
         none_left = not usable and any(node.name in left_out() for node in own)
         if not usable and not none_left:
             which = "every node" if len(own) == listed else f"every node like those of {name}"
-            raise SiteError("site.no-node-left", source=nodes.source, which=which)
+            raise SiteError(NO_NODE_LEFT(source=nodes.source, which=which))
     if none_left:
         # No job of it could start in this run.
         partition = replace(partition, environs=())
@@ -460,11 +515,35 @@ def site_files() -> list[Path]:
     """
     named = is_site_folder_named()
     if named and not site_folder().is_dir():
-        raise SiteError("folder.missing", variable="CLUSTERGATE_SITE_FOLDER", folder=site_folder())
+        raise SiteError(FOLDER_MISSING(variable="CLUSTERGATE_SITE_FOLDER", folder=site_folder()))
     suites = suite_folder("site_configs").glob(f"{FALLBACK}.py" if named else "*.py")
     own = (site_folder() / "site_configs").glob("*.py")
     by_name = {path.stem: path for path in (*suites, *own) if path.stem != "template"}
     return sorted(by_name.values(), key=lambda path: path.name)
+
+
+SITE_MISSING = Words("site.missing", "no site config {path}")
+SITE_BROKEN = Words("site.broken", "{why}")
+SITE_FAILED = Words("site.failed", "{error}: {why}")
+MISTYPED_ARGUMENT = Words(
+    "site.mistyped-argument",
+    "{error}: {why}",
+    remedy="did you mean {meant!r}?",
+)
+SITE_UNASSIGNED = Words("site.unassigned", "no site_configuration is assigned")
+NOT_COMPLETED = Words(
+    "site.not-completed",
+    "its site_configuration is not what clustergate.sites.configuration returns",
+    remedy=(
+        "let it say `site_configuration = configuration(systems=[…], stacks=[…])`, or let "
+        "`clustergate site scan NAME` write one"
+    ),
+)
+NO_STACK = Words(
+    "site.no-stack",
+    "it names no MPI stack, so there is nothing to measure",
+    remedy='add stacks=[stack("mpich")] to its configuration()',
+)
 
 
 def load(path: Path) -> Site:
@@ -473,7 +552,7 @@ def load(path: Path) -> Site:
     Raises :class:`SiteError` with file and line when it cannot be read.
     """
     if not path.is_file():
-        raise SiteError("site.missing", path=path)
+        raise SiteError(SITE_MISSING(path=path))
     _source(path)
     try:
         configured = runpy.run_path(str(path)).get("site_configuration")
@@ -483,27 +562,27 @@ def load(path: Path) -> Site:
         raise _not_python(path, error) from None
     except OSError as error:
         if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
-            raise SiteError("site.broken", at=str(path), why=str(error)) from None
+            raise SiteError(SITE_BROKEN(at=str(path), why=str(error))) from None
         raise SiteError(store.unwritable(Path(error.filename), error).reason) from None
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))
         meant = suggestion_for(str(error)) if isinstance(error, TypeError) else ""
-        raise SiteError(
-            "site.mistyped-argument" if meant else "site.failed",
-            at=f"{path}{f':{line}' * bool(line)}",
-            error=type(error).__name__,
-            why=str(error),
-            meant=meant,
-        ) from None
+        facts = {
+            "at": f"{path}{f':{line}' * bool(line)}",
+            "error": type(error).__name__,
+            "why": str(error),
+            "meant": meant,
+        }
+        raise SiteError((MISTYPED_ARGUMENT if meant else SITE_FAILED)(**facts)) from None
     if not isinstance(configured, dict):
-        raise SiteError("site.unassigned", at=str(path))
+        raise SiteError(SITE_UNASSIGNED(at=str(path)))
     try:
         site = Site.of(configured)
     except (LookupError, TypeError):
-        raise SiteError("site.not-completed", at=str(path)) from None
+        raise SiteError(NOT_COMPLETED(at=str(path))) from None
     if not site.stacks:
-        raise SiteError("site.no-stack", at=str(path))
+        raise SiteError(NO_STACK(at=str(path)))
     return site
 
 
@@ -511,16 +590,16 @@ def _source(path: Path) -> bytes:
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise SiteError("site.broken", at=str(path), why=error) from None
+        raise SiteError(SITE_BROKEN(at=str(path), why=error)) from None
     # Python 3.11.2 and older name no line, and call it another error.
     if b"\0" in source:
         why = "it contains null bytes; save it as UTF-8"
-        raise SiteError("site.broken", at=f"{path}:1", why=why)
+        raise SiteError(SITE_BROKEN(at=f"{path}:1", why=why))
     return source
 
 
 def _not_python(path: Path, error: SyntaxError) -> SiteError:
-    return SiteError("site.broken", at=f"{path}:{error.lineno or 1}", why=error.msg)
+    return SiteError(SITE_BROKEN(at=f"{path}:{error.lineno or 1}", why=error.msg))
 
 
 def hostname_patterns(path: Path) -> list[str]:
@@ -544,7 +623,15 @@ def _parsed(path: Path) -> ast.Module:
     except SyntaxError as error:
         raise _not_python(path, error) from None
     except ValueError as error:
-        raise SiteError("site.broken", at=str(path), why=error) from None
+        raise SiteError(SITE_BROKEN(at=str(path), why=error)) from None
+
+
+SITE_HOSTNAMES = Words(
+    "site.hostnames",
+    "hostnames must be a literal list of patterns",
+    remedy='write them like ["alpha-login", "alpha[0-9]+"]',
+)
+HOSTNAME_PATTERN = Words("site.hostname-pattern", "hostnames: {pattern!r}: {why}")
 
 
 def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
@@ -554,9 +641,9 @@ def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
         for pattern in patterns:
             re.compile(pattern)
     except (ValueError, TypeError):
-        raise SiteError("site.hostnames", at=at) from None
+        raise SiteError(SITE_HOSTNAMES(at=at)) from None
     except re.error as error:
-        raise SiteError("site.hostname-pattern", at=at, pattern=pattern, why=error) from None
+        raise SiteError(HOSTNAME_PATTERN(at=at, pattern=pattern, why=error)) from None
     return list(patterns)
 
 
@@ -587,6 +674,28 @@ class Choice:
         return f"site {self.path.stem}, {self.why} ({self.path})"
 
 
+SITE_UNKNOWN = Words(
+    "site.unknown",
+    "unknown site config {name!r}{meant}",
+    cause="known: {known:list}{more}",
+    remedy="`clustergate site scan NAME` writes one on a cluster",
+)
+CLAIMED_TWICE = Words(
+    "site.claimed-twice",
+    "several site configs claim this machine, {hostname}",
+    cause="{claims:list}",
+    remedy="correct their hostnames, or name a site config by --site NAME",
+)
+SITE_UNCLAIMED = Words(
+    "site.unclaimed",
+    "no site config claims this machine, {hostname}{near}, and {guess}",
+    remedy=(
+        "name a site config by --site NAME, or add the machine's name to the hostnames of its "
+        "site config; known: {known:list}"
+    ),
+)
+
+
 def choose(
     name: str | None = None,
     hostname: str | None = None,
@@ -609,7 +718,7 @@ def choose(
             if not (more or is_site_folder_named()):
                 more = "; published systems: `pip install 'clustergate[evaluations]'`"
             of = {"name": name, "meant": did_you_mean(nearest(name, own) or nearest(name, files))}
-            raise SiteError("site.unknown", known=own, more=more, **of)
+            raise SiteError(SITE_UNKNOWN(known=own, more=more, **of))
         mismatch, disputed = _mismatch(path, files, hostname)
         return Choice(path, f"as named{mismatch}", disputed=disputed)
     claims = {
@@ -621,7 +730,7 @@ def choose(
     }
     if len(claims) > 1:
         each = [f"{path} by {pattern!r}" for path, pattern in claims.items()]
-        raise SiteError("site.claimed-twice", hostname=hostname, claims=each)
+        raise SiteError(CLAIMED_TWICE(hostname=hostname, claims=each))
     for path, pattern in claims.items():
         return Choice(path, f"whose hostnames {pattern!r} match {hostname}")
     unknown = f"no site config claims this machine, {hostname}"
@@ -633,7 +742,7 @@ def choose(
             if stem != FALLBACK and any(re.match(p, hostname) for p in hostname_patterns(path))
         ]
         hint = f" (those of {', '.join(near)} match only the beginning of its name)" if near else ""
-        raise SiteError("site.unclaimed", hostname=hostname, near=hint, guess=guess, known=[*known])
+        raise SiteError(SITE_UNCLAIMED(hostname=hostname, near=hint, guess=guess, known=[*known]))
     return Choice(files[FALLBACK], f"as detected, since {unknown}", fallback=True)
 
 

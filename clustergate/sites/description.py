@@ -30,7 +30,7 @@ from clustergate.sites.shape import Shape
 from clustergate.stacks import PROVIDERS, StackRequest, suggestion, wheels
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
 from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -314,6 +314,13 @@ DETECTED = "local"
 """The name of a machine that no site config claims, which is described as it is found."""
 
 
+UNKNOWN_STACK = Words(
+    "site.unknown-stack",
+    "the site config names no stack {name!r}",
+    remedy="known: {known:list}{meant}",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """A system: its name, the names of its machines as regular expressions, partitions, stacks.
@@ -360,7 +367,7 @@ class Site:
         for name in names:
             if name not in known:
                 meant = suggestion(name, known, detected=self.name == DETECTED)
-                raise SiteError("site.unknown-stack", name=name, known=known, meant=meant)
+                raise SiteError(UNKNOWN_STACK(name=name, known=known, meant=meant))
         return [stack for stack in self.stacks if not names or stack.name in names]
 
     def partitions_with(self, stacks: Sequence[Stack]) -> list[Partition]:
@@ -518,6 +525,13 @@ def merge_other_tests(one: Mapping[str, Any]) -> dict[str, Any]:
     return {**one, "extras": {**extras, **others}}
 
 
+SEVERAL_SYSTEMS = Words(
+    "site.several-systems",
+    "{names:names} is described beside {name} and would be measured and judged as {name}",
+    remedy="describe each system in a file of its own",
+)
+
+
 def require_valid(said: Mapping[str, Any], source: Source) -> None:
     """Refuse what a site config must not say, by file and line.
 
@@ -530,7 +544,7 @@ def require_valid(said: Mapping[str, Any], source: Source) -> None:
     _require_known_extras(said, source)
     if others := [system["name"] for system in said["systems"][1:]]:
         facts = {"names": others, "name": said["systems"][0]["name"]}
-        raise SiteError("site.several-systems", at=source.at("name", others[0]), **facts)
+        raise SiteError(SEVERAL_SYSTEMS(at=source.at("name", others[0]), **facts))
     for system in said["systems"]:
         _require_once("partition", system["partitions"], source, system["name"])
         for partition in system["partitions"]:
@@ -612,19 +626,39 @@ def _extras_of(said: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
             yield kind, one["name"], one.get("extras", {}), known
 
 
+OWN_EXTRA = Words(
+    "site.own-extra",
+    "{key!r} of the {kind} {name} is the suite's own",
+    remedy="it does not belong in {other_tests!r}",
+)
+MISTYPED_EXTRA = Words(
+    "site.mistyped-extra",
+    "{key!r} of the {kind} {name} is no extra that the suite reads",
+    remedy=(
+        'did you mean {meant!r}? If another suite\'s tests read it, "{other_tests}": '
+        '{{"{key}": …}} in its extras sets it apart'
+    ),
+)
+UNREAD_EXTRA = Words(
+    "site.unread-extra",
+    "{key!r} of the {kind} {name} is an extra that the suite does not read",
+    remedy='if it is of other tests, "{other_tests}": {{"{key}": …}} in its extras sets it apart',
+)
+
+
 def _require_known_extras(said: Mapping[str, Any], source: Source) -> None:
     """Refuse extras that were mistyped, and warn of others that are not set apart."""
     for kind, name, extras, known in _extras_of(said):
         if clash := sorted(extras.get(OTHER_TESTS, {}).keys() & known):
             facts = {"at": source.at(OTHER_TESTS, name), "kind": kind, "name": name}
-            raise SiteError("site.own-extra", key=clash[0], other_tests=OTHER_TESTS, **facts)
+            raise SiteError(OWN_EXTRA(key=clash[0], other_tests=OTHER_TESTS, **facts))
         for key in sorted(extras.keys() - known, key=str):
             at = source.line_of(str(key), name)
             facts = {"key": key, "kind": kind, "name": name, "other_tests": OTHER_TESTS}
             if meant := nearest(str(key), known, ALMOST):
                 where = f"{source.path}:{at}"
-                raise SiteError("site.mistyped-extra", at=where, meant=meant, **facts)
-            unread = str(reason("site.unread-extra", **facts))
+                raise SiteError(MISTYPED_EXTRA(at=where, meant=meant, **facts))
+            unread = str(UNREAD_EXTRA(**facts))
             warnings.warn_explicit(unread, SiteWarning, str(source.path), at)
 
 
@@ -633,6 +667,10 @@ def suggestion_for(error: str) -> str:
     known = {one.name for kind in (Site, Partition, Stack) for one in fields(kind)}
     named = re.search(r"unexpected keyword argument '(\w+)'", error)
     return nearest(named[1], known) if named else ""
+
+
+SITE_LACKS = Words("site.lacks", "{owner} lacks {key!r}{means}{effect}{meant}")
+WRONG_VALUE = Words("site.wrong-value", "{key!r} of {owner} is {value}; {wanted}")
 
 
 def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) -> SiteError:
@@ -660,25 +698,38 @@ def _error_for(error: ValidationError, said: Mapping[str, Any], source: Source) 
             "meant": f"; did you mean it by {strange!r}?" * bool(strange),
         }
         at = source.at(strange or by or "name", name)
-        return SiteError("site.lacks", at=at, owner=whose, key=key, **facts)
+        return SiteError(SITE_LACKS(at=at, owner=whose, key=key, **facts))
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
     wanted = _wanted(_SCHEMA_OF.get(key, schema), error)
     facts = {"at": source.at(key, name), "owner": whose, "value": repr(instance)[:80]}
-    return SiteError("site.wrong-value", key=key, wanted=wanted, **facts)
+    return SiteError(WRONG_VALUE(key=key, wanted=wanted, **facts))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+UNKNOWN_KEY = Words("site.unknown-key", "{owner} has no key {key!r}", remedy="known: {known:list}")
+MISTYPED_KEY = Words(
+    "site.mistyped-key",
+    "{owner} has no key {key!r}",
+    remedy="did you mean {meant!r}?",
+)
+KEY_OF_EXTRAS = Words(
+    "site.key-of-extras",
+    "{owner} has no key {key!r}",
+    remedy="it belongs in the extras: {{{key!r}: …}}",
+)
+
+
 def _meant(key: str, known: Mapping[str, Any], owner: str) -> Reason:
     # Extras are easily written one level too high.
     below = _mapping(known.get("extras")).get("properties", {})
     if key in below:
-        return reason("site.key-of-extras", owner=owner, key=key)
+        return KEY_OF_EXTRAS(owner=owner, key=key)
     if meant := nearest(key, known) or nearest(key, below, ALMOST):
-        return reason("site.mistyped-key", owner=owner, key=key, meant=meant)
-    return reason("site.unknown-key", owner=owner, key=key, known=[*known] or ["none"])
+        return MISTYPED_KEY(owner=owner, key=key, meant=meant)
+    return UNKNOWN_KEY(owner=owner, key=key, known=[*known] or ["none"])
 
 
 def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> tuple[str, str]:
@@ -724,6 +775,13 @@ def _wanted(schema: Mapping[str, Any], error: ValidationError) -> str:
 _BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at most"}
 
 
+NAME_TWICE = Words(
+    "site.name-twice",
+    "{times} {kind}s{of} are named {name}",
+    remedy="give each its own name",
+)
+
+
 def _require_once(
     kind: str, items: Sequence[Mapping[str, Any]], source: Source, of: str = ""
 ) -> None:
@@ -731,7 +789,14 @@ def _require_once(
     for name, times in Counter(item["name"] for item in items).items():
         if times > 1:
             facts = {"times": times, "kind": kind, "of": f" of {of}" * bool(of), "name": name}
-            raise SiteError("site.name-twice", at=source.at("name", name), **facts)
+            raise SiteError(NAME_TWICE(at=source.at("name", name), **facts))
+
+
+NO_WHEELS = Words(
+    "site.no-wheels",
+    "the stack {stack!r} has no wheels",
+    cause="stacks with wheels: {known:list}{meant}",
+)
 
 
 def _require_wheels(stacks: Sequence[Mapping[str, Any]], source: Source) -> None:
@@ -740,7 +805,17 @@ def _require_wheels(stacks: Sequence[Mapping[str, Any]], source: Source) -> None
     for name in (x["name"] for x in of_wheels if x["extras"]["provider"] == "wheels"):
         if name not in (known := list(wheels.STACKS)):
             facts = {"stack": name, "known": known, "meant": suggestion(name, known)}
-            raise SiteError("site.no-wheels", at=source.at("name", name), **facts)
+            raise SiteError(NO_WHEELS(at=source.at("name", name), **facts))
+
+
+LITTLE_MEMORY = Words(
+    "site.little-memory",
+    (
+        "{key!r} of the partition {partition} is {value:,}, {mib_per_core:.3g} MiB for each of "
+        "{cores} cores"
+    ),
+    remedy="is it in another unit than bytes?",
+)
 
 
 def _require_consistent(partition: Mapping[str, Any], source: Source) -> None:
@@ -749,14 +824,22 @@ def _require_consistent(partition: Mapping[str, Any], source: Source) -> None:
     share = extras[key] / extras["cores_per_node"]
     if share < _LEAST_BYTES_PER_CORE:
         raise SiteError(
-            "site.little-memory",
-            at=source.at(key, name),
-            partition=name,
-            key=key,
-            value=extras[key],
-            mib_per_core=share / 2**20,
-            cores=extras["cores_per_node"],
+            LITTLE_MEMORY(
+                at=source.at(key, name),
+                partition=name,
+                key=key,
+                value=extras[key],
+                mib_per_core=share / 2**20,
+                cores=extras["cores_per_node"],
+            )
         )
+
+
+UNDEFINED_STACK = Words(
+    "site.undefined-stack",
+    "the partition {partition} names the stack {name!r}, which the site config does not have",
+    remedy="known: {known:list}{meant}",
+)
 
 
 def _require_stacks(
@@ -766,14 +849,31 @@ def _require_stacks(
     known = [BUILTIN, *(environment["name"] for environment in environments)]
     for stack in partition.get("environs", ()):
         if stack not in known:
-            _refuse("site.undefined-stack", partition, "environs", stack, known[1:], source)
+            _refuse(UNDEFINED_STACK, partition, "environs", stack, known[1:], source)
+
+
+UNKNOWN_BACKEND = Words(
+    "site.unknown-backend",
+    "the partition {partition} has the {key} {name!r}, which neither ReFrame nor the suite has",
+    remedy="known: {known:list}{meant}",
+)
 
 
 def _require_backends(partition: Mapping[str, Any], source: Source) -> None:
     """Refuse a scheduler and a launcher that nobody registered: ReFrame would only find it late."""
     for kind in ("scheduler", "launcher"):
         if (name := partition[kind]) not in _USUAL and name not in (known := _backends(kind)):
-            _refuse("site.unknown-backend", partition, kind, name, sorted(known), source)
+            _refuse(UNKNOWN_BACKEND, partition, kind, name, sorted(known), source)
+
+
+OTHER_LAUNCHER = Words(
+    "site.other-launcher",
+    "the launcher {name!r} of the partition {partition} knows nothing of its MPI stacks",
+    remedy=(
+        "use 'clustergate', which calls a stack's own mpirun, or 'clustergate-srun', which calls "
+        "srun"
+    ),
+)
 
 
 def _require_launcher(
@@ -787,7 +887,7 @@ def _require_launcher(
     of_stacks = _backends("launcher")["clustergate"][0]
     if not issubclass(_backends("launcher")[name][0], of_stacks):
         at = source.at("launcher", owner)
-        raise SiteError("site.other-launcher", at=at, partition=owner, name=name)
+        raise SiteError(OTHER_LAUNCHER(at=at, partition=owner, name=name))
 
 
 def _backends(kind: str) -> Mapping[str, Any]:
@@ -805,7 +905,7 @@ def _backends(kind: str) -> Mapping[str, Any]:
 
 
 def _refuse(
-    code: str,
+    words: Words[...],
     partition: Mapping[str, Any],
     key: str,
     name: str,
@@ -814,4 +914,4 @@ def _refuse(
 ) -> NoReturn:
     owner, meant = partition["name"], did_you_mean(nearest(name, known))
     facts = {"partition": owner, "key": key, "name": name, "known": known, "meant": meant}
-    raise SiteError(code, at=source.at(key, owner), **facts)
+    raise SiteError(words(at=source.at(key, owner), **facts))

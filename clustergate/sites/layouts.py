@@ -5,6 +5,16 @@ from __future__ import annotations
 from clustergate.launching.dialects import Layout
 from clustergate.model import ClustergateError
 from clustergate.sites.description import Partition
+from clustergate.wording.reasons import Words
+
+DOES_NOT_FIT = Words(
+    "layout.does-not-fit",
+    (
+        "{ranks} ranks, {placement}, with {cores_per_rank:core|cores} each, do not fit on "
+        "{partition}, which has {nodes:node|nodes} of {cores_per_node:core|cores}"
+    ),
+    remedy="ask for fewer, or check which nodes or cores are missing",
+)
 
 
 def laid_out(
@@ -22,12 +32,13 @@ def laid_out(
     per_node = min(ranks, fitting) if placement == "packed" else 1
     if ranks < 1 or not shape.holds(ranks, placement, cores_per_rank):
         raise ClustergateError(
-            "layout.does-not-fit",
-            ranks=ranks,
-            placement=placement,
-            cores_per_rank=cores_per_rank,
-            partition=partition.fullname,
-            nodes=shape.nodes,
-            cores_per_node=shape.cores_per_node,
+            DOES_NOT_FIT(
+                ranks=ranks,
+                placement=placement,
+                cores_per_rank=cores_per_rank,
+                partition=partition.fullname,
+                nodes=shape.nodes,
+                cores_per_node=shape.cores_per_node,
+            )
         )
     return Layout(ranks, per_node, cores_per_rank, partition.bind_to_cores)

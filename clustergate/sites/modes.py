@@ -27,7 +27,9 @@ from clustergate.launching.dialects import Layout
 from clustergate.model import METRICS, CaseId, ClustergateError, Conditions, NodeFacts, Sample
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
+from clustergate.wording.general import COMMAND_EXTRA, INPUT_UNKNOWN_NAME
 from clustergate.wording.notation import nearest
+from clustergate.wording.reasons import Words
 
 # How the names of those begin that the suite's own extra adds.
 OF_EXTRA = "published-"
@@ -137,6 +139,13 @@ def every_mode() -> Mapping[str, Mode]:
     return modes
 
 
+NO_METRIC = Words(
+    "added.no-metric",
+    "the check {check} wants {name!r} judged, and the benchmark {benchmark} has no such metric",
+    remedy="did you mean {meant}? `metrics` of its descriptor names its own",
+)
+
+
 def _require_metrics(benchmark: Benchmark, check: Check) -> None:
     """Raise :class:`ClustergateError` where a figure that is to be judged has an unknown metric."""
     known = {*METRICS, *benchmark.metrics}
@@ -146,12 +155,13 @@ def _require_metrics(benchmark: Benchmark, check: Check) -> None:
             meant = nearest(metric, known)
             near = [meant] if meant else sorted(benchmark.metrics)
             raise ClustergateError(
-                "added.no-metric",
-                at=_line_with(name, benchmark),
-                check=check.name,
-                name=name,
-                benchmark=benchmark.name,
-                meant=" or ".join(map(repr, near)) or "one of clustergate.model.METRICS",
+                NO_METRIC(
+                    at=_line_with(name, benchmark),
+                    check=check.name,
+                    name=name,
+                    benchmark=benchmark.name,
+                    meant=" or ".join(map(repr, near)) or "one of clustergate.model.METRICS",
+                )
             )
 
 
@@ -175,7 +185,7 @@ def _must_be_known(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in (names := list(known)):
         for why in not_loaded().values():
             raise ClustergateError(why)
-        raise ClustergateError("input.unknown-name", kind=kind, name=name, known=names)
+        raise ClustergateError(INPUT_UNKNOWN_NAME(kind=kind, name=name, known=names))
 
 
 # Screening judges nodes by each other and not by references; `clustergate screen` runs it.
@@ -195,7 +205,7 @@ def mode_named(name: str) -> Mode:
     Of one that the suite's own extra adds it says how to install that.
     """
     if name.startswith(OF_EXTRA) and not any(one.startswith(OF_EXTRA) for one in every_mode()):
-        raise ClustergateError("command.extra", kind="mode", name=name)
+        raise ClustergateError(COMMAND_EXTRA(kind="mode", name=name))
     _must_be_known("mode", name, every_mode())
     return every_mode()[name]
 
@@ -328,14 +338,26 @@ def _variants(check: str, sweeps: Mapping[str, Sequence[str]]) -> Iterator[list[
         yield list(zip(own, values, strict=True))
 
 
+NO_CHECK = Words(
+    "sweep.no-check",
+    "-P {name} is a variable of no check that runs",
+    remedy="write it as CHECK.VARIABLE=VALUE,…; {known:names} run",
+)
+SWEEP_VALUES = Words(
+    "sweep.values",
+    "-P {name}={values:list} names no value, or one twice",
+    remedy="name each once",
+)
+
+
 def require_sweeps(sweeps: Mapping[str, Sequence[str]], checks: Sequence[str]) -> None:
     """Raise :class:`ClustergateError` for a sweep over a variable of no check that runs."""
     for name, values in sweeps.items():
         check, _, variable = name.partition(".")
         if not variable or check not in checks:
-            raise ClustergateError("sweep.no-check", name=name, known=[*checks])
+            raise ClustergateError(NO_CHECK(name=name, known=[*checks]))
         if len({*values}) < len(values) or "" in values:
-            raise ClustergateError("sweep.values", name=name, values=[*values])
+            raise ClustergateError(SWEEP_VALUES(name=name, values=[*values]))
 
 
 def _parameters(

@@ -12,6 +12,8 @@ import yaml
 from clustergate.sites import configs
 from clustergate.sites.description import SiteError
 from clustergate.stacks import suggestion
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 JOBS = ".clustergate-systems"
 _SYSTEM, _STACK = "CLUSTERGATE_SYSTEM", "CLUSTERGATE_STACK"
@@ -51,26 +53,41 @@ def _listed_in(path: Path, top: Path, seen: set[Path]) -> list[Listed]:
     return listed if own is None else list(_entries(own, path))
 
 
+NO_YAML = Words("pipeline.no-yaml", "{path} is no YAML", cause="{why}")
+
+
 def _composed(path: Path) -> yaml.Node | None:
     try:
         # Not constructed: GitLab's own tags mean nothing here.
         return yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
     except (OSError, ValueError) as error:
-        raise SiteError("file.unreadable", path=path, why=error) from None
+        raise SiteError(FILE_UNREADABLE(path=path, why=error)) from None
     except yaml.YAMLError as error:
-        raise SiteError("pipeline.no-yaml", path=path, why=" ".join(str(error).split())) from None
+        raise SiteError(NO_YAML(path=path, why=" ".join(str(error).split()))) from None
+
+
+NO_MATRIX = Words(
+    "pipeline.no-matrix",
+    "{job} has no list of systems and stacks",
+    remedy="write one below `parallel: matrix:`, as in ci/gitlab/example/.gitlab-ci.yml",
+)
+PIPELINE_INCOMPLETE = Words(
+    "pipeline.incomplete",
+    "an entry must name both {names:and}",
+    remedy="add what it lacks, as in ci/gitlab/example/.gitlab-ci.yml",
+)
 
 
 def _entries(job: yaml.Node, path: Path) -> Iterator[Listed]:
     matrix = _value(_value(job, "parallel"), "matrix")
     at = f"{path}:{job.start_mark.line + 1}"
     if not isinstance(matrix, yaml.SequenceNode):
-        raise SiteError("pipeline.no-matrix", at=at, job=JOBS)
+        raise SiteError(NO_MATRIX(at=at, job=JOBS))
     for entry in matrix.value:
         systems, stacks = _texts(_value(entry, _SYSTEM)), _texts(_value(entry, _STACK))
         if not (systems and stacks):
             at = f"{path}:{entry.start_mark.line + 1}"
-            raise SiteError("pipeline.incomplete", at=at, names=[_SYSTEM, _STACK])
+            raise SiteError(PIPELINE_INCOMPLETE(at=at, names=[_SYSTEM, _STACK]))
         for system, stack in product(systems, stacks):
             if "$" not in system.value + stack.value:
                 at = f"{path}:{stack.start_mark.line + 1}"
@@ -88,6 +105,14 @@ def _texts(node: yaml.Node | None) -> list[yaml.ScalarNode]:
     return [one for one in several if isinstance(one, yaml.ScalarNode)]
 
 
+PIPELINE_SYSTEM = Words("pipeline.system", "{why}")
+UNKNOWN_STACK = Words(
+    "pipeline.unknown-stack",
+    "the site config of {system} names no stack {name!r}",
+    remedy="known: {known:list}{meant}",
+)
+
+
 def faults(listed: Sequence[Listed]) -> list[SiteError]:
     """Return what of a pipeline's list no site config has, an error each."""
     errors = []
@@ -96,13 +121,13 @@ def faults(listed: Sequence[Listed]) -> list[SiteError]:
         try:
             known = [stack.name for stack in configs.load(configs.find(system)).stacks]
         except SiteError as error:
-            errors.append(SiteError("pipeline.system", at=of_system[0].at, why=error))
+            errors.append(SiteError(PIPELINE_SYSTEM(at=of_system[0].at, why=error)))
             continue
         for one in of_system:
             if one.stack not in known:
                 of = {"system": system, "name": one.stack, "known": known}
                 meant = suggestion(one.stack, known)
-                errors.append(SiteError("pipeline.unknown-stack", at=one.at, **of, meant=meant))
+                errors.append(SiteError(UNKNOWN_STACK(at=one.at, **of, meant=meant)))
     return errors
 
 

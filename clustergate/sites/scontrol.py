@@ -24,6 +24,7 @@ from typing import Any
 
 from clustergate.launching.hostfiles import HostfileError, expand
 from clustergate.model import BadRequest
+from clustergate.wording.reasons import Words
 
 _MIB = 1 << 20
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")
@@ -144,14 +145,28 @@ def has_reserved_cores(text: str) -> bool:
     )
 
 
+SLURM_JSON = Words(
+    "slurm.json",
+    "the output of scontrol --json is cut off or damaged: {why}",
+    remedy="write it again",
+)
+
+
 def _json(text: str) -> dict[str, Any]:
     if not text.lstrip().startswith("{"):
         return {}
     try:
         said = json.loads(text)
     except ValueError as error:
-        raise BadRequest("slurm.json", why=error) from None
+        raise BadRequest(SLURM_JSON(why=error)) from None
     return said if isinstance(said, dict) else {}
+
+
+OLD_JSON = Words(
+    "slurm.old-json",
+    "the JSON of this Slurm does not say which cores no job gets",
+    remedy="give the text of `scontrol show node`, without --json",
+)
 
 
 def _node_records(text: str) -> Iterator[dict[str, str]]:
@@ -160,7 +175,7 @@ def _node_records(text: str) -> Iterator[dict[str, str]]:
         yield from records(text, "NodeName")
         return
     if said.get("nodes") and not has_reserved_cores(text):
-        raise BadRequest("slurm.old-json")
+        raise BadRequest(OLD_JSON())
     for node in said.get("nodes", []):
         yield {ours: _word(node[key]) for key, ours in _NODE_KEYS.items() if key in node}
 
@@ -191,6 +206,16 @@ def _word(value: object) -> str:
     return str(value)
 
 
+SLURM_NODE = Words("slurm.node", "scontrol show node: {name!r} is not usable ({why})")
+NO_NODE = Words("slurm.no-node", "scontrol show node printed no node")
+NO_CORES = Words(
+    "slurm.no-cores",
+    "scontrol show node tells the cores of no node",
+    cause="it has neither Sockets and CoresPerSocket nor CPUTot",
+    remedy="is this its whole output?",
+)
+
+
 def nodes_of(text: str) -> dict[str, SlurmNode]:
     """Return the nodes that ``scontrol show node`` printed, by name.
 
@@ -204,11 +229,11 @@ def nodes_of(text: str) -> dict[str, SlurmNode]:
             (checked,) = expand(name)
             nodes[checked] = _node(checked, record)
         except (ValueError, HostfileError) as error:
-            raise BadRequest("slurm.node", name=name[:60], why=error) from None
+            raise BadRequest(SLURM_NODE(name=name[:60], why=error)) from None
     if not nodes:
-        raise BadRequest("slurm.no-node")
+        raise BadRequest(NO_NODE())
     if not any(node.cores for node in nodes.values()):
-        raise BadRequest("slurm.no-cores")
+        raise BadRequest(NO_CORES())
     return nodes
 
 
@@ -266,6 +291,17 @@ def _cpus(text: str) -> set[int]:
     return numbers
 
 
+PARTITION_NAME = Words(
+    "slurm.partition-name",
+    "scontrol show partition: {name!r} is not a valid name",
+)
+PARTITION_NODES = Words("slurm.partition-nodes", "scontrol show partition: {name}: {why}")
+NO_PARTITION = Words(
+    "slurm.no-partition",
+    "scontrol show partition printed no partition with nodes",
+)
+
+
 def partitions_of(text: str) -> list[SlurmPartition]:
     """Return the partitions that ``scontrol show partition`` printed, those with nodes.
 
@@ -276,12 +312,12 @@ def partitions_of(text: str) -> list[SlurmPartition]:
     for record in _partition_records(text):
         name = record.get("PartitionName", "")
         if not _WORD.fullmatch(name):
-            raise BadRequest("slurm.partition-name", name=name[:60])
+            raise BadRequest(PARTITION_NAME(name=name[:60]))
         listed = _said(record, "Nodes")
         try:
             names = expand(listed) if listed else []
         except HostfileError as error:
-            raise BadRequest("slurm.partition-nodes", name=name, why=error) from None
+            raise BadRequest(PARTITION_NODES(name=name, why=error)) from None
         if not names:
             continue
         limit = record.get("MaxNodes", "")
@@ -299,7 +335,7 @@ def partitions_of(text: str) -> list[SlurmPartition]:
             )
         )
     if not partitions:
-        raise BadRequest("slurm.no-partition")
+        raise BadRequest(NO_PARTITION())
     return partitions
 
 

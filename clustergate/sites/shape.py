@@ -6,12 +6,20 @@ import re
 from dataclasses import dataclass, replace
 
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import Words
 
 
 def process_counts(maximum: int) -> tuple[int, ...]:
     """Return the process counts of a scaling series: 2, 4, 8, … and ``maximum`` itself."""
     powers = (2**k for k in range(1, maximum.bit_length()))
     return (*(power for power in powers if power < maximum), maximum)
+
+
+PROCESS_COUNTS = Words(
+    "input.process-counts",
+    "process counts are a list such as 2,3,5",
+    remedy="this is not: {named!r}",
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class Shape:
         if not named:
             return self.counts or process_counts(self.cores_per_node * self.nodes)
         if not re.fullmatch(r"[1-9]\d{0,6}(,[1-9]\d{0,6})*", named):
-            raise ClustergateError("input.process-counts", named=named)
+            raise ClustergateError(PROCESS_COUNTS(named=named))
         return tuple(sorted({int(count) for count in named.split(",")}))
 
     def placements(self) -> tuple[str, ...]:

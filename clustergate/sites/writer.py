@@ -15,6 +15,7 @@ from clustergate.machine.nominal import flops_per_cycle
 from clustergate.model import BadRequest
 from clustergate.sites.kinds import NodeKind
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Words
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
 # Site configs of the suite's own.
@@ -37,6 +38,13 @@ class Processor:
     flops_per_cycle: int | None
 
 
+NO_CORES = Words(
+    "lscpu.no-cores",
+    "no cores and sockets in the output of lscpu",
+    remedy="is this its output?",
+)
+
+
 def processor_of(text: str) -> Processor:
     """Return what ``lscpu`` printed.
 
@@ -55,7 +63,7 @@ def processor_of(text: str) -> Processor:
         sockets = int(values[unit])
         cores = int(values[each]) * sockets
     except (KeyError, ValueError):
-        raise BadRequest("lscpu.no-cores") from None
+        raise BadRequest(NO_CORES()) from None
     amd = values.get("Vendor ID") == "AuthenticAMD"
     family = values.get("CPU family", "")
     return Processor(
@@ -135,6 +143,18 @@ def wheel_lines(stack: str, rdma: Sequence[str]) -> list[str]:
     ]
 
 
+RESERVED_NAME = Words(
+    "site.reserved-name",
+    "the site config {name} is the suite's own",
+    remedy="choose another name",
+)
+SYSTEM_NAME = Words(
+    "site.system-name",
+    "{name!r} is not a valid name of a system",
+    remedy="use letters, digits, '_' and '-', beginning with a letter",
+)
+
+
 def site_config(
     system: str,
     kinds: Sequence[NodeKind],
@@ -155,9 +175,9 @@ def site_config(
     system's.
     """
     if not _NAME.fullmatch(system):
-        raise BadRequest("site.system-name", name=system[:60])
+        raise BadRequest(SYSTEM_NAME(name=system[:60]))
     if system in _RESERVED:
-        raise BadRequest("site.reserved-name", name=system)
+        raise BadRequest(RESERVED_NAME(name=system))
     names = [node.name for kind in kinds for node in kind.nodes]
     count = counted(len(names), "node")
     every = hostname_patterns([login, *names] if login else names)

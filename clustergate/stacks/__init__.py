@@ -16,6 +16,7 @@ from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
 from clustergate.stacks.spack.settings import STACK_PREFIX, environments
 from clustergate.wording.notation import did_you_mean, nearest
+from clustergate.wording.reasons import Words
 
 
 class Provider(Protocol):
@@ -67,6 +68,13 @@ def provide(
     return manifest
 
 
+PATH_SEPARATORS = Words(
+    "path.separators",
+    "the path {path} contains {separators}, which separates folders in PATH",
+    remedy="put the suite into another folder, or name one in CLUSTERGATE_HOME",
+)
+
+
 def lacks(
     request: StackRequest,
     state: Path,
@@ -77,7 +85,7 @@ def lacks(
     """Return what a stack is built with and is not here; raises as :func:`provide`."""
     if separators := {*":;"} & {*str(state)}:
         raise ClustergateError(
-            "path.separators", path=state, separators=" and ".join(sorted(separators))
+            PATH_SEPARATORS(path=state, separators=" and ".join(sorted(separators)))
         )
     set_up = SetUp(request.stack, state, say, request.settings, named_folders(), refresh)
     return PROVIDERS[request.provider].lacks(set_up)

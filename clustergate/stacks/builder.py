@@ -28,9 +28,10 @@ from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation, held, prefixes, sources
 from clustergate.stacks.compilation import Objects
-from clustergate.stacks.lacking import LackError, missing_tools, sentence_of
+from clustergate.stacks.lacking import STACK_LACKS, LackError, missing_tools, sentence_of
 from clustergate.stacks.manifest import Program
-from clustergate.stacks.sources import SourceUnavailable
+from clustergate.stacks.sources import SOURCE_KNOWN_UNAVAILABLE, SourceUnavailable
+from clustergate.wording.reasons import Words
 
 # In a build: the state folder below which its programs look for their libraries.
 STATE_FOLDER = ".state-folder"
@@ -99,6 +100,18 @@ class _Choice:
         return isinstance(self.recipe, Compiled) and self.recipe.source == source
 
 
+ON_REQUEST = Words(
+    "program.on-request",
+    "it is compiled on request",
+    cause="run `clustergate setup --applications {application}`",
+)
+PROGRAM_WHEEL = Words(
+    "program.wheel",
+    "its wheel of {megabytes} MB is downloaded on request",
+    cause="run `clustergate setup --applications {application}`",
+)
+
+
 @dataclass(frozen=True)
 class Builder:
     """Makes what one stack lacks; the stack's lock is held by the caller."""
@@ -159,18 +172,18 @@ class Builder:
         asked = not build.on_request or name in self.set_up.applications
         if isinstance(recipe, Wheel):
             if not asked and not prefixes.prefix_of(recipe.pins, self.set_up.state).is_dir():
-                raise LackError("program.wheel", megabytes=recipe.megabytes, application=name)
+                raise LackError(PROGRAM_WHEEL(megabytes=recipe.megabytes, application=name))
             prefix = prefixes.install_prefix(recipe.pins, self.set_up.state, self.set_up.say)
             return dataclasses.replace(choice, prefix=prefix)
         if missing := missing_tools(recipe.tools):
-            raise LackError("stack.lacks", lacks=sentence_of(missing))
+            raise LackError(STACK_LACKS(lacks=sentence_of(missing)))
         source = recipe.source
         if build.on_request and self._folder(build.unit or name, [choice]).is_dir():
             return choice
         if not asked:
             if source and (why := sources.last_failure(source, self._cache)):
-                raise SourceUnavailable("source.known-unavailable", sentence=why)
-            raise LackError("program.on-request", application=name)
+                raise SourceUnavailable(SOURCE_KNOWN_UNAVAILABLE(sentence=why))
+            raise LackError(ON_REQUEST(application=name))
         archive = self._archive(source) if source else None
         return dataclasses.replace(choice, archive=archive)
 
@@ -179,7 +192,7 @@ class Builder:
         if there := sources.local_copy(source, self._cache, self.set_up.source_folders):
             return there
         if not self.set_up.refresh and (why := sources.last_failure(source, self._cache)):
-            raise SourceUnavailable("source.known-unavailable", sentence=why)
+            raise SourceUnavailable(SOURCE_KNOWN_UNAVAILABLE(sentence=why))
         return sources.obtain(source, self._cache, say=self.set_up.say)
 
     @property
@@ -282,10 +295,18 @@ def wrappers_of(stack: str, prefix: Path, state: Path) -> Path:
     return folder
 
 
+BUILD_CHANGED = Words(
+    "stack.build-changed",
+    "{files:names} in {folder} is not what was compiled there",
+    cause="something was put in its place",
+    remedy="see what it is; `rm -r {folder}` and `clustergate setup` compile it anew",
+)
+
+
 def require_as_built(build: Path, state: Path) -> None:
     """Raise :class:`ClustergateError` where a file of a build is another than was compiled."""
     if build.is_dir() and (changed := held.changed_in(build, state, _made_in(build))):
-        raise ClustergateError("stack.build-changed", folder=build, files=changed)
+        raise ClustergateError(BUILD_CHANGED(folder=build, files=changed))
 
 
 def _made_in(build: Path) -> list[Path]:
@@ -342,6 +363,13 @@ def _compiler_environment(toolchain: Toolchain) -> dict[str, str]:
     return {**clean, "PATH": path, "I_MPI_ROOT": str(toolchain.prefix), **named}
 
 
+ARCHIVE_DAMAGED = Words("archive.damaged", "{path} is damaged or truncated ({why})")
+ARCHIVE_TOPS = Words(
+    "archive.tops",
+    "{path} must contain a single top-level folder, but contains {named}",
+)
+
+
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a source archive into ``folder``, which is empty, and return its only top folder.
 
@@ -353,9 +381,9 @@ def unpack(archive: Path, folder: Path) -> Path:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, **filtered)
     except (tarfile.TarError, EOFError) as error:
-        raise ClustergateError("archive.damaged", path=archive, why=error) from None
+        raise ClustergateError(ARCHIVE_DAMAGED(path=archive, why=error)) from None
     tops = sorted(folder.iterdir())
     if len(tops) != 1 or not tops[0].is_dir():
         named = ", ".join(path.name for path in tops[:3]) or "none"
-        raise ClustergateError("archive.tops", path=archive, named=named)
+        raise ClustergateError(ARCHIVE_TOPS(path=archive, named=named))
     return tops[0]

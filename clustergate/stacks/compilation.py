@@ -28,10 +28,21 @@ from pathlib import Path
 from clustergate.interrupts import go_on
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import Words
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # As a shell says of what it called, too.
 _INTERRUPTED = {*(-one for one in _SIGNALS), *(128 + one for one in _SIGNALS)}
+
+
+COMPILER_MISSING = Words(
+    "compiler.missing",
+    "there is no C compiler (cc or gcc) on PATH",
+    remedy=(
+        "install one (Debian: apt install gcc libc6-dev, Red Hat: dnf install gcc) and run the "
+        "command again"
+    ),
+)
 
 
 def compiler_identity(named: str = "cc") -> str:
@@ -41,7 +52,7 @@ def compiler_identity(named: str = "cc") -> str:
     """
     compiler = shutil.which(named) or shutil.which("gcc")
     if compiler is None:
-        raise ClustergateError("compiler.missing")
+        raise ClustergateError(COMPILER_MISSING())
     return capture([compiler, "--version"]).stdout.partition("\n")[0].strip()
 
 
@@ -63,6 +74,19 @@ def plain_wrapper(compiler: str, prefix: Path) -> str:
     return f'#!/bin/sh\n{show}\nexec {compile} "$@" {find}\n'
 
 
+NOT_STARTED = Words(
+    "compiler.not-started",
+    "{command} cannot be started",
+    cause="{why}",
+    remedy="see {log}",
+)
+COMPILER_FAILED = Words(
+    "compiler.failed",
+    "{complaint}",
+    remedy="the compiler's output is in {log}",
+)
+
+
 def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
     """Run a compiler in ``environment``, its output in ``log``; a failure's sentence names that."""
     with log.open("a", encoding="utf-8") as file:
@@ -80,13 +104,13 @@ def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Pa
             )
         except OSError as error:
             facts = {"command": command[0], "log": str(log)}
-            raise ClustergateError("compiler.not-started", why=error, **facts) from None
+            raise ClustergateError(NOT_STARTED(why=error, **facts)) from None
     go_on()
     if ended.returncode in _INTERRUPTED:
         # A terminal interrupts compilers, too, and this thread may hear of it first.
         raise KeyboardInterrupt
     if ended.returncode:
-        raise ClustergateError("compiler.failed", complaint=_complaint(log), log=log)
+        raise ClustergateError(COMPILER_FAILED(complaint=_complaint(log), log=log))
 
 
 def _complaint(log: Path) -> str:
@@ -111,6 +135,14 @@ _PREPROCESSED = ("-I", "-D")
 
 _in_hand: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 _slots = threading.BoundedSemaphore(AT_ONCE)
+
+
+NO_SHOW = Words(
+    "compiler.no-show",
+    "the compiler wrapper {wrapper} does not say what it calls",
+    cause="`{wrapper} -show` fails, so that nothing can be compiled with it",
+    remedy="repair the MPI library, or compile with another one",
+)
 
 
 @dataclass(frozen=True)
@@ -166,7 +198,7 @@ class Objects:
         ended = capture([str(self.wrapper), "-show"], env=self.environment)
         words = shlex.split(ended.stdout)
         if ended.returncode or not words:
-            raise ClustergateError("compiler.no-show", wrapper=self.wrapper)
+            raise ClustergateError(NO_SHOW(wrapper=self.wrapper))
         if not all(Path(word[2:]).is_dir() for word in words if word.startswith("-I")):
             # Open MPI's wrapper quotes no space of its prefix.
             words = re.split(r"\s+(?=-)", ended.stdout.strip())

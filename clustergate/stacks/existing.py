@@ -17,9 +17,8 @@ from pathlib import Path
 
 from clustergate.files.whole import parse_json
 from clustergate.machine.processes import capture
-from clustergate.stacks.modules import MODULE_COMMAND
+from clustergate.stacks.modules import MODULE_COMMAND, MODULES_LATE
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of_module
-from clustergate.wording.reasons import reason
 
 _TIME_LIMIT_S = 120
 _BEFORE = "You will need to load all module(s) on any one of the lines below"
@@ -118,7 +117,7 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
         except OSError:
             return ""
         except subprocess.TimeoutExpired:
-            late.append(str(reason("modules.late", loading=command, limit_s=_TIME_LIMIT_S)))
+            late.append(str(MODULES_LATE(loading=command, limit_s=_TIME_LIMIT_S)))
             return ""
         return ended.stdout if ended.returncode == 0 else ""
 

@@ -15,9 +15,19 @@ from clustergate.files.whole import read_json, write_whole
 from clustergate.model import ClustergateError
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.sources import sha256_of
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 # Among the files of a folder: the folder itself.
 _FOLDER = "."
+
+
+PREFIX_CHANGED = Words(
+    "stack.prefix-changed",
+    "{files:names} in {folder} is not what was installed there",
+    cause="something was put in its place",
+    remedy="see what it is; `{remove}` and `clustergate setup` install it anew",
+)
 
 
 def require_as_installed(manifest: Manifest, state: Path) -> None:
@@ -35,9 +45,7 @@ def require_as_installed(manifest: Manifest, state: Path) -> None:
             remove = f"rm -r {folder}"
             if (folder / ".spack").is_dir():
                 remove = f"spack uninstall --dependents /{folder.name[-7:]}"
-            raise ClustergateError(
-                "stack.prefix-changed", folder=folder, files=changed, remove=remove
-            )
+            raise ClustergateError(PREFIX_CHANGED(folder=folder, files=changed, remove=remove))
 
 
 def _prefix_of(path: Path, state: Path) -> Path | None:
@@ -71,7 +79,7 @@ def changed_in(
     except FileNotFoundError:
         then = {}
     except (OSError, ValueError) as error:
-        raise ClustergateError("file.unreadable", path=path, why=error) from None
+        raise ClustergateError(FILE_UNREADABLE(path=path, why=error)) from None
     now = _seen(folder, files, then)
     if not then or (installed and then.get(_FOLDER) != now[_FOLDER]):
         _write(path, now)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError
+from clustergate.wording.reasons import Words
 
 C, CXX, FORTRAN = "cc", "c++", "gfortran"
 # What installs a tool with apt-get, dnf and zypper, where it is not called as the tool itself.
@@ -57,6 +58,9 @@ class Lack:
     package: str = ""
 
 
+STACK_LACKS = Words("stack.lacks", "{lacks}")
+
+
 class LackError(ClustergateError):
     """Something that a stack is built with is not here; nothing was built."""
 
@@ -65,7 +69,7 @@ class LackError(ClustergateError):
     @classmethod
     def of(cls, lacks: Sequence[Lack]) -> LackError:
         """Return the error that names all of them, and how to bring them."""
-        error = cls("stack.lacks", lacks=sentence_of(lacks))
+        error = cls(STACK_LACKS(lacks=sentence_of(lacks)))
         error.lacks = tuple(lacks)
         return error
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from clustergate.files.whole import parse_json, write_whole
 from clustergate.model import ClustergateError, require_name
+from clustergate.wording.general import FILE_UNREADABLE
+from clustergate.wording.reasons import Words
 
 SCHEMA = 1
 SET_UP = "CLUSTERGATE_SET_UP"
@@ -112,6 +114,13 @@ def as_text(manifest: Manifest) -> str:
     return json.dumps({"schema": SCHEMA, **dataclasses.asdict(manifest)}, indent=2) + "\n"
 
 
+NOT_SET_UP = Words(
+    "stack.not-set-up",
+    "the stack {stack} is not set up ({path} is missing)",
+    remedy="run `clustergate setup`",
+)
+
+
 def read_manifest(state: Path, stack: str) -> Manifest:
     """Read the manifest of a stack.
 
@@ -119,7 +128,7 @@ def read_manifest(state: Path, stack: str) -> Manifest:
     """
     path = manifest_path(state, stack)
     if not path.exists():
-        raise ManifestError("stack.not-set-up", stack=stack, path=path)
+        raise ManifestError(NOT_SET_UP(stack=stack, path=path))
     return read_manifest_file(path)
 
 
@@ -131,7 +140,19 @@ def read_manifest_file(path: Path) -> Manifest:
     try:
         return parse_manifest(path.read_text(encoding="utf-8", errors="replace"), path)
     except OSError as error:
-        raise ManifestError("file.unreadable", path=path, why=error) from None
+        raise ManifestError(FILE_UNREADABLE(path=path, why=error)) from None
+
+
+OTHER_VERSION = Words(
+    "manifest.other-version",
+    "{path}: another version wrote it",
+    remedy="run `clustergate setup`",
+)
+MANIFEST_DAMAGED = Words(
+    "manifest.damaged",
+    "{path} is damaged ({why})",
+    remedy="run `clustergate setup`",
+)
 
 
 def parse_manifest(text: str, path: Path) -> Manifest:
@@ -139,7 +160,7 @@ def parse_manifest(text: str, path: Path) -> Manifest:
     try:
         record: dict[str, Any] = parse_json(text)
         if record.pop("schema") != SCHEMA:
-            raise ManifestError("manifest.other-version", path=path)
+            raise ManifestError(OTHER_VERSION(path=path))
         blas = record.pop("blas")
         programs = {name: Program(**entry) for name, entry in record.pop("programs").items()}
         manifest = Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
@@ -147,7 +168,7 @@ def parse_manifest(text: str, path: Path) -> Manifest:
             _require_texts(part)
         return manifest
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ManifestError("manifest.damaged", path=path, why=error) from None
+        raise ManifestError(MANIFEST_DAMAGED(path=path, why=error)) from None
 
 
 def _require_texts(part: Manifest | Program | Blas) -> None:

@@ -36,6 +36,7 @@ from clustergate.stacks.spack.libraries import (
     mpi_of_answer,
     mpi_of_module,
 )
+from clustergate.wording.reasons import Words
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 # Where nothing is loaded; what a shell brought along would hide what loading adds.
@@ -105,6 +106,18 @@ class Loading:
         return next(filter(None, known), MPI_PACKAGES["mpich"])
 
 
+NO_WRAPPER = Words(
+    "modules.no-wrapper",
+    "`{loading}` puts no mpicc on PATH",
+    remedy="load the module of an MPI library with its compiler wrappers",
+)
+NO_LAUNCHER = Words(
+    "modules.no-launcher",
+    "`{loading}` puts neither mpirun nor mpiexec on PATH",
+    remedy="also load the module of the MPI library's launcher",
+)
+
+
 def provide(set_up: SetUp) -> Manifest:
     """Load what the settings name, compile the benchmarks with it and return the manifest.
 
@@ -118,11 +131,11 @@ def provide(set_up: SetUp) -> Manifest:
         loaded = load(loading)
         wrapper = _program("mpicc", loaded)
         if wrapper is None:
-            raise ClustergateError("modules.no-wrapper", loading=str(loading))
+            raise ClustergateError(NO_WRAPPER(loading=str(loading)))
         library, mpi, version = identify(loading, loaded, wrapper, builds / f"{stack}-ask")
         launcher = _program("mpirun", loaded) or _program("mpiexec", loaded)
         if launcher is None:
-            raise ClustergateError("modules.no-launcher", loading=str(loading))
+            raise ClustergateError(NO_LAUNCHER(loading=str(loading)))
         blas = install_prefix(wheels.OPENBLAS, state, set_up.say)
         toolchain = Toolchain(
             prefix=wrapper.parents[1],
@@ -156,6 +169,32 @@ def planned(stack: str, settings: Mapping[str, Any]) -> Manifest:
     return wheels.planned_with(Manifest(stack, "modules"), Loading(**settings).mpi, "")
 
 
+MODULES_NOBODY = Words(
+    "modules.nobody",
+    "`{loading}` cannot be tried: there is no such command here",
+    remedy="install Lmod or Environment Modules, or correct the root of Spack in the site config",
+)
+NOT_LOADED = Words(
+    "modules.not-loaded",
+    "`{loading}` failed",
+    cause="{why}",
+    remedy=(
+        "run `{search}`, which lists what there is and what must be loaded first, and correct "
+        "`load` of the stack in the site config"
+    ),
+)
+MODULES_LATE = Words(
+    "modules.late",
+    "`{loading}` did not end within {limit_s:g} s",
+    remedy="try it in a shell; its file system may be slow, or its cache of modules old",
+)
+MODULES_PRELOAD = Words(
+    "modules.preload",
+    "`{loading}` preloads {preload} into every program",
+    remedy="load another module, or declare it by LD_PRELOAD in the stack's env_vars",
+)
+
+
 def load(loading: Loading, limit_s: float = _TIME_LIMIT_S) -> dict[str, str]:
     """Return the variables that loading sets; of search paths what it puts in front.
 
@@ -165,9 +204,9 @@ def load(loading: Loading, limit_s: float = _TIME_LIMIT_S) -> dict[str, str]:
     try:
         ended = capture(["bash", "-c", loading.script], env=clean, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise ClustergateError("modules.late", loading=str(loading), limit_s=limit_s) from None
+        raise ClustergateError(MODULES_LATE(loading=str(loading), limit_s=limit_s)) from None
     if ended.returncode == 127 and not ended.stdout:
-        raise ClustergateError("modules.nobody", loading=str(loading), spack=loading.spack)
+        raise ClustergateError(MODULES_NOBODY(loading=str(loading), spack=loading.spack))
     before, _, after = ended.stdout.partition("\0\0")
     if ended.returncode or not after:
         # Lmod's advice, which knows nothing of site configs, follows what is wrong.
@@ -177,12 +216,10 @@ def load(loading: Loading, limit_s: float = _TIME_LIMIT_S) -> dict[str, str]:
         named = next((name for name in loading.load if name in wrong), loading.load[-1])
         search = "spack find" if loading.spack else "module spider"
         search += f" {re.split('[/@]', named)[0]}"
-        raise ClustergateError("modules.not-loaded", loading=str(loading), why=why, search=search)
+        raise ClustergateError(NOT_LOADED(loading=str(loading), why=why, search=search))
     changed = changes(_variables(before), _variables(after))
     if "LD_PRELOAD" in changed:
-        raise ClustergateError(
-            "modules.preload", loading=str(loading), preload=changed["LD_PRELOAD"]
-        )
+        raise ClustergateError(MODULES_PRELOAD(loading=str(loading), preload=changed["LD_PRELOAD"]))
     return changed
 
 
@@ -217,6 +254,19 @@ def _program(name: str, loaded: Mapping[str, str]) -> Path | None:
     return Path(path) if path else None
 
 
+NOT_ASKED = Words(
+    "modules.not-asked",
+    "a test program could not be built with {wrapper} (`{loading}`) or started here",
+    cause="{why}",
+    remedy="also load the compiler and the libraries that it needs",
+)
+UNKNOWN_LIBRARY = Words(
+    "modules.unknown-library",
+    "`{loading}` loads an MPI library that identifies itself as {answer!r}",
+    remedy="known: {known:list}",
+)
+
+
 def identify(
     loading: Loading, loaded: Mapping[str, str], wrapper: Path, target: Path
 ) -> tuple[Path, MpiPackage, str]:
@@ -236,14 +286,12 @@ def identify(
                 said = ended.stderr.strip() or ended.stdout.strip()
                 why = (said.splitlines() or [f"status {ended.returncode}"])[-1]
                 facts = {"loading": str(loading), "wrapper": str(wrapper), "why": why[:200]}
-                raise ClustergateError("modules.not-asked", **facts)
+                raise ClustergateError(NOT_ASKED(**facts))
     library, _, answer = ended.stdout.partition("\n")
     if (known := mpi_of_answer(answer)) is None:
         titles = [one.title for one in MPI_PACKAGES.values()]
         says = answer.strip()[:80]
-        raise ClustergateError(
-            "modules.unknown-library", loading=str(loading), answer=says, known=titles
-        )
+        raise ClustergateError(UNKNOWN_LIBRARY(loading=str(loading), answer=says, known=titles))
     return Path(library), *known
 
 

@@ -17,9 +17,12 @@ from clustergate.files.shared import locked
 from clustergate.files.whole import full_disk, scratch_beside
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
+
+
+WHEELS_UNPINNED = Words("wheels.unpinned", "{path} does not pin {package}")
 
 
 def pinned_version(requirements: str, package: str) -> str:
@@ -27,7 +30,7 @@ def pinned_version(requirements: str, package: str) -> str:
     text = (REQUIREMENTS / requirements).read_text(encoding="utf-8")
     match = re.search(rf"^{re.escape(package)}==(\S+)", text, re.MULTILINE)
     if match is None:
-        raise ClustergateError("wheels.unpinned", path=REQUIREMENTS / requirements, package=package)
+        raise ClustergateError(WHEELS_UNPINNED(path=REQUIREMENTS / requirements, package=package))
     return match.group(1)
 
 
@@ -77,13 +80,28 @@ def _pip(arguments: Sequence[str], pins: Path, what: str) -> None:
         raise ClustergateError(pip_failure(ended.stdout + ended.stderr, what))
 
 
+OTHER_CHECKSUM = Words(
+    "wheels.other-checksum",
+    "a download for {what} does not match its pinned checksum, so it is refused",
+    remedy="ask who runs your package index what it serves",
+)
+NOT_DOWNLOADED = Words(
+    "wheels.not-downloaded",
+    "{what} could not be downloaded ({why})",
+    remedy=(
+        "check the network, or name a package index you reach in PIP_INDEX_URL, and run the "
+        "command again: completed downloads are kept"
+    ),
+)
+
+
 def pip_failure(output: str, what: str) -> Reason:
     """Turn what pip says when it fails into the reason, with the next step."""
     if "No space left" in output:
         return full_disk(f"while installing {what}")
     if "DO NOT MATCH THE HASHES" in output:
-        return reason("wheels.other-checksum", what=what)
+        return OTHER_CHECKSUM(what=what)
     errors = [line[6:].strip() for line in output.splitlines() if line.startswith("ERROR:")]
     # pip names the requirement that nothing fits in its last complaint.
     cause = errors[-1] if errors else "pip gives no reason"
-    return reason("wheels.not-downloaded", what=what, why=cause)
+    return NOT_DOWNLOADED(what=what, why=cause)

@@ -17,11 +17,14 @@ from clustergate.stacks import StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, summary
 from clustergate.stacks.manifest import Manifest
 from clustergate.store import require_home
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 # Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
 AT_ONCE = {"spack": 2}
 _T = TypeVar("_T")
+
+
+STACK_NOT_PROVIDED = Words("stack.not-provided", "{stack} could not be set up: {why}")
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class NotSetUp:
     @property
     def reason(self) -> Reason:
         """Why, as a case of this stack says it."""
-        return reason("stack.not-provided", stack=self.stack, why=self.error)
+        return STACK_NOT_PROVIDED(stack=self.stack, why=self.error)
 
     def __str__(self) -> str:
         return str(self.reason)
@@ -156,9 +159,17 @@ def provide_all(requests: Sequence[StackRequest], *, say: Say) -> list[Manifest]
     return [one for one in results if isinstance(one, Manifest)]
 
 
+SOME_FAILED = Words(
+    "stack.some-failed",
+    "{stacks:list} could not be set up",
+    cause="the lines above say why",
+    remedy="fix it, and run the command again",
+)
+
+
 def error_of(failed: Sequence[NotSetUp]) -> ClustergateError:
     """Return the error that tells of every failed stack; what all have in common as it is."""
     if len({str(one.error) for one in failed}) == 1:
         return failed[0].error
     stacks, failures = [one.stack for one in failed], [str(one.error) for one in failed]
-    return ClustergateError("stack.some-failed", stacks=stacks, failures=failures)
+    return ClustergateError(SOME_FAILED(stacks=stacks, failures=failures))

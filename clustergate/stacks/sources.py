@@ -25,6 +25,7 @@ from clustergate.files.whole import scratch_beside
 from clustergate.interrupts import go_on
 from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
+from clustergate.wording.reasons import Words
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
@@ -44,6 +45,13 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+FOLDER_MISSING = Words(
+    "folder.missing",
+    "{variable} names {folder}, which is not a folder",
+    remedy="correct it, or unset it",
+)
+
+
 def named_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
     """Return the folders of ``CLUSTERGATE_SOURCES``.
 
@@ -53,8 +61,15 @@ def named_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             facts = {"variable": "CLUSTERGATE_SOURCES", "folder": str(folder)}
-            raise SourceUnavailable("folder.missing", **facts)
+            raise SourceUnavailable(FOLDER_MISSING(**facts))
     return folders
+
+
+OTHER_COPY = Words(
+    "source.other-copy",
+    "{origin} has the checksum {actual}… where {pinned}… is pinned, so it is refused",
+    remedy="remove it, or put upstream's own archive there",
+)
 
 
 def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Path | None:
@@ -72,7 +87,7 @@ def local_copy(source: Source, cache: Path, folders: Sequence[Path] = ()) -> Pat
     for folder in folders:
         candidate = folder / source.file_name
         if candidate.is_file():
-            _verify(source, candidate, str(candidate), "source.other-copy")
+            _verify(source, candidate, str(candidate), OTHER_COPY)
             return _kept(source, candidate, cache)
     return None
 
@@ -86,6 +101,9 @@ def _kept(source: Source, archive: Path, cache: Path) -> Path:
         _note_of(source, cache).unlink(missing_ok=True)
         return kept
     return archive
+
+
+SOURCE_KNOWN_UNAVAILABLE = Words("source.known-unavailable", "{sentence}")
 
 
 def obtain(
@@ -108,9 +126,7 @@ def obtain(
             return there
         if _failed_at.get(note, -math.inf) >= asked:
             # Another stack has just waited for what does not come.
-            raise SourceUnavailable(
-                "source.known-unavailable", sentence=last_failure(source, cache)
-            )
+            raise SourceUnavailable(SOURCE_KNOWN_UNAVAILABLE(sentence=last_failure(source, cache)))
         note.unlink(missing_ok=True)
         try:
             return _fetch(source, cache, say)
@@ -134,6 +150,13 @@ def _note_of(source: Source, cache: Path) -> Path:
     return cache / f"{source.file_name}.unavailable"
 
 
+SOURCE_UNAVAILABLE = Words(
+    "source.unavailable",
+    "{source} could not be fetched ({failures})",
+    remedy="put {file_name} (sha256 {pinned}…) in a folder and name it in CLUSTERGATE_SOURCES",
+)
+
+
 def _fetch(source: Source, cache: Path, say: Say) -> Path:
     origins: list[tuple[str, Callable[[Source, Path], None]]] = [(source.url, _from_upstream)]
     if source.debian:
@@ -152,19 +175,26 @@ def _fetch(source: Source, cache: Path, say: Say) -> Path:
             os.replace(arrived, cache / source.file_name)
             return cache / source.file_name
     raise SourceUnavailable(
-        "source.unavailable",
-        source=f"{source.name} {source.version}",
-        failures="; ".join(failures),
-        file_name=source.file_name,
-        pinned=source.sha256[:12],
+        SOURCE_UNAVAILABLE(
+            source=f"{source.name} {source.version}",
+            failures="; ".join(failures),
+            file_name=source.file_name,
+            pinned=source.sha256[:12],
+        )
     )
 
 
-def _verify(source: Source, path: Path, origin: str, code: str = "source.other-checksum") -> None:
+OTHER_CHECKSUM = Words(
+    "source.other-checksum",
+    "{origin} has the checksum {actual}… where {pinned}… is pinned, so it is refused",
+)
+
+
+def _verify(source: Source, path: Path, origin: str, words: Words[...] = OTHER_CHECKSUM) -> None:
     actual = sha256_of(path)
     if actual != source.sha256:
-        facts = {"actual": actual[:12], "pinned": source.sha256[:12]}
-        raise SourceUnavailable(code, origin=origin, **facts)
+        pinned = source.sha256[:12]
+        raise SourceUnavailable(words(origin=origin, actual=actual[:12], pinned=pinned))
 
 
 def _from_upstream(source: Source, target: Path) -> None:
@@ -185,6 +215,11 @@ def _download(url: str, target: Path, outcome: Future[None]) -> None:
         outcome.set_result(None)
 
 
+SOURCE_ANSWERS = Words("source.answers", "answers {status}")
+SOURCE_TIMED_OUT = Words("source.timed-out", "timed out")
+SOURCE_UNREACHABLE = Words("source.unreachable", "cannot be reached")
+
+
 def _write_answer(url: str, target: Path) -> None:
     # Most commands download nothing.
     import requests
@@ -192,15 +227,19 @@ def _write_answer(url: str, target: Path) -> None:
     try:
         with requests.get(url, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)) as answer:
             if not answer.ok:
-                raise SourceUnavailable("source.answers", status=answer.status_code)
+                raise SourceUnavailable(SOURCE_ANSWERS(status=answer.status_code))
             with target.open("wb") as file:
                 for block in answer.iter_content(1 << 16):
                     go_on()
                     file.write(block)
     except requests.Timeout:
-        raise SourceUnavailable("source.timed-out") from None
+        raise SourceUnavailable(SOURCE_TIMED_OUT()) from None
     except requests.RequestException:
-        raise SourceUnavailable("source.unreachable") from None
+        raise SourceUnavailable(SOURCE_UNREACHABLE()) from None
+
+
+NO_SOURCE = Words("apt.no-source", "/etc/apt configures no package source")
+APT_FAILED = Words("apt.failed", "{why}")
 
 
 def _from_debian(source: Source, target: Path) -> None:
@@ -212,7 +251,7 @@ def _from_debian(source: Source, target: Path) -> None:
     listed = _apt("apt-get", "indextargets", "--format", "$(REPO_URI) $(COMPONENT)")
     pools = dict.fromkeys(line for line in listed.splitlines() if len(line.split()) == 2)
     if not pools:
-        raise SourceUnavailable("apt.no-source")
+        raise SourceUnavailable(NO_SOURCE())
     for uri, component in map(str.split, pools):
         name = source.debian
         place = f"pool/{component}/{name[0]}/{name}/{name}_{source.version}.orig.tar.gz"
@@ -221,7 +260,7 @@ def _from_debian(source: Source, target: Path) -> None:
         if target.is_file():
             return
     last = [line for line in why.splitlines() if line.startswith("E:")][-1:]
-    raise SourceUnavailable("apt.failed", why=last[0][2:].strip() if last else "no reason given")
+    raise SourceUnavailable(APT_FAILED(why=last[0][2:].strip() if last else "no reason given"))
 
 
 APT_HELPER = "/usr/lib/apt/apt-helper"
@@ -229,11 +268,15 @@ APT_HELPER = "/usr/lib/apt/apt-helper"
 _UNSANDBOXED = ("-o", "APT::Sandbox::User=")
 
 
+APT_MISSING = Words("apt.missing", "this machine has no apt-get")
+APT_TIMED_OUT = Words("apt.timed-out", "apt-get took more than ten minutes")
+
+
 def _apt(*command: str) -> str:
     try:
         ended = capture(command, timeout=600)
     except FileNotFoundError:
-        raise SourceUnavailable("apt.missing") from None
+        raise SourceUnavailable(APT_MISSING()) from None
     except subprocess.TimeoutExpired:
-        raise SourceUnavailable("apt.timed-out") from None
+        raise SourceUnavailable(APT_TIMED_OUT()) from None
     return ended.stdout + ended.stderr

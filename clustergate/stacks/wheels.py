@@ -27,6 +27,7 @@ from clustergate.stacks.lacking import Lack, broken_compiler
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.prefixes import install_prefix, pinned_version
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
+from clustergate.wording.reasons import Words
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 OPENBLAS = "openblas.txt"
@@ -82,6 +83,17 @@ STACKS: Mapping[str, WheelStack] = {
 }
 
 
+STACK_FAILED = Words(
+    "stack.failed",
+    "setting up {stack} failed",
+    cause="{why} ({path})",
+    remedy=(
+        "have it opened to you, or name another folder in CLUSTERGATE_HOME, and run the command "
+        "again"
+    ),
+)
+
+
 def provide(set_up: SetUp) -> Manifest:
     """Put a stack and its benchmarks on disk and return its manifest; there are no settings.
 
@@ -119,7 +131,7 @@ def provide(set_up: SetUp) -> Manifest:
                 full = full_disk(f"({error.filename}) while setting up {stack.mpi.title}")
                 raise ClustergateError(full) from None
             facts = {"stack": stack.mpi.title, "path": error.filename}
-            raise ClustergateError("stack.failed", why=error, **facts) from None
+            raise ClustergateError(STACK_FAILED(why=error, **facts)) from None
 
 
 def lacks(set_up: SetUp) -> list[Lack]:
@@ -150,9 +162,16 @@ def planned_with(
     )
 
 
+STACK_NO_WHEELS = Words(
+    "stack.no-wheels",
+    "the stack {stack!r} has no wheels",
+    remedy="stacks with wheels: {known:list}",
+)
+
+
 def _stack(name: str) -> WheelStack:
     if name not in STACKS:
-        raise ClustergateError("stack.no-wheels", stack=name, known=list(STACKS))
+        raise ClustergateError(STACK_NO_WHEELS(stack=name, known=list(STACKS)))
     return STACKS[name]
 
 

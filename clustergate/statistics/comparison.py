@@ -37,6 +37,7 @@ from clustergate.statistics.ranks import (
     rank_sum_bound,
     rank_sum_chance,
 )
+from clustergate.wording.reasons import Words
 
 MARGIN = 0.05
 FAMILY_ERROR = 0.01
@@ -109,6 +110,12 @@ class Comparison:
     remark: str = ""
 
 
+COMPARE_CHANCES = Words(
+    "compare.chances",
+    "the margin and the chance of error must lie between 0 and 1",
+)
+
+
 def compare(
     pairs: Sequence[Pair], *, margin: float = MARGIN, family_error: float = FAMILY_ERROR
 ) -> list[Comparison]:
@@ -122,7 +129,7 @@ def compare(
     is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0 or not 0.0 < family_error < 1.0:
-        raise BadRequest("compare.chances")
+        raise BadRequest(COMPARE_CHANCES())
     values = [(_values(pair.a), _values(pair.b)) for pair in pairs]
     comparisons: list[Comparison | None] = [None] * len(pairs)
     shapes: dict[tuple[int, int], list[int]] = {}
@@ -223,10 +230,17 @@ def of_two_sessions(one: Comparison, shift: float) -> Comparison:
     return dataclasses.replace(widened, verdict=Relation.INCONCLUSIVE, remark=remark)
 
 
+COMPARE_NOT_FINITE = Words(
+    "compare.not-finite",
+    "a value is not finite",
+    remedy="leave that launch out or measure it again",
+)
+
+
 def _values(values: ArrayLike) -> Floats:
     checked = np.asarray(values, dtype=float).ravel()
     if not np.isfinite(checked).all():
-        raise BadRequest("compare.not-finite")
+        raise BadRequest(COMPARE_NOT_FINITE())
     return checked
 
 

@@ -39,6 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 from clustergate.model import BadRequest, Better
 from clustergate.one_thread import scipy
 from clustergate.statistics.comparison import (
+    COMPARE_CHANCES,
+    COMPARE_NOT_FINITE,
     ENDLESS,
     EQUIVALENCE_ERROR,
     FAMILY_ERROR,
@@ -54,6 +56,7 @@ from clustergate.statistics.slow_launches import (
     rounds_to_rule_out,
     slow_counts,
 )
+from clustergate.wording.reasons import Words
 
 FEWEST = 10
 """Rounds without which nothing is called better: of fewer there are too few ways to draw."""
@@ -136,7 +139,7 @@ def compare_rounds(jobs: Sequence[Rounds], *, margin: float = MARGIN) -> list[li
     infinite, and a margin that is not between 0 and 1.
     """
     if not 0.0 < margin < 1.0:
-        raise BadRequest("compare.chances")
+        raise BadRequest(COMPARE_CHANCES())
     asked = Question(margin, FAMILY_ERROR / max(len(jobs), 1))
     return [answers(job, asked) for job in jobs]
 
@@ -344,15 +347,21 @@ class Trial:
         )
 
 
+COMPARE_SHAPES = Words(
+    "compare.shapes",
+    "A and B need a table of rounds and figures each, of one shape",
+)
+
+
 class _Table:
     """A job on logarithms: what each launch cost, endless where it has no value."""
 
     def __init__(self, job: Rounds) -> None:
         a, b = (np.asarray(side, dtype=float) for side in (job.a, job.b))
         if a.ndim != 2 or a.shape != b.shape or a.shape[1] != len(job.better):
-            raise BadRequest("compare.shapes")
+            raise BadRequest(COMPARE_SHAPES())
         if np.isinf(a).any() or np.isinf(b).any():
-            raise BadRequest("compare.not-finite")
+            raise BadRequest(COMPARE_NOT_FINITE())
         self._job = Rounds(a, b, job.better, job.members)
         self.better = job.better
         self.rounds, self.figures = a.shape

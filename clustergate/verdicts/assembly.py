@@ -25,6 +25,7 @@ from clustergate.figures import (
     same_measurement,
 )
 from clustergate.judge import rules
+from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT
 from clustergate.judge.distances import distances, is_covariate, rarer, shifts
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import days, figure_id
@@ -80,19 +81,42 @@ from clustergate.verdicts.judging import (
 )
 from clustergate.verdicts.node_peaks import relations
 from clustergate.wording.notation import counted, listed, number
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
 from clustergate.wording.texts import VARIANT, figure_name, group_name
 
 PERFORMANCE_PHASE = "performance"
-NO_FIGURES = reason("case.no-figures")
+CASE_NO_FIGURES = Words(
+    "case.no-figures",
+    "it ran and left no figure",
+    remedy="look at its settings, its script and its output",
+)
+NO_FIGURES = CASE_NO_FIGURES()
 # Whatever is doubtful about its figure.
 _BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
 _LAUNCHES = "launches"
+OUT_OF_MEMORY = Words(
+    "figure.out-of-memory",
+    "the benchmark printed {word!r} instead of a result",
+    remedy="allow more with -- -S memory_gb=…, or leave the size out with -- -S largest_bytes=…",
+)
+TIMED_OUT = Words(
+    "figure.timed-out",
+    "the benchmark printed {word!r} instead of a result",
+    remedy=(
+        "give each size more time with -- -S time=…, or leave this one out with -- -S "
+        "largest_bytes=…"
+    ),
+)
+INTEGER_OVERFLOW = Words(
+    "figure.integer-overflow",
+    "the benchmark printed {word!r} instead of a result",
+    remedy="leave the size out with -- -S largest_bytes=…",
+)
 # A word that stands where figures should, and the code of its remedy.
 _UNMEASURED = {
-    "out-of-mem": "figure.out-of-memory",
-    "time-out": "figure.timed-out",
-    "int-overflow": "figure.integer-overflow",
+    "out-of-mem": OUT_OF_MEMORY,
+    "time-out": TIMED_OUT,
+    "int-overflow": INTEGER_OVERFLOW,
 }
 
 Nodes = Mapping[str, NodeFacts]
@@ -163,6 +187,16 @@ def assemble(
     return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
 
 
+CASE_MISSING = Words(
+    "case.missing",
+    "it should have run on {where} and did not",
+    remedy=(
+        "see that the check files load, that the stack is in the site config, and that no option "
+        "deselects it"
+    ),
+)
+
+
 def _missing(key: CaseId, why: Reason | None) -> Case:
     return Case(
         check=key.check,
@@ -171,7 +205,7 @@ def _missing(key: CaseId, why: Reason | None) -> Case:
         parameters=key.parameters,
         state=CaseState.MISSING,
         conditions=conditions_of(key),
-        reasons=(why or reason("case.missing", where=key.where),),
+        reasons=(why or CASE_MISSING(where=key.where),),
     )
 
 
@@ -201,6 +235,27 @@ def unexpected(expected: Iterable[CaseId], outcomes: Sequence[Outcome]) -> list[
     ]
 
 
+OTHER_MODE = Words(
+    "case.other-mode",
+    "it ran with the effort of the mode {ran}, and {asked} was asked for",
+    remedy="name the mode by --mode alone, not by -- -S mode=…",
+)
+CASE_UNAVAILABLE = Words("case.unavailable", "{why}")
+CASE_FAILED = Words("case.failed", "{why}")
+FAILED_IN_PHASE = Words("case.failed-in-phase", "{why} (in ReFrame's phase {phase})")
+CASE_FULL_DISK = Words(
+    "case.full-disk",
+    "No space left on device for {folder}",
+    cause="the job could not write its output or its proof",
+    remedy="free some space and run again",
+)
+NOTHING_JUDGED = Words(
+    "case.nothing-judged",
+    "nothing of what it measured is judged ({names:names})",
+    remedy="give its rows a rate or a time by another name, with a direction",
+)
+
+
 def _case(
     outcome: Outcome,
     record: CaseRecord | None,
@@ -224,14 +279,14 @@ def _case(
         "library": _library(left),
     }
     if left.unavailable:
-        why_not = reason("case.unavailable", why=left.unavailable)
+        why_not = CASE_UNAVAILABLE(why=left.unavailable)
         return Case(state=CaseState.NOT_AVAILABLE, reasons=(why_not,), **shared)
-    full = [reason("case.full-disk", folder=outcome.full_disk)] if outcome.full_disk else []
+    full = [CASE_FULL_DISK(folder=outcome.full_disk)] if outcome.full_disk else []
     if left.complaints:
         return Case(state=CaseState.FAILED, reasons=(*full, *left.complaints), **shared)
     effort = left.conditions.get("mode", mode)
     if mode and effort != mode:
-        other = reason("case.other-mode", ran=str(effort), asked=mode)
+        other = OTHER_MODE(ran=str(effort), asked=mode)
         return Case(state=CaseState.FAILED, reasons=(other,), **shared)
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
@@ -244,12 +299,12 @@ def _case(
     judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(left.unmeasured))
     if record is None or (outcome.result != "pass" and not judged_alike):
         why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
-        code = "case.failed-in-phase" if outcome.phase else "case.failed"
-        failed_in = reason(code, why=why, phase=outcome.phase)
+        code = FAILED_IN_PHASE if outcome.phase else CASE_FAILED
+        failed_in = code(why=why, phase=outcome.phase)
         return Case(state=CaseState.FAILED, reasons=(failed_in, *full), **shared)
     if not figures:
         only = sorted({sample.metric for sample in record.samples})
-        nothing = reason("case.nothing-judged", names=only) if only else NO_FIGURES
+        nothing = NOTHING_JUDGED(names=only) if only else NO_FIGURES
         return Case(state=CaseState.FAILED, reasons=(nothing,), **shared)
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
 
@@ -401,12 +456,20 @@ def _with_baseline(
         yield place, rules.Compared(figure, value, better, reference, known, shift, rare)
 
 
+DISTANCE_UNSEEN = Words(
+    "distance.unseen",
+    "its nodes are of {distance}, and those of the baseline of {known:names}",
+    cause="how far nodes are from each other decides small messages",
+    remedy="take a baseline of runs on such nodes, too",
+)
+
+
 def _never_so_far(one: rules.Compared, where: str) -> Reason | None:
     """Return why a figure is not judged that no run measured at its distance, None where it is."""
     known = dict.fromkeys(distances(one.baseline))
     if not one.figure.unplaced or UNKNOWN_DISTANCE in (where, *known):
         return None
-    return reason("distance.unseen", distance=where, known=[*known])
+    return DISTANCE_UNSEEN(distance=where, known=[*known])
 
 
 def _said_beside(
@@ -430,9 +493,17 @@ def _said_beside(
         with_runs = reference is not None and reference.baseline and not one.excuse
         if rate is not None and with_runs and "against" in one.sample.conditions:
             other = name_of(sampled[rate].sample)
-            same = reason("figure.same-measurement", other=other)
+            same = FIGURE_SAME_MEASUREMENT(other=other)
             said[place] = Judgement(said[rate].verdict, (same,))
     return said
+
+
+AVERAGE_ALONE = Words(
+    "figure.average-alone",
+    "the only reference is that of {other}, the average over the ranks",
+    cause="one slow rank of many hardly moves the average",
+    remedy="take a new baseline: it has the slowest rank's time",
+)
 
 
 def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
@@ -448,11 +519,11 @@ def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
             (one for one in others if one.judgement.verdict in COMPARED and not one.expected), None
         )
         if other is not None and figure.judgement.reasons == (NO_REFERENCE,):
-            verdict, code = other.judgement.verdict, "figure.same-measurement"
+            verdict, code = other.judgement.verdict, FIGURE_SAME_MEASUREMENT
             if other.metric == "t_avg_us" and verdict is not Verdict.REGRESSION:
                 # One slow rank of many hardly moves the average.
-                verdict, code = Verdict.INCONCLUSIVE, "figure.average-alone"
-            judgement = Judgement(verdict, (reason(code, other=name_of(other)),))
+                verdict, code = Verdict.INCONCLUSIVE, AVERAGE_ALONE
+            judgement = Judgement(verdict, (code(other=name_of(other)),))
             yield dataclasses.replace(figure, judgement=judgement, doubt=other.doubt)
         else:
             yield figure
@@ -531,6 +602,37 @@ def expectations_for(
     return expected_of(expects, case, [one.sample for one in sampled], values)
 
 
+OTHER_PROCESSOR = Words(
+    "reference.other-processor",
+    "the reference was measured on another processor",
+    cause="{there} then, {here} now; a faster one would hide a slow-down",
+    remedy="take a baseline on this processor, or judge it as a system of its own; see {where}",
+)
+UNKNOWN_PROCESSOR = Words(
+    "reference.unknown-processor",
+    "the reference was measured on {there}, and the nodes did not tell their processors",
+    remedy="see why the job's node states are missing; see {where}",
+)
+OTHER_NODES = Words(
+    "reference.other-nodes",
+    "the reference was measured on {there:node|nodes} and this on {here:node|nodes}",
+    cause="the site config had other cores in a node, so that as many ranks lay otherwise",
+    remedy="take a new baseline; see {where}",
+)
+SMALLER_MATRIX = Words(
+    "reference.smaller-matrix",
+    "the reference is of a matrix of order {there}, and this of one of {here}",
+    cause="a larger one has a higher rate, and would hide a slow-down",
+    remedy="take a new baseline; see {where}",
+)
+OTHER_METHOD = Words(
+    "reference.other-method",
+    "the reference was not measured in the way of this run",
+    cause="the benchmark, or what its mode asks of it, was changed since",
+    remedy="take a new baseline; see {where}",
+)
+
+
 def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Reference | None:
     # A faster processor, fewer nodes to cross, a larger matrix, or a method that yields better
     # values, would hide as much of a slowdown.
@@ -539,16 +641,16 @@ def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Ref
     where = reference.where or "it"
     there, here = "; ".join(reference.processors), "; ".join(record.processors)
     if there and {*reference.processors} != {*record.processors}:
-        code = "reference.other-processor" if here else "reference.unknown-processor"
-        doubt = reason(code, there=there, here=here, where=where)
+        words = OTHER_PROCESSOR if here else UNKNOWN_PROCESSOR
+        doubt = words(there=there, here=here, where=where)
     elif reference.nodes and reference.nodes != record.conditions.get("nodes", reference.nodes):
-        nodes = {"there": reference.nodes, "here": record.conditions["nodes"]}
-        doubt = reason("reference.other-nodes", **nodes, where=where)
+        nodes: Facts = {"there": reference.nodes, "here": record.conditions["nodes"]}
+        doubt = OTHER_NODES(**nodes, where=where)
     elif order > (1 + SAME_MATRIX) * reference.order > 0:
-        of = {"there": reference.order, "here": order}
-        doubt = reason("reference.smaller-matrix", **of, where=where)
+        of: Facts = {"there": reference.order, "here": order}
+        doubt = SMALLER_MATRIX(**of, where=where)
     elif reference.method and reference.method != record.method:
-        doubt = reason("reference.other-method", where=where)
+        doubt = OTHER_METHOD(where=where)
     else:
         return reference
     return dataclasses.replace(reference, doubt=doubt)
@@ -833,6 +935,9 @@ def _disturbed_launches(records: Sequence[CaseRecord]) -> Iterator[str]:
         )
 
 
+FIGURE_UNMEASURED = Words("figure.unmeasured", "the benchmark printed {word!r} instead of a result")
+
+
 def _unmeasured(row: Row) -> Figure:
     return Figure(
         benchmark=row.benchmark,
@@ -843,7 +948,7 @@ def _unmeasured(row: Row) -> Figure:
         estimate=None,
         judgement=Judgement(
             Verdict.INVALID,
-            (reason(_UNMEASURED.get(row.status, "figure.unmeasured"), word=row.status),),
+            (_UNMEASURED.get(row.status, FIGURE_UNMEASURED)(word=row.status),),
         ),
     )
 

@@ -22,7 +22,25 @@ from clustergate.sites.modes import (
 from clustergate.sites.shape import Shape
 from clustergate.wording.commands import settings_given
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
+
+UNTUNED = Words(
+    "coverage.untuned",
+    "{where} is for {foreseen}, but this ran {ran}",
+    cause="its tuning is gone from the site config",
+    remedy=(
+        "write it back, as in docs/hpl-tuning.md, or make references of this effort with "
+        "`clustergate baseline`"
+    ),
+)
+TUNED_SINCE = Words(
+    "coverage.tuned-since",
+    "{where} is for {foreseen}, but this ran {ran}",
+    cause=(
+        "make references of this effort with `clustergate baseline`, or take the tuning out of "
+        "the site config"
+    ),
+)
 
 _LAYOUT = re.compile(r"(\d+)-ranks-(packed|one-per-node)(?:-(\d+)-cores-each)?(?:-unbound)?")
 
@@ -44,6 +62,32 @@ def uncovered(
     reported = {(case.check, case.partition, case.stack) for case in lost}
     dead, others = dead_references(cases, known, mode, by_hand, reported)
     return (*lost, *dead), (*smaller, *others)
+
+
+FEWER_CORES = Words(
+    "coverage.fewer-cores",
+    "{where} expects {foreseen}, and {ran}",
+    cause="{has}",
+    remedy=(
+        "run it as the references expect, or make references of this launch with `clustergate "
+        "baseline`"
+    ),
+)
+ONE_NODE = Words(
+    "coverage.one-node",
+    (
+        "the references expect {foreseen:names}, but the mode {mode} runs it on one node of "
+        "{partition}"
+    ),
+    remedy="`--mode maintenance` runs it on all of them",
+)
+EXCLUDED_NODES = Words(
+    "coverage.excluded-nodes",
+    (
+        "the references expect {foreseen:names}, but {partition} has {nodes:node|nodes} besides "
+        "{excluded:excluded one|excluded ones}"
+    ),
+)
 
 
 def not_as_foreseen(
@@ -92,8 +136,7 @@ def not_as_foreseen(
             layouts = [x for x in layouts if x not in excused]
             excused = []
         if inexcusable := [x for x in layouts if x not in (*excused, *beyond)]:
-            why = reason(
-                "coverage.fewer-cores",
+            why = FEWER_CORES(
                 where=known.line_of(check, partition, stack),
                 foreseen=listed(inexcusable),
                 ran=_what_ran(mine),
@@ -101,12 +144,12 @@ def not_as_foreseen(
             )
             lost.append(Case(check, stack, CaseState.MISSING, (why,), partition=partition))
         elif beyond:
-            facts: dict[str, Fact] = {"foreseen": beyond, "mode": mode.name}
-            of_one = reason("coverage.one-node", partition=partition, **facts)
+            facts: Facts = {"foreseen": beyond, "mode": mode.name}
+            of_one = ONE_NODE(partition=partition, **facts)
             notes.append(of_one.at(f"{check} with {stack}"))
         elif excused:
             facts = {"foreseen": excused, "excluded": shape.excluded, "nodes": shape.nodes}
-            fewer = reason("coverage.excluded-nodes", partition=partition, **facts)
+            fewer = EXCLUDED_NODES(partition=partition, **facts)
             notes.append(fewer.at(f"{check} with {stack}"))
         lost += _smaller(mine, known, mode, by_name[partition], because)
     return lost, notes
@@ -114,6 +157,17 @@ def not_as_foreseen(
 
 # N may be smaller by so much: it follows the clock that the kernel tells, and what is free.
 _SMALLER = 0.9
+
+
+LESS_MEMORY = Words(
+    "coverage.less-memory",
+    "{where} is for N={foreseen}, but this run solved N={solved}",
+    cause="{partition} has memory for N={held} now{because}",
+    remedy=(
+        "run it as the references expect, or make references of this launch with `clustergate "
+        "baseline`"
+    ),
+)
 
 
 def _smaller(
@@ -132,8 +186,7 @@ def _smaller(
         held = math.isqrt(int(effort.memory_fraction * partition.memory_bytes_per_node * nodes / 8))
         if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
             continue
-        why = reason(
-            "coverage.less-memory",
+        why = LESS_MEMORY(
             where=known.line_of(*where),
             foreseen=foreseen,
             solved=solved,
@@ -177,6 +230,18 @@ def dead_references(
     return lost, notes
 
 
+LACKS_CASE = Words(
+    "coverage.lacks-case",
+    "{where} expects {what}, which the site config does not have",
+    remedy="bring back what is gone, or remove these references",
+)
+LACKS_FIGURES = Words(
+    "coverage.lacks-figures",
+    "{where} expects {figures:names}, which {what} did not yield",
+    remedy="see why the benchmark left them out, or remove these references",
+)
+
+
 def lacking(
     known: References, mode: Mode, partitions: Sequence[Partition], cases: Sequence[Case]
 ) -> list[Reason]:
@@ -196,15 +261,15 @@ def lacking(
         if check in mode.checks and not (has or waived):
             where = known.line_of(check, partition, stack)
             what = f"{check} with {stack} on {partition}"
-            reasons.append(reason("coverage.lacks-case", where=where, what=what))
+            reasons.append(LACKS_CASE(where=where, what=what))
     ran = [case for case in cases if case.state is CaseState.RAN]
     for path, lost in known.unmeasured(ran):
-        facts: dict[str, Fact] = {"where": known.line_of(*path), "what": "/".join(path[:4])}
+        facts: Facts = {"where": known.line_of(*path), "what": "/".join(path[:4])}
         facts["figures"] = [
             *lost[:_NAMED],
             *([f"{len(lost) - _NAMED} more"] * (len(lost) > _NAMED)),
         ]
-        reasons.append(reason("coverage.lacks-figures", **facts))
+        reasons.append(LACKS_FIGURES(**facts))
     return reasons
 
 
@@ -247,6 +312,17 @@ LAYOUT = frozenset({"ranks", "placement", "cores_per_rank"})
 _TUNED = "tuned"
 
 
+NO_FIGURE = Words(
+    "coverage.no-figure",
+    "{where} expects {foreseen}, but the run yielded no such figure",
+)
+SET_BY_HAND = Words(
+    "coverage.set-by-hand",
+    "{where} is for {foreseen}, but this ran {ran}, as -S asked for",
+)
+OTHER_EFFORT = Words("coverage.other-effort", "{where} is for {foreseen}, but this ran {ran}")
+
+
 def _dead(cases: Sequence[Case], known: References, mode: Mode) -> tuple[Reason | None, bool]:
     """Return why references of these cases do not hold, and whether that is a finding."""
     where = (cases[0].check, cases[0].partition, cases[0].stack)
@@ -255,7 +331,7 @@ def _dead(cases: Sequence[Case], known: References, mode: Mode) -> tuple[Reason 
     measured = {name_of(figure) for case in cases for figure in case.figures}
     if met and not any(measured.intersection(figures) for _, figures in met):
         line, figures = met[0]
-        return reason("coverage.no-figure", where=line, foreseen=listed(list(figures))), True
+        return NO_FIGURE(where=line, foreseen=listed(list(figures))), True
     made = list(dict.fromkeys(effort_key(case.conditions) for case in cases))
     tuned = f"{mode.name}+{_TUNED}=yes"
     foreseen = known.efforts(*where, [mode.name, tuned])
@@ -276,12 +352,12 @@ def _dead(cases: Sequence[Case], known: References, mode: Mode) -> tuple[Reason 
         return None, False
     first = next(effort for effort in (*own, *others) if effort in others)
     named = listed([first, *(effort for effort in others if effort != first)])
-    facts: dict[str, Fact] = {"where": others[first], "foreseen": named, "ran": listed(made)}
+    facts: Facts = {"where": others[first], "foreseen": named, "ran": listed(made)}
     if set_by_hand:
-        return reason("coverage.set-by-hand", **facts), False
+        return SET_BY_HAND(**facts), False
     if not own:
-        return reason("coverage.other-effort", **facts), False
-    return reason(f"coverage.{'untuned' if lost_tuning else 'tuned-since'}", **facts), not met
+        return OTHER_EFFORT(**facts), False
+    return (UNTUNED if lost_tuning else TUNED_SINCE)(**facts), not met
 
 
 def _settings_of(cases: Sequence[Case]) -> set[str]:

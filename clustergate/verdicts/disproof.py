@@ -30,7 +30,7 @@ from clustergate.model import (
 from clustergate.statistics import MAD
 from clustergate.statistics.slow_share import FEWEST_LAUNCHES
 from clustergate.verdicts.judging import worse_than
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 WORSE = "worse"
 """How a figure is whose reference may have slipped, or the machine: it stays a regression."""
@@ -42,12 +42,30 @@ _SURELY = 4.0
 # What the days of a machine scatter by, where a baseline has too few of them to tell: where nodes
 # are exclusive, that share of what it gains at most, on a logarithm.
 _BETWEEN_DAYS, _OF_MOST_GAINED = 0.10, 0.1
+REFERENCE_BITS = Words(
+    "reference.bits",
+    "{benchmark} is about {times:.0f} times {how} than {figures:~its reference|all its references}",
+    cause="that looks like bits for bytes",
+    remedy="correct {where}",
+)
+SLIPPED_POINT = Words(
+    "reference.slipped-point",
+    "{benchmark} is about {times:.0f} times {how} than {figures:~its reference|all its references}",
+    cause="that looks like a slipped decimal point",
+    remedy="correct {where}",
+)
+SLIPPED_PREFIX = Words(
+    "reference.slipped-prefix",
+    "{benchmark} is about {times:.0f} times {how} than {figures:~its reference|all its references}",
+    cause="that looks like a slipped prefix, Tflop/s for Gflop/s",
+    remedy="correct {where}",
+)
 # By how many times a reference is off that was written in bits, with a point or a prefix slipped.
-_SLIPS: Mapping[float, str] = {
-    8.0: "reference.bits",
-    10.0: "reference.slipped-point",
-    100.0: "reference.slipped-point",
-    1000.0: "reference.slipped-prefix",
+_SLIPS: Mapping[float, Words[...]] = {
+    8.0: REFERENCE_BITS,
+    10.0: SLIPPED_POINT,
+    100.0: SLIPPED_POINT,
+    1000.0: SLIPPED_PREFIX,
 }
 # 8 and 10 times are told apart half-way.
 _AS_FAR = math.log(10 / 8) / 2
@@ -86,6 +104,17 @@ def disproved(
     ]
 
 
+REFERENCE_OUTGROWN = Words(
+    "reference.outgrown",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}): an "
+        "unchanged machine gains {most:.2f} x at most"
+    ),
+    cause="the reference is wrong, or the machine was changed",
+    remedy="accept it: `clustergate baseline --accept-better '{figure}'`, after five new runs",
+)
+
+
 def _beaten(
     check: str, one: Sampled, reference: Reference | None, *, exclusive: bool
 ) -> Reason | None:
@@ -107,8 +136,7 @@ def _beaten(
         most = max(most, abs(math.log1p(bound or 0.0)))
     if gained <= most:
         return None
-    return reason(
-        "reference.outgrown",
+    return REFERENCE_OUTGROWN(
         value=one.estimate.value,
         unit=one.sample.unit,
         reference=reference.value,
@@ -143,11 +171,10 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
             # The machine reached it: what is a tenth of it is slow.
             continue
         least = min(math.copysign(1, median) * gained for gained in whole.values())
-        for times, code in _SLIPS.items():
+        for times, words in _SLIPS.items():
             if abs(abs(median) - math.log(times)) <= _AS_FAR and 2 * least > math.log(times):
                 for place in whole:
-                    disproved[place] = reason(
-                        code,
+                    disproved[place] = words(
                         benchmark=benchmark,
                         figures=len(whole),
                         times=times,

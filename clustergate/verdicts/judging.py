@@ -14,7 +14,18 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from clustergate.judge.rules import NEAR_THE_BEST
+from clustergate.judge.rules import (
+    EXPECTATION_MET,
+    EXPECTATION_TOLERATED,
+    FIGURE_AS_EXPECTED,
+    FIGURE_BETWEEN,
+    FIGURE_EXCUSED,
+    FIGURE_IMPROVEMENT,
+    FIGURE_REGRESSION,
+    LAUNCHES_ALL_SLOW,
+    LAUNCHES_SLOW_SHARE,
+    NEAR_THE_BEST,
+)
 from clustergate.model import (
     BaselineRuns,
     Better,
@@ -35,9 +46,11 @@ from clustergate.statistics.slow_share import (
     slow_launches,
     usual_share,
 )
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
+from clustergate.wording.texts import UNEXCUSED
 
-NO_REFERENCE = reason("reference.none")
+REFERENCE_NONE = Words("reference.none", "no reference; checked against physical limits only")
+NO_REFERENCE = REFERENCE_NONE()
 # So many times off, a reference is of another unit, or of something else: no change of a machine or
 # of its software makes a figure so much better, and few make it so much worse.
 FAR_OFF = 10.0
@@ -83,6 +96,28 @@ def tolerated_bound(reference: Reference, better: Better) -> float | None:
     return None if side is None else _offset(reference.value, side)
 
 
+NO_NUMBER = Words("figure.no-number", "the value is {value}", remedy="look at the output")
+FIGURE_NOTHING = Words(
+    "figure.nothing",
+    "{value:number} {unit} has no ratio to the reference {reference:number} {unit} ({origin})",
+    remedy="look at the output: did the benchmark do its work, and does its clock resolve it?",
+)
+WRONG_UNIT = Words(
+    "reference.wrong-unit",
+    "the figure is in {unit!r} and its reference in {reference_unit!r} ({origin})",
+    remedy="correct the reference",
+)
+REFERENCE_FAR_OFF = Words(
+    "reference.far-off",
+    (
+        "{value:number} {unit} is {times:number} times better than the reference "
+        "{reference:number} {unit} ({origin})"
+    ),
+    cause="is it in another unit, Tflop/s for Gflop/s, or from another machine or problem size?",
+    remedy="correct {where}",
+)
+
+
 def judge(
     estimate: Estimate,
     better: Better,
@@ -108,7 +143,7 @@ def judge(
     low, high = _ends(estimate)
     # Nothing is beyond an end that is no number.
     if not math.isfinite(value) or math.isnan(low + high):
-        return _judged(Verdict.INVALID, reason("figure.no-number", value=str(value)))
+        return _judged(Verdict.INVALID, NO_NUMBER(value=str(value)))
     for limit in limits:
         if beyond := _beyond(limit, low, high, value, unit):
             return _judged(Verdict.IMPOSSIBLE, beyond)
@@ -116,14 +151,14 @@ def judge(
         return _judged(Verdict.NO_REFERENCE, NO_REFERENCE)
     facts = _facts(reference, unit, value)
     if reference.unit != unit:
-        wrong = reason("reference.wrong-unit", **facts, reference_unit=reference.unit)
+        wrong = WRONG_UNIT(**facts, reference_unit=reference.unit)
         return _judged(Verdict.INVALID, wrong)
     if is_far_off(reference, better, value):
         times = math.exp(abs(math.log(value / reference.value)))
-        return _judged(Verdict.INVALID, reason("reference.far-off", **facts, times=times))
+        return _judged(Verdict.INVALID, REFERENCE_FAR_OFF(**facts, times=times))
     if better is Better.LOWER and value <= 0 < reference.value:
         # No limit of physics bounds all that is timed, nor what a site's own benchmark tells.
-        return _judged(Verdict.INCONCLUSIVE, reason("figure.nothing", **facts))
+        return _judged(Verdict.INCONCLUSIVE, FIGURE_NOTHING(**facts))
     slow = slow_share(launches, better, reference, excuse)
     if slow is not None and slow.verdict is Verdict.REGRESSION:
         return slow
@@ -144,7 +179,7 @@ def judge(
         return _judged(Verdict.INCONCLUSIVE, *judgement.reasons, *slow.reasons)
     if excuse is None or judgement.verdict not in COMPARED:
         return judgement
-    excused = reason("figure.excused", **facts)
+    excused = FIGURE_EXCUSED(**facts)
     excusing = holding_for(reference, better, excuse)
     if (
         _against(excusing, better, unit, _best(estimate) if by_runs else estimate).verdict
@@ -168,6 +203,27 @@ _MOST_LAUNCHES = 50
 _ROUNDING = 1e-9
 
 
+EXPECTATION_MISSED = Words(
+    "expectation.missed",
+    "{name} {value:number} {unit} is {ratio:compared} {expected:number} ({source})",
+    remedy=(
+        "measure the node alone; `clustergate history --check {check}` shows whether it ever was"
+    ),
+)
+EXPECTATION_UNDECIDED = Words(
+    "expectation.undecided",
+    (
+        "{name} {value:number} {unit} is {ratio:compared} {expected:number} ({source}), less "
+        "than its launches differ by ({interval:percent})"
+    ),
+    remedy="more launches decide, with -- -S {check}.launches={launches}",
+)
+EXPECTATION_EXCUSED = Words(
+    "expectation.excused",
+    "{name} {value:number} {unit} is {ratio:compared} {expected:number} ({source})",
+)
+
+
 def judge_expected(
     expectation: Expectation,
     estimate: Estimate,
@@ -183,7 +239,7 @@ def judge_expected(
     floor, best = expectation.floor, estimate.value
     by = better.worse_by(best, floor) if best > 0 else 0.0
     low, high = _ends(estimate)
-    facts: dict[str, Fact] = {
+    facts: Facts = {
         "name": expectation.name,
         "value": best * expectation.scale,
         "unit": expectation.unit,
@@ -195,22 +251,22 @@ def judge_expected(
     tolerance = expectation.tolerance
     verdict = _against_floor(floor, better, estimate, tolerance)
     if verdict is Verdict.PASS and by > _ROUNDING:
-        judgement = _judged(verdict, reason("expectation.tolerated", **facts, tolerance=tolerance))
+        judgement = _judged(verdict, EXPECTATION_TOLERATED(**facts, tolerance=tolerance or 0.0))
     elif verdict is Verdict.PASS:
-        judgement = _judged(verdict, reason("expectation.met", **facts))
+        judgement = _judged(verdict, EXPECTATION_MET(**facts))
     elif excuse is not None:
         explained = floor / excuse.factor if better is Better.HIGHER else floor * excuse.factor
-        excused = reason("expectation.excused", **facts)
+        excused = EXPECTATION_EXCUSED(**facts)
         judgement = _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
         if _against_floor(explained, better, estimate, tolerance) is Verdict.REGRESSION:
-            missed = reason("expectation.missed", **facts)
+            missed = EXPECTATION_MISSED(**facts)
             judgement = _judged(Verdict.REGRESSION, missed, _unexcused(excuse, math.exp(by)))
     elif verdict is Verdict.REGRESSION:
-        judgement = _judged(verdict, reason("expectation.missed", **facts))
+        judgement = _judged(verdict, EXPECTATION_MISSED(**facts))
     else:
         more = min(max(2 * estimate.samples, FEWEST_LAUNCHES), _MOST_LAUNCHES)
-        of: dict[str, Fact] = {"launches": more, "interval": (high - low) / abs(floor)}
-        undecided = reason("expectation.undecided", **facts, **of)
+        of: Facts = {"launches": more, "interval": (high - low) / abs(floor)}
+        undecided = EXPECTATION_UNDECIDED(**facts, **of)
         judgement = _judged(verdict, undecided)
     return Expected(expectation, judgement, -by)
 
@@ -260,6 +316,16 @@ def slow_against(
     return slow_share(launches, better, floor)
 
 
+TOO_FEW_LAUNCHES = Words(
+    "figure.too-few-launches",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}), of "
+        "too few launches"
+    ),
+    remedy="take more launches",
+)
+
+
 def _alone(reference: Reference, better: Better, unit: str, estimate: Estimate) -> Judgement:
     """Judge the best launch by a reference that was made from runs, seen by itself.
 
@@ -267,13 +333,13 @@ def _alone(reference: Reference, better: Better, unit: str, estimate: Estimate) 
     """
     facts = _facts(reference, unit, estimate.value)
     if is_too_few(reference, estimate.samples):
-        return _judged(Verdict.INCONCLUSIVE, reason("figure.too-few-launches", **facts))
+        return _judged(Verdict.INCONCLUSIVE, TOO_FEW_LAUNCHES(**facts))
     judgement = _against(reference, better, unit, _best(estimate))
     by = worse_than(reference, estimate, better)
     within = reference.tolerance is not None or by <= NEAR_THE_BEST
     if judgement.verdict is Verdict.REGRESSION or within:
         return judgement
-    return _judged(Verdict.INCONCLUSIVE, reason("figure.between", **facts))
+    return _judged(Verdict.INCONCLUSIVE, FIGURE_BETWEEN(**facts))
 
 
 def _best(estimate: Estimate) -> Estimate:
@@ -302,6 +368,20 @@ def is_far_off(reference: Reference, better: Better, value: float) -> bool:
     return (ratio if better is Better.HIGHER else 1 / ratio) >= FAR_OFF
 
 
+BEYOND_LIMIT = Words(
+    "reference.beyond-limit",
+    "the reference itself exceeds the physical limit of {limit:number} ({why})",
+    cause="is it in another unit, Tflop/s for Gflop/s, or from another machine or problem size?",
+    remedy="see {where}",
+)
+REFERENCE_DOUBTFUL = Words(
+    "reference.doubtful",
+    "this far off, suspect the reference too",
+    cause="is it in another unit, Tflop/s for Gflop/s, or from another machine or problem size?",
+    remedy="see {where}",
+)
+
+
 def _doubtful_reference(
     reference: Reference, better: Better, value: float, limits: Sequence[Limit]
 ) -> Iterator[Reason]:
@@ -310,10 +390,10 @@ def _doubtful_reference(
     for limit in limits:
         at_most = limit.at_most if better is Better.HIGHER else None
         if at_most is not None and reference.value > _BEYOND_A_LIMIT * at_most:
-            yield reason("reference.beyond-limit", limit=at_most, why=limit.reason, where=where)
+            yield BEYOND_LIMIT(limit=at_most, why=limit.reason, where=where)
             return
     if min(value, reference.value) > 0 and not (1 / FAR_OFF < value / reference.value < FAR_OFF):
-        yield reason("reference.doubtful", where=where)
+        yield REFERENCE_DOUBTFUL(where=where)
 
 
 def worse_than(reference: Reference, estimate: Estimate, better: Better) -> float:
@@ -326,7 +406,7 @@ def worse_than(reference: Reference, estimate: Estimate, better: Better) -> floa
 
 def _unexcused(excuse: Excuse, by: float) -> Reason:
     cause = str(excuse.cause)
-    return reason("launches.unexcused", cause=cause, explained=excuse.factor, times=by)
+    return UNEXCUSED(cause=cause, explained=excuse.factor, times=by)
 
 
 def slow_share(
@@ -376,10 +456,11 @@ def _slow_share(
     launches, times = len(worse_by), math.exp(statistics.median(slow))
     others = launches - len(slow)
     if not others:
-        slow_share = reason("launches.all-slow", launches=launches, times=times)
+        slow_share = LAUNCHES_ALL_SLOW(launches=launches, times=times)
     else:
-        facts = {"slow": len(slow), "launches": launches, "others": others, "times": times}
-        slow_share = reason("launches.slow-share", **facts)
+        slow_share = LAUNCHES_SLOW_SHARE(
+            slow=len(slow), launches=launches, others=others, times=times
+        )
     of_runs = (
         known is not None
         and known.repeated
@@ -411,16 +492,27 @@ def _further(reference: Reference, side: float, factor: float) -> float:
     return (1.0 + side) * factor - 1.0 if reference.value > 0 else math.copysign(math.inf, side)
 
 
+LIMIT_EXCEEDED = Words(
+    "limit.exceeded",
+    "{value:number} {unit} exceeds the physical limit of {limit:number}; {why}",
+    remedy="do not trust this figure; check clocks, timers and what else ran on the node",
+)
+NOT_REACHED = Words(
+    "limit.not-reached",
+    "{value:number} {unit} is below the physical limit of {limit:number}; {why}",
+)
+
+
 def _beyond(limit: Limit, low: float, high: float, value: float, unit: str) -> Reason | None:
-    facts: dict[str, Fact] = {"value": value, "unit": unit, "why": limit.reason}
+    facts: Facts = {"value": value, "unit": unit, "why": limit.reason}
     if limit.at_most is not None and low > limit.at_most:
-        return reason("limit.exceeded", **facts, limit=limit.at_most)
+        return LIMIT_EXCEEDED(**facts, limit=limit.at_most)
     if limit.at_least is not None and high < limit.at_least:
-        return reason("limit.not-reached", **facts, limit=limit.at_least)
+        return NOT_REACHED(**facts, limit=limit.at_least)
     return None
 
 
-def _facts(reference: Reference, unit: str, value: float) -> dict[str, Fact]:
+def _facts(reference: Reference, unit: str, value: float) -> Facts:
     return {
         "value": value,
         "unit": unit,
@@ -431,12 +523,30 @@ def _facts(reference: Reference, unit: str, value: float) -> dict[str, Fact]:
     }
 
 
+REFERENCE_UNBOUNDED = Words(
+    "reference.unbounded",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}), "
+        "which sets no bound on the worse side"
+    ),
+    remedy="add one",
+)
+FIGURE_INCONCLUSIVE = Words(
+    "figure.inconclusive",
+    (
+        "{value:number} {unit}, {ratio:compared} the reference {reference:number} ({origin}), "
+        "with {bound:number} inside its {confidence:percent} interval"
+    ),
+    remedy="take more launches",
+)
+
+
 def _against(reference: Reference, better: Better, unit: str, estimate: Estimate) -> Judgement:
     bound = tolerated_bound(reference, better)
     low, high = _ends(estimate)
     facts = _facts(reference, unit, estimate.value)
     if bound is None or better is Better.NEITHER:
-        return _judged(Verdict.NO_REFERENCE, reason("reference.unbounded", **facts))
+        return _judged(Verdict.NO_REFERENCE, REFERENCE_UNBOUNDED(**facts))
     at = abs(bound)
     by_hand = _against_floor(bound, better, estimate) if reference.by_hand else None
     # Seen with higher as better, so that each comparison is written once.
@@ -445,14 +555,14 @@ def _against(reference: Reference, better: Better, unit: str, estimate: Estimate
     else:
         expected = reference.value
     if by_hand is Verdict.REGRESSION or (by_hand is None and high < bound):
-        return _judged(Verdict.REGRESSION, reason("figure.regression", **facts, bound=at))
+        return _judged(Verdict.REGRESSION, FIGURE_REGRESSION(**facts, bound=at))
     if by_hand is Verdict.INCONCLUSIVE or (by_hand is None and low < bound):
         facts["confidence"] = estimate.confidence
-        return _judged(Verdict.INCONCLUSIVE, reason("figure.inconclusive", **facts, bound=at))
+        return _judged(Verdict.INCONCLUSIVE, FIGURE_INCONCLUSIVE(**facts, bound=at))
     # As much better as would have been tolerated worse.
     if low > 2 * expected - bound:
-        return _judged(Verdict.IMPROVEMENT, reason("figure.improvement", **facts))
-    return _judged(Verdict.PASS, reason("figure.as-expected", **facts))
+        return _judged(Verdict.IMPROVEMENT, FIGURE_IMPROVEMENT(**facts))
+    return _judged(Verdict.PASS, FIGURE_AS_EXPECTED(**facts))
 
 
 def reframe_expected(expected: Expected, better: Better, unit: str) -> ReframeReference:

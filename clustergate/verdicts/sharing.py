@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from clustergate.machine.peaks import peaks_of
 from clustergate.model import CaseRecord, NodeFacts
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
 
 # What others may use of a launch, of how many launches, and by what share the trials of a kernel
 # may differ: the interval of an undisturbed peak spans a tenth at most.
@@ -30,14 +30,55 @@ class Sharing:
         return "exclusive nodes" if self.exclusive else "shared machine"
 
 
+STATED_EXCLUSIVE = Words(
+    "nodes.stated-exclusive",
+    "exclusive nodes: the site config or --exclusive says so of {partition}",
+)
+STATED_SHARED = Words(
+    "nodes.stated-shared",
+    "shared machine: the site config says so of {partition}",
+)
+NODES_VIRTUAL = Words(
+    "nodes.virtual",
+    "shared machine: {partition} is virtual, and does not show who else is on its hosts",
+    remedy="state exclusive: True in the site config where jobs have their nodes for themselves",
+)
+NODES_UNSEEN = Words(
+    "nodes.unseen",
+    "shared machine: too little was seen of {partition} to call its nodes exclusive",
+    remedy="state exclusive: True in the site config where jobs have their nodes for themselves",
+)
+WITH_OTHERS = Words(
+    "nodes.with-others",
+    (
+        "shared machine: others used more than 2 % in {busy} of {launches:launch|launches} on "
+        "{partition}"
+    ),
+    remedy="state exclusive: True in the site config where jobs have their nodes for themselves",
+)
+NODES_UNSTEADY = Words(
+    "nodes.unsteady",
+    "shared machine: the kernels of {partition} differ by {scatter:percent}",
+    remedy="state exclusive: True in the site config where jobs have their nodes for themselves",
+)
+NODES_ALONE = Words(
+    "nodes.alone",
+    (
+        "exclusive nodes: others used less than 2 % in {launches:launch|launches} on "
+        "{partition}, and its kernels agree within {scatter:percent}"
+    ),
+    remedy="state exclusive: False in the site config where other jobs may run beside",
+)
+
+
 def sharing_of(partition: str, stated: bool | None, records: Sequence[CaseRecord]) -> Sharing:
     """Return whether jobs of a partition have their nodes for themselves.
 
     ``stated`` is what the site config or the scheduler's options say, None for nothing.
     """
     if stated is not None:
-        code = "nodes.stated-exclusive" if stated else "nodes.stated-shared"
-        return Sharing(stated, reason(code, partition=partition))
+        code = STATED_EXCLUSIVE if stated else STATED_SHARED
+        return Sharing(stated, code(partition=partition))
     others = [
         launch.others_share
         for record in records
@@ -47,16 +88,16 @@ def sharing_of(partition: str, stated: bool | None, records: Sequence[CaseRecord
     busy = sum(share > _OTHERS for share in others)
     peaks = [peak for record in records for peak in peaks_of(record.peaks)]
     scatter = max((one.high / one.low - 1 for one in peaks if one.low), default=1.0)
-    of: dict[str, Fact] = {"partition": partition, "launches": len(others)}
+    of: Facts = {"partition": partition, "launches": len(others)}
     if any(peak.virtual for peak in peaks):
-        return Sharing(False, reason("nodes.virtual", partition=partition))
+        return Sharing(False, NODES_VIRTUAL(partition=partition))
     if not peaks or len(others) < _FEWEST:
-        return Sharing(False, reason("nodes.unseen", partition=partition))
+        return Sharing(False, NODES_UNSEEN(partition=partition))
     if busy > _LAUNCHES * len(others):
-        return Sharing(False, reason("nodes.with-others", busy=busy, **of))
+        return Sharing(False, WITH_OTHERS(busy=busy, **of))
     if scatter > _SCATTER:
-        return Sharing(False, reason("nodes.unsteady", scatter=scatter, partition=partition))
-    return Sharing(True, reason("nodes.alone", scatter=scatter, **of))
+        return Sharing(False, NODES_UNSTEADY(scatter=scatter, partition=partition))
+    return Sharing(True, NODES_ALONE(scatter=scatter, **of))
 
 
 def sharings(records: Iterable[CaseRecord], nodes: Mapping[str, NodeFacts]) -> dict[str, Sharing]:

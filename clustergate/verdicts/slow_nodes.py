@@ -15,7 +15,7 @@ from clustergate.machine.peaks import value_of
 from clustergate.model import COMPUTE, MEMORY, NODES, CaseRecord, Evidence, Row, Verdict
 from clustergate.references.tolerances import TEMPLATE
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Fact, reason
+from clustergate.wording.reasons import Facts, Words
 
 _TIMES = 3
 """How often a node must be slow before it is named: as often as a case is launched."""
@@ -79,6 +79,18 @@ def _began(record: CaseRecord) -> float:
     return min((one.started for one in record.launches), default=0.0)
 
 
+NODES_SLOW = Words(
+    "nodes.slow",
+    "{each} less {kernel} than the median of {nodes} nodes, each time",
+    remedy="`clustergate screen` measures it beside the others; drain {node} if that agrees",
+)
+LOOKS_SLOW = Words(
+    "nodes.looks-slow",
+    "{each} less {kernel} than the median of {nodes} nodes, of too few jobs to be sure",
+    remedy="`clustergate screen` measures {node} beside the others",
+)
+
+
 def _of_kind(titles: str, kernels: Sequence[_Looks], tolerance: float) -> Iterator[Evidence]:
     """Yield who is slow in the mean of some kernels, time by time; ``tolerance`` is a logarithm."""
     times: list[BesideMedian] = []
@@ -99,7 +111,7 @@ def _of_kind(titles: str, kernels: Sequence[_Looks], tolerance: float) -> Iterat
         own = times[: max(len(looks.get(node, ())) for looks in kernels)]
         if not all(node in one.slow for one in own):
             continue
-        facts: dict[str, Fact] = {
+        facts: Facts = {
             "node": node,
             "kernel": titles,
             "each": listed([f"{-100 * math.expm1(-one.slower_by[node]):.0f} %" for one in own]),
@@ -107,5 +119,5 @@ def _of_kind(titles: str, kernels: Sequence[_Looks], tolerance: float) -> Iterat
         }
         confirmed = len(own) >= _TIMES
         verdict = Verdict.REGRESSION if confirmed else Verdict.INCONCLUSIVE
-        code = "nodes.slow" if confirmed else "nodes.looks-slow"
-        yield Evidence(NODES, verdict, (reason(code, **facts),), node)
+        code = NODES_SLOW if confirmed else LOOKS_SLOW
+        yield Evidence(NODES, verdict, (code(**facts),), node)

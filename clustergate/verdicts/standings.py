@@ -34,7 +34,7 @@ from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode, effort_of, every_mode
 from clustergate.verdicts.judging import FAR_OFF
 from clustergate.wording.notation import did_you_mean, listed, nearest
-from clustergate.wording.reasons import Fact, Reason, reason
+from clustergate.wording.reasons import Facts, Reason, Words
 from clustergate.wording.texts import shape
 
 _STANDINGS = {
@@ -68,21 +68,34 @@ def standings(
     return tuple(_standing(one, cases, mode, stacks) for one in expects)
 
 
+NO_FIGURE = Words(
+    "expectation.no-figure",
+    "no check measures {name!r}{meant}",
+    remedy="names are those of the table, or a benchmark and a size; correct {where}",
+)
+NO_STACK = Words(
+    "expectation.no-stack",
+    "{name} is of the stack {stack!r}{meant}",
+    cause="the site config has {known:names}",
+    remedy="correct {where}",
+)
+
+
 def impossible(one: Expect, stacks: Collection[str]) -> Reason | None:
     """Return why no run can ever compare an expectation, None where one can."""
     name, where = one.expectation.name, one.expectation.where
     if one.meaning is None:
         question = did_you_mean(meant(name))
-        return reason("expectation.no-figure", name=name, meant=question, where=where)
+        return NO_FIGURE(name=name, meant=question, where=where)
     if strange := [str(x) for x in one.only.get("stacks", ()) if x not in stacks]:
         question = did_you_mean(nearest(strange[0], stacks))
-        facts: dict[str, Fact] = {
+        facts: Facts = {
             "name": name,
             "stack": strange[0],
             "known": sorted(stacks),
             "meant": question,
         }
-        return reason("expectation.no-stack", **facts, where=where)
+        return NO_STACK(**facts, where=where)
     return None
 
 
@@ -97,6 +110,13 @@ def is_measured(meaning: Meaning, mode: Mode) -> bool:
     return of_mode and meaning.is_measured(effort_of(mode, benchmark_of(meaning.check)))
 
 
+BY_SETTINGS = Words(
+    "expectation.by-settings",
+    "no mode measures {name}",
+    remedy="{check} does, with -- {options}",
+)
+
+
 def elsewhere(one: Expect, mode: Mode) -> Reason | None:
     """Return why an expectation is of another mode, None where it is of this one."""
     if one.meaning is None or (one.is_of_mode(mode.name) and is_measured(one.meaning, mode)):
@@ -108,7 +128,7 @@ def elsewhere(one: Expect, mode: Mode) -> Reason | None:
     if not one.meaning.options:
         return _of_another(one, "settings", [f"of {one.meaning.check}, by -S"])
     facts = {"check": one.meaning.check, "options": one.meaning.options, "by": "settings"}
-    return reason("expectation.by-settings", name=one.expectation.name, **facts)
+    return BY_SETTINGS(name=one.expectation.name, **facts)
 
 
 def _standing(
@@ -157,6 +177,14 @@ def _lacking(ours: Sequence[Case], compared: Sequence[_Compared]) -> list[Case]:
     return [] if compared and absent else lacking
 
 
+EXPECTATION_NOT_COMPARED = Words(
+    "expectation.not-compared",
+    "{name} was not compared for {check} with {stacks:and}",
+    cause="{why}",
+    remedy="see why, or narrow {where}",
+)
+
+
 def _lacked(one: Expect, lacking: Sequence[Case]) -> ExpectationStanding:
     name = one.expectation.name
     by_hand = [str(case.conditions.get("settings", "")) for case in lacking]
@@ -166,9 +194,17 @@ def _lacked(one: Expect, lacking: Sequence[Case]) -> ExpectationStanding:
     case = min(lacking, key=lambda case: case.state is CaseState.NOT_AVAILABLE)
     stacks = list(dict.fromkeys(case.stack for case in lacking))
     cause = "it left no such figure" if case.state is CaseState.RAN else case.reason
-    facts: dict[str, Fact] = {"name": name, "check": case.check, "stacks": stacks, "why": cause}
-    why = reason("expectation.not-compared", **facts, where=one.expectation.where)
+    facts: Facts = {"name": name, "check": case.check, "stacks": stacks, "why": cause}
+    why = EXPECTATION_NOT_COMPARED(**facts, where=one.expectation.where)
     return ExpectationStanding(name, Standing.NOT_COMPARED, why)
+
+
+EXPECTATION_FAR_OFF = Words(
+    "expectation.far-off",
+    "every {name} beats {expected:number} {unit} by {times:.0f} times or more",
+    cause="a unit or a decimal point slipped, or it is of other launches",
+    remedy="correct {where}, or say of which it is, such as nodes: 2",
+)
 
 
 def _of_compared(one: Expect, compared: Sequence[_Compared]) -> ExpectationStanding:
@@ -185,13 +221,13 @@ def _of_compared(one: Expect, compared: Sequence[_Compared]) -> ExpectationStand
     least = min(x.expected.better_by for x in compared)
     if standing is Standing.MET and least >= math.log(FAR_OFF):
         standing = Standing.NOT_COMPARED
-        of_all: dict[str, Fact] = {
+        of_all: Facts = {
             "name": name,
             "times": math.exp(least),
             "expected": one.expectation.value,
         }
-        where = {"unit": one.expectation.unit, "where": one.expectation.where}
-        why = reason("expectation.far-off", **of_all, **where)
+        where: Facts = {"unit": one.expectation.unit, "where": one.expectation.where}
+        why = EXPECTATION_FAR_OFF(**of_all, **where)
     elif standing is Standing.NOT_COMPARED:
         why = why.at(name)
     return ExpectationStanding(name, standing, why, of)
@@ -206,8 +242,11 @@ def _layout_of(one: Expect) -> list[str]:
     ]
 
 
+EXPECTATION_ELSEWHERE = Words("expectation.elsewhere", "{name} is of another {by}: {what:names}")
+
+
 def _of_another(one: Expect, by: str, what: Sequence[str]) -> Reason:
-    return reason("expectation.elsewhere", name=one.expectation.name, by=by, what=list(what))
+    return EXPECTATION_ELSEWHERE(name=one.expectation.name, by=by, what=list(what))
 
 
 def not_compared(all_of: Iterable[ExpectationStanding], *, in_gate: bool = False) -> list[Evidence]:
@@ -271,6 +310,13 @@ def _never(keys: Keys, mode: Mode | None, partitions: Sequence[Partition]) -> st
     return f"{effort} does not measure it, {instead}"
 
 
+REFERENCES_ELSEWHERE = Words(
+    "references.elsewhere",
+    "{count:reference|references} written by hand not of this run",
+    cause="another mode, stack or layout, such as {first}",
+)
+
+
 def of_references(
     known: References, cases: Sequence[Case], mode: Mode, partitions: Sequence[Partition]
 ) -> tuple[list[Evidence], list[Reason]]:
@@ -293,14 +339,13 @@ def of_references(
             lost.update(own)
     others = [x for x in known.by_hand if x not in lost and not any(_is_of(x, c) for c in cases)]
     counted_ones = [
-        reason("references.elsewhere", count=len(others), first=_named(known, others[0]))
-        for _ in others[:1]
+        REFERENCES_ELSEWHERE(count=len(others), first=_named(known, others[0])) for _ in others[:1]
     ]
     return [Evidence(REFERENCES, Verdict.INVALID, (why,)) for why in whys], counted_ones
 
 
 # Of one case alone they would say what only a run can.
-_OF_A_RUN = ("expectation.far-off",)
+_OF_A_RUN = (EXPECTATION_FAR_OFF.code,)
 
 
 def left_out(
@@ -330,10 +375,18 @@ def _is_of(keys: Keys, case: Case) -> bool:
     return matches(layout, layout_key(conditions)) and matches(effort, effort_key(conditions))
 
 
+REFERENCES_NOT_COMPARED = Words(
+    "references.not-compared",
+    "{name} of {check} with {stack} was not compared",
+    cause="{why}",
+    remedy="correct {where}",
+)
+
+
 def _uncompared(known: References, keys: Sequence[Keys], why: str) -> Reason:
     more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
-    facts: dict[str, Fact] = {"name": keys[0][-1] + more, "check": keys[0][0], "stack": keys[0][2]}
-    return reason("references.not-compared", **facts, why=why, where=known.line_of(*keys[0]))
+    facts: Facts = {"name": keys[0][-1] + more, "check": keys[0][0], "stack": keys[0][2]}
+    return REFERENCES_NOT_COMPARED(**facts, why=why, where=known.line_of(*keys[0]))
 
 
 def _named(known: References, keys: Keys) -> str:

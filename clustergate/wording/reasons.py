@@ -1,30 +1,36 @@
 """Reasons as data: a stable code with facts, and the one place where they become a sentence.
 
-The words are in :mod:`clustergate.wording.catalog`, by code: what it says, its cause, its remedy.
-Pure.
+The words of a reason stand beside the code that says it, as :class:`Words`. A code is never given
+another meaning: whoever greps for it finds what it was.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import pkgutil
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, ParamSpec
 
-from clustergate.wording.catalog import CATALOG, IN_WORDS, Words
 from clustergate.wording.commands import completed
 from clustergate.wording.notation import listed, number
 
 Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
 Given = Fact | Path | Exception
 """What a fact is made of: an exception stands for why something failed."""
+Facts = dict[str, Any]
+"""Facts that several reasons have, by their names: they are given with ``**``."""
 # Facts of every reason that is said of some launches of a case, of some figures of a run, of a
 # contender, or of a place.
 _ORDERS, _MADE, _CONTENDER, _AT = "in_launches", "launches_made", "contender", "at"
 _FIGURES, _OF_ALL, _SUCH_AS = "in_figures", "figures_judged", "such_as"
+P = ParamSpec("P")
 _PLACES = (_ORDERS, _MADE, _CONTENDER, _AT, _FIGURES, _OF_ALL, _SUCH_AS)
 # That it keeps the sentence with which another version stored it.
 _AS_STORED = "as_stored"
@@ -34,8 +40,8 @@ _AS_STORED = "as_stored"
 class Reason:
     """Why something is as it is: ``str()`` makes the sentence.
 
-    ``code`` is stable and one of the catalog; it is empty for what has words alone, which the fact
-    ``sentence`` holds: those of a run that was stored before there were codes.
+    ``code`` is stable and has its :class:`Words`; it is empty for what has words alone, which the
+    fact ``sentence`` holds: those of a run that was stored before there were codes.
     """
 
     code: str
@@ -50,20 +56,20 @@ class Reason:
     @property
     def without_remedy(self) -> str:
         """What it says, and its cause; all of a sentence that has its remedy in it."""
-        says, cause, _ = self._words
-        if says == IN_WORDS[0]:
+        words = self._words
+        if words is None or words.says == _SENTENCE:
             return f"{self._where()}{self.facts.get('sentence', self.code)}"
-        return self._where() + self._written(says + (f": {cause}" if cause else ""))
+        return self._where() + self._written(words.statement)
 
     @property
     def remedy(self) -> str:
         """What to do about it, empty where nothing is, or where the sentence has it in it."""
-        says, _, remedy = self._words
-        return "" if says == IN_WORDS[0] else self._written(remedy)
+        words = self._words
+        return "" if words is None or words.says == _SENTENCE else self._written(words.remedy)
 
     @property
-    def _words(self) -> Words:
-        return IN_WORDS if _AS_STORED in self.facts else CATALOG.get(self.code, IN_WORDS)
+    def _words(self) -> Words[...] | None:
+        return None if not self.code or _AS_STORED in self.facts else words_of(self.code)
 
     def _written(self, template: str) -> str:
         return completed(_FORMATTER.vformat(template, (), self.facts))
@@ -108,16 +114,63 @@ class Reason:
         return self._written(figures + launches + contender + place)
 
 
-def reason(code: str, /, **facts: Given) -> Reason:
-    return Reason(code, {name: _fact(given) for name, given in facts.items()})
+@dataclass(frozen=True)
+class Words(Generic[P]):
+    """What a reason says, its cause and its remedy: called with the facts, it makes the reason.
+
+    In braces stand facts, written as :data:`_SPECS` and :class:`_Formatter` say; ``make lint``
+    checks that each call gives them, by ``tools/typed_reasons.py``. Raises ValueError where the
+    code has other words already.
+    """
+
+    code: str
+    says: str
+    cause: str = ""
+    remedy: str = ""
+
+    def __post_init__(self) -> None:
+        if _REGISTRY.setdefault(self.code, self) != self:
+            raise ValueError(f"{self.code} has other words already")
+
+    def __call__(self, *_: P.args, **facts: P.kwargs) -> Reason:
+        return Reason(self.code, {name: _fact(given) for name, given in facts.items()})
+
+    @property
+    def statement(self) -> str:
+        """What it says, and its cause."""
+        return self.says + (f": {self.cause}" if self.cause else "")
 
 
-def _fact(given: Given) -> Fact:
+_REGISTRY: dict[str, Words[...]] = {}
+# Of a reason that has its whole sentence as its only fact.
+_SENTENCE = "{sentence}"
+
+
+def words_of(code: str) -> Words[...] | None:
+    """Return the words of a code, None for one that no module of the suite says."""
+    return _REGISTRY.get(code) or registry().get(code)
+
+
+@lru_cache(maxsize=1)
+def registry() -> Mapping[str, Words[...]]:
+    """Import every module of the suite, and return the words of all, by their codes."""
+    # The evaluations are not installed.
+    packages = ("clustergate", "reframe_checks", "evaluations")
+    for package in filter(importlib.util.find_spec, packages):
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__"):
+                import_module(module.name)
+    return _REGISTRY
+
+
+def _fact(given: object) -> Fact:
     if isinstance(given, OSError):
         return given.strerror or str(given)
     if isinstance(given, LookupError | TypeError | AttributeError):
         return f"{type(given).__name__}: {given}"
-    return str(given) if isinstance(given, Path | Exception) else given
+    if given is None or isinstance(given, str | int | float | Sequence):
+        return given
+    return str(given)
 
 
 def in_words(sentence: str) -> Reason:
@@ -144,11 +197,11 @@ def from_plain(content: str | Mapping[str, Any]) -> Reason:
         return in_words(content)
     stored = Reason(content["code"], dict(content["facts"]))
     with contextlib.suppress(KeyError, TypeError, ValueError):
-        if stored.code in ("", *CATALOG) and str(stored):
+        if (not stored.code or words_of(stored.code)) and str(stored):
             return stored
     # Its place is in the sentence.
     facts = {name: fact for name, fact in stored.facts.items() if name not in _PLACES}
-    known = {_AS_STORED: True} if stored.code in CATALOG else {}
+    known = {_AS_STORED: True} if words_of(stored.code) else {}
     return Reason(stored.code, {**facts, **known, "sentence": content["sentence"]})
 
 
@@ -214,5 +267,5 @@ _FORMATTER = _Formatter()
 
 
 def facts_of(template: str) -> set[str]:
-    """Return the names of the facts that a template of the catalog writes."""
+    """Return the names of the facts that words write."""
     return {name for _, name, _, _ in _FORMATTER.parse(template) if name}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from clustergate.model import Case, CaseRecord, CaseState, Conditions, Figure, Group
 from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 # What tells figures of one benchmark and metric apart for a reader of one case, and how it is said.
 _TELLING: dict[str, Callable[[object], str]] = {
@@ -141,7 +141,24 @@ DOUBTFUL = "*"
 """Stands at each value that is not to be trusted."""
 DOUBT = f"doubtful ({DOUBTFUL})"
 _DOUBTS_TOLD = 4
-DISTURBED, UNEXCUSED = "launches.too-few-undisturbed", "launches.unexcused"
+UNEXCUSED = Words(
+    "launches.unexcused",
+    "{cause}, which explains at most {explained:.1f} x; this is {times:.1f} x",
+    remedy="find what changed since then, or measure the node alone",
+)
+DISTURBED = Words(
+    "launches.too-few-undisturbed",
+    (
+        "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
+        "{worst}), so that {left:is|are} left where {needed:is|are} needed"
+    ),
+    remedy=(
+        "{by_programs:~measure when nothing else runs there, |}take more launches (with -- -S "
+        "{setting}), {by_programs:~or |}compare stacks with `clustergate ab`{by_programs:~|, pin "
+        "a virtual machine's cores on its host, or measure when nothing else runs there}"
+    ),
+)
+MORE_DOUBTFUL = Words("figures.more-doubtful", "{figures} more")
 
 
 def doubts(cases: Sequence[Case]) -> list[Reason]:
@@ -155,14 +172,14 @@ def doubts(cases: Sequence[Case]) -> list[Reason]:
     by_reason: dict[Reason | str, list[tuple[Case, Figure]]] = {}
     for case, figure in figures:
         if figure.doubt:
-            alike = DISTURBED if figure.doubt.code == DISTURBED else figure.doubt
+            alike = DISTURBED.code if figure.doubt.code == DISTURBED.code else figure.doubt
             by_reason.setdefault(alike, []).append((case, figure))
     ranked = sorted(by_reason.values(), key=len, reverse=True)
     half = _DOUBTS_TOLD // 2
     shown = [*ranked[:half], *ranked[half:][-half:]]
     reasons = [_doubt(alike, len(figures)) for alike in shown]
     if others := sum(map(len, ranked)) - sum(map(len, shown)):
-        reasons.append(reason("figures.more-doubtful", figures=others))
+        reasons.append(MORE_DOUBTFUL(figures=others))
     return reasons
 
 
@@ -186,6 +203,20 @@ def _doubt(alike: Sequence[tuple[Case, Figure]], judged: int) -> Reason:
     return doubt.of_figures(len(alike), judged, where)
 
 
+TOO_FEW_UNDISTURBED_IN_CASES = Words(
+    "launches.too-few-undisturbed-in-cases",
+    (
+        "{disturbed} of {launches:launch|launches} {disturbed:~was|were} disturbed (at worst "
+        "{worst}), so that too few are left"
+    ),
+    remedy=(
+        "{by_programs:~measure when nothing else runs there, |}take more launches (with -- "
+        "{settings}), {by_programs:~or |}compare stacks with `clustergate ab`{by_programs:~|, "
+        "pin a virtual machine's cores on its host, or measure when nothing else runs there}"
+    ),
+)
+
+
 def _together(reasons: Sequence[Reason]) -> Reason:
     """Return in one what was said of the disturbed launches of several cases."""
 
@@ -198,12 +229,11 @@ def _together(reasons: Sequence[Reason]) -> Reason:
         name, _, launches = str(one.facts["setting"]).partition("=")
         settings[name] = max(int(launches), settings.get(name, 0))
     worst = max(reasons, key=lambda one: count(one, "disturbed"))
-    return reason(
-        "launches.too-few-undisturbed-in-cases",
+    return TOO_FEW_UNDISTURBED_IN_CASES(
         disturbed=sum(count(one, "disturbed") for one in reasons),
         launches=sum(count(one, "launches") for one in reasons),
         worst=worst.facts["worst"],
-        by_programs=worst.facts.get("by_programs", 0),
+        by_programs=int(str(worst.facts.get("by_programs", 0))),
         settings=" ".join(f"-S {name}={launches}" for name, launches in settings.items()),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from clustergate.figures import DerivedError, require_positive
 from clustergate.model import Better, Metric, Sample
+from clustergate.wording.reasons import Words
 
 COLUMNS: Mapping[str, str] = {
     "HPL_Tflops": "HPL [Tflop/s]",
@@ -47,6 +48,9 @@ def accumulated_gb_s(per_process_gb_s: float, processes: int) -> float:
     return per_process_gb_s * processes
 
 
+NO_FIGURE = Words("derived.no-figure", "there is no {name}, to which the others relate")
+
+
 def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
     """Return the row of :data:`COLUMNS` of one run, from HPCC's summary by HPCC's names.
 
@@ -55,7 +59,7 @@ def ratio_row(summary: Mapping[str, float], processes: int) -> dict[str, float]:
     processes that are not above 0.
     """
     if "HPL_Tflops" not in summary:
-        raise DerivedError("derived.no-figure", name="HPL_Tflops")
+        raise DerivedError(NO_FIGURE(name="HPL_Tflops"))
     hpl = summary["HPL_Tflops"]
     require_positive(HPL_Tflops=hpl, processes=processes)
     gflops = 1000 * hpl

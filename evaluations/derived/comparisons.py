@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy
 
+from clustergate.wording.reasons import Words
 from evaluations.derived import DerivedError
+
+SAME_COMPONENT = Words(
+    "derived.same-component",
+    "the component is the same in both",
+    cause="nothing is sensitive to it",
+)
 
 
 def elasticity(gain_percent: float, component_gain_percent: float) -> float:
@@ -16,14 +23,17 @@ def elasticity(gain_percent: float, component_gain_percent: float) -> float:
     Paper 003, sections 7 and 8.2: 16.7 % for a third more network are 0.5.
     """
     if component_gain_percent == 0:
-        raise DerivedError("derived.same-component")
+        raise DerivedError(SAME_COMPONENT())
     return gain_percent / component_gain_percent
+
+
+NO_COMPONENT = Words("derived.no-component", "no component was changed")
 
 
 def most_sensitive_to(elasticities: Mapping[str, float]) -> str:
     """Return the component that a benchmark depends on most (paper 003, section 8.2)."""
     if not elasticities:
-        raise DerivedError("derived.no-component")
+        raise DerivedError(NO_COMPONENT())
     return max(elasticities, key=lambda name: abs(elasticities[name]))
 
 
@@ -45,8 +55,12 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
     return float(scipy.stats.spearmanr(one, other).statistic)
 
 
+FEW_PAIRS = Words("derived.few-pairs", "a correlation takes three pairs of values or more")
+DERIVED_CONSTANT = Words("derived.constant", "a constant correlates with nothing")
+
+
 def _require_pairs(one: Sequence[float], other: Sequence[float]) -> None:
     if len(one) != len(other) or len(one) < 3:
-        raise DerivedError("derived.few-pairs")
+        raise DerivedError(FEW_PAIRS())
     if len(set(one)) == 1 or len(set(other)) == 1:
-        raise DerivedError("derived.constant")
+        raise DerivedError(DERIVED_CONSTANT())

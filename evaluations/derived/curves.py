@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clustergate.model import Better, Metric, Sample
+from clustergate.wording.reasons import Words
 from evaluations.derived import DerivedError, require_positive
 from evaluations.derived.links import efficiency_percent, slot_peak_mb_s
 
@@ -39,6 +40,9 @@ class LatencyBandwidth:
         return 1 / self.beta_us_per_byte if self.beta_us_per_byte > 0 else math.inf
 
 
+FEW_SIZES = Words("derived.few-sizes", "a line takes the times of two message sizes or more")
+
+
 def latency_bandwidth(times_us: Curve) -> LatencyBandwidth:
     """Fit T(M) = alpha + M beta by least squares (paper 004, test 4, with beta per byte).
 
@@ -46,13 +50,16 @@ def latency_bandwidth(times_us: Curve) -> LatencyBandwidth:
     settle both. Raises :class:`DerivedError` for fewer than two sizes and for times not above 0.
     """
     if len(times_us) < 2:
-        raise DerivedError("derived.few-sizes")
+        raise DerivedError(FEW_SIZES())
     sizes = np.array(list(times_us), dtype=float)
     times = np.array(list(times_us.values()))
     require_positive(**{"each time": float(times.min())})
     design = np.column_stack([np.ones_like(sizes), sizes]) / times[:, None]
     (alpha, beta), *_ = np.linalg.lstsq(design, np.ones_like(times), rcond=None)
     return LatencyBandwidth(float(alpha), float(beta), r_squared(times, alpha + beta * sizes))
+
+
+FEW_VALUES = Words("derived.few-values", "whether values lie on a line takes three of them or more")
 
 
 def line_r_squared(values: Mapping[int, float]) -> float:
@@ -62,7 +69,7 @@ def line_r_squared(values: Mapping[int, float]) -> float:
     which there always is a line.
     """
     if len(values) < 3:
-        raise DerivedError("derived.few-values")
+        raise DerivedError(FEW_VALUES())
     sizes, heights = np.array(list(values), dtype=float), np.array(list(values.values()))
     slope, start = np.polyfit(sizes, heights, 1)
     return r_squared(heights, start + slope * sizes)
@@ -79,6 +86,9 @@ def size_of_most(bandwidth: Curve, near: float = NEAR_THE_TOP) -> int:
     return _first_reaching(bandwidth, near)
 
 
+NO_HALF = Words("derived.no-half", "the smallest size, {bytes} bytes, is beyond half the bandwidth")
+
+
 def size_of_half(bandwidth: Curve) -> float:
     """Return n_1/2: the size at half the largest bandwidth, in bytes (paper 003, section 8.1).
 
@@ -92,16 +102,19 @@ def size_of_half(bandwidth: Curve) -> float:
     if bandwidth[upper] == half:
         return float(upper)
     if not below:
-        raise DerivedError("derived.no-half", bytes=upper)
+        raise DerivedError(NO_HALF(bytes=upper))
     lower = below[-1]
     part = (half - bandwidth[lower]) / (bandwidth[upper] - bandwidth[lower])
     return float(lower * (upper / lower) ** part)
 
 
+NO_BANDWIDTH = Words("derived.no-bandwidth", "there is no bandwidth to reach a part of")
+
+
 def _first_reaching(bandwidth: Curve, part: float) -> int:
     moved = {size: value for size, value in sorted(bandwidth.items()) if size > 0}
     if not moved or max(moved.values()) <= 0:
-        raise DerivedError("derived.no-bandwidth")
+        raise DerivedError(NO_BANDWIDTH())
     wanted = part * max(moved.values())
     return next(size for size, value in moved.items() if value >= wanted)
 

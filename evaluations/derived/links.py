@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from clustergate.wording.reasons import Words
 from evaluations.derived import DerivedError, require_positive
 
 ENCODING_8B_10B = 0.8
@@ -27,6 +28,13 @@ IB_PACKET_OVERHEAD_BYTES = 26
 Duplex = Literal["half", "full", "neither"]
 
 
+DERIVED_LINK = Words(
+    "derived.link",
+    "there is no {lanes}x {rate} link with 8B/10B encoding",
+    remedy="known are {known:list} of {widths} lanes",
+)
+
+
 def infiniband_gbit_s(rate: str, lanes: int) -> float:
     """Return the data rate of a link per direction, in Gbit/s (paper 001, table 1).
 
@@ -34,7 +42,7 @@ def infiniband_gbit_s(rate: str, lanes: int) -> float:
     """
     if rate not in LANE_GBIT_S or lanes not in WIDTHS:
         facts = {"rate": rate, "widths": ", ".join(map(str, WIDTHS))}
-        raise DerivedError("derived.link", lanes=lanes, known=[*LANE_GBIT_S], **facts)
+        raise DerivedError(DERIVED_LINK(lanes=lanes, known=[*LANE_GBIT_S], **facts))
     return LANE_GBIT_S[rate] * ENCODING_8B_10B * lanes
 
 
@@ -85,6 +93,12 @@ def payload_fraction(mtu_bytes: int, overhead_bytes: int = IB_PACKET_OVERHEAD_BY
     return mtu_bytes / (mtu_bytes + overhead_bytes)
 
 
+DERIVED_SWITCH = Words(
+    "derived.switch",
+    "the stages of a switch of {ports} ports are not known, only of {known}",
+)
+
+
 def switch_latency_ns(ports: int) -> float:
     """Return the latency of a switch of 24, 96 or 288 ports, in ns (paper 003, section 2.1).
 
@@ -92,5 +106,5 @@ def switch_latency_ns(ports: int) -> float:
     """
     if ports not in STAGES_OF_SWITCH:
         known = ", ".join(map(str, STAGES_OF_SWITCH))
-        raise DerivedError("derived.switch", ports=ports, known=known)
+        raise DerivedError(DERIVED_SWITCH(ports=ports, known=known))
     return STAGES_OF_SWITCH[ports] * STAGE_LATENCY_NS

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.figures import DerivedError, require_positive
+from clustergate.wording.reasons import Words
 from evaluations.derived.balance import COLUMNS
 
 RATIO_THRESHOLD_TFLOPS = 1.0
@@ -35,6 +36,13 @@ class RatioTable:
     left_out: Sequence[str]
 
 
+OTHER_DEFINITION = Words(
+    "derived.other-definition",
+    "{name} is not the same benchmark in these runs: {runs}",
+    remedy="compare those of one version",
+)
+
+
 def ratio_table(
     rows: Mapping[str, Mapping[str, float]],
     versions: Mapping[str, str] | None = None,
@@ -49,7 +57,7 @@ def ratio_table(
     kinds = {name: random_access_of(v) for name, v in (versions or {}).items() if name in shown}
     if len(set(kinds.values())) > 1:
         runs = ", ".join(f"{name} ({versions[name]})" for name in kinds) if versions else ""
-        raise DerivedError("derived.other-definition", name="RandomAccess", runs=runs)
+        raise DerivedError(OTHER_DEFINITION(name="RandomAccess", runs=runs))
     maxima = {
         column: max(row[column] for row in shown.values() if column in row)
         for column in COLUMNS
@@ -62,6 +70,9 @@ def ratio_table(
     return RatioTable(parts, maxima, [name for name in rows if name not in shown])
 
 
+NO_VERSION = Words("derived.no-version", "{version!r} is no version of {program}, such as 1.5.0")
+
+
 def random_access_of(version: str) -> str:
     """Return which RandomAccess an HPCC version has, ``0`` or ``1``: they do not compare.
 
@@ -70,7 +81,7 @@ def random_access_of(version: str) -> str:
     """
     major, _, rest = version.partition(".")
     if not (major.isdigit() and rest):
-        raise DerivedError("derived.no-version", version=version, program="HPCC")
+        raise DerivedError(NO_VERSION(version=version, program="HPCC"))
     return "0" if int(major) == 0 else "1"
 
 

@@ -6,6 +6,8 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from clustergate.wording.general import INPUT_UNKNOWN_NAME
+from clustergate.wording.reasons import Words
 from evaluations.derived import DerivedError, require_positive
 
 Series = Mapping[int, float]
@@ -56,11 +58,21 @@ def strong_efficiency_percent(times: Series) -> dict[int, float]:
     return {p: 100 * gained / p for p, gained in speed_up(times).items()}
 
 
+NO_SINGLE = Words(
+    "derived.no-single",
+    "what scaling is relative to is missing",
+    cause="the run of one process",
+)
+
+
 def _of_one(series: Series) -> float:
     if 1 not in series:
-        raise DerivedError("derived.no-single")
+        raise DerivedError(NO_SINGLE())
     require_positive(**{f"the value of {p} processes": value for p, value in series.items()})
     return series[1]
+
+
+NO_TIME = Words("derived.no-time", "there is no time of {processes} processes")
 
 
 def penalty_of(odd: int, even: int, times: Series) -> float:
@@ -71,7 +83,7 @@ def penalty_of(odd: int, even: int, times: Series) -> float:
     """
     missing = [p for p in (odd, even) if p not in times]
     if missing:
-        raise DerivedError("derived.no-time", processes=missing[0])
+        raise DerivedError(NO_TIME(processes=missing[0]))
     return times[odd] - times[even]
 
 
@@ -100,8 +112,11 @@ def scaled(times: Series, model: str) -> dict[int, float]:
     Paper 004, tests 4 to 8; paper 002, section 7.
     """
     if model not in MODELS:
-        raise DerivedError("input.unknown-name", kind="model", name=model, known=[*MODELS])
+        raise DerivedError(INPUT_UNKNOWN_NAME(kind="model", name=model, known=[*MODELS]))
     return MODELS[model](times)
+
+
+NO_VALUES = Words("derived.no-values", "there are no values to compare")
 
 
 def growth_exponent(times: Series) -> float:
@@ -111,7 +126,7 @@ def growth_exponent(times: Series) -> float:
     (paper 004, tests 4 to 8). Raises :class:`DerivedError` for fewer than two numbers of processes.
     """
     if len(times) < 2:
-        raise DerivedError("derived.no-values")
+        raise DerivedError(NO_VALUES())
     require_positive(**{f"the value of {p} processes": value for p, value in times.items()})
     logarithms = (map(math.log, times), map(math.log, times.values()))
     return statistics.linear_regression(*map(list, logarithms)).slope
@@ -124,6 +139,6 @@ def spread(values: Sequence[float]) -> float:
     :class:`DerivedError` for values that are none or not above 0.
     """
     if not values:
-        raise DerivedError("derived.no-values")
+        raise DerivedError(NO_VALUES())
     require_positive(**{"each value": min(values)})
     return max(values) / min(values)

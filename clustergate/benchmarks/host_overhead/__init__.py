@@ -13,8 +13,10 @@ from clustergate.benchmarks.mpi_kernel import (
     kernel_parser,
     require_kind,
 )
+from clustergate.benchmarks.text import OUTPUT_OTHER_RUN
 from clustergate.kernels.records import Line
 from clustergate.model import Limit, Row
+from clustergate.wording.outputs import OUTPUT_LACKS
 
 CALLS = ("isend", "irecv")
 
@@ -30,12 +32,12 @@ def parse_host_overhead(
         known = trials.setdefault((call, size), [])
         if line.integer("trial", least=0) != len(known):
             missing = f"trial {len(known)} of {call} of {size} bytes"
-            raise line.wrong("output.lacks", missing=missing)
+            raise line.wrong(OUTPUT_LACKS(missing=missing))
         known.append(line)
     for (call, size), group in trials.items():
         if expect.trials is not None and len(group) != expect.trials:
             facts = {"actual": len(group), "wanted": expect.trials}
-            raise group[-1].wrong("output.other-run", what=f"trials of {call}", **facts)
+            raise group[-1].wrong(OUTPUT_OTHER_RUN(what=f"trials of {call}", **facts))
         for line in group:
             line.integer("iterations", least=1)
         bases = [line.value("base_us", least=1e-4) for line in group]

@@ -35,6 +35,7 @@ from typing import NamedTuple
 from clustergate.benchmarks.hpl.output import (
     INTEGER,
     NUMBER,
+    OUTPUT_NOT_CHECKED,
     THRESHOLD_HALF_UNIT,
     HplExpectation,
     Parameters,
@@ -57,6 +58,19 @@ from clustergate.model import (
     OutputError,
     Row,
 )
+from clustergate.wording.outputs import (
+    OUTPUT_BAD_VALUE,
+    OUTPUT_CONTRADICTION,
+    OUTPUT_FAILURE,
+    OUTPUT_LACKS,
+    OUTPUT_MISPLACED,
+    OUTPUT_NOT_RUN,
+    OUTPUT_STRAY,
+    OUTPUT_TWICE,
+    OUTPUT_UNKNOWN,
+    OUTPUT_WRONG_RESULT,
+)
+from clustergate.wording.reasons import Reason
 
 _BANNER = "This is the DARPA/DOE HPC Challenge Benchmark version"
 TITLE = re.compile(_BANNER)
@@ -488,18 +502,18 @@ class _Text(Text):
         line = self.line
         if _MARK.fullmatch(line):
             if self.end == _PREAMBLE:
-                raise self.error("output.not-checked")
+                raise self.error(OUTPUT_NOT_CHECKED())
             within = self.end.removeprefix("End of ").removesuffix(" section.")
-            raise self.error("output.misplaced", what=f'"{line}"', due=f"the end of {within}")
+            raise self.error(OUTPUT_MISPLACED(what=f'"{line}"', due=f"the end of {within}"))
         if _NODES.pattern.fullmatch(line):
-            raise self.error("output.stray", what=f'"{line}"')
+            raise self.error(OUTPUT_STRAY(what=f'"{line}"'))
         super()._refuse()
         match = _LINE_NOT_READ.fullmatch(line)
         if match and not self.end.startswith("End of") and int(match[1]) > _LINES_OF_HPL:
             # HPCC then runs PTRANS with the sizes of HPL, which are held to those printed.
             return
         if any(complaint in line for complaint in _COMPLAINTS):
-            raise self.error("output.failure", program="HPCC", words=line.strip())
+            raise self.error(OUTPUT_FAILURE(program="HPCC", words=line.strip()))
 
 
 class _Run:
@@ -539,7 +553,7 @@ class _Run:
             elif self._banner_seen:
                 text.refuse_figures()
         if not self._banner_seen and text.number:
-            raise OutputError("output.unknown", source=self._source, titles="HPCC")
+            raise OutputError(OUTPUT_UNKNOWN(titles="HPCC"), source=self._source)
         if not finished:
             raise text.cut_off(f'"{_LAST_LINE}"')
 
@@ -552,17 +566,17 @@ class _Run:
         self._parameters = read_parameters(self._text)
         self._text.end = _Text.end
         if not self._parameters.epsilon > 0:
-            raise self._text.error("output.lacks", missing="the machine precision above this line")
+            raise self._text.error(OUTPUT_LACKS(missing="the machine precision above this line"))
         compare_with_expectation(self._parameters, self._expect.hpl, self._source)
 
     def _section(self, mark: str, name: str) -> Iterator[Row]:
         text = self._text
         if mark == "End":
-            raise text.error("output.stray", what=f"the end of section {name}")
+            raise text.error(OUTPUT_STRAY(what=f"the end of section {name}"))
         if name in self._ended:
-            raise text.error("output.twice", what=f"section {name}")
+            raise text.error(OUTPUT_TWICE(what=f"section {name}"))
         if not self._banner_seen:
-            raise text.error("output.stray", what=f"section {name}")
+            raise text.error(OUTPUT_STRAY(what=f"section {name}"))
         if name == "Summary":
             yield from self._read_summary()
         elif name == "HPL":
@@ -598,7 +612,7 @@ class _Run:
             group = match.lastindex or 0
             form = forms[group]
             if group in seen and not form.last:
-                raise self._text.error("output.twice", what=f'"{line.strip()}"')
+                raise self._text.error(OUTPUT_TWICE(what=f'"{line.strip()}"'))
             seen.add(group)
             tokens = match.groups()[group : group + form.pattern.groups]
             self._check_limit(name, form, tokens)
@@ -642,10 +656,10 @@ class _Run:
 
     def _wrong_result(self, what: str, value: float, wanted: str) -> OutputError:
         facts = {"what": what, "value": f"{value:g}", "wanted": wanted}
-        return self._text.error("output.wrong-result", **facts)
+        return self._text.error(OUTPUT_WRONG_RESULT(**facts))
 
     def _lacks(self, missing: str) -> OutputError:
-        return self._text.error("output.lacks", missing=missing)
+        return self._text.error(OUTPUT_LACKS(missing=missing))
 
     def _read_hpl(self) -> Iterator[Row]:
         """Pass on the rows of the embedded HPL and keep the best, which the summary repeats."""
@@ -696,7 +710,7 @@ class _Run:
         _, m, n, mb, nb, p, q, time, verdict, rate = match.groups()
         if verdict != "PASSED":
             facts = {"what": "PTRANS's residual check", "value": verdict, "wanted": "PASSED"}
-            raise self._text.error("output.wrong-result", **facts)
+            raise self._text.error(OUTPUT_WRONG_RESULT(**facts))
         if (m, mb) != (n, nb):
             raise self._text.damaged("a square matrix of PTRANS", "HPCC")
         sizes = (int(n), int(nb), int(p), int(q))
@@ -721,10 +735,10 @@ class _Run:
             if name not in METRICS:
                 raise text.damaged("a line of the summary", "HPCC")
             if name in self._summary:
-                raise text.error("output.twice", what=name)
+                raise text.error(OUTPUT_TWICE(what=name))
             if name == "Success" and token != "1":
                 facts = {"what": name, "value": token, "wanted": "1"}
-                raise text.error("output.wrong-result", **facts)
+                raise text.error(OUTPUT_WRONG_RESULT(**facts))
             self._summary[name] = (token, text.number)
         for name in METRICS:
             if name not in self._summary and name not in _NOT_IN_EVERY_VERSION:
@@ -748,7 +762,7 @@ class _Run:
             if not alone and name not in self._expect.skipped:
                 why = "its section is without results"
                 facts = {"name": name, "why": why}
-                raise OutputError("output.not-run", line=line, source=self._source, **facts)
+                raise OutputError(OUTPUT_NOT_RUN(**facts), line=line, source=self._source)
 
     def _check_sizes(self) -> None:
         """Hold the sizes of the other parts to those that HPCC makes of HPL's N, NB, P and Q."""
@@ -872,14 +886,14 @@ class _Run:
 
     def _wrong(self, name: str, other: str) -> OutputError:
         one = f"{name}={self._summary[name][0]}"
-        return self._about(name, "output.contradiction", one=one, other=other)
+        return self._about(name, OUTPUT_CONTRADICTION(one=one, other=other))
 
     def _not_as(self, name: str, wanted: str) -> OutputError:
         value = self._summary[name][0]
-        return self._about(name, "output.bad-value", name=name, wanted=wanted, value=value)
+        return self._about(name, OUTPUT_BAD_VALUE(name=name, wanted=wanted, value=value))
 
-    def _about(self, key: str, code: str, **facts: str) -> OutputError:
-        return OutputError(code, line=self._summary[key][1], source=self._source, **facts)
+    def _about(self, key: str, problem: Reason) -> OutputError:
+        return OutputError(problem, line=self._summary[key][1], source=self._source)
 
     def _summary_rows(self) -> Iterator[Row]:
         shared: dict[str, ConditionValue] = {

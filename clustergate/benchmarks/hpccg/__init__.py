@@ -13,6 +13,7 @@ from clustergate.benchmarks.descriptor import (
 from clustergate.benchmarks.hpccg.build import BUILD
 from clustergate.benchmarks.hpccg.output import TITLE, parse_hpccg
 from clustergate.benchmarks.limits import rate_limits
+from clustergate.wording.general import INPUT_TOO_SMALL
 
 HPCCG_EDGE = 64
 
@@ -20,7 +21,7 @@ HPCCG_EDGE = 64
 def hpccg_arguments(edge: int = HPCCG_EDGE) -> list[str]:
     """Return the arguments of HPCCG: the block of each process, so that it always scales weakly."""
     if edge < 2:
-        raise CannotRun("input.too-small", name="the edge of a block", least=2, value=edge)
+        raise CannotRun(INPUT_TOO_SMALL(name="the edge of a block", least=2, value=edge))
     return [str(edge)] * 3
 
 

@@ -19,6 +19,13 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.text import Fields
 from clustergate.model import OutputError, Row
+from clustergate.wording.outputs import (
+    OUTPUT_CONTRADICTION,
+    OUTPUT_LACKS,
+    OUTPUT_SECOND_RUN,
+    OUTPUT_WRONG_RESULT,
+)
+from clustergate.wording.reasons import Words
 
 SMALLEST_REDUCTION = 1e10
 TITLE = re.compile(r"Initial Residual = (\S+)\s*$")
@@ -38,6 +45,12 @@ class HpccgExpectation:
     edge: int | None = None
 
 
+OTHER_PROGRAM = Words(
+    "output.other-program",
+    "this is output of {program}, which clustergate does not read",
+)
+
+
 def parse_hpccg(
     lines: Iterable[str], *, source: str = "output", expect: HpccgExpectation | None = None
 ) -> Iterator[Row]:
@@ -51,18 +64,18 @@ def parse_hpccg(
     for number, line in enumerate(lines, 1):
         if match := TITLE.fullmatch(line):
             if _INITIAL in fields.values:
-                raise OutputError("output.second-run", line=number, source=source)
+                raise OutputError(OUTPUT_SECOND_RUN(), line=number, source=source)
             fields.values[_INITIAL] = match.group(1), number
         elif _HPCG.match(line):
             # HPCG grew from HPCCG and begins alike.
-            raise OutputError("output.other-program", line=number, source=source, program="HPCG")
+            raise OutputError(OTHER_PROGRAM(program="HPCG"), line=number, source=source)
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()
             section = section if indent else key
             fields.values[f"{section}/{key}" if indent else key] = value, number
     if not {_OVERHEADS, f"{_OVERHEADS}/SPARSEMV PARALLEL OVERHEAD Time"} <= fields.values.keys():
         # It prints none of them where it was built without MPI.
-        raise fields.error("output.lacks", missing="the part on parallel overheads")
+        raise fields.error(OUTPUT_LACKS(missing="the part on parallel overheads"))
     yield _row(fields, expect or HpccgExpectation())
 
 
@@ -76,12 +89,12 @@ def _row(fields: Fields, expect: HpccgExpectation) -> Row:
     if final * SMALLEST_REDUCTION > initial:
         most = f"{initial / SMALLEST_REDUCTION:g} at most"
         facts = {"what": "the final residual", "value": f"{final:g}", "wanted": most}
-        raise fields.error("output.wrong-result", "Final residual", **facts)
+        raise fields.error(OUTPUT_WRONG_RESULT(**facts), "Final residual")
     seconds = fields.positive("Time Summary/Total")
     operations, rate = fields.positive("FLOPS Summary/Total"), fields.positive(_RATE)
     if not math.isclose(rate, 1e-6 * operations / seconds, rel_tol=1e-4):
         facts = {"one": f"{operations:g} operations in {seconds:g} s", "other": f"{rate:g} Mflop/s"}
-        raise fields.error("output.contradiction", _RATE, **facts)
+        raise fields.error(OUTPUT_CONTRADICTION(**facts), _RATE)
     return Row(
         "HPCCG",
         "HPCCG",

@@ -19,8 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.hpl import sizing
-from clustergate.benchmarks.hpl.sizing import HplInput, SizingError, file_fields
+from clustergate.benchmarks.hpl.sizing import (
+    INPUT_LINE_TOO_LONG,
+    INPUT_TOO_MANY,
+    HplInput,
+    SizingError,
+    file_fields,
+)
+from clustergate.wording.general import FILE_UNREADABLE
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Words
 
 _SMALLEST_NB = 32
 # The file that lies in HPL's archive tests an installation.
@@ -56,9 +64,16 @@ def read_file(path: Path) -> DatFile:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise SizingError("file.unreadable", path=path, why=str(error.strerror)) from None
+        raise SizingError(FILE_UNREADABLE(path=path, why=str(error.strerror))) from None
     digest = hashlib.sha256(content).hexdigest()[:12]
     return replace(parse(content.decode("utf-8", "replace"), path.name), digest=digest)
+
+
+HPL_DAT_ENDS = Words(
+    "hpl-dat.ends",
+    "{source} ends after line {lines}",
+    remedy="{program} reads {needed}",
+)
 
 
 def parse(text: str, source: str = "HPL.dat") -> DatFile:
@@ -74,12 +89,12 @@ def parse(text: str, source: str = "HPL.dat") -> DatFile:
     for place, (name, is_list) in enumerate(file_fields(), start=3):
         if place > len(lines):
             raise SizingError(
-                "hpl-dat.ends", source=source, lines=len(lines), program="HPL", needed=_LINES
+                HPL_DAT_ENDS(source=source, lines=len(lines), program="HPL", needed=_LINES)
             )
         line, at = lines[place - 1], f"{source}:{place}"
         if len(line) > sizing.HPL_MAX_CHARACTERS:
             too_long = {"characters": len(line), "most": sizing.HPL_MAX_CHARACTERS}
-            raise SizingError("input.line-too-long", program="HPL", number=place, **too_long)
+            raise SizingError(INPUT_LINE_TOO_LONG(program="HPL", number=place, **too_long))
         if name == "output_file":
             values[name] = next(iter(line.split()), "HPL.out")
         elif name == "threshold":
@@ -88,7 +103,7 @@ def parse(text: str, source: str = "HPL.dat") -> DatFile:
             count = _numbers(line, 1, at, name)[0]
             if not 1 <= count <= sizing.HPL_MAX_VALUES:
                 facts = {"least": 1, "most": sizing.HPL_MAX_VALUES, "count": count}
-                raise SizingError("input.too-many", program="HPL", name=f"values ({at})", **facts)
+                raise SizingError(INPUT_TOO_MANY(program="HPL", name=f"values ({at})", **facts))
         else:
             wanted = count if is_list else 1
             as_hpl, stated = _numbers(line, wanted, at, name), _stated(line)
@@ -122,9 +137,16 @@ def _threshold(line: str, at: str) -> float:
         raise _no_number(line, at, "threshold") from None
 
 
+NO_NUMBER = Words(
+    "hpl-dat.no-number",
+    "{program} finds no {wanted} in `{line}`",
+    remedy="see that no line is missing above, and that all values of the count are there",
+)
+
+
 def _no_number(line: str, at: str, wanted: str) -> SizingError:
     facts = {"program": "HPL", "wanted": wanted, "line": line.strip()}
-    return SizingError("hpl-dat.no-number", at=at, **facts)
+    return SizingError(NO_NUMBER(at=at, **facts))
 
 
 def _numbers(line: str, count: int, at: str, name: str) -> list[int]:
@@ -174,10 +196,18 @@ def _oddities(asked: HplInput) -> Iterator[str]:
             yield f"N={_listed(uneven)} is not a multiple of NB={nb}"
 
 
+HPL_DAT_WRONG = Words(
+    "hpl-dat.wrong",
+    "the input is not run as it stands",
+    cause="{why}",
+    remedy="correct it; `clustergate hpl-input FILE` says all of it",
+)
+
+
 def as_run(file: DatFile) -> HplInput:
     """Return the input of a check that runs a file; raises :class:`SizingError` for a wrong one."""
     if file.wrong:
-        raise SizingError("hpl-dat.wrong", why=file.wrong[0])
+        raise SizingError(HPL_DAT_WRONG(why=file.wrong[0]))
     return replace(file.input, output_file="HPL.out", output_device=_STDOUT)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from clustergate.machine.peaks import value_of
 from clustergate.model import Row, Sample, derived_sample
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 from clustergate.wording.texts import SHARE
 
 FMA_PEAK = "fma peak"
@@ -54,6 +54,14 @@ def efficiencies(
     )
 
 
+ABOVE_PEAK = Words(
+    "figure.above-peak",
+    "{benchmark} was faster than the {peak} measured right before and after it",
+    cause="other load slowed the peak's own measurement, or a clock is wrong",
+    remedy="rely on the Gflop/s, and check what else runs there",
+)
+
+
 def doubt_of(sample: Sample, percent: float) -> Reason | None:
     """Return why an efficiency is not to be trusted, None where it may be, and of other figures.
 
@@ -63,4 +71,4 @@ def doubt_of(sample: Sample, percent: float) -> Reason | None:
     title = _TITLES.get(str(sample.conditions.get("against")))
     if title is None or sample.metric != SHARE or percent <= _NOISE:
         return None
-    return reason("figure.above-peak", benchmark="HPL", peak=title)
+    return ABOVE_PEAK(benchmark="HPL", peak=title)

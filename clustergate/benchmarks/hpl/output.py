@@ -35,8 +35,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from clustergate.benchmarks.text import NumberedText
+from clustergate.benchmarks.text import OUTPUT_OTHER_RUN, NumberedText
 from clustergate.model import OutputError, Row
+from clustergate.wording.outputs import (
+    OUTPUT_CONTRADICTION,
+    OUTPUT_DECIMAL_COMMA,
+    OUTPUT_FAILURE,
+    OUTPUT_LACKS,
+    OUTPUT_MISPLACED,
+    OUTPUT_SECOND_RUN,
+    OUTPUT_STRAY,
+    OUTPUT_TWICE,
+    OUTPUT_UNKNOWN,
+    OUTPUT_WRONG_RESULT,
+)
+from clustergate.wording.reasons import Words
 
 _BANNER = re.compile(r"HPLinpack (\d+)\.\d+\S*  --")
 # The first line, or a complaint in its place.
@@ -338,7 +351,7 @@ def check_gflops(n: int, time: str, gflops: str, *, line: int, source: str) -> t
     highest = (rate + rate_slack) * (seconds + seconds_slack)
     if not (lowest * (1 - 1e-9) <= billions <= highest * (1 + 1e-9)):
         facts = {"one": f"{gflops} Gflops", "other": f"N = {n} in {time} s"}
-        raise OutputError("output.contradiction", line=line, source=source, **facts)
+        raise OutputError(OUTPUT_CONTRADICTION(**facts), line=line, source=source)
     return seconds, rate
 
 
@@ -367,19 +380,19 @@ class Text(NumberedText):
             raise self._complaint()
         # Of HPL, HPCC or IMB; not the first line of HPL.dat and hpccinf.txt, which jobs print too.
         if _TITLE.search(line):
-            raise self.error("output.second-run")
+            raise self.error(OUTPUT_SECOND_RUN())
         if _VARIANT_ANYWHERE.search(line):
             raise self._unexpected_result()
         if "......" in line and ("PASSED" in line or "FAILED" in line):
-            raise self.error("output.misplaced", what="a residual", due="the result it belongs to")
+            raise self.error(OUTPUT_MISPLACED(what="a residual", due="the result it belongs to"))
         if "tests " in line and ("Finished" in line or "completed" in line or "skipped" in line):
-            raise self.error("output.stray", what="a count of tests")
+            raise self.error(OUTPUT_STRAY(what="a count of tests"))
 
     def _unexpected_result(self) -> OutputError:
         if _DECIMAL_COMMA.search(self.line):
-            return self.error("output.decimal-comma")
+            return self.error(OUTPUT_DECIMAL_COMMA())
         if _RESULT.fullmatch(self.line):
-            return self.error("output.stray", what="a result that no declared parameter foresees")
+            return self.error(OUTPUT_STRAY(what="a result that no declared parameter foresees"))
         return self.damaged("a result")
 
     def _complaint(self) -> OutputError:
@@ -388,7 +401,15 @@ class Text(NumberedText):
         self.next()
         said = self.line.strip().removeprefix(">>> ").removesuffix(" <<<")
         facts = {"program": "HPL", "words": said}
-        return OutputError("output.failure", line=number, source=self.source, **facts)
+        return OutputError(OUTPUT_FAILURE(**facts), line=number, source=self.source)
+
+
+OUTPUT_NOT_CHECKED = Words(
+    "output.not-checked",
+    "the results were not checked, so none counts",
+    cause="the input has a threshold of 0 or less, or lines are lost",
+    remedy="set a positive one",
+)
 
 
 def read_parameters(text: Text) -> Parameters:
@@ -400,7 +421,7 @@ def read_parameters(text: Text) -> Parameters:
         if match := _PARAMETER.fullmatch(line):
             name, values = match.groups()
             if name in parameters.lines:
-                raise text.error("output.twice", what=f"the parameter {name}")
+                raise text.error(OUTPUT_TWICE(what=f"the parameter {name}"))
             parameters.lines[name] = text.number
             parameters.declared[name] = values.split()
             _declare(text, parameters, name, values)
@@ -416,7 +437,7 @@ def read_parameters(text: Text) -> Parameters:
             _check_complete(text, parameters)
             return parameters
         elif line.startswith("T/V") and ":" not in line:
-            raise text.error("output.not-checked")
+            raise text.error(OUTPUT_NOT_CHECKED())
         elif not (line.startswith(" ") and _continue_list(parameters, previous, line)):
             text.refuse_figures()
     raise text.cut_off("all parameters of the tests are declared")
@@ -439,7 +460,7 @@ def _read_banner(text: Text, parameters: Parameters) -> None:
             text.refuse_figures()
     if banner_seen or text.number == 0:
         raise text.cut_off(f'the line "{_PARAMETERS_FOLLOW}"')
-    raise OutputError("output.unknown", source=text.source, titles="HPL")
+    raise OutputError(OUTPUT_UNKNOWN(titles="HPL"), source=text.source)
 
 
 def _declare(text: Text, parameters: Parameters, name: str, values: str) -> None:
@@ -484,17 +505,17 @@ def _continue_list(parameters: Parameters, name: str, line: str) -> bool:
 def _check_complete(text: Text, parameters: Parameters) -> None:
     for name in ("N", "NB", "PMAP", "P", "Q", "PFACT", "NBMIN", "NDIV", "RFACT", "BCAST", "DEPTH"):
         if name not in parameters.lines:
-            raise text.error("output.lacks", missing=f"the parameter {name}")
+            raise text.error(OUTPUT_LACKS(missing=f"the parameter {name}"))
     if "MXSWP" in parameters.lines:
         for name, pattern in _ZEN_CODES.items():
             match = pattern.fullmatch(" ".join(parameters.declared.get(name, ())))
             if match is None:
-                raise text.error("output.lacks", missing=f"{name} as AMD Zen HPL prints it")
+                raise text.error(OUTPUT_LACKS(missing=f"{name} as AMD Zen HPL prints it"))
             parameters.zen[name] = match.group(1)
     if len(parameters.integers["P"]) != len(parameters.integers["Q"]):
         facts = {"one": "the values of P", "other": "those of Q"}
         line = parameters.lines["Q"]
-        raise OutputError("output.contradiction", line=line, source=text.source, **facts)
+        raise OutputError(OUTPUT_CONTRADICTION(**facts), line=line, source=text.source)
 
 
 def compare_with_expectation(
@@ -510,7 +531,7 @@ def compare_with_expectation(
             "wanted": ", ".join(f"{name} = {' '.join(asked[name])}" for name in other),
         }
         line = parameters.lines.get(other[0])
-        raise OutputError("output.other-run", line=line, source=source, what="problem", **facts)
+        raise OutputError(OUTPUT_OTHER_RUN(what="problem", **facts), line=line, source=source)
 
 
 def _usual_test(text: Text, test: _Test, parameters: Parameters) -> re.Match[str] | None:
@@ -537,12 +558,12 @@ def _next_result(text: Text, test: _Test, done: int, parameters: Parameters) -> 
             result = _Test(match["variant"], n, nb, p, q, match["swap"] or "")
             if not parameters.foresee(test, result):
                 facts = {"what": f"a result of {_named(result)}", "due": _named(test)}
-                raise text.error("output.misplaced", **facts)
+                raise text.error(OUTPUT_MISPLACED(**facts))
             _check_columns(text, match, parameters)
             return match
         if line.startswith("Finished ") or line.lower() == _END.lower():
             facts = {"what": f"the end of the tests after {done} of {parameters.count()} results"}
-            raise text.error("output.misplaced", due=_named(test), **facts)
+            raise text.error(OUTPUT_MISPLACED(due=_named(test), **facts))
         text.refuse_figures()
     raise text.cut_off(f"result {done + 1} of {parameters.count()} ({_named(test)})")
 
@@ -558,7 +579,7 @@ def _check_columns(text: Text, match: re.Match[str], parameters: Parameters) -> 
     slack = half_unit(each) * processes + half_unit(gflops)
     if abs(float(each) * processes - float(gflops)) > slack * (1 + 1e-9):
         one = f"{each} Gflops of each of {processes} processes"
-        raise text.error("output.contradiction", one=one, other=f"{gflops} Gflops in all")
+        raise text.error(OUTPUT_CONTRADICTION(one=one, other=f"{gflops} Gflops in all"))
 
 
 def _named(test: _Test) -> str:
@@ -575,7 +596,7 @@ def _read_residuals(text: Text, result_line: int, parameters: Parameters) -> flo
                 return max(residuals)
         elif line.startswith("W") and _RESULT.fullmatch(line):
             facts = {"what": "a result", "due": f"the residual of that in line {result_line}"}
-            raise text.error("output.misplaced", **facts)
+            raise text.error(OUTPUT_MISPLACED(**facts))
         else:
             text.refuse_figures()
     raise text.cut_off(f"the residual of the result of line {result_line}")
@@ -585,12 +606,12 @@ def _checked_residual(text: Text, match: re.Match[str], threshold: float) -> flo
     value, verdict = match.groups()
     if verdict == "FAILED":
         facts = {"value": f"{value} ({verdict})", "wanted": f"below {threshold}"}
-        raise text.error("output.wrong-result", what="the residual", **facts)
+        raise text.error(OUTPUT_WRONG_RESULT(what="the residual", **facts))
     if not _NUMBER_ONLY.fullmatch(value):
         raise text.damaged("a residual")
     if float(value) > threshold + THRESHOLD_HALF_UNIT:
         facts = {"one": f"a residual of {value} that PASSED", "other": f"the threshold {threshold}"}
-        raise text.error("output.contradiction", **facts)
+        raise text.error(OUTPUT_CONTRADICTION(**facts))
     return float(value)
 
 
@@ -605,7 +626,7 @@ def read_counts(text: Text, program: str, tests: int) -> None:
             raise text.cut_off(f"the count of tests {words}")
         if int(match.group(1)) != wanted:
             one = f"{program}'s count of {match.group(1)} tests {words}"
-            raise text.error("output.contradiction", one=one, other=f"the {wanted} before it")
+            raise text.error(OUTPUT_CONTRADICTION(one=one, other=f"the {wanted} before it"))
     for line in text:
         if line.lower() == _END.lower():
             return

@@ -23,7 +23,9 @@ from clustergate.benchmarks.hpl.sizing import (
     render_hpl_dat,
 )
 from clustergate.model import Row
+from clustergate.wording.general import INPUT_NOT_TAKEN
 from clustergate.wording.notation import counted
+from clustergate.wording.reasons import Words
 
 # Fields of an HplInput that hold lists, by the names that one of their values has here.
 _LISTED = {
@@ -112,14 +114,21 @@ def _bounds(name: str) -> dict[str, int]:
     return {"minimum": smallest, "maximum": largest}
 
 
+OTHER_RANKS = Words(
+    "sizing.other-ranks",
+    "a {grid} grid is of {needed} ranks, and {ranks} are launched",
+    remedy="set the ranks, too: -S ranks={needed}",
+)
+
+
 def grid_of(text: str, ranks: int) -> tuple[int, int]:
     """Return P and Q of a grid such as ``1x2``; raises SizingError unless it holds the ranks."""
     p, _, q = text.partition("x")
     if not (p.isdecimal() and q.isdecimal()) or int(p) * int(q) == 0:
         facts = {"name": "the grid", "wanted": "P x Q, such as 1x2"}
-        raise SizingError("input.not-taken", value=text, **facts)
+        raise SizingError(INPUT_NOT_TAKEN(value=text, **facts))
     if int(p) * int(q) != ranks:
-        raise SizingError("sizing.other-ranks", grid=text, needed=int(p) * int(q), ranks=ranks)
+        raise SizingError(OTHER_RANKS(grid=text, needed=int(p) * int(q), ranks=ranks))
     return int(p), int(q)
 
 
@@ -189,6 +198,13 @@ class HplPlan:
         return {"tuned": "yes", **by_hand} if self.of_site else by_hand
 
 
+RANKS_AND_CORES = Words(
+    "hpl.ranks-and-cores",
+    "hpl={{…}} of the site config has {ranks} ranks for the {cores} cores of a node",
+    remedy="name a number that divides the cores",
+)
+
+
 def plan_hpl(asked: HplRequest, said: Mapping[str, Any] | None = None) -> HplPlan:
     """Return how to run HPL by what the site config ``said`` of it, empty for nothing.
 
@@ -203,7 +219,7 @@ def plan_hpl(asked: HplRequest, said: Mapping[str, Any] | None = None) -> HplPla
     stated, rest = divmod(asked.cores_per_node, ranks)
     if rest or not stated:
         facts = {"ranks": ranks, "cores": asked.cores_per_node}
-        raise SizingError("hpl.ranks-and-cores", **facts)
+        raise SizingError(RANKS_AND_CORES(**facts))
     if asked.layout_is_fixed and stated != cores_per_rank:
         note = (
             f"HPL ran untuned: the site config has {counted(stated, 'core')} per rank for it, and "

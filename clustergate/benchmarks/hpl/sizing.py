@@ -23,6 +23,8 @@ from clustergate.benchmarks.hpl.output import (
     hpl_flops,
 )
 from clustergate.model import ClustergateError, Sample
+from clustergate.wording.general import INPUT_NOT_POSITIVE, INPUT_NOT_TAKEN, INPUT_TOO_SMALL
+from clustergate.wording.reasons import Words
 
 BYTES_PER_ELEMENT = 8
 """HPL and HPCC compute in double precision."""
@@ -135,7 +137,7 @@ def rounding_unit(nb: int, p: int, q: int, rounding: str) -> int:
     if rounding == "nb-lcm":
         return nb * math.lcm(p, q)
     facts = {"name": "the rounding of N", "wanted": "'nb' or 'nb-lcm'"}
-    raise SizingError("input.not-taken", value=rounding, **facts)
+    raise SizingError(INPUT_NOT_TAKEN(value=rounding, **facts))
 
 
 def hpl_problem_size(memory_bytes: int, fraction: float, multiple_of: int) -> int:
@@ -157,6 +159,13 @@ def hpl_problem_size_linear(memory_bytes: int, n_fraction: float, multiple_of: i
     return _largest_order(memory_bytes, _exactly(n_fraction) ** 2, multiple_of)
 
 
+TOO_SHORT = Words(
+    "sizing.too-short",
+    "{seconds:g} s at {gflops:g} Gflop/s are too short for N={n}, the smallest problem",
+    remedy="allow more time",
+)
+
+
 def hpl_problem_size_for_time(
     seconds: float, gflops: float, multiple_of: int, at_most: int | None = None
 ) -> int:
@@ -173,8 +182,11 @@ def hpl_problem_size_for_time(
     while n > 0 and predict_hpl_seconds(n, gflops) > seconds:
         n -= multiple_of
     if n == 0:
-        raise SizingError("sizing.too-short", seconds=seconds, gflops=gflops, n=multiple_of)
+        raise SizingError(TOO_SHORT(seconds=seconds, gflops=gflops, n=multiple_of))
     return n if at_most is None else min(n, at_most)
+
+
+NO_RATE = Words("sizing.no-rate", "a time budget needs the rate to expect, in Gflop/s")
 
 
 def choose_problem_size(
@@ -202,24 +214,49 @@ def choose_problem_size(
         n = hpl_problem_size_linear(memory_bytes, n_fraction, unit)
     if seconds is not None:
         if gflops is None:
-            raise SizingError("sizing.no-rate")
+            raise SizingError(NO_RATE())
         n = hpl_problem_size_for_time(seconds, gflops, unit, at_most=n)
     require_work_for_every_process(n, nb, p, q)
     return n
+
+
+SIZING_MEMORY = Words(
+    "sizing.memory",
+    "N={n} needs {needed} bytes for its matrix, and {available} are available",
+    remedy="if the nodes have more, give --nodes and --memory-per-node",
+)
 
 
 def require_memory(n: int, memory_bytes: int) -> None:
     """Raise SizingError if the matrix of order N does not fit into the bytes."""
     needed = matrix_bytes(n)
     if needed > memory_bytes:
-        raise SizingError("sizing.memory", n=n, needed=needed, available=memory_bytes)
+        raise SizingError(SIZING_MEMORY(n=n, needed=needed, available=memory_bytes))
+
+
+IDLE_PROCESSES = Words(
+    "sizing.idle-processes",
+    "N={n} is too small for a {p} x {q} grid with NB={nb}",
+    cause="below N={smallest} some processes have nothing to do",
+    remedy="allow more memory or time, fewer processes or a smaller NB",
+)
 
 
 def require_work_for_every_process(n: int, nb: int, p: int, q: int) -> None:
     """Raise SizingError if some process of a P x Q grid would hold no block of the matrix."""
     smallest = nb * max(p, q)
     if n < smallest:
-        raise SizingError("sizing.idle-processes", n=n, p=p, q=q, nb=nb, smallest=smallest)
+        raise SizingError(IDLE_PROCESSES(n=n, p=p, q=q, nb=nb, smallest=smallest))
+
+
+LITTLE_MEMORY = Words(
+    "sizing.little-memory",
+    (
+        "{memory} bytes of memory hold no matrix of order N={n}, the smallest at {share:.3g} of "
+        "the bytes"
+    ),
+    remedy="allow more memory or a smaller NB",
+)
 
 
 def _largest_order(memory_bytes: int, share: Fraction, multiple_of: int) -> int:
@@ -229,7 +266,7 @@ def _largest_order(memory_bytes: int, share: Fraction, multiple_of: int) -> int:
     n = math.isqrt(int(elements / multiple_of**2)) * multiple_of
     if n == 0:
         facts = {"memory": memory_bytes, "n": multiple_of}
-        raise SizingError("sizing.little-memory", **facts, share=float(share))
+        raise SizingError(LITTLE_MEMORY(**facts, share=float(share)))
     return n
 
 
@@ -241,12 +278,15 @@ def _exactly(decimal: float) -> Fraction:
 def require_positive(what: str, value: float) -> None:
     """Raise SizingError that names what is not above 0."""
     if not (value > 0 and math.isfinite(value)):
-        raise SizingError("input.not-positive", name=what, value=value)
+        raise SizingError(INPUT_NOT_POSITIVE(name=what, value=value))
+
+
+NO_SHARE = Words("input.no-share", "{name} must be above 0 and at most 1, not {value}")
 
 
 def _require_fraction(what: str, value: float) -> None:
     if not 0 < value <= 1:
-        raise SizingError("input.no-share", name=what, value=value)
+        raise SizingError(NO_SHARE(name=what, value=value))
 
 
 # --- HPL.dat ----------------------------------------------------------------------------------
@@ -281,6 +321,15 @@ _LINES = {
     "equilibration": _Line("Equilibration (0=no,1=yes)", largest=1),
     "alignment": _Line("memory alignment in double (> 0)", smallest=1),
 }
+
+
+INPUT_TOO_MANY = Words("input.too-many", "{program} takes {least} to {most} {name}, not {count}")
+SIZING_UNPAIRED = Words("sizing.unpaired", "an input needs as many values of P as of Q")
+SIZING_UNCHECKED = Words(
+    "sizing.unchecked",
+    "with the residual threshold {threshold} {program} checks no result",
+    remedy="it must be positive",
+)
 
 
 @dataclass(frozen=True)
@@ -327,12 +376,12 @@ class HplInput:
             if field.name in _LINES:
                 self._require_legal(field.name, getattr(self, field.name))
         if len(self.p_values) != len(self.q_values):
-            raise SizingError("sizing.unpaired")
+            raise SizingError(SIZING_UNPAIRED())
         if not (self.threshold > 0 and math.isfinite(self.threshold)):
-            raise SizingError("sizing.unchecked", threshold=self.threshold, program="HPL")
+            raise SizingError(SIZING_UNCHECKED(threshold=self.threshold, program="HPL"))
         if len(self.output_file.split()) != 1:
             facts = {"name": "the output file", "wanted": "one word"}
-            raise SizingError("input.not-taken", value=self.output_file, **facts)
+            raise SizingError(INPUT_NOT_TAKEN(value=self.output_file, **facts))
 
     @staticmethod
     def _require_legal(name: str, value: int | tuple[int, ...]) -> None:
@@ -340,7 +389,7 @@ class HplInput:
         if not 1 <= len(values) <= HPL_MAX_VALUES:
             facts = {"least": 1, "most": HPL_MAX_VALUES, "count": len(values)}
             name = f"values of {name}"
-            raise SizingError("input.too-many", program="HPL", name=name, **facts)
+            raise SizingError(INPUT_TOO_MANY(program="HPL", name=name, **facts))
         for number in values:
             _require_within(name, number)
 
@@ -356,12 +405,15 @@ def limits_of(name: str) -> tuple[int, int]:
     return _LINES[name].smallest, _LINES[name].largest
 
 
+TOO_LARGE = Words("input.too-large", "{name} must be at most {most}, not {value}")
+
+
 def _require_within(name: str, value: int) -> None:
     smallest, largest = limits_of(name)
     if value < smallest:
-        raise SizingError("input.too-small", name=name, least=smallest, value=value)
+        raise SizingError(INPUT_TOO_SMALL(name=name, least=smallest, value=value))
     if value > largest:
-        raise SizingError("input.too-large", name=name, most=largest, value=value)
+        raise SizingError(TOO_LARGE(name=name, most=largest, value=value))
 
 
 def predict_hpl_input_seconds(hpl_input: HplInput, gflops: float) -> float:
@@ -449,11 +501,18 @@ def input_line(value: object, label: str) -> str:
     return line if len(line) <= LABELLED_CHARACTERS else str(value)
 
 
+INPUT_LINE_TOO_LONG = Words(
+    "input.line-too-long",
+    "line {number} of the input has {characters} characters, and {program} reads {most}",
+    remedy="give fewer values",
+)
+
+
 def joined(lines: Iterator[str] | list[str], longest: int, program: str) -> str:
     """Return the text of an input; SizingError for a line that the program cannot read."""
     rendered = list(lines)
     for number, line in enumerate(rendered, 1):
         if len(line) > longest:
             facts = {"number": number, "characters": len(line), "most": longest}
-            raise SizingError("input.line-too-long", program=program, **facts)
+            raise SizingError(INPUT_LINE_TOO_LONG(program=program, **facts))
     return "\n".join(rendered) + "\n"

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import CannotRun, Effort
+from clustergate.wording.general import INPUT_NOT_POSITIVE, INPUT_NOT_TAKEN
+from clustergate.wording.reasons import Words
 
 MPI1_BENCHMARKS = (
     *("PingPong", "PingPongSpecificSource", "PingPongAnySource"),
@@ -174,13 +176,16 @@ def blocks_of(settings: ImbSettings) -> dict[str, int]:
     return {size: count for size, count in counts.items() if count > 1}
 
 
+NO_POWER_OF_TWO = Words("input.no-power-of-two", "{name} must be a power of two, not {value}")
+
+
 def _size_arguments(settings: ImbSettings) -> list[str]:
     if settings.sizes:
         return ["-msglen", SIZES_FILE]
     exponent = settings.largest_bytes.bit_length() - 1
     if settings.largest_bytes != 1 << exponent:
         name = "the largest message in bytes"
-        raise CannotRun("input.no-power-of-two", name=name, value=settings.largest_bytes)
+        raise CannotRun(NO_POWER_OF_TWO(name=name, value=settings.largest_bytes))
     return ["-msglog", f"0:{exponent}"]
 
 
@@ -206,20 +211,30 @@ def imb_arguments(settings: ImbSettings) -> list[str]:
     return arguments
 
 
+INPUT_MAP = Words("input.map", "a map of {map} needs {needed} processes and there are {ranks}")
+
+
 def _refuse_bad_values(settings: ImbSettings) -> None:
     for name, (pattern, words) in _FORMS.items():
         value = getattr(settings, name)
         if value and not re.fullmatch(pattern, value):
-            raise CannotRun("input.not-taken", name=name, wanted=words, value=value)
+            raise CannotRun(INPUT_NOT_TAKEN(name=name, wanted=words, value=value))
     if settings.map and settings.ranks is not None:
         columns, rows = (int(word) for word in settings.map.split("x"))
         if columns * rows > settings.ranks:
             facts = {"needed": columns * rows, "ranks": settings.ranks}
-            raise CannotRun("input.map", map=settings.map, **facts)
+            raise CannotRun(INPUT_MAP(map=settings.map, **facts))
     for name, what in (("seconds", "time"), ("memory_gb", "memory_gb")):
         number = getattr(settings, name)
         if number is not None and not (number > 0 and math.isfinite(number)):
-            raise CannotRun("input.not-positive", name=what, value=number)
+            raise CannotRun(INPUT_NOT_POSITIVE(name=what, value=number))
+
+
+NO_OPTION = Words(
+    "input.no-option",
+    "{program} has no option for {name}",
+    remedy="leave it out, or name the check that should get it, as in -S {check}.{name}=…",
+)
 
 
 def refuse_unknown(program: str, known: Iterable[str], asked: Iterable[str]) -> None:
@@ -230,7 +245,7 @@ def refuse_unknown(program: str, known: Iterable[str], asked: Iterable[str]) -> 
     for name in asked:
         if name not in known:
             facts = {"program": program, "name": name, "check": "ImbMpi1Check"}
-            raise CannotRun("input.no-option", **facts)
+            raise CannotRun(NO_OPTION(**facts))
 
 
 def buffer_memory_gb(memory_bytes_per_node: int, ranks_per_node: int) -> float:

@@ -34,8 +34,9 @@ from clustergate.benchmarks.imb.columns import (
 )
 from clustergate.benchmarks.imb.header import RunInformation
 from clustergate.benchmarks.imb.output import Block, Problem
+from clustergate.benchmarks.text import OUTPUT_OTHER_RUN
 from clustergate.model import OutputError, Part, Row, Table
-from clustergate.wording.reasons import reason
+from clustergate.wording.outputs import OUTPUT_CONTRADICTION, OUTPUT_WRONG_RESULT
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -136,12 +137,12 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Problem]:
     if asked is not None:
         for row in np.flatnonzero(repetitions != asked).tolist():
             count = int(repetitions[row])
-            other = reason("output.other-run", what="repetitions", actual=count, wanted=asked)
+            other = OUTPUT_OTHER_RUN(what="repetitions", actual=count, wanted=asked)
             problems.append((row, other))
     if columns.checked:
         for row in np.flatnonzero(figures[-1]).tolist():
             printed = float(figures[-1, row])
-            wrong = reason("output.wrong-result", what="'defects'", value=printed, wanted="0")
+            wrong = OUTPUT_WRONG_RESULT(what="'defects'", value=printed, wanted="0")
             problems.append((row, wrong))
     for k, rule in enumerate(first.rules):
         first.rules[k], misfits = rule.narrowed(bytes_, *figures[: len(columns.metrics)])
@@ -216,7 +217,7 @@ def contradiction(right: Bools, problem: str, *columns: NDArray[Any]) -> list[Pr
         return []
     row = int(right.argmin())
     one, _, other = problem.format(*(column[row] for column in columns)).partition("|")
-    return [(row, reason("output.contradiction", one=one, other=other))]
+    return [(row, OUTPUT_CONTRADICTION(one=one, other=other))]
 
 
 def rules_of(information: RunInformation, head: Head) -> list[Rule]:

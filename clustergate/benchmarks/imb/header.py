@@ -9,6 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clustergate.benchmarks.text import NumberedText
+from clustergate.wording.outputs import (
+    OUTPUT_FAILURE,
+    OUTPUT_LACKS,
+    OUTPUT_SECOND_RUN,
+    OUTPUT_STRAY,
+    OUTPUT_UNKNOWN,
+)
 
 PROGRAMS: Mapping[str, str] = {
     "MPI-1": "IMB-MPI1",
@@ -108,13 +115,13 @@ class Text(NumberedText):
         """
         line = self.line
         if _TITLE_ANYWHERE.search(line):
-            raise self.error("output.second-run")
+            raise self.error(OUTPUT_SECOND_RUN())
         if _FAILURE.search(line):
-            raise self.error("output.failure", program="IMB", words=line.strip())
+            raise self.error(OUTPUT_FAILURE(program="IMB", words=line.strip()))
         if line.startswith("# Benchmarking") or "#repetitions" in line or "MODE:" in line:
-            raise self.error("output.stray", what=f"the head of a table {where}")
+            raise self.error(OUTPUT_STRAY(what=f"the head of a table {where}"))
         if _ROW.match(line):
-            raise self.error("output.stray", what=f"a row of figures {where}")
+            raise self.error(OUTPUT_STRAY(what=f"a row of figures {where}"))
 
 
 def read_header(text: Text) -> RunInformation:
@@ -155,11 +162,11 @@ class _Header:
             if match := TITLE.match(text.line):
                 return match, "#--" in text.line[match.end() :]
             if text.line.startswith(CLOSING_LINE):
-                raise text.error("output.stray", what="the end of another run")
+                raise text.error(OUTPUT_STRAY(what="the end of another run"))
             text.refuse_figures("before the title")
         if text.number == 0:
             raise text.cut_off("the title")
-        raise text.error("output.unknown", titles="the Intel MPI Benchmarks")
+        raise text.error(OUTPUT_UNKNOWN(titles="the Intel MPI Benchmarks"))
 
     def read_line(self) -> None:
         """Take a line between the title and the first table."""
@@ -204,7 +211,7 @@ class _Header:
                 (self._benchmarks, "the list of benchmarks to run"),
             ):
                 if not known:
-                    raise self._text.error("output.lacks", missing=f"{missing} in the header")
+                    raise self._text.error(OUTPUT_LACKS(missing=f"{missing} in the header"))
         return RunInformation(
             suite=program + ("-GPU" if title["gpu"] else ""),
             imb_version=title["version"],

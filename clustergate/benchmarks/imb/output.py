@@ -77,7 +77,14 @@ from clustergate.benchmarks.imb.header import (
 from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
 from clustergate.model import ConditionValue, OutputError, Part, Row, Table, rows_of
 from clustergate.one_thread import one_thread
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.outputs import (
+    OUTPUT_DECIMAL_COMMA,
+    OUTPUT_FAILURE,
+    OUTPUT_LACKS,
+    OUTPUT_MISPLACED,
+    OUTPUT_STRAY,
+)
+from clustergate.wording.reasons import Reason, Words
 
 if TYPE_CHECKING:
     from clustergate.benchmarks.imb.figures import Rule
@@ -161,7 +168,7 @@ def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:
         else:
             text.refuse_figures("outside a table")
             if text.line.startswith("#") and not PROCESSOR_NOTE.fullmatch(text.line):
-                raise text.error("output.stray", what=f'"{text.line}"')
+                raise text.error(OUTPUT_STRAY(what=f'"{text.line}"'))
     if information.program != "IMB-MT":
         raise text.cut_off(f'the line "{CLOSING_LINE}"')
     plan.finish()
@@ -195,9 +202,9 @@ def _read_head(text: Text) -> Head:
     if columns is None:
         raise _damaged_head(text, "the names of the columns")
     if columns.metrics == MT_RATE and window_size is None:
-        raise text.error("output.lacks", missing="the window size in the head of the table")
+        raise text.error(OUTPUT_LACKS(missing="the window size in the head of the table"))
     if window_size is not None and "message_rate_per_s" not in columns.metrics:
-        raise text.error("output.misplaced", what="a window size", due="a head without one")
+        raise text.error(OUTPUT_MISPLACED(what="a window size", due="a head without one"))
     conditions: dict[str, ConditionValue] = {"processes": processes, "groups": groups}
     for key, value in (("mode", mode or None), ("threads", threads), ("window_size", window_size)):
         if value is not None:
@@ -221,7 +228,7 @@ def _read_processes(text: Text) -> tuple[int, int, int | None]:
     elif match := _GROUPS.fullmatch(text.line):
         each, groups, threads = int(match.group(2)), int(match.group(1)), None
     elif text.line == "# NO SUCCESSFUL EXECUTIONS":
-        raise text.error("output.failure", program="IMB", words="no successful executions")
+        raise text.error(OUTPUT_FAILURE(program="IMB", words="no successful executions"))
     else:
         raise _damaged_head(text, "the number of processes")
     if each == 0 or groups == 0 or threads == "0":
@@ -247,9 +254,7 @@ def _required(text: Text, pattern: re.Pattern[str], what: str) -> re.Match[str]:
 
 def _damaged_head(text: Text, what: str) -> OutputError:
     text.refuse_figures("inside the head of another one")
-    return text.error(
-        "output.misplaced", what=f'"{text.line}"', due=f"{what} in the head of a table"
-    )
+    return text.error(OUTPUT_MISPLACED(what=f'"{text.line}"', due=f"{what} in the head of a table"))
 
 
 @dataclass(eq=False)
@@ -278,6 +283,28 @@ class Block:
         return True
 
 
+ROWS_LOST = Words(
+    "output.rows-lost",
+    "the table of {table} ends without {missing}",
+    cause="rows are lost, or the program gave up when its time was over for another process",
+)
+SIZES_CUT = Words(
+    "output.sizes-cut",
+    "a message length that was requested was cut",
+    remedy="give -msglog a larger maximum",
+)
+OUTPUT_THREADS = Words(
+    "output.threads",
+    "another run: {actual} threads in each process, but {wanted} were requested",
+    cause="OMP_NUM_THREADS did not reach the ranks, or the program is a wrapper that sets it",
+)
+DATA_CHECK = Words(
+    "output.data-check",
+    "{program}'s own check of the data failed: {words}",
+    remedy="do not trust the figures, look for a faulty node, adapter or library",
+)
+
+
 class TableReader:
     """Reads the rows of one table, as many at once as stand together.
 
@@ -294,7 +321,7 @@ class TableReader:
     ) -> None:
         threads = head.threads or 1
         if expect.threads not in (None, threads):
-            raise text.error("output.threads", actual=threads, wanted=expect.threads)
+            raise text.error(OUTPUT_THREADS(actual=threads, wanted=expect.threads))
         self.information = information
         self.head = head
         self.columns = columns = head.columns
@@ -374,7 +401,7 @@ class TableReader:
                 return False
             return not line or (self._gap > 0 and line[0] in "#!")
         if self._count % self.of_a_size and (not line or line[0] in "#!"):
-            raise self._text.error("output.lacks", missing="a row of one of the groups")
+            raise self._text.error(OUTPUT_LACKS(missing="a row of one of the groups"))
         return line.startswith(("#", "!"))
 
     def _row_of_words(self) -> Row | None:
@@ -410,7 +437,7 @@ class TableReader:
         for row, group in enumerate(groups):
             if group != (start + row) % each:
                 due = f"one of group {(start + row) % each}"
-                yield row, reason("output.misplaced", what=f"a row of group {group}", due=due)
+                yield row, OUTPUT_MISPLACED(what=f"a row of group {group}", due=due)
                 break
         if self.due is not None:
             wanted = self.due[start : start + len(sizes)]
@@ -428,9 +455,9 @@ class TableReader:
 
     def _wrong_size(self, size: int, wanted: Sequence[int], among: bool) -> Reason:
         if wanted and not among and size < wanted[0] and not self.lengths.declared:
-            return reason("output.sizes-cut", bytes=size, wanted=wanted[0])
+            return SIZES_CUT(bytes=size, wanted=wanted[0])
         due = f"one of {wanted[0]} bytes" if wanted else "the end of the table"
-        return reason("output.misplaced", what=f"a row of {size} bytes", due=due)
+        return OUTPUT_MISPLACED(what=f"a row of {size} bytes", due=due)
 
     def _is_foreign(self) -> bool:
         """Say whether this is a whole line of something else, and cannot be a damaged row."""
@@ -441,7 +468,7 @@ class TableReader:
             return False
         text.refuse_figures("inside another table")
         if line.startswith("Attention, msg size"):
-            raise text.error("output.sizes-cut")
+            raise text.error(SIZES_CUT())
         if self._gap:
             return True
         numbers = sum(1 for word in words if _NUMBER.fullmatch(word))
@@ -454,11 +481,11 @@ class TableReader:
         text, benchmark = self._text, self.head.benchmark
         if text.line.startswith("#"):
             due = f"the end of the table of {benchmark}"
-            return text.error("output.misplaced", what=f'"{text.line}"', due=due)
+            return text.error(OUTPUT_MISPLACED(what=f'"{text.line}"', due=due))
         if _DECIMAL_COMMA.search(text.line):
-            return text.error("output.decimal-comma")
+            return text.error(OUTPUT_DECIMAL_COMMA())
         if _DATA_CHECK.match(text.line):
-            return text.error("output.data-check", program="IMB", words=text.line.strip())
+            return text.error(DATA_CHECK(program="IMB", words=text.line.strip()))
         # Also where figures are so large that they run into each other.
         return text.damaged(f"a row of {benchmark}")
 
@@ -478,7 +505,7 @@ class TableReader:
             return
         if self.due is None:
             if self._count == 0:
-                raise text.error("output.rows-lost", table=name, missing="any row")
+                raise text.error(ROWS_LOST(table=name, missing="any row"))
             yield None
             count = self._count // self.of_a_size
             self.lengths.compare(name, count, self.hash.digest(), text)
@@ -486,4 +513,4 @@ class TableReader:
             row = f"its row of {missing[0]} bytes" if self.columns.sized else "its only row"
             line = self._gap or text.number
             facts = {"table": name, "missing": row}
-            raise OutputError("output.rows-lost", line=line, source=text.source, **facts)
+            raise OutputError(ROWS_LOST(**facts), line=line, source=text.source)

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.imb.command import BY_DEFAULT
 from clustergate.benchmarks.imb.header import RunInformation, Text
+from clustergate.benchmarks.text import OUTPUT_OTHER_RUN
 from clustergate.model import OutputError, Row
+from clustergate.wording.outputs import (
+    OUTPUT_CONTRADICTION,
+    OUTPUT_LACKS,
+    OUTPUT_MISPLACED,
+    OUTPUT_NOT_RUN,
+    OUTPUT_STRAY,
+)
 
 # Kinds of benchmarks, by their programs. Pairs are transfers of one pair, or in IMB-IO of one
 # process, however many processes there are.
@@ -123,7 +131,7 @@ class Lengths:
             asked = list(dict.fromkeys(asked))
         if known is not None and known != asked:
             facts = {"actual": ", ".join(map(str, known)), "wanted": ", ".join(map(str, asked))}
-            raise text.error("output.other-run", what="message lengths", **facts)
+            raise text.error(OUTPUT_OTHER_RUN(what="message lengths", **facts))
         return asked
 
     def compare(self, benchmark: str, count: int, hashed: bytes, text: Text) -> None:
@@ -132,7 +140,7 @@ class Lengths:
         counts = {count for count, _ in self._signatures.values()}
         if first != (count, hashed) or len(counts) > 1:
             one = f"the message lengths of {benchmark}"
-            raise text.error("output.contradiction", one=one, other="those of the tables before it")
+            raise text.error(OUTPUT_CONTRADICTION(one=one, other="those of the tables before it"))
 
     def _unit(self, benchmark: str) -> int:
         """Return the bytes of the datatype that a benchmark's lengths are multiples of."""
@@ -166,7 +174,7 @@ class Plan:
         self._asked = {name.lower() for name in named}
         if expect.suite not in (None, information.suite):
             facts = {"what": "suite", "actual": information.suite, "wanted": expect.suite}
-            raise text.error("output.other-run", **facts)
+            raise text.error(OUTPUT_OTHER_RUN(**facts))
         if self._has_list:
             self._require_arguments()
             listed = {name.lower() for name in information.benchmarks}
@@ -187,14 +195,14 @@ class Plan:
         if not called.endswith(wanted) or " " in program.rpartition("/")[2]:
             more, less = _differing(self._information.command[1:], asked)
             facts = {"actual": f"'{more}'", "wanted": f"'{less}'"}
-            raise self._text.error("output.other-run", what="options", **facts)
+            raise self._text.error(OUTPUT_OTHER_RUN(what="options", **facts))
 
     def table(self, benchmark: str, mode: str, processes: int, groups: int, idle: int) -> None:
         """Raise unless this is the table that comes next."""
         self._names.append(benchmark)
         if not self._has_list:
             if benchmark.lower() not in _MT_BENCHMARKS or benchmark.lower() in self._ran:
-                raise self._text.error("output.stray", what=f"a table of {benchmark}")
+                raise self._text.error(OUTPUT_STRAY(what=f"a table of {benchmark}"))
             # A last odd process has no partner in some of them.
             ranks = self._expect.ranks
             if ranks is None or processes != ranks - ranks % 2:
@@ -229,7 +237,7 @@ class Plan:
         """
         if benchmark.lower() in self._asked:
             why = f"it cannot run with {processes} processes"
-            raise self._text.error("output.not-run", name=benchmark, why=why)
+            raise self._text.error(OUTPUT_NOT_RUN(name=benchmark, why=why))
         if self._benchmark in self._given_up:
             self._steps = []
         total = self._totals.get(False, processes)
@@ -249,13 +257,13 @@ class Plan:
             self._skip_given_up("")
         self._refuse_left_out(self._totals.get(False, 2))
         if self._steps or self._remaining:
-            raise self._text.error("output.lacks", missing=f"the table of {self._next()}")
+            raise self._text.error(OUTPUT_LACKS(missing=f"the table of {self._next()}"))
         self._require(self._expect.benchmarks, self._ran, "it has no table")
         for name in self._expect.benchmarks or self._names:
             for processes in self._expect.processes:
                 if processes not in self._ran[name.lower()]:
                     why = f"it has no table of {processes} processes"
-                    raise self._text.error("output.not-run", name=name, why=why)
+                    raise self._text.error(OUTPUT_NOT_RUN(name=name, why=why))
 
     def _start(self, benchmark: str, total: int) -> None:
         self._benchmark = benchmark
@@ -276,7 +284,7 @@ class Plan:
         for name in self._remaining[-1:]:
             if not self._counts(name, total):
                 why = "it takes 2 processes, and -npmin leaves these out"
-                raise self._text.error("output.not-run", name=name, why=why)
+                raise self._text.error(OUTPUT_NOT_RUN(name=name, why=why))
 
     def _skip_given_up(self, benchmark: str) -> None:
         while self._remaining and self._remaining[-1] in self._given_up - {benchmark}:
@@ -285,7 +293,7 @@ class Plan:
     def _require(self, names: Iterable[str], among: Collection[str], why: str) -> None:
         for name in names:
             if name.lower() not in among:
-                raise self._text.error("output.not-run", name=name, why=why)
+                raise self._text.error(OUTPUT_NOT_RUN(name=name, why=why))
 
     def _next(self) -> str:
         if self._steps:
@@ -294,7 +302,7 @@ class Plan:
 
     def _out_of_order(self, benchmark: str, processes: int, mode: str) -> OutputError:
         what = f"a table of {_described(benchmark, processes, mode)}"
-        return self._text.error("output.misplaced", what=what, due=f"that of {self._next()}")
+        return self._text.error(OUTPUT_MISPLACED(what=what, due=f"that of {self._next()}"))
 
     def _checked_total(self, benchmark: str, processes: int, groups: int, idle: int) -> int:
         """Return the processes of the run, of which all tables must agree.
@@ -315,7 +323,7 @@ class Plan:
         ):
             one = f"the processes of {benchmark}"
             other = "those of the tables before it"
-            raise self._text.error("output.contradiction", one=one, other=other)
+            raise self._text.error(OUTPUT_CONTRADICTION(one=one, other=other))
         self._totals = totals
         ranks = self._expect.ranks
         self._require_ranks(total, ranks and ranks - (ranks % 2 if rate else 0))
@@ -324,7 +332,7 @@ class Plan:
     def _require_ranks(self, processes: int, wanted: int | None) -> None:
         if wanted not in (None, processes):
             facts = {"actual": processes, "wanted": wanted}
-            raise self._text.error("output.other-run", what="processes", **facts)
+            raise self._text.error(OUTPUT_OTHER_RUN(what="processes", **facts))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -19,6 +19,15 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.text import Fields, NumberedText
 from clustergate.model import OutputError, Row
+from clustergate.wording.outputs import (
+    OUTPUT_BAD_VALUE,
+    OUTPUT_DAMAGED,
+    OUTPUT_FAILURE,
+    OUTPUT_LACKS,
+    OUTPUT_SECOND_RUN,
+    OUTPUT_WRONG_RESULT,
+)
+from clustergate.wording.reasons import Words
 
 LARGEST_DRIFT = 0.01
 # Between builds, numbers of processes and of replicas; long-range forces are good to 1e-4.
@@ -46,6 +55,13 @@ class LammpsExpectation:
     energy: float | None = None
 
 
+NO_ENERGY = Words(
+    "output.no-energy",
+    "its thermo output has no total energy, so nothing shows that the run is right",
+    remedy="add `etotal` to its `thermo_style custom`",
+)
+
+
 def parse_lammps(
     lines: Iterable[str], *, source: str = "output", expect: LammpsExpectation | None = None
 ) -> Iterator[Row]:
@@ -62,10 +78,10 @@ def parse_lammps(
     ended = False
     for line in text:
         if line.startswith("ERROR"):
-            raise text.error("output.failure", program="LAMMPS", words=line)
+            raise text.error(OUTPUT_FAILURE(program="LAMMPS", words=line))
         if match := _LOOP.fullmatch(line):
             if loop is not None:
-                raise text.error("output.second-run")
+                raise text.error(OUTPUT_SECOND_RUN())
             loop, columns = (text.number, match), []
         elif match := _ENERGY.match(line):
             energies.append(_finite(match.group(1), text))
@@ -76,9 +92,9 @@ def parse_lammps(
         ended = ended or _WALL.fullmatch(line) is not None
     if loop is None or not ended:
         lost = "Loop time" if loop is None else "Total wall time"
-        raise OutputError("output.lacks", source=source, missing=f"the line '{lost}'")
+        raise OutputError(OUTPUT_LACKS(missing=f"the line '{lost}'"), source=source)
     if tables and not energies:
-        raise OutputError("output.no-energy", line=loop[0], source=source)
+        raise OutputError(NO_ENERGY(), line=loop[0], source=source)
     yield _row(loop, energies, expect or LammpsExpectation(), source)
 
 
@@ -97,7 +113,7 @@ def _finite(word: str, text: NumberedText) -> float:
         value = math.nan
     if not math.isfinite(value):
         facts = {"name": "TotEng", "wanted": "a number", "value": repr(word)}
-        raise text.error("output.bad-value", **facts)
+        raise text.error(OUTPUT_BAD_VALUE(**facts))
     return value
 
 
@@ -120,19 +136,19 @@ def _row(
     )
     if not seconds > 0 or not steps or not atoms or not processes:
         facts = {"what": "a loop", "program": "LAMMPS", "printed": match.group().strip()}
-        raise fields.error("output.damaged", "loop", **facts)
+        raise fields.error(OUTPUT_DAMAGED(**facts), "loop")
     if len(energies) < 2:
-        raise fields.error("output.lacks", missing="the total energy before or after the run")
+        raise fields.error(OUTPUT_LACKS(missing="the total energy before or after the run"))
     if expect.energy is not None and not math.isclose(
         energies[0], expect.energy, rel_tol=ENERGY_TOLERANCE
     ):
         facts = {"what": "the first total energy", "value": f"{energies[0]:g}"}
-        raise fields.error("output.wrong-result", wanted=f"{expect.energy:g}", **facts)
+        raise fields.error(OUTPUT_WRONG_RESULT(wanted=f"{expect.energy:g}", **facts))
     drift = abs(energies[-1] - energies[0]) / max(abs(energies[0]), abs(energies[-1]))
     if not drift <= LARGEST_DRIFT:
         facts = {"what": "the last total energy", "value": f"{energies[-1]:g}"}
         wanted = f"within {LARGEST_DRIFT:.0%} of the first, {energies[0]:g}"
-        raise fields.error("output.wrong-result", wanted=wanted, **facts)
+        raise fields.error(OUTPUT_WRONG_RESULT(wanted=wanted, **facts))
     conditions = {"processes": processes, "atoms": atoms, "steps": steps}
     values = {"time_s": seconds, "atom_steps_per_s": atoms * steps / seconds}
     return Row("LAMMPS", expect.name, conditions, values, line=line)

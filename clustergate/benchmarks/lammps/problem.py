@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import CannotRun
+from clustergate.wording.general import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
 
 # LAMMPS's own inputs: 20 cells of 4 atoms along each edge, and its data.rhodo.
 LJ_CELLS, LJ_ATOMS_PER_CELL, RHODO_ATOMS = 20, 4, 32000
@@ -26,7 +27,7 @@ def replicas(processes: int) -> tuple[int, int, int]:
     So a problem grows with the processes and stays as near to a cube as it can, the largest first.
     """
     if processes < 1:
-        raise CannotRun("input.too-small", name="the processes", least=1, value=processes)
+        raise CannotRun(INPUT_TOO_SMALL(name="the processes", least=1, value=processes))
     boxes = [
         (x, y, processes // (x * y))
         for x in range(1, processes + 1)
@@ -71,9 +72,9 @@ def lammps_problem(model: str, scaling: str, processes: int, replicated: int = 0
     gives each process a replica. Raises :class:`CannotRun` for another model or scaling.
     """
     if model not in _MODELS:
-        raise CannotRun("input.unknown-name", kind="model", name=model, known=_MODELS)
+        raise CannotRun(INPUT_UNKNOWN_NAME(kind="model", name=model, known=_MODELS))
     if scaling not in _SCALINGS:
-        raise CannotRun("input.unknown-name", kind="scaling", name=scaling, known=_SCALINGS)
+        raise CannotRun(INPUT_UNKNOWN_NAME(kind="scaling", name=scaling, known=_SCALINGS))
     edges: tuple[float, float, float]
     if scaling == "weak":
         edges = replicas(processes)

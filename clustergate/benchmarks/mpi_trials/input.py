@@ -7,6 +7,14 @@ from collections.abc import Sequence
 from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES
+from clustergate.wording.general import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
+from clustergate.wording.reasons import Words
+
+CACHES_UNKNOWN = Words(
+    "sizing.caches-unknown",
+    "how many bytes flush the caches is not known",
+    remedy="state cache_bytes_per_node in the site config, or flush_bytes for each rank",
+)
 
 
 def flush_bytes(
@@ -23,7 +31,7 @@ def flush_bytes(
     if stated is not None:
         return stated
     if cache_bytes_per_node is None:
-        raise CannotRun("sizing.caches-unknown")
+        raise CannotRun(CACHES_UNKNOWN())
     return -(-cache_bytes_per_node // (ranks_per_node * DOUBLE_BYTES)) * DOUBLE_BYTES
 
 
@@ -32,10 +40,10 @@ def trials_arguments(tests: Sequence[str], trials: int, flushed: int) -> list[st
     unknown = [name for name in tests if name not in TEST_BYTES]
     if unknown or not tests:
         name = ", ".join(unknown)
-        raise CannotRun("input.unknown-name", kind="test", name=name, known=list(TEST_BYTES))
+        raise CannotRun(INPUT_UNKNOWN_NAME(kind="test", name=name, known=list(TEST_BYTES)))
     if trials < 2:
         # The first one never counts.
-        raise CannotRun("input.too-small", name="trials", least=2, value=trials)
+        raise CannotRun(INPUT_TOO_SMALL(name="trials", least=2, value=trials))
     numbers = ["--flush-bytes", str(flushed), "--trials", str(trials)]
     return [*numbers, "--tests", ",".join(tests)]
 

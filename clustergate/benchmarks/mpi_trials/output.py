@@ -22,6 +22,7 @@ from clustergate.benchmarks.mpi_kernel import (
 from clustergate.kernels.records import Line
 from clustergate.model import ConditionValue, Row
 from clustergate.statistics.spikes import filtered_mean, percentile_95
+from clustergate.wording.outputs import OUTPUT_BAD_VALUE, OUTPUT_CONTRADICTION
 
 # In doubles, as mpi_trials.c has them: the paper's 8 bytes, 10 Kbytes and 1 Mbyte.
 SMALL, MEDIUM, LARGE = 8, 10_000, 1_000_000
@@ -69,13 +70,13 @@ def parse_mpi_trials(
         test, size = line.word("test", TEST_BYTES), line.integer("bytes", least=0)
         if size not in TEST_BYTES[test]:
             wanted = " or ".join(map(str, TEST_BYTES[test]))
-            raise line.wrong("output.bad-value", name="bytes", wanted=wanted, value=size)
+            raise line.wrong(OUTPUT_BAD_VALUE(name="bytes", wanted=wanted, value=size))
         times, flush_bytes = times_of(line, expect), line.integer("flush_bytes", least=0)
         flushed = _FLUSH_STEP * len(times) if flush_bytes else 0.0
         if not math.isclose(line.value("first_flushed"), flushed, abs_tol=1e-4):
             facts = {"one": f"first_flushed {line.record['first_flushed']}"}
             other = f"{len(times)} trials, each after {flush_bytes} flushed bytes"
-            raise line.wrong("output.contradiction", other=other, **facts)
+            raise line.wrong(OUTPUT_CONTRADICTION(other=other, **facts))
         conditions: dict[str, ConditionValue] = {
             "processes": processes,
             "bytes": size,
@@ -90,7 +91,7 @@ def parse_mpi_trials(
         mean, slow = (share * of(times) for of in (filtered_mean, percentile_95))
         if mean <= 0:
             facts = {"name": "times_us", "wanted": "positive", "value": f"{mean:g}"}
-            raise line.wrong("output.bad-value", **facts)
+            raise line.wrong(OUTPUT_BAD_VALUE(**facts))
         values = {"time_us": mean, "p95_time_us": slow}
         yield Row("mpi_trials", test, conditions, values, line=line.number)
     for (test, size), partners in peers.items():
@@ -99,4 +100,4 @@ def parse_mpi_trials(
         if len(partners) != count or partners != list(range(first, first + count)):
             one = f"{test} of {size} bytes in {len(partners)} lines"
             other = f"the {count} that {processes} processes print"
-            raise lines[-1].wrong("output.contradiction", one=one, other=other)
+            raise lines[-1].wrong(OUTPUT_CONTRADICTION(one=one, other=other))

@@ -24,6 +24,14 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.text import Fields
 from clustergate.model import ConditionValue, OutputError, Row
+from clustergate.wording.outputs import (
+    OUTPUT_CONTRADICTION,
+    OUTPUT_DAMAGED,
+    OUTPUT_MISPLACED,
+    OUTPUT_SECOND_RUN,
+    OUTPUT_TWICE,
+    OUTPUT_WRONG_RESULT,
+)
 
 BENCHMARKS = ("BT", "CG", "EP", "FT", "IS", "LU", "MG", "SP")
 # Those that MPI alone has not.
@@ -62,7 +70,7 @@ def parse_npb(
     for number, line in enumerate(lines, 1):
         if match := _COMPLETED.fullmatch(line):
             if completed:
-                raise OutputError("output.second-run", line=number, source=source)
+                raise OutputError(OUTPUT_SECOND_RUN(), line=number, source=source)
             completed = match.group(1)
             fields.values[_COMPLETION] = completed, number
         elif match := TITLE.fullmatch(line):
@@ -70,17 +78,17 @@ def parse_npb(
         elif completed and (match := _FIELD.fullmatch(line.rstrip("\n"))):
             key, value = match.groups()
             if fields.values.setdefault(key, (value, number))[0] != value:
-                raise fields.error("output.twice", key, what=repr(key))
+                raise fields.error(OUTPUT_TWICE(what=repr(key)), key)
             fields.values[key] = value, number
             if " = " in value:
                 facts = {"what": "a value", "program": "NPB", "printed": f"{key} = {value}"}
-                raise fields.error("output.damaged", key, **facts)
+                raise fields.error(OUTPUT_DAMAGED(**facts), key)
     if fields.text(_COMPLETION) not in (*BENCHMARKS, *_OTHERS) or started not in (
         None,
         completed,
     ):
         facts = {"what": f"the end of {completed}", "due": f"that of {started}"}
-        raise fields.error("output.misplaced", _COMPLETION, **facts)
+        raise fields.error(OUTPUT_MISPLACED(**facts), _COMPLETION)
     yield _row(fields, expect or NpbExpectation(), serial=serial)
 
 
@@ -88,7 +96,7 @@ def _row(fields: Fields, expect: NpbExpectation, *, serial: bool) -> Row:
     verified = fields.text("Verification")
     if verified != "SUCCESSFUL":
         facts = {"what": "the verification", "value": verified, "wanted": "SUCCESSFUL"}
-        raise fields.error("output.wrong-result", "Verification", **facts)
+        raise fields.error(OUTPUT_WRONG_RESULT(**facts), "Verification")
     # Behind the version, which is a word of any form: it was printed to its end.
     fields.text("Compile date")
     ones = {"thread": "threads", "process": "processes"}
@@ -103,7 +111,7 @@ def _row(fields: Fields, expect: NpbExpectation, *, serial: bool) -> Row:
                 "one": f"{each:g} Mop/s of each of {count} {many}",
                 "other": f"{total:g} in all",
             }
-            raise fields.error("output.contradiction", f"Mop/s/{one}", **facts)
+            raise fields.error(OUTPUT_CONTRADICTION(**facts), f"Mop/s/{one}")
     completed = fields.text(_COMPLETION)
     fields.compare(
         "",

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 
 from clustergate.benchmarks.descriptor import CannotRun
+from clustergate.wording.general import INPUT_UNKNOWN_NAME
+from clustergate.wording.reasons import Words
 
 NPB_CLASSES = ("S", "W", "A", "B", "C")
 _SQUARE, _POWER_OF_TWO, _ANY = "a square", "a power of two", "any number"
@@ -29,6 +31,12 @@ def is_allowed(benchmark: str, processes: int) -> bool:
     return rule == _ANY or processes & (processes - 1) == 0
 
 
+PROCESS_RULE = Words(
+    "input.process-rule",
+    "{name} runs on {rule} of processes, and {asked} were asked for",
+)
+
+
 def npb_processes(benchmark: str, asked: int, available: int) -> int:
     """Return how many processes run a benchmark of NPB: as asked, or the most that may.
 
@@ -40,12 +48,12 @@ def npb_processes(benchmark: str, asked: int, available: int) -> int:
     if not is_allowed(benchmark, asked):
         name = f"{benchmark.upper()} of the NAS Parallel Benchmarks"
         rule = NPB_PROCESSES[benchmark]
-        raise CannotRun("input.process-rule", name=name, rule=rule, asked=asked)
+        raise CannotRun(PROCESS_RULE(name=name, rule=rule, asked=asked))
     return asked
 
 
 def npb_class(name: str) -> str:
     """Return the name of a problem size, S to C; raises :class:`CannotRun` for another."""
     if name not in NPB_CLASSES:
-        raise CannotRun("input.unknown-name", kind="class", name=name, known=list(NPB_CLASSES))
+        raise CannotRun(INPUT_UNKNOWN_NAME(kind="class", name=name, known=list(NPB_CLASSES)))
     return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES
 from clustergate.benchmarks.stream.output import STREAM_KERNELS
+from clustergate.wording.reasons import Words
 
 # STREAM's own rule: each array at least four times the last-level caches.
 STREAM_CACHES = 4
@@ -12,6 +13,20 @@ STREAM_ARRAYS = 3
 _LARGEST_MEMORY_SHARE = 0.8
 # An array of so much of the memory leaves the caches of every machine: they are smaller by far.
 _CACHES_UNKNOWN_SHARE = 0.1
+
+
+IN_THE_CACHES = Words(
+    "sizing.in-the-caches",
+    "{elements} elements for each of {ranks} ranks may not leave the caches",
+    remedy="take {fewest} at least",
+)
+BEYOND_MEMORY = Words(
+    "sizing.beyond-memory",
+    (
+        "three arrays of {elements} elements for each of {ranks} ranks take {needed} bytes, more "
+        "than {share:whole_percent} of the node's memory"
+    ),
+)
 
 
 def stream_elements(
@@ -31,11 +46,11 @@ def stream_elements(
     elements = asked or fewest
     if elements < fewest:
         facts = {"elements": elements, "ranks": ranks_per_node, "fewest": fewest}
-        raise CannotRun("sizing.in-the-caches", **facts)
+        raise CannotRun(IN_THE_CACHES(**facts))
     needed = STREAM_ARRAYS * DOUBLE_BYTES * elements * ranks_per_node
     if needed > _LARGEST_MEMORY_SHARE * memory_bytes_per_node:
         facts = {"elements": elements, "ranks": ranks_per_node, "needed": needed}
-        raise CannotRun("sizing.beyond-memory", **facts, share=_LARGEST_MEMORY_SHARE)
+        raise CannotRun(BEYOND_MEMORY(**facts, share=_LARGEST_MEMORY_SHARE))
     return elements
 
 

@@ -33,6 +33,15 @@ from clustergate.benchmarks.text import Fields
 from clustergate.kernels.records import Line
 from clustergate.model import ConditionValue, OutputError, Row
 from clustergate.statistics.spikes import percentile_95
+from clustergate.wording.outputs import (
+    OUTPUT_BAD_VALUE,
+    OUTPUT_CONTRADICTION,
+    OUTPUT_DAMAGED,
+    OUTPUT_FAILURE,
+    OUTPUT_LACKS,
+    OUTPUT_SECOND_RUN,
+    OUTPUT_TWICE,
+)
 
 STREAM_KERNELS = ("copy", "scale", "add", "triad")
 # STREAM counts what its loops touch: two arrays, or three.
@@ -66,27 +75,27 @@ def parse_mccalpins(lines: Iterable[str], *, source: str) -> Iterator[Row]:
         if TITLE.match(line):
             titles += 1
             if titles > 1:
-                raise OutputError("output.second-run", line=number, source=source)
+                raise OutputError(OUTPUT_SECOND_RUN(), line=number, source=source)
         elif _FAILED.match(line):
             words = line.strip()
             raise OutputError(
-                "output.failure", line=number, source=source, program="STREAM", words=words
+                OUTPUT_FAILURE(program="STREAM", words=words), line=number, source=source
             )
         elif line.split(":")[0] in ("Copy", "Scale", "Add", "Triad"):
             if not (match := _ROW.fullmatch(line)):
                 facts = {"what": "a row", "program": "STREAM", "printed": line.strip()}
-                raise OutputError("output.damaged", line=number, source=source, **facts)
+                raise OutputError(OUTPUT_DAMAGED(**facts), line=number, source=source)
             if match[1] in rows:
-                raise OutputError("output.twice", line=number, source=source, what=match[1])
+                raise OutputError(OUTPUT_TWICE(what=match[1]), line=number, source=source)
             rows[match[1]] = match, number
         for name, pattern in _SAID.items():
             if match := pattern.fullmatch(line):
                 if name in fields.values:
-                    raise OutputError("output.twice", line=number, source=source, what=name)
+                    raise OutputError(OUTPUT_TWICE(what=name), line=number, source=source)
                 fields.values[name] = match[1], number
     for kernel in ("Copy", "Scale", "Add", "Triad"):
         if kernel not in rows:
-            raise fields.error("output.lacks", missing=f"the row {kernel}")
+            raise fields.error(OUTPUT_LACKS(missing=f"the row {kernel}"))
     fields.text("the validation")
     yield from _rows_of(rows, fields)
 
@@ -105,10 +114,10 @@ def _rows_of(rows: Mapping[str, tuple[re.Match[str], int]], fields: Fields) -> I
         fits = (rate - step) * (least - slack) <= moved * (1 + 1e-9)
         if not (fits and moved * (1 - 1e-9) <= (rate + step) * (least + slack)):
             facts = {"one": f"{rate:g} MB/s", "other": f"{moved:g} MB in {least:g} s"}
-            raise OutputError("output.contradiction", line=number, source=fields.source, **facts)
+            raise OutputError(OUTPUT_CONTRADICTION(**facts), line=number, source=fields.source)
         if not 0 < least <= average <= most:
             facts = {"one": f"the average {average:g} s", "other": f"{least:g} s to {most:g} s"}
-            raise OutputError("output.contradiction", line=number, source=fields.source, **facts)
+            raise OutputError(OUTPUT_CONTRADICTION(**facts), line=number, source=fields.source)
         yield Row(
             "stream",
             "STREAM",
@@ -130,12 +139,12 @@ def parse_stream(lines: Sequence[Line], processes: int, expect: KernelExpectatio
                 "one": f"{line.record['bytes']} bytes",
                 "other": f"the {moved} that {kernel} moves",
             }
-            raise line.wrong("output.contradiction", **facts)
+            raise line.wrong(OUTPUT_CONTRADICTION(**facts))
         times = times_of(line, expect)
         fastest = min(times[1:])
         if fastest <= 0:
             facts = {"name": "times_us", "wanted": "positive", "value": f"{fastest:g}"}
-            raise line.wrong("output.bad-value", **facts)
+            raise line.wrong(OUTPUT_BAD_VALUE(**facts))
         yield Row(
             "stream",
             "STREAM",

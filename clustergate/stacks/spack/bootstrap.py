@@ -23,7 +23,7 @@ from clustergate.machine.processes import capture
 from clustergate.model import ClustergateError, Say
 from clustergate.paths import suite_folder
 from clustergate.store import unwritable
-from clustergate.wording.reasons import Given
+from clustergate.wording.reasons import Facts, Words
 
 STAMP = ".clustergate-pin.json"
 # Spack's recipes, below a checkout of spack-packages.
@@ -137,6 +137,13 @@ def redact(place: str) -> str:
     return re.sub(r"(https?://)[^/@\s]+@", r"\1", place)
 
 
+OTHER_COMMIT = Words(
+    "release.other-commit",
+    "the tag {tag} of {place} is commit {actual}… where {pinned}… is pinned, so it is refused",
+    remedy="{path} holds the pins",
+)
+
+
 def fetch(pin: Pin, place: str, repository: Path) -> None:
     """Fetch the tag of a release from ``place`` into a new bare repository with nothing else.
 
@@ -155,7 +162,22 @@ def fetch(pin: Pin, place: str, repository: Path) -> None:
     arrived = _git(pin, place, git_dir, "rev-parse", f"{tag}^{{commit}}").strip()
     if arrived != pin.commit:
         facts = {"place": redact(place), "actual": arrived[:12], "pinned": pin.commit[:12]}
-        raise _error("release.other-commit", pin, path=pins_path(), **facts)
+        raise ClustergateError(OTHER_COMMIT(**_said_of(pin), path=pins_path(), **facts))
+
+
+NO_GIT = Words(
+    "release.no-git",
+    "git is not installed, so {pin} cannot be fetched from {place}",
+    remedy="install it",
+)
+TIMED_OUT = Words(
+    "release.timed-out",
+    "fetching {pin} from {place} took over an hour",
+    remedy=(
+        "try again where there is a network, or name a git repository that has the tag {tag} in "
+        "{variable}"
+    ),
+)
 
 
 def _git(pin: Pin, place: str, *arguments: str, environment: Mapping[str, str] = {}) -> str:
@@ -166,12 +188,22 @@ def _git(pin: Pin, place: str, *arguments: str, environment: Mapping[str, str] =
         own = {**inherited, **quiet, **environment}
         ended = capture(["git", *arguments], env=own, timeout=FETCH_SECONDS)
     except FileNotFoundError:
-        raise _error("release.no-git", pin, place=redact(place)) from None
+        raise ClustergateError(NO_GIT(**_said_of(pin), place=redact(place))) from None
     except subprocess.TimeoutExpired:
-        raise _error("release.timed-out", pin, place=redact(place)) from None
+        raise ClustergateError(TIMED_OUT(**_said_of(pin), place=redact(place))) from None
     if ended.returncode:
         raise git_failure(redact(ended.stderr), pin, redact(place))
     return ended.stdout
+
+
+NOT_FETCHED = Words(
+    "release.not-fetched",
+    "{pin} cannot be fetched from {place} ({why})",
+    remedy=(
+        "try again where there is a network, or name a git repository that has the tag {tag} in "
+        "{variable}"
+    ),
+)
 
 
 def git_failure(stderr: str, pin: Pin, place: str) -> ClustergateError:
@@ -182,10 +214,8 @@ def git_failure(stderr: str, pin: Pin, place: str) -> ClustergateError:
     cause = fatal[0].partition(": ")[2] or fatal[0] if fatal else "git gives no reason"
     if "No space left on device" in stderr:
         return ClustergateError(full_disk(f"while bringing {pin}"))
-    return _error("release.not-fetched", pin, place=place, why=cause)
+    return ClustergateError(NOT_FETCHED(**_said_of(pin), place=place, why=cause))
 
 
-def _error(code: str, pin: Pin, **facts: Given) -> ClustergateError:
-    """Return an error with what is to be said of a release in most of them."""
-    known = {"pin": str(pin), "tag": pin.tag, "variable": pin.variable}
-    return ClustergateError(code, **known, **facts)
+def _said_of(pin: Pin) -> Facts:
+    return {"pin": str(pin), "tag": pin.tag, "variable": pin.variable}

@@ -31,6 +31,7 @@ from clustergate.stacks.spack.settings import (
     read_settings,
     spack_repo,
 )
+from clustergate.wording.reasons import Words
 
 OWN_SCOPE = "scope.yaml"
 DATABASE_SECONDS = 600
@@ -140,6 +141,9 @@ def obstacle(application: str, mpi: MpiPackage, settings: SpackSettings) -> str:
     return ""
 
 
+NO_SPECS = Words("spack.no-specs", "it needs 'spack:' with a list of 'specs:', each a string")
+
+
 def _environment(text: str, path: Path) -> Mapping[str, Any]:
     document = read_document(text)
     for complaint in document.complaints:
@@ -150,7 +154,7 @@ def _environment(text: str, path: Path) -> Mapping[str, Any]:
     except (KeyError, TypeError):
         specs = None
     if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
-        raise ClustergateError("spack.no-specs", at=f"{path}:1")
+        raise ClustergateError(NO_SPECS(at=f"{path}:1"))
     environment: Mapping[str, Any] = data
     return environment
 

@@ -23,6 +23,7 @@ from clustergate.model import ClustergateError, Say
 from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
+from clustergate.wording.reasons import Words
 
 # Part of the links' folder's name: raise it when this file lays something out differently.
 LAYOUT = "1"
@@ -192,6 +193,13 @@ def _openblas_layout(top: Path, library: Path) -> None:
     source.unlink()
 
 
+EXTERNAL_MACHINE = Words(
+    "spack.external-machine",
+    "the OpenBLAS wheel cannot be Spack's external on {machine}",
+    remedy="leave 'externals' out of the stack's settings, so that Spack builds its BLAS",
+)
+
+
 def jumps(names: Sequence[str], machine: str) -> str:
     """Return assembly in which each prefixed routine has its plain name again, too.
 
@@ -199,7 +207,7 @@ def jumps(names: Sequence[str], machine: str) -> str:
     whose jump is not known here.
     """
     if machine not in _JUMPS:
-        raise ClustergateError("spack.external-machine", machine=machine)
+        raise ClustergateError(EXTERNAL_MACHINE(machine=machine))
     lines = ['.section .note.GNU-stack,"",%progbits', ".text"]
     for name in names:
         if plain := name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else "":
@@ -214,12 +222,27 @@ def _exported_routines(library: Path) -> list[str]:
     return [entry[0] for entry in entries if len(entry) > 1 and entry[1] == "T"]
 
 
+EXTERNAL_TOOL = Words(
+    "spack.external-tool",
+    (
+        "{command} cannot be started ({why}), and the OpenBLAS wheel needs it to become Spack's "
+        "external"
+    ),
+    remedy="install a C compiler with its binutils",
+)
+EXTERNAL_FAILED = Words(
+    "spack.external-failed",
+    "the OpenBLAS wheel cannot become Spack's external",
+    cause="{why}",
+)
+
+
 def _output_of(command: Sequence[str]) -> str:
     try:
         ended = capture(command)
     except OSError as error:
-        raise ClustergateError("spack.external-tool", command=command[0], why=error) from None
+        raise ClustergateError(EXTERNAL_TOOL(command=command[0], why=error)) from None
     if ended.returncode:
         last = ended.stderr.strip().rpartition("\n")[2] or "no reason given"
-        raise ClustergateError("spack.external-failed", why=last)
+        raise ClustergateError(EXTERNAL_FAILED(why=last))
     return ended.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from clustergate.model import ClustergateError
 from clustergate.stacks.manifest import Blas
+from clustergate.wording.reasons import Words
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,16 @@ def mpi_of_answer(answer: str) -> tuple[MpiPackage, str] | None:
     return None
 
 
+MPI_SPECS = Words(
+    "spack.mpi-specs",
+    (
+        "'specs' must name one MPI library, and names {count} of those that can be launched here "
+        "({known:list})"
+    ),
+    remedy="to launch another one, add it to {module}",
+)
+
+
 def mpi_of(specs: Sequence[str], source: Path) -> tuple[str, MpiPackage]:
     """Return the root spec of an environment that is its MPI library, and what is known of it.
 
@@ -164,5 +175,5 @@ def mpi_of(specs: Sequence[str], source: Path) -> tuple[str, MpiPackage]:
     if len(roots) != 1:
         facts = {"at": str(source), "module": __name__}
         known = list(MPI_PACKAGES)
-        raise ClustergateError("spack.mpi-specs", count=len(roots), known=known, **facts)
+        raise ClustergateError(MPI_SPECS(count=len(roots), known=known, **facts))
     return roots[0], MPI_PACKAGES[package_name(roots[0])]

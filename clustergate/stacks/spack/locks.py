@@ -19,6 +19,7 @@ import archspec.cpu
 from clustergate.files.whole import parse_json
 from clustergate.model import ClustergateError
 from clustergate.wording.notation import listed
+from clustergate.wording.reasons import Words
 
 DEFAULT_BLAS = "openblas"
 # What packages took to build, in minutes of two busy cores; others take one or less.
@@ -63,6 +64,18 @@ class LockedSpec:
         return f"{self.name}@{self.version}/{self.hash[:7]}"
 
 
+LOCK_LACKS = Words(
+    "lock.lacks",
+    "{lock} holds no {package}",
+    cause="the environment does not list it, or the lock belongs to another environment",
+    remedy="remove the lock, so that the environment is concretized again",
+)
+NO_PROVIDER = Words(
+    "lock.no-provider",
+    "{package} needs {virtual}, and no package of the lock provides it",
+)
+
+
 @dataclass(frozen=True)
 class Lock:
     """A whole lock: ``roots`` are the specs asked for and the hashes they became."""
@@ -77,7 +90,7 @@ class Lock:
         for _, key in self.roots:
             if self.specs[key].name == package:
                 return self.specs[key]
-        raise ClustergateError("lock.lacks", lock=self.source, package=package)
+        raise ClustergateError(LOCK_LACKS(lock=self.source, package=package))
 
     def provider(self, package: str, virtual: str) -> LockedSpec:
         """Return what provides ``virtual`` (``mpi``, ``blas``) to a root package."""
@@ -85,7 +98,7 @@ class Lock:
             if virtual in virtuals:
                 return self.specs[key]
         facts = {"at": self.source, "virtual": virtual, "package": package}
-        raise ClustergateError("lock.no-provider", **facts)
+        raise ClustergateError(NO_PROVIDER(**facts))
 
     def work(self, installed: Collection[str] = ()) -> str:
         """Return what is compiled, in about how many minutes, and what is taken as it is.
@@ -133,6 +146,13 @@ def _minutes(spec: LockedSpec) -> int:
     return MINUTES.get(f"{spec.name} fabrics={spec.fabric}", MINUTES.get(spec.name, 1))
 
 
+LOCK_DAMAGED = Words(
+    "lock.damaged",
+    "{path} is not a Spack lock ({why})",
+    remedy="remove it, so that the environment is concretized again",
+)
+
+
 def parse_lock(text: str, source: str = "spack.lock") -> Lock:
     """Read a lock; raises :class:`ClustergateError` for a text that is none."""
     try:
@@ -145,7 +165,7 @@ def parse_lock(text: str, source: str = "spack.lock") -> Lock:
         if missing := [key for key in named if key not in specs]:
             raise KeyError(missing[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ClustergateError("lock.damaged", path=source, why=error) from None
+        raise ClustergateError(LOCK_DAMAGED(path=source, why=error)) from None
     return lock
 
 

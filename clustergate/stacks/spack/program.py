@@ -20,11 +20,20 @@ from clustergate.interrupts import go_on
 from clustergate.machine.environment import clean_environment
 from clustergate.model import ClustergateError, Say
 from clustergate.stacks.spack.messages import explain, progress_of
+from clustergate.wording.reasons import Words
 
 # Environments that leave the user's configuration out by `include::` came with it.
 MINIMUM = (1, 1)
 _GUARDED = (sys.executable, "-I", "-m", "clustergate.stacks.spack.guard")
 _VERSION_FILE = Path("lib") / "spack" / "spack" / "__init__.py"
+
+
+SPACK_FAILED = Words(
+    "spack.failed",
+    "{doing} failed",
+    cause="{why}",
+    remedy="Spack's output is in {log}",
+)
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,31 @@ class SpackProgram:
         go_on()
         text = "".join(printed)
         if process.returncode:
-            raise ClustergateError("spack.failed", doing=doing, why=explain(text), log=log)
+            raise ClustergateError(SPACK_FAILED(doing=doing, why=explain(text), log=log))
         return text
+
+
+SPACK_MISSING = Words(
+    "spack.missing",
+    "there is no Spack here (looked for SPACK_ROOT, `spack` on PATH and {root})",
+    remedy=(
+        "`clustergate bootstrap` fetches the pinned one, or take the stacks from wheels "
+        "(CLUSTERGATE_PROVIDER=wheels), which need none"
+    ),
+)
+NO_SPACK = Words(
+    "spack.no-spack",
+    "{root}, named by {named_by}, is not a Spack installation",
+    remedy="correct it, or unset it and let `clustergate bootstrap` fetch the pinned one",
+)
+TOO_OLD = Words(
+    "spack.too-old",
+    "the Spack in {root}, named by {named_by}, is {version}; {needed} or later is needed",
+    cause=(
+        "name another one in SPACK_ROOT, or take it off PATH and let `clustergate bootstrap` "
+        "fetch the pinned one"
+    ),
+)
 
 
 def find_spack(
@@ -102,13 +134,13 @@ def find_spack(
     for named_by, root in _candidates(state, named, environ):
         version = version_of(root)
         if not version:
-            raise ClustergateError("spack.no-spack", root=root, named_by=named_by)
+            raise ClustergateError(NO_SPACK(root=root, named_by=named_by))
         if tuple(int(number) for number in version.split(".")[:2]) < MINIMUM:
             needed = ".".join(map(str, MINIMUM))
             facts = {"named_by": named_by, "version": version, "needed": needed}
-            raise ClustergateError("spack.too-old", root=root, **facts)
+            raise ClustergateError(TOO_OLD(root=root, **facts))
         return SpackProgram(root, version, state)
-    raise ClustergateError("spack.missing", root=bootstrapped_root(state))
+    raise ClustergateError(SPACK_MISSING(root=bootstrapped_root(state)))
 
 
 def bootstrapped_root(state: Path) -> Path:

@@ -54,7 +54,7 @@ from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
 from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Reason, reason
+from clustergate.wording.reasons import Reason, Words
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
 KERNELS = NODE_KERNELS.package
@@ -306,18 +306,44 @@ def _other_recipes(request: SpackRequest, spack: SpackProgram, say: Say) -> list
         return recipes.other_than_locked(spack, request)
 
 
+PATH_WITH_SPACE = Words(
+    "spack.path-with-space",
+    "Spack cannot build below a path with a space ({path})",
+    remedy=(
+        "put the suite into another folder, or name one in CLUSTERGATE_HOME, or take the stacks "
+        "from wheels (CLUSTERGATE_PROVIDER=wheels)"
+    ),
+)
+LONG_STORE = Words(
+    "spack.long-store",
+    (
+        "the path of the store {store} has {length} characters, and Spack cannot install into "
+        "one of more than {longest}"
+    ),
+    remedy="name a shorter one in the stack's setting 'store' or in CLUSTERGATE_HOME",
+)
+STORE_NOT_WRITABLE = Words(
+    "spack.store-not-writable",
+    "the store {store} is not writable, so nothing is built",
+    remedy=(
+        "name another folder in the stack's setting 'store', or let the owner of this one build "
+        "the stack"
+    ),
+)
+
+
 def _require_usable(request: SpackRequest) -> None:
     """Raise :class:`ClustergateError` for paths that Spack cannot work below."""
     for path in (request.store, request.state, request.repository, Path(sys.executable)):
         if re.search(r"\s", str(path)):
-            raise ClustergateError("spack.path-with-space", path=path)
+            raise ClustergateError(PATH_WITH_SPACE(path=path))
     length = len(str(request.store))
     if length > LONGEST_STORE:
         facts = {"length": length, "longest": LONGEST_STORE}
-        raise ClustergateError("spack.long-store", store=request.store, **facts)
+        raise ClustergateError(LONG_STORE(store=request.store, **facts))
     there = next(path for path in (request.store, *request.store.parents) if path.exists())
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ClustergateError("spack.store-not-writable", store=request.store)
+        raise ClustergateError(STORE_NOT_WRITABLE(store=request.store))
 
 
 def _concretize(
@@ -348,6 +374,14 @@ def _concretize(
     return own
 
 
+SPACK_LINKAGE = Words(
+    "spack.linkage",
+    "{mpi} was built but does not match its lock",
+    cause="{complaints}",
+    remedy="remove {store} or correct the site's scopes, and run `clustergate setup` again",
+)
+
+
 def _install(prepared: Prepared, say: Say) -> Manifest:
     """Install what the lock pins, and describe it once it is proven to be what the lock says."""
     request, spack, lock = prepared.request, prepared.spack, prepared.lock
@@ -371,8 +405,11 @@ def _install(prepared: Prepared, say: Say) -> Manifest:
     manifest = describe(prepared, prefixes)
     if complaints := linkage_complaints(manifest):
         facts = {"mpi": request.mpi.title, "complaints": "; ".join(complaints)}
-        raise ClustergateError("spack.linkage", store=request.store, **facts)
+        raise ClustergateError(SPACK_LINKAGE(store=request.store, **facts))
     return manifest
+
+
+OTHER_MPI = Words("spack.other-mpi", "{package} is not built with the root {mpi}")
 
 
 def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
@@ -385,7 +422,7 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     for package in dict.fromkeys(packages_of(request).values()):
         if lock.provider(package, "mpi") != mpi:
             facts = {"at": lock.source, "package": package, "mpi": str(mpi)}
-            raise ClustergateError("spack.other-mpi", **facts)
+            raise ClustergateError(OTHER_MPI(**facts))
     blas = lock.provider(KERNELS, "blas")
     mpi_prefix, blas_prefix = (str(_prefix_of(spec, prefixes)) for spec in (mpi, blas))
     home = request.mpi.root(Path(mpi_prefix), mpi.version)
@@ -419,12 +456,19 @@ def describe(prepared: Prepared, prefixes: Mapping[str, Path]) -> Manifest:
     )
 
 
+NOT_INSTALLED = Words(
+    "spack.not-installed",
+    "the lock pins {spec}, which Spack has not installed",
+    remedy="run `clustergate setup --refresh` to build it again",
+)
+
+
 def _prefix_of(spec: LockedSpec, prefixes: Mapping[str, Path]) -> Path:
     """Return where a package is; an external one where the lock says."""
     if spec.external:
         return Path(spec.external)
     if spec.hash not in prefixes:
-        raise ClustergateError("spack.not-installed", spec=str(spec))
+        raise ClustergateError(NOT_INSTALLED(spec=str(spec)))
     return prefixes[spec.hash]
 
 
@@ -465,6 +509,13 @@ def linkage_complaints(manifest: Manifest) -> list[str]:
     return complaints
 
 
+NO_LDD = Words(
+    "spack.no-ldd",
+    "ldd cannot be started ({why}), so that what {program} is linked with cannot be proven",
+    remedy="it belongs to the C library's tools (Debian: libc-bin)",
+)
+
+
 def _ldd(program: Path, variables: Mapping[str, str]) -> str:
     """Return what ``ldd`` says of a program in the environment that a job has."""
     environment = {**clean_environment(os.environ).environment, **variables}
@@ -472,7 +523,7 @@ def _ldd(program: Path, variables: Mapping[str, str]) -> str:
     try:
         ended = capture(["ldd", str(program)], env=environment)
     except OSError as error:
-        raise ClustergateError("spack.no-ldd", program=program, why=error) from None
+        raise ClustergateError(NO_LDD(program=program, why=error)) from None
     return ended.stdout + ended.stderr
 
 
@@ -508,7 +559,16 @@ def key_of_build(request: SpackRequest, lock: Lock) -> str:
     return build_key(words, [])
 
 
+STACK_FAILED = Words(
+    "spack.stack-failed",
+    "setting {stack} up failed: {why} ({path})",
+    remedy=(
+        "name a folder that you may write to in CLUSTERGATE_HOME or in the stack's setting 'store'"
+    ),
+)
+
+
 def _failure(request: SpackRequest, error: OSError) -> Reason:
     if is_full(error):
         return full_disk(f"({error.filename}) while setting {request.stack} up", LARGER_DISK)
-    return reason("spack.stack-failed", stack=request.stack, why=error, path=error.filename)
+    return STACK_FAILED(stack=request.stack, why=error, path=error.filename)

@@ -11,6 +11,7 @@ from typing import Any
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.model import ClustergateError
 from clustergate.paths import suite_folder
+from clustergate.wording.reasons import Words
 
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")
@@ -41,6 +42,30 @@ class SpackSettings:
     spack_root: str = ""
 
 
+UNKNOWN_SETTING = Words(
+    "spack.unknown-setting",
+    "the stack {stack}: Spack has no setting {name!r}",
+    remedy="known: {known:list}",
+)
+SPACK_EXTERNALS = Words(
+    "spack.externals",
+    "the stack {stack}: the setting 'externals' is {value!r}",
+    remedy=(
+        "it is 'wheels' or left out (a site's own externals are a folder with packages.yaml in "
+        "'scopes')"
+    ),
+)
+SPACK_TARGET = Words(
+    "spack.target",
+    "the stack {stack}: the target {target!r} is not a processor family such as x86_64_v4",
+)
+SPACK_SCOPE = Words(
+    "spack.scope",
+    "the stack {stack}: 'scopes' names {scope}, which does not exist",
+    remedy="a scope is a folder with Spack's packages.yaml, mirrors.yaml and the like",
+)
+
+
 def read_settings(
     stack: str, given: Mapping[str, Any], repository: Path | None = None
 ) -> SpackSettings:
@@ -53,7 +78,7 @@ def read_settings(
     known = [*SpackSettings.__dataclass_fields__]
     for name in given:
         if name not in known:
-            raise ClustergateError("spack.unknown-setting", stack=stack, name=name, known=known)
+            raise ClustergateError(UNKNOWN_SETTING(stack=stack, name=name, known=known))
     texts = {name: str(value) for name, value in given.items() if name not in LISTS}
     settings = SpackSettings(
         **{"environment": stack.removeprefix(STACK_PREFIX), **texts},
@@ -70,12 +95,12 @@ def read_settings(
         there = applications_of(folder)
         _require_one_of(stack, "application", name, there, folder / "applications")
     if settings.externals not in EXTERNALS:
-        raise ClustergateError("spack.externals", stack=stack, value=settings.externals)
+        raise ClustergateError(SPACK_EXTERNALS(stack=stack, value=settings.externals))
     if settings.target and not re.fullmatch(r"[a-z0-9_]+", settings.target):
-        raise ClustergateError("spack.target", stack=stack, target=settings.target)
+        raise ClustergateError(SPACK_TARGET(stack=stack, target=settings.target))
     for scope in settings.scopes:
         if "$" not in scope and not Path(scope).exists():
-            raise ClustergateError("spack.scope", stack=stack, scope=scope)
+            raise ClustergateError(SPACK_SCOPE(stack=stack, scope=scope))
     return settings
 
 
@@ -111,7 +136,14 @@ def _choices(folder: Path) -> tuple[list[str], Path]:
     return [path.stem for path in folder.glob("*.yaml")], folder
 
 
+UNKNOWN_CHOICE = Words(
+    "spack.unknown-choice",
+    "the stack {stack}: unknown {kind} {name!r}",
+    remedy="{folder} holds {known:list}",
+)
+
+
 def _require_one_of(stack: str, kind: str, name: str, known: Sequence[str], folder: Path) -> None:
     if name not in known:
         facts = {"stack": stack, "kind": kind, "name": name, "folder": str(folder)}
-        raise ClustergateError("spack.unknown-choice", known=sorted(known) or ["none"], **facts)
+        raise ClustergateError(UNKNOWN_CHOICE(known=sorted(known) or ["none"], **facts))
