@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import datetime
 import enum
-import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clustergate.wording.reasons import (
     Fact,
@@ -25,9 +24,6 @@ from clustergate.wording.reasons import (
     plain,
     sentence_of,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ConditionValue = str | int | float | bool
 Conditions = Mapping[str, ConditionValue]
@@ -208,63 +204,6 @@ class Row:
     values: Mapping[str, float]
     status: str = "ok"
     line: int = 0
-
-
-@dataclass(slots=True)
-class Table:
-    """Rows with figures of one benchmark that stand together, in columns.
-
-    ``conditions`` are those of all rows. ``integers`` are the conditions of each row by ``names``,
-    ``figures`` its values by ``metrics``: a line of an array for each name. ``line`` is that of the
-    first row.
-    """
-
-    suite: str
-    benchmark: str
-    conditions: Conditions
-    names: tuple[str, ...]
-    metrics: tuple[str, ...]
-    integers: NDArray[Any]
-    figures: NDArray[Any]
-    line: int
-
-    def form(self, integer: Any, figure: Any) -> Row:
-        """Return the row that all are, with ``integer`` and ``figure`` for what differs."""
-        conditions = {**self.conditions, **dict.fromkeys(self.names, integer)}
-        values = dict.fromkeys(self.metrics, figure)
-        return Row(self.suite, self.benchmark, conditions, values, line=integer)
-
-    def columns(self) -> dict[str, Sequence[float]]:
-        """Return what differs, by name: the line, each row's own conditions, its values."""
-        lines = range(self.line, self.line + self.integers.shape[1])
-        numbers = [*self.integers.tolist(), *self.figures.tolist()]
-        return {"line": lines, **dict(zip((*self.names, *self.metrics), numbers, strict=True))}
-
-
-Part = Row | Table
-"""What a parser yields."""
-
-
-def rows_of(parts: Iterable[Part]) -> Iterator[Row]:
-    for part in parts:
-        if isinstance(part, Row):
-            yield part
-            continue
-        repeat, columns = itertools.repeat, part.columns()
-        conditions: dict[str, Iterable[Any]]
-        conditions = {name: repeat(value) for name, value in part.conditions.items()}
-        conditions |= {name: columns[name] for name in part.names}
-        values = [columns[name] for name in part.metrics]
-        # By columns to the end: a loop over the rows would take twice as long.
-        yield from map(
-            Row,
-            repeat(part.suite),
-            repeat(part.benchmark),
-            map(dict, map(zip, repeat(tuple(conditions)), zip(*conditions.values(), strict=False))),
-            map(dict, map(zip, repeat(part.metrics), zip(*values, strict=True))),
-            repeat("ok"),
-            columns["line"],
-        )
 
 
 @dataclass(frozen=True)

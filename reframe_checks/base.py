@@ -35,7 +35,7 @@ from clustergate.launching.stopping import exactly, undisturbed_needed, within
 from clustergate.launching.transports import transport_note
 from clustergate.launching.watchdog import Patience
 from clustergate.machine.environment import read_removed, removed_at_submission
-from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample, rows_of
+from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample
 from clustergate.paths import state_dir
 from clustergate.references import lookup
 from clustergate.schedulers.slurm_limits import SHORTEST_S
@@ -329,7 +329,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     def rows(self, lines: Iterable[str], source: str) -> Iterator[Row]:
         """Read what the program printed; raises OutputError for what cannot be trusted."""
         parse, asked = self.descriptor.format.parse, self.expectation()
-        return rows_of(parse(lines, source=source, expect=asked))
+        return parse(lines, source=source, expect=asked)
 
     def conditions(self) -> Conditions:
         """Return what all figures of this case share."""

@@ -30,7 +30,6 @@ from clustergate.model import (
     Sample,
     Verdict,
     derived_sample,
-    rows_of,
 )
 from clustergate.references.lookup import References, parse_references
 from clustergate.verdicts.assembly import Outcome, assemble, references_for, reframe_figures
@@ -750,7 +749,7 @@ def kernel_run(program, seed, slow_share=0.0, every_tenth=False, launches=10):
         begin = {"measurement": "begin", "program": program, "processes": 2}
         told = lines(times.tolist())
         told = [begin, *told, {"measurement": "end", "count": len(told)}]
-        rows = rows_of(parse([json.dumps(one) for one in told], source="x"))
+        rows = parse([json.dumps(one) for one in told], source="x")
         samples += samples_of(rows, order=order)
     return record(
         *samples,

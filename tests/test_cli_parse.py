@@ -23,7 +23,7 @@ from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.parse import read_lines
-from clustergate.model import OutputError, Row, rows_of
+from clustergate.model import OutputError, Row
 
 DATA = Path(__file__).resolve().parent / "data"
 HPL = str(DATA / "hpl" / "hpl-2.3-mpich-grids.txt")
@@ -92,8 +92,7 @@ def test_what_is_printed_is_what_the_rows_hold(run: Any, tmp_path: Path, form: s
         cells = {**row.conditions, **row.values, "line": row.line, "file": str(odd)}
         cells |= {"suite": row.suite, "benchmark": row.benchmark, "status": row.status}
         assert {name: text for name, text in read.items() if text} == {
-            name: f"{value:.2f}" if isinstance(value, float) else str(value)
-            for name, value in cells.items()
+            name: str(value) for name, value in cells.items()
         }
 
 
@@ -366,7 +365,7 @@ def test_what_no_machine_reaches_is_refused_of_every_format(
     for path in DATA.rglob("*.*"):
         with contextlib.suppress(OutputError, IsADirectoryError):
             text = io.StringIO(path.read_text(errors="replace"))
-            rows = rows or [*rows_of(formats.read(text, source="x", suite=name))]
+            rows = rows or [*formats.parse(text, source="x", suite=name)]
     assert rows
     changed = [replace(r, values={k: v * factor for k, v in r.values.items()}) for r in rows]
 
@@ -376,4 +375,4 @@ def test_what_no_machine_reaches_is_refused_of_every_format(
     fake = replace(own, parse=told)
     monkeypatch.setattr(formats, "formats", lambda: {name: fake})
     with pytest.raises(OutputError, match="beyond what any machine reaches"):
-        [*formats.read([], source="x", suite=name)]
+        [*formats.parse([], source="x", suite=name)]

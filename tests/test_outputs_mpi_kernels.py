@@ -11,7 +11,7 @@ from clustergate.benchmarks.mpi_trials.input import trials_measured
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, parse_mpi_trials, single_trials
 from clustergate.benchmarks.registry import every_benchmark, every_metric
 from clustergate.figures import name_of, samples_of
-from clustergate.model import OutputError, Row, rows_of
+from clustergate.model import OutputError, Row
 
 PROGRAMS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
 
@@ -22,7 +22,7 @@ def parse_mpi_kernel(
     """Read an output by the parser of the program that it names, where it names one."""
     named = [program for program in PROGRAMS if lines and f'"{program}"' in lines[0]]
     parse = every_benchmark()[(named or ["mpi_trials"])[0]].format.parse
-    return rows_of(parse(lines, source="output", expect=expect))
+    return parse(lines, source="output", expect=expect)
 
 
 def lines_of(data: Path, program: str) -> list[str]:

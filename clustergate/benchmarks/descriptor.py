@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
-from clustergate.model import ClustergateError, Conditions, Figure, Limit, Metric, Part, Row, Sample
+from clustergate.model import ClustergateError, Conditions, Figure, Limit, Metric, Row, Sample
 from clustergate.wording.reasons import Reason
 
 Seconds = Callable[[Sample], float]
@@ -30,7 +30,7 @@ class CannotRun(ClustergateError):
 class Parser(Protocol):
     """What every format offers."""
 
-    def __call__(self, lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Part]:
+    def __call__(self, lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:
         """Yield the rows of the text, or raise :class:`clustergate.model.OutputError`.
 
         ``expect`` is what the run was asked for, each format's own way; None for anything.

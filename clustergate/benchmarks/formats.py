@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -12,7 +13,7 @@ from clustergate.benchmarks.descriptor import Benchmark, Format
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.figures import name_of, reported, samples_of
-from clustergate.model import METRICS, NodeFacts, OutputError, Part, Row, rows_of
+from clustergate.model import METRICS, NodeFacts, OutputError, Row
 from clustergate.wording.outputs import OUTPUT_EMPTY, OUTPUT_UNKNOWN
 from clustergate.wording.reasons import Reason, Words
 
@@ -33,11 +34,6 @@ def titles() -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def parse(lines: Iterable[str], *, source: str, suite: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a text of any format: those of :func:`read`, one by one."""
-    return rows_of(read(lines, source=source, suite=suite))
-
-
 PREFIX_REMOVED = Words(
     "output.prefix-removed",
     "the prefix {prefix!r} was removed from each line ({origin})",
@@ -45,13 +41,13 @@ PREFIX_REMOVED = Words(
 )
 
 
-def read(
+def parse(
     lines: Iterable[str],
     *,
     source: str,
     suite: str | None = None,
     say: Callable[[Reason], None] = lambda reason: None,
-) -> Iterator[Part]:
+) -> Iterator[Row]:
     """Yield the rows of a text of any format, recognised by its title, as its parser gives them.
 
     ``suite`` is a key of :func:`formats` and spares the recognition. A prefix that launchers and
@@ -69,10 +65,9 @@ def read(
             say(PREFIX_REMOVED(at=source, prefix=prefix, origin=origin))
             remaining = _without(prefix, remaining)
         remaining = _of_one_program(remaining, suite, source)
-    for part in formats()[suite].parse(remaining, source=source):
-        for row in _extremes(part):
-            _require_reachable(row, every_benchmark()[suite], source)
-        yield part
+    yield from _reachable(
+        formats()[suite].parse(remaining, source=source), every_benchmark()[suite], source
+    )
     # A parser reads to the end of its own program's output.
     for _ in remaining:
         pass
@@ -98,28 +93,6 @@ def _of_one_program(lines: Iterable[str], suite: str, source: str) -> Iterator[s
         yield line
 
 
-def _extremes(part: Part) -> Iterator[Row]:
-    """Yield the rows that are beyond a limit if any of a table is.
-
-    A rate has one limit for all of its rows, a time one that grows with the bytes.
-    """
-    if isinstance(part, Row):
-        yield part
-        return
-    # Whoever made a table has loaded it; a start without one is to be quick.
-    import numpy as np
-
-    numbers = part.columns()
-    sizes = np.maximum(np.asarray(numbers.get("bytes", [1])), 1)
-    wanted: set[int] = set()
-    for values in part.figures:
-        wanted |= {int(values.argmin()), int(values.argmax()), int((values / sizes).argmin())}
-    for k in sorted(wanted):
-        conditions = {**part.conditions, **{name: int(numbers[name][k]) for name in part.names}}
-        values = {name: float(numbers[name][k]) for name in part.metrics}
-        yield Row(part.suite, part.benchmark, conditions, values, line=part.line + k)
-
-
 OUTPUT_UNREACHABLE = Words(
     "output.unreachable",
     "{figure} of {value:number} {unit} is beyond what any machine reaches: {why}",
@@ -127,35 +100,36 @@ OUTPUT_UNREACHABLE = Words(
 )
 
 
-def _require_reachable(row: Row, benchmark: Benchmark, source: str) -> None:
-    """Raise :class:`OutputError` for a figure that no machine reaches, whatever it is.
+def _reachable(rows: Iterable[Row], benchmark: Benchmark, source: str) -> Iterator[Row]:
+    """Yield rows; raise :class:`OutputError` for a figure that no machine reaches, whatever it is.
 
     The limits are those of a run's figures where nothing of its node is known.
     """
-    conditions = {
-        "nodes": 1,
-        "ranks_per_node": _processes_of(row),
-        "cores_per_rank": _CORES_OF_A_PROCESS,
-    }
-    check = _check_of(row.suite, benchmark)
     metrics = {**METRICS, **benchmark.metrics}
-    known = {name: value for name, value in row.values.items() if name in metrics}
-    for sample in reported(samples_of([replace(row, values=known)], metrics)):
-        for limit in benchmark.limits(Measurement(check, conditions, sample, (), NodeFacts())):
-            # What the calls of a program without a check wait for is not known.
-            least = limit.at_least if check else None
-            above = limit.at_most is not None and sample.value > limit.at_most
-            if above or (least is not None and sample.value < least):
-                raise OutputError(
-                    OUTPUT_UNREACHABLE(
+    check_of = functools.cache(functools.partial(_check_of, benchmark=benchmark))
+    for row in rows:
+        check = check_of(row.suite)
+        conditions = {
+            "nodes": 1,
+            "ranks_per_node": _processes_of(row),
+            "cores_per_rank": _CORES_OF_A_PROCESS,
+        }
+        known = {name: value for name, value in row.values.items() if name in metrics}
+        named = replace(row, values=known) if len(known) < len(row.values) else row
+        for sample in reported(samples_of([named], metrics)):
+            for limit in benchmark.limits(Measurement(check, conditions, sample, (), NodeFacts())):
+                # What the calls of a program without a check wait for is not known.
+                least = limit.at_least if check else None
+                above = limit.at_most is not None and sample.value > limit.at_most
+                if above or (least is not None and sample.value < least):
+                    beyond = OUTPUT_UNREACHABLE(
                         figure=name_of(sample),
                         value=sample.value,
                         unit=sample.unit,
                         why=limit.reason,
-                    ),
-                    line=row.line or None,
-                    source=source,
-                )
+                    )
+                    raise OutputError(beyond, line=row.line or None, source=source)
+        yield row
 
 
 def _processes_of(row: Row) -> int:

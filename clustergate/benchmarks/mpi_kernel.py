@@ -1,5 +1,9 @@
 """What the suite's own MPI kernels share: their options, and the reader of their JSON lines.
 
+    {"measurement":"begin","program":"bidirectional_stream","processes":2}
+    {"measurement":"bidirectional_stream","bytes":1,"messages":24920,"seconds":0.050609}
+    {"measurement":"end","count":25}
+
 Each of them prints a first line that names it, its processes and its arguments (older builds left
 these out), a line for each measurement, and a last line that counts those. Launchers and MPI
 libraries may print lines of their own before the first and after the last one; between them every

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from clustergate.model import OutputError
 from clustergate.wording.outputs import (
@@ -17,19 +15,13 @@ from clustergate.wording.outputs import (
 )
 from clustergate.wording.reasons import Fact, Reason, Words
 
-# Lines that are read ahead: enough for a table at once, few enough to be nothing in memory.
-_AHEAD = 512
-# More than all tables of a run have.
-_SHAPES = 4096
-_SHAPE = bytes.maketrans(b"123456789", b"000000000")
-
 
 class NumberedText:
     """Numbered lines still to be read.
 
     ``number`` and ``line``, which is without the blanks at its end, are those read last, 0 and
-    empty before the first. Whoever goes through the lines is given those before ``end``, but none
-    that is ``idle``.
+    empty before the first; ``raw`` is the line as it was given. Whoever goes through the lines is
+    given those before ``end``, but none that is ``idle``.
     """
 
     program = ""
@@ -40,103 +32,31 @@ class NumberedText:
     def __init__(self, lines: Iterable[str], source: str) -> None:
         self.source = source
         self.number = 0
-        self.line = ""
+        self.line = self.raw = ""
         self._lines = iter(lines)
-        self._ahead: list[str] = []
-        self._at = 0
-        # Where each of the lines ahead begins when they are joined.
-        self._begins: list[int] = []
-        self._joined = ""
+        self._is_back = False
 
     def __iter__(self) -> Iterator[str]:
-        idle, end = self.idle, self.end
-        while self._at < len(self._ahead) or self._read_ahead():
-            self.line = line = self._ahead[self._at].rstrip()
-            self._at += 1
-            self.number += 1
-            if line == end:
-                return
-            if line not in idle:
-                yield line
-
-    @property
-    def raw(self) -> str:
-        """The line that was read last as it was given."""
-        return self._ahead[self._at - 1]
+        while self.next() and self.line != self.end:
+            if self.line not in self.idle:
+                yield self.line
 
     def next(self) -> bool:
         """Read a line and say whether there was one."""
-        if self._at == len(self._ahead) and not self._read_ahead():
-            return False
-        self.line = self._ahead[self._at].rstrip()
-        self._at += 1
+        if self._is_back:
+            self._is_back = False
+        else:
+            raw = next(self._lines, None)
+            if raw is None:
+                return False
+            self.raw, self.line = raw, raw.rstrip()
         self.number += 1
         return True
 
-    def back(self, lines: int = 1) -> None:
-        """Let the line that was read last, or so many that were taken, be next again."""
-        self._at -= lines
-        self.number -= lines
-
-    def take(self, lines: re.Pattern[str]) -> re.Match[str] | None:
-        """Read what a pattern of whole lines, each with its end, matches from here on.
-
-        Of what stands beyond the lines that were read ahead nothing is matched. Lines that were
-        given without their ends never match.
-        """
-        match = lines.match(*self._joined_from_here())
-        taken = match is not None and self._skip(match.group().count("\n"), match.end())
-        return match if taken else None
-
-    def take_while(self, fits: Callable[[str], object], known: set[str]) -> tuple[str, int]:
-        """Read and count the lines from here on, each with its end, whose shapes fit.
-
-        The rows of a table have few shapes: those that fit are ``known`` from then on. Nothing is
-        read beyond an empty line, nor where :meth:`take` would not match.
-        """
-        joined, begin = self._joined_from_here()
-        try:
-            empty = self._ahead.index("\n", self._at)
-        except ValueError:
-            empty = len(self._ahead)
-        piece = joined[begin : self._begins[empty]]
-        # By its bytes it takes half as long.
-        zeros = piece.encode("utf-8", "surrogatepass").translate(_SHAPE)
-        shapes = zeros.decode("utf-8", "surrogatepass").split("\n")[:-1]
-        count, size = len(shapes), len(piece)
-        if not known.issuperset(shapes):
-            fitting = list(itertools.takewhile(lambda one: one in known or fits(one), shapes))
-            known.update(fitting[: _SHAPES - len(known)])
-            if len(fitting) < count:
-                count = len(fitting)
-                size = sum(map(len, fitting)) + count
-        if not count or not self._skip(count, begin + size):
-            return "", 0
-        return piece[:size], count
-
-    def _joined_from_here(self) -> tuple[str, int]:
-        """Return the lines that were read ahead as one text, and where the next one begins."""
-        if self._at == len(self._ahead):
-            self._read_ahead()
-        if not self._begins:
-            self._begins = [0, *itertools.accumulate(map(len, self._ahead))]
-            self._joined = "".join(self._ahead)
-        return self._joined, self._begins[self._at]
-
-    def _skip(self, lines: int, end: int) -> bool:
-        """Have read so many lines if they end there in the joined text, and say whether they do."""
-        at = self._at + lines
-        if end not in self._begins[at : at + 1]:
-            return False
-        self.number += lines
-        self._at = at
-        self.line = self._ahead[at - 1].rstrip()
-        return True
-
-    def _read_ahead(self) -> bool:
-        self._ahead, self._at = list(itertools.islice(self._lines, _AHEAD)), 0
-        self._begins = []
-        return bool(self._ahead)
+    def back(self) -> None:
+        """Let the line that was read last be next again."""
+        self._is_back = True
+        self.number -= 1
 
     def error(self, problem: str | Reason) -> OutputError:
         """Return an error about the line read last."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from clustergate import store
 from clustergate.ab import by_node, comparisons, sample_sets
 from clustergate.ab.comparisons import METRIC
-from clustergate.benchmarks.formats import read
+from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, named_run, recent
 from clustergate.history.listing import kind_of
 from clustergate.history.stored_runs import in_order
 from clustergate.judge.nodes import FEWEST_NODES
-from clustergate.model import BadRequest, Better, OutputError, rows_of
+from clustergate.model import BadRequest, Better, OutputError
 from clustergate.one_thread import one_thread
 from clustergate.report import console
 from clustergate.wording.general import COMPARE_ITSELF, OPTION_RANGE
@@ -151,7 +151,7 @@ def _nodes(paths: Sequence[str], tolerance: float) -> int:
     for path in paths:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
-                rows = [*rows_of(read(file, source=path))]
+                rows = [*parse(file, source=path)]
         except OSError as error:
             raise OutputError(OUTPUT_UNREADABLE_HERE(why=error), source=path) from None
         for row in rows:

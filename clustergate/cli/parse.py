@@ -14,12 +14,12 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any
 
-from clustergate.benchmarks.formats import formats, read
+from clustergate.benchmarks.formats import formats, parse
 from clustergate.cli.passing_on import option
-from clustergate.model import ClustergateError, OutputError, Part, Row, Table
+from clustergate.model import ClustergateError, OutputError, Row
 from clustergate.wording.outputs import OUTPUT_CUT_OFF, OUTPUT_DAMAGED, OUTPUT_UNREADABLE_HERE
 from clustergate.wording.reasons import Reason, Words
 
@@ -46,9 +46,9 @@ _ENDED_JOB = re.compile(
     r"DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE)|CANCELLED AT |[Oo]om[-_ ][Kk]ill"
     r"|PBS: job killed|TERM_(?:RUNLIMIT|MEMLIMIT|OWNER)"
 )
-# What stand for numbers in the line that all rows of a table have in common, and in no name.
-_INTEGER, _FIGURE = "\0d", "\0f"
 _FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
+# Rows of a table that are in memory at once.
+_AT_ONCE = 10_000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,6 @@ def run(arguments: argparse.Namespace) -> int:
     Rows wait in a temporary file until their text has been read to its end: memory stays flat.
     """
     columns: Columns = {**dict.fromkeys(FIRST_COLUMNS, str), "line": int}
-    written = _as_json if arguments.format == "jsonl" else _as_csv
     status = 0
     kept = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, closed below
     try:
@@ -109,8 +108,10 @@ def run(arguments: argparse.Namespace) -> int:
             start, known = kept.tell(), dict(columns)
             lines = _Watched(read_lines(name, source))
             try:
-                for part in read(lines, source=source, suite=arguments.suite, say=_say):
-                    kept.write(written(source, part, columns))
+                for row in parse(lines, source=source, suite=arguments.suite, say=_say):
+                    kept.write(_as_json(source, row))
+                    if arguments.format != "jsonl":
+                        _add_columns(columns, row)
             except OutputError as error:
                 print(f"clustergate: {error}", file=sys.stderr)
                 status = error.exit_status
@@ -127,16 +128,14 @@ def run(arguments: argparse.Namespace) -> int:
                     _say(ENDED_BY_SCHEDULER(at=source, words=lines.ended_by))
                     if cut_off and not arguments.keep_complete:
                         _say(MAY_BE_KEPT(at=source))
-        kinds = columns if arguments.format != "jsonl" and kept.tell() > 0 else {}
+        is_empty = kept.tell() == 0
         kept.seek(0)
-        if kinds and arguments.format == "parquet":
-            _print(_as_parquet(_blocks(kept, kinds), kinds), sys.stdout.buffer.write)
+        if is_empty or arguments.format == "jsonl":
+            _print(kept, sys.stdout.buffer.write)
+        elif arguments.format == "csv":
+            _print(_as_csv(kept, columns), sys.stdout.buffer.write)
         else:
-            names = io.StringIO()
-            if kinds:
-                csv.writer(names, lineterminator="\n").writerow(kinds)
-            blocks = itertools.chain([names.getvalue().encode()], _blocks(kept, kinds))
-            _print(blocks, lambda block: sys.stdout.write(block.decode()))
+            _print(_as_parquet(kept, columns), sys.stdout.buffer.write)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -261,80 +260,48 @@ def _halves_are_zero(lines: bytes) -> bool:
     return len(start) > 8 and (not any(start[::2]) or not any(start[1::2])) and any(start)
 
 
-def _as_json(source: str, part: Part, columns: Columns) -> bytes:
-    form = part.form(_INTEGER, _FIGURE) if isinstance(part, Table) else part
-    record = (source, *_FIELDS(form), form.conditions, form.values)
+def _as_json(source: str, row: Row) -> bytes:
+    record = (source, *_FIELDS(row), row.conditions, row.values)
     names = (*FIRST_COLUMNS, "conditions", "values")
-    text = json.dumps(dict(zip(names, record, strict=True))) + "\n"
-    if isinstance(part, Row):
-        return text.encode()
-    for mark in (_INTEGER, _FIGURE):
-        text = text.replace(json.dumps(mark), mark)
-    return _rows(text, part, part.columns().values())
+    return f"{json.dumps(dict(zip(names, record, strict=True)))}\n".encode()
 
 
-def _as_csv(source: str, part: Part, columns: Columns) -> bytes:
-    """Return lines of the columns known so far, their number last; a zero byte ends each.
-
-    Columns that are new are added to them.
-    """
-    form = part.form(_INTEGER, _FIGURE) if isinstance(part, Table) else part
-    named = {**form.conditions, **form.values}
-    for name, value in named.items():
-        kind = float if name in form.values else int if value == _INTEGER else type(value)
+def _add_columns(columns: Columns, row: Row) -> None:
+    kinds = {name: type(value) for name, value in row.conditions.items()}
+    for name, kind in (kinds | dict.fromkeys(row.values, float)).items():
         columns[name] = kind if columns.get(name, kind) is kind else str
-    named |= dict(zip(FIRST_COLUMNS, (source, *_FIELDS(form)), strict=True))
+
+
+def _cells(lines: Iterable[bytes], columns: Columns) -> Iterator[list[Any]]:
+    """Yield what stands in the columns of each row, None where it has no such cell."""
+    for line in lines:
+        record = json.loads(line)
+        cells = {**record.pop("conditions"), **record.pop("values"), **record}
+        yield [cells.get(name) for name in columns]
+
+
+def _as_csv(lines: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerow(map(named.get, columns))
-    line = f"{text.getvalue()[:-1]},{len(columns)}\0\n"
-    if isinstance(part, Row):
-        return line.encode()
-    numbers = part.columns()
-    return _rows(line, part, [numbers[name] for name in columns if name in numbers])
+    writer = csv.writer(text, lineterminator="\n")
+    for cells in itertools.chain([list(columns)], _cells(lines, columns)):
+        writer.writerow(cells)
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
 
 
-def _rows(line: str, table: Table, cells: Iterable[Sequence[float]]) -> bytes:
-    """Return the line of each row, its numbers in the places for them.
-
-    All at once, and hundredths, which most figures are, by a form that takes half as long as
-    digits up to the last that tells.
-    """
-    hundredths = (table.figures.round(2) == table.figures).all()
-    form = line.replace("%", "%%").replace(_INTEGER, "%d")
-    form = form.replace(_FIGURE, "%.2f" if hundredths else "%a")
-    numbers = tuple(itertools.chain.from_iterable(zip(*cells, strict=True)))
-    return form.encode() * int(table.figures.shape[1]) % numbers
-
-
-def _filled_up(line: bytes, columns: int) -> bytes:
-    if not line.endswith(b"\0\n"):
-        return line
-    cells, _, known = line[:-2].rpartition(b",")
-    return cells + b"," * (columns - int(known)) + b"\n"
-
-
-def _blocks(lines: IO[bytes], columns: Columns) -> Iterator[bytes]:
-    """Yield the lines, those of a table with the empty cells of all its ``columns``."""
-    filled = b",%d\0\n" % len(columns)
-    while block := lines.read(4 * LONGEST_LINE) + lines.readline():
-        if b"\0" in block:
-            block = block.replace(filled, b"\n")
-        if b"\0" in block:
-            block = b"".join(_filled_up(line, len(columns)) for line in io.BytesIO(block))
-        yield block
-
-
-def _as_parquet(blocks: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
+def _as_parquet(lines: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
     # Polars is for those who want this.
     import polars as pl
     from polars.io.plugins import register_io_source
 
     kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
     schema = {name: kinds[kind] for name, kind in columns.items()}
+    rows = _cells(lines, columns)
 
     def frames(*_: object) -> Iterator[pl.DataFrame]:
-        for block in blocks:
-            yield pl.read_csv(block, schema=schema, has_header=False)
+        while some := list(itertools.islice(rows, _AT_ONCE)):
+            yield pl.DataFrame(some, schema=schema, orient="row", strict=False)
 
     with tempfile.NamedTemporaryFile() as result:
         register_io_source(frames, schema=schema).sink_parquet(result.name)

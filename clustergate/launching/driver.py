@@ -46,7 +46,7 @@ from clustergate.machine.configuration import (
     mapped_files,
     site_files,
 )
-from clustergate.model import ClustergateError, Launch, Sample, rows_of
+from clustergate.model import ClustergateError, Launch, Sample
 from clustergate.proof.ranks import ProofError, read_proofs
 from clustergate.wording.notation import printable
 from clustergate.wording.reasons import Words
@@ -222,7 +222,7 @@ class Driver:
             output = self._plan.contenders[0].output or OUTPUT
             path = launch_folder(self._job, order) / output
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-            self._samples[order] = samples_of(rows_of(reader(lines)), every_metric(), order)
+            self._samples[order] = samples_of(reader(lines), every_metric(), order)
         return self._samples[order]
 
     def _launch(self, contender: Contender, turn: int) -> None:

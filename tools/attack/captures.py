@@ -32,7 +32,7 @@ from clustergate.benchmarks.stream.input import stream_measured
 from clustergate.figures import reported, samples_of
 from clustergate.kernels import peaks
 from clustergate.kernels.peaks import parse_peaks
-from clustergate.model import METRICS, Estimate, NodeFacts, OutputError, Row, Verdict, rows_of
+from clustergate.model import METRICS, Estimate, NodeFacts, OutputError, Row, Verdict
 from clustergate.paths import checkout
 from clustergate.proof import provenance
 from clustergate.proof.ranks import RankProof, read_proofs
@@ -191,7 +191,7 @@ def _parse_kernel(
     lines: Iterable[str], *, source: str = "output", expect: _Kernel
 ) -> Iterator[Row]:
     parse = every_benchmark()[expect.program].format.parse
-    return rows_of(parse(lines, source=source, expect=expect))
+    return parse(lines, source=source, expect=expect)
 
 
 def _kernel(text: str) -> _Kernel:

@@ -53,7 +53,6 @@ def sections(
         ),
         parsers.SECTION: parsers.measure(
             room,
-            rounds=rounds(11, 30),
             large=parsers.LARGE_WHEN_QUICK if quick else parsers.LARGE,
             say=say,
         ),

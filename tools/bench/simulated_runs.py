@@ -23,7 +23,7 @@ from clustergate.benchmarks.hpcc.output import parse_hpcc
 from clustergate.figures import name_of, reported, same_measurement, samples_of
 from clustergate.history.stored_runs import PastRun
 from clustergate.launching.stopping import is_enough
-from clustergate.model import DISTANCES, Better, CaseId, CaseRecord, Launch, Sample, rows_of
+from clustergate.model import DISTANCES, Better, CaseId, CaseRecord, Launch, Sample
 from clustergate.paths import checkout
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import MODES, Mode
@@ -257,9 +257,7 @@ def _samples(check: str, stack: str, mode: Mode) -> list[Sample]:
 
 def _random_access() -> list[Sample]:
     text = (_DATA / "hpcc" / "hpcc-1.5.0-mpich.txt").read_text(encoding="utf-8")
-    rows = (
-        row for row in rows_of(parse_hpcc(text.splitlines())) if "RandomAccess" in row.benchmark
-    )
+    rows = (row for row in parse_hpcc(text.splitlines()) if "RandomAccess" in row.benchmark)
     return reported(samples_of(rows, OF_HPCC))
 
 

@@ -1,4 +1,8 @@
-"""The overhead of messages for the processor, by a kernel of the suite."""
+"""The overhead of messages for the processor, by a kernel of the suite.
+
+{"measurement":"host_overhead","call":"isend","bytes":1,"trial":0,"iterations":2000,
+ "base_us":0.1850,"p95_us":0.3180,"work_us":0.3030,"iteration_us":0.3960}
+"""
 
 from __future__ import annotations
 

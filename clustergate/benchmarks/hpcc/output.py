@@ -1,5 +1,14 @@
 """Read the text of HPCC 1.4 and 1.5 (hpccoutf.txt) into rows.
 
+    Begin of StarDGEMM section.
+    Scaled residual: 0.0103885
+    Node(s) with error 0
+    Average Gflop/s 42.594817
+    End of StarDGEMM section.
+    Begin of Summary section.
+    VersionMajor=1
+    StarDGEMM_Gflops=42.5948
+
 HPCC prints sixteen sections, each between "Begin of … section." and "End of … section.", then a
 summary of ``name=value`` lines. The rows are the performance figures of that summary, under
 HPCC's own names, and the results of the HPL that HPCC embeds. Every other line of the summary is
@@ -329,7 +338,9 @@ def _errors(*keys: str) -> _Line:
     return _line(r"Found# errors in# locations \(passed\)\.", *keys, what=_ERRORS)
 
 
+@functools.cache
 def _section_lines() -> dict[str, tuple[_Line, ...]]:
+    """Return the lines of each section; to compile them takes a tenth of the start of a command."""
     # The one process of a Single… section prints more if it is the first one.
     if_first = functools.partial(replace, optional=True)
     lines = {
@@ -429,20 +440,6 @@ def _section_lines() -> dict[str, tuple[_Line, ...]]:
     return lines
 
 
-def _any_of(forms: Sequence[_Line]) -> tuple[re.Pattern[str], dict[int, _Line]]:
-    """Return a pattern for the lines of a section, and the form of each by its group there."""
-    by_group: dict[int, _Line] = {}
-    for form in forms:
-        by_group[1 + len(by_group) + sum(one.pattern.groups for one in by_group.values())] = form
-    return re.compile("|".join(f"({form.pattern.pattern})" for form in forms)), by_group
-
-
-@functools.cache
-def _any_lines() -> dict[str, tuple[re.Pattern[str], dict[int, _Line]]]:
-    """Return what :func:`_any_of` does for each section: a tenth of the start of all commands."""
-    return {name: _any_of(forms) for name, forms in _section_lines().items()}
-
-
 _VERSION = re.compile(rf"{_BANNER} (\d+)\.(\d+)\.(\d+)\b.*")
 # What stands above the sections.
 _PREAMBLE = "above"
@@ -496,9 +493,7 @@ class _Result(NamedTuple):
 class _Text(Text):
     """A text of which one section is read at a time: its ``end`` is that of the lines."""
 
-    suspicious = (*Text.suspicious, " section.", "ailed", "rror", "Cannot", "ILLEGAL")
-
-    def _refuse(self) -> None:
+    def refuse_figures(self) -> None:
         line = self.line
         if _MARK.fullmatch(line):
             if self.end == _PREAMBLE:
@@ -507,7 +502,7 @@ class _Text(Text):
             raise self.error(OUTPUT_MISPLACED(what=f'"{line}"', due=f"the end of {within}"))
         if _NODES.pattern.fullmatch(line):
             raise self.error(OUTPUT_STRAY(what=f'"{line}"'))
-        super()._refuse()
+        super().refuse_figures()
         match = _LINE_NOT_READ.fullmatch(line)
         if match and not self.end.startswith("End of") and int(match[1]) > _LINES_OF_HPL:
             # HPCC then runs PTRANS with the sizes of HPL, which are held to those printed.
@@ -583,7 +578,7 @@ class _Run:
             yield from self._read_hpl()
         elif name == "PTRANS":
             self._read_ptrans()
-        elif name in _any_lines():
+        elif name in _section_lines():
             self._read_section(name)
         else:
             raise text.damaged("a section", "HPCC")
@@ -602,26 +597,24 @@ class _Run:
         self._ended[name] = text.number
 
     def _read_section(self, name: str) -> None:
-        any_line, forms = _any_lines()[name]
-        seen: set[int] = set()
+        forms = _section_lines()[name]
+        seen: set[_Line] = set()
         for line in self._body(name):
-            if not (match := any_line.fullmatch(line)):
+            matches = ((form, form.pattern.fullmatch(line)) for form in forms)
+            form, match = next((both for both in matches if both[1]), (None, None))
+            if form is None or match is None:
                 self._text.refuse_figures()
                 continue
-            # The group around a form is closed last.
-            group = match.lastindex or 0
-            form = forms[group]
-            if group in seen and not form.last:
+            if form in seen and not form.last:
                 raise self._text.error(OUTPUT_TWICE(what=f'"{line.strip()}"'))
-            seen.add(group)
-            tokens = match.groups()[group : group + form.pattern.groups]
-            self._check_limit(name, form, tokens)
-            self._take(form, tokens)
+            seen.add(form)
+            self._check_limit(name, form, match.groups())
+            self._take(form, match.groups())
         if not seen:
             self._without_results[name] = self._text.number
             return
-        for group, form in forms.items():
-            if group not in seen and not form.optional:
+        for form in forms:
+            if form not in seen and not form.optional:
                 raise self._lacks(f"{form.what} of section {name}")
 
     def _take(self, form: _Line, tokens: Sequence[str]) -> None:

@@ -1,5 +1,14 @@
 """Read what HPCCG 1.0 (Mantevo) prints into a row.
 
+    Initial Residual = 525.045
+    Parallelism:
+      Number of MPI ranks: 2
+    Final residual: 1.36379e-43
+    Time Summary:
+      Total   : 0.268926
+    FLOPS Summary:
+      Total   : 7.81189e+07
+
 ``benchmark`` is ``HPCCG``; conditions are ``processes``, ``nx``, ``ny`` and ``nz`` (the block of
 each process) and ``iterations``; values are ``performance_mflops`` (the "Total" of all processes)
 and ``time_s``.

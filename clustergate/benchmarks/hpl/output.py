@@ -1,5 +1,13 @@
 """Read the text of HPL 2.0 to 2.3 (and of 1.0, with its three residuals) into rows.
 
+    ================================================================================
+    T/V                N    NB     P     Q               Time                 Gflops
+    --------------------------------------------------------------------------------
+    WR11C2R4        1000    64     1     2               0.01             5.2409e+01
+    HPL_pdgesv() start time Sat Nov 21 05:42:06 2026
+    --------------------------------------------------------------------------------
+    ||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   4.79465903e-03 ...... PASSED
+
 The builds of vendors are read too: AMD Zen HPL declares a broadcast of its own, and since 2024 how
 it stores A and swaps rows, which its variants repeat. HPL-NVIDIA declares what HPL.dat asks for and
 says that it ignores most of it: what it prints as the variant of a result stands for what ran, and
@@ -122,17 +130,6 @@ _VARIANT_PARTS = re.compile(
 _VARIANT_ANYWHERE = re.compile(r"W[RC]{1,2}\d+X?[LCR]\d+[LCR]\d|^W[RC]\d+\s+\d")
 _HEAD = "T/V                N    NB     P     Q               Time                 Gflops"
 _RESIDUAL = re.compile(r"\|\|Ax-b\|\|_oo ?/.*= *(\S+) \.{6} (PASSED|FAILED)")
-# A test as HPL prints it, with the times of 2.1 and later.
-_DATE = r"\w{3} \w{3} [\d ]\d [\d:]{8} \d{4}"
-_USUAL_TEST = re.compile(
-    rf"\n*={{80}}\n{re.escape(_HEAD)}\n-{{80}}\n"
-    rf"(?P<variant>W\w+) +(?P<n>{INTEGER}) +(?P<nb>{INTEGER}) +(?P<p>{INTEGER}) +(?P<q>{INTEGER})"
-    rf" +(?P<time>\d+\.\d+) +(?P<gflops>{_RATE})\n"
-    rf"(?P<dates>HPL_pdgesv\(\) start time {_DATE}\n\nHPL_pdgesv\(\) end time +{_DATE}\n\n)?"
-    r"-{80}\n"
-    rf"\|\|Ax-b\|\|_oo/\(eps[\w|*+()]+= +(?P<residual>{NUMBER}) \.{{6}} PASSED\n",
-    re.ASCII,
-)
 _NUMBER_ONLY = re.compile(NUMBER)
 _INTEGER_ONLY = re.compile(INTEGER)
 _COUNTS = tuple(
@@ -281,22 +278,17 @@ def read_hpl(text: Text, *, suite: str, expect: HplExpectation | None) -> Iterat
     parameters.overridden = parameters.overridden and not (expect and expect.declared)
     text.idle = text.idle | {_HEAD}
     for done, (test, conditions) in enumerate(parameters.tests()):
-        usual = _usual_test(text, test, parameters)
-        match = usual or _next_result(text, test, done, parameters)
+        match = _next_result(text, test, done, parameters)
         number = text.number
-        if usual:
-            number -= 6 if usual["dates"] else 2
-        else:
-            conditions |= {"n": int(match["n"]), "variant": match["variant"]}
+        conditions |= {"n": int(match["n"]), "variant": match["variant"]}
         n, time, gflops = int(conditions["n"]), match["time"], match["gflops"]
         seconds, rate = check_gflops(n, time, gflops, line=number, source=text.source)
         if parameters.overridden:
             conditions = _as_it_ran(conditions, match["variant"])
-        residual = usual["residual"] if usual else _read_residuals(text, number, parameters)
         values = {
             "time_s": seconds,
             "performance_gflops": rate,
-            "scaled_residual": float(residual),
+            "scaled_residual": _read_residuals(text, number, parameters),
         }
         yield Row(suite, "HPL", conditions, values, line=number)
     read_counts(text, "HPL", parameters.count())
@@ -361,20 +353,11 @@ class Text(NumberedText):
     program = "HPL"
     # Most lines between results, which are none of HPL's figures.
     idle = frozenset(("", "=" * 80, "-" * 80))
-    # A line that may be skipped has none of these, or what it is must be looked at.
-    suspicious: tuple[str, ...] = ("HPL", "HPC ", "WR", "WC", "......", "tests ", "Bench")
 
     def refuse_figures(self) -> None:
         """Raise if the line is one of HPL's figures, a complaint of HPL's or the title of another
         output, which no line that may be skipped is.
         """
-        line = self.line
-        for words in self.suspicious:
-            if words in line:
-                self._refuse()
-                return
-
-    def _refuse(self) -> None:
         line = self.line
         if "HPL ERROR" in line:
             raise self._complaint()
@@ -532,23 +515,6 @@ def compare_with_expectation(
         }
         line = parameters.lines.get(other[0])
         raise OutputError(OUTPUT_OTHER_RUN(what="problem", **facts), line=line, source=source)
-
-
-def _usual_test(text: Text, test: _Test, parameters: Parameters) -> re.Match[str] | None:
-    """Read a test at once, with its residual, if it is the one foretold and nothing is odd."""
-    match = text.take(_USUAL_TEST)
-    if match is None:
-        return None
-    sizes = tuple(map(int, match.group("n", "nb", "p", "q")))
-    if (
-        (match["variant"], *sizes, "") == test
-        and parameters.residuals_per_test == 1
-        and not parameters.cpu_times
-        and float(match["residual"]) <= parameters.threshold + THRESHOLD_HALF_UNIT
-    ):
-        return match
-    text.back(match.group().count("\n"))
-    return None
 
 
 def _next_result(text: Text, test: _Test, done: int, parameters: Parameters) -> re.Match[str]:

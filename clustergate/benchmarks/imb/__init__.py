@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from clustergate.benchmarks.budget import Budget
@@ -26,7 +25,7 @@ from clustergate.benchmarks.imb.command import (
     measures_size,
 )
 from clustergate.benchmarks.imb.header import TITLE
-from clustergate.benchmarks.imb.output import read_imb
+from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
 from clustergate.model import MESSAGES, Conditions, Limit
 
@@ -44,7 +43,7 @@ _MESSAGES: Mapping[str, Messages] = {
 def limits(one: Measurement) -> tuple[Limit, ...]:
     # The same names count another way in IMB-P2P, and IMB-RMA returns before anything moved.
     mpi1 = one.check == "ImbMpi1Check"
-    name = re.sub("(Specific|Any)Source$", "", one.sample.benchmark)
+    name = one.sample.benchmark.removesuffix("SpecificSource").removesuffix("AnySource")
     counted = mpi1 and one.sample.metric == "bandwidth_mb_s" and name in _MESSAGES
     return limits_of_any(
         one,
@@ -79,7 +78,7 @@ def _options(check: str, row: str, conditions: Conditions) -> str:
 BENCHMARK = Benchmark(
     "imb",
     "IMB",
-    Format(TITLE, read_imb),
+    Format(TITLE, parse_imb),
     checks=(
         Check(
             _MPI1,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 
 from clustergate.benchmarks.imb.command import COUNTED
-from clustergate.benchmarks.imb.output import read_imb
-from clustergate.model import ConditionValue, Row, rows_of
+from clustergate.benchmarks.imb.output import parse_imb
+from clustergate.model import ConditionValue, Row
 
 _BOUND = log(2.0)
 _BANDWIDTH = "bandwidth_mb_s"
@@ -40,7 +40,7 @@ def bounded_mean(blocks: Sequence[float]) -> float:
 
 def read_blocks(lines: Iterable[str]) -> Iterator[Row]:
     """Yield the rows of a launch's output, one for each figure."""
-    return one_for_each(rows_of(read_imb(lines)))
+    return one_for_each(parse_imb(lines))
 
 
 def one_for_each(rows: Iterable[Row]) -> Iterator[Row]:

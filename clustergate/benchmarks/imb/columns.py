@@ -1,14 +1,20 @@
-"""The heads of the Intel MPI Benchmarks' tables: what is measured, and in which columns."""
+"""The columns of the Intel MPI Benchmarks' tables. Pure.
+
+      #bytes #repetitions      t[usec]   Mbytes/sec
+        1024           20       501.86         2.04
+        2048 out-of-mem.; needed X=   0.001 GB; use flag "-mem X" or MAX_MEM_USAGE>=X
+       Group       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec
+           0            0           20        64.61        64.72        64.67         0.00
+           1            0           20        61.75        62.12        61.93         0.00
+#repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+          30         3.50         3.52         3.51
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
-
-from clustergate.model import Conditions
 
 # What a table can have besides its sizes and repetitions, in the order of its columns.
 LATENCY = ("latency_us", "bandwidth_mb_s")
@@ -19,63 +25,55 @@ OVERLAP = ("t_overlapped_us", "t_pure_us", "t_cpu_us", "overlap_percent")
 PASSIVE = ("t_pure_us", "t_overlapped_us")
 P2P = ("latency_us", "bandwidth_mb_s", "message_rate_per_s")
 MT_RATE = ("t_avg_us", "bandwidth_mb_s", "message_rate_per_s")
-
-_METRIC_OF_COLUMN = {
-    "t[usec]": "latency_us",
-    "t_min[usec]": "t_min_us",
-    "t_max[usec]": "t_max_us",
-    "t_avg[usec]": "t_avg_us",
-    "t_ovrl[usec]": "t_overlapped_us",
-    "t_pure[usec]": "t_pure_us",
-    "t_CPU[usec]": "t_cpu_us",
-    "overlap[%]": "overlap_percent",
-    "Mbytes/sec": "bandwidth_mb_s",
-    "Msg/sec": "message_rate_per_s",
-}
 _WITH_SIZES = {LATENCY, RATE, RANGE, RANGE_BANDWIDTH, OVERLAP, PASSIVE, P2P, MT_RATE}
 _WITHOUT_SIZES = {RANGE, OVERLAP}
+
+_INTEGER = r"(\d{1,12})"
+_FIGURE = r"(\d{1,12}\.\d\d)"
+# What the numbers of a column are called, and their form.
+_COLUMNS = {
+    "Group": ("group", _INTEGER),
+    "#bytes": ("bytes", _INTEGER),
+    "#repetitions": ("repetitions", _INTEGER),
+    "t[usec]": ("latency_us", _FIGURE),
+    "t_min[usec]": ("t_min_us", _FIGURE),
+    "t_max[usec]": ("t_max_us", _FIGURE),
+    "t_avg[usec]": ("t_avg_us", _FIGURE),
+    "t_ovrl[usec]": ("t_overlapped_us", _FIGURE),
+    "t_pure[usec]": ("t_pure_us", _FIGURE),
+    "t_CPU[usec]": ("t_cpu_us", _FIGURE),
+    "overlap[%]": ("overlap_percent", _FIGURE),
+    "Mbytes/sec": ("bandwidth_mb_s", _FIGURE),
+    "Msg/sec": ("message_rate_per_s", _INTEGER),
+    "defects": ("defects", _FIGURE),
+}
 # All columns are right-justified in so many characters.
 WIDTH = 13
 # Of the rows of a table without sizes.
 NO_SIZE = -1
-_INTEGER = r"\d{1,12}"
-_FIGURE = r"\d{1,12}\.\d\d"
-_STATUS = r"(out-of-mem|int-overflow|time-out)[.;].*"
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """The columns of a table: ``grouped`` and ``checked`` tell of "Group" and "defects".
+class Columns(NamedTuple):
+    """The columns of a table: the names of its integers and of its figures.
 
-    ``is_row`` says of a line, or of its shape, whether it has the form of a row; ``shapes`` are
-    those that were seen to have it.
+    ``row`` matches a row of numbers, each a group; ``words`` one that has words for figures: the
+    group if there are any, the size, the word.
     """
 
-    grouped: bool
-    sized: bool
+    integers: tuple[str, ...]
     metrics: tuple[str, ...]
-    checked: bool
-    aligned: bool
-    is_row: Callable[[str], re.Match[str] | None]
+    is_checked: bool
+    is_aligned: bool
+    row: re.Pattern[str]
     words: re.Pattern[str]
-    shapes: set[str] = field(default_factory=set)
 
-    @functools.cached_property
-    def conditions(self) -> tuple[str, ...]:
-        return (*("group",) * self.grouped, *("bytes",) * self.sized, "repetitions")
+    @property
+    def is_grouped(self) -> bool:
+        return "group" in self.integers
 
-
-class Head(NamedTuple):
-    """What stands above the rows of a table; ``conditions`` are what all of them have in common."""
-
-    benchmark: str
-    processes: int
-    groups: int
-    idle: int
-    threads: int | None
-    mode: str
-    columns: Columns
-    conditions: Conditions
+    @property
+    def is_sized(self) -> bool:
+        return "bytes" in self.integers
 
 
 @functools.lru_cache(maxsize=64)
@@ -85,29 +83,27 @@ def columns_of(line: str) -> Columns | None:
     Whoever changed the blanks of the text changed them here too: only where the names stand in
     their places must the figures.
     """
-    words = line.split()
-    grouped, checked = words[:1] == ["Group"], words[-1:] == ["defects"]
-    names = words[grouped : len(words) - checked]
-    sized = names[:1] == ["#bytes"]
-    metrics = tuple(_METRIC_OF_COLUMN.get(name, "") for name in names[sized + 1 :])
-    if names[sized : sized + 1] != ["#repetitions"] or metrics not in (
-        _WITH_SIZES if sized else _WITHOUT_SIZES
+    printed = line.split()
+    if not {*printed} <= _COLUMNS.keys():
+        return None
+    names = [_COLUMNS[name][0] for name in printed]
+    is_grouped, is_checked = names[:1] == ["group"], names[-1:] == ["defects"]
+    first = names.index("repetitions") + 1 if "repetitions" in names else 0
+    integers, metrics = tuple(names[:first]), tuple(names[first : len(names) - is_checked])
+    is_sized = integers[is_grouped:] == ("bytes", "repetitions")
+    if metrics not in (_WITH_SIZES if is_sized else _WITHOUT_SIZES) or not (
+        is_sized or integers[is_grouped:] == ("repetitions",)
     ):
         return None
     ends = [match.end() for match in re.finditer(r"\S+", line)]
-    aligned = ends == [WIDTH * column for column in range(1, len(words) + 1)]
-    forms = [_INTEGER] * (grouped + sized + 1)
-    forms += [_INTEGER if name == "message_rate_per_s" else _FIGURE for name in metrics]
-    row = " *" + " +".join([*forms, *[_FIGURE] * checked]) + r"[ \r]*"
-    group = rf"({_INTEGER}) +" if grouped else "()"
-    if aligned:
-        row = rf"(?=.{{{ends[-1] - 1}}}\d[ \r]*\Z){row}"
+    is_aligned = ends == [WIDTH * column for column in range(1, len(printed) + 1)]
+    row = " *" + " +".join(_COLUMNS[name][1] for name in printed)
+    if is_aligned:
+        row = rf"(?=.{{{ends[-1]}}}\Z){row}"
+    group = f"{_INTEGER} +" if is_grouped else "()"
+    words = rf" *{group}{_INTEGER} (out-of-mem|int-overflow|time-out)[.;].*"
     return Columns(
-        grouped,
-        sized,
-        metrics,
-        checked,
-        aligned,
-        is_row=re.compile(row, re.ASCII).fullmatch,
-        words=re.compile(f" *{group}({_INTEGER}) {_STATUS}", re.ASCII),
+        *(integers, metrics, is_checked, is_aligned),
+        row=re.compile(row, re.ASCII),
+        words=re.compile(words, re.ASCII),
     )

@@ -1,4 +1,14 @@
-"""What the Intel MPI Benchmarks print before their first table."""
+"""What the Intel MPI Benchmarks print before their first table.
+
+#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part
+# Calling sequence was:
+# IMB-MPI1 -time 0.3 -iter 30,20
+# Minimum message length in bytes:   0
+# Maximum message length in bytes:   4194304
+# MPI_Datatype for reductions    :   MPI_FLOAT
+# List of Benchmarks to run:
+# PingPong
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,14 @@
 """Read the text of the Intel MPI Benchmarks 3.2 to 2021.x into rows.
 
+    #---------------------------------------------------
+    # Benchmarking PingPong
+    # #processes = 2
+    # ( 2 additional processes waiting in MPI_Barrier)
+    #---------------------------------------------------
+           #bytes #repetitions      t[usec]   Mbytes/sec
+                0           30         5.29         0.00
+                1           30         4.39         0.23
+
 All programs are read: IMB-MPI1, -RMA, -NBC, -P2P, -MT, -EXT, -IO, -MPI4 and the -GPU builds. Their
 header says which benchmarks run and with which message lengths, and IMB takes them in that order,
 over process counts that double up to the last. So every table and every line of it is known
@@ -55,16 +64,11 @@ What cannot be noticed:
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import itertools
 import re
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from clustergate.benchmarks.imb.columns import MT_RATE, NO_SIZE, WIDTH, Head, columns_of
+from clustergate.benchmarks.imb.columns import MT_RATE, NO_SIZE, WIDTH, Columns, columns_of
 from clustergate.benchmarks.imb.header import (
     CLOSING_LINE,
     NOT_VALID,
@@ -75,22 +79,18 @@ from clustergate.benchmarks.imb.header import (
     read_header,
 )
 from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
-from clustergate.model import ConditionValue, OutputError, Part, Row, Table, rows_of
-from clustergate.one_thread import one_thread
+from clustergate.benchmarks.imb.rules import broken_rule, contradiction, rules_of
+from clustergate.benchmarks.text import OUTPUT_OTHER_RUN
+from clustergate.model import ConditionValue, OutputError, Row
 from clustergate.wording.outputs import (
     OUTPUT_DECIMAL_COMMA,
     OUTPUT_FAILURE,
     OUTPUT_LACKS,
     OUTPUT_MISPLACED,
     OUTPUT_STRAY,
+    OUTPUT_WRONG_RESULT,
 )
-from clustergate.wording.reasons import Reason, Words
-
-if TYPE_CHECKING:
-    from clustergate.benchmarks.imb.figures import Rule
-
-Problem = tuple[int, Reason]
-"""Which of several rows is the first bad one, from 0, and what is wrong with it."""
+from clustergate.wording.reasons import Words
 
 _BENCHMARK = re.compile(r"# Benchmarking (Multi-)?(\w+)(?: \((?:\d+ x )+\d+\))?")
 _PROCESSES = re.compile(
@@ -115,33 +115,11 @@ def parse_imb(
 ) -> Iterator[Row]:
     """Yield one row per line of figures: times in us, MB/s and messages/s as IMB counts them.
 
-    It is :func:`read_imb`, row by row.
-    """
-    return rows_of(read_imb(lines, source=source, expect=expect))
-
-
-def read_imb(
-    lines: Iterable[str], *, source: str = "output", expect: ImbExpectation | None = None
-) -> Iterator[Part]:
-    """Yield the rows with figures as tables, those without as rows, in the order of the text.
-
     The lines are read once and not kept. Raises :class:`OutputError` as soon as the text is
     incomplete, inconsistent, failed or not the run expected: rows that came before do not count
     then.
     """
-    yield from _checker()(_parts(Text(lines, source), expect or ImbExpectation()), source)
-
-
-@functools.cache
-def _checker() -> Callable[[Iterable[Row | Block | None], str], Iterator[Part]]:
-    # NumPy is for those who have a table to read.
-    with one_thread():
-        from clustergate.benchmarks.imb.figures import checked
-    return checked
-
-
-def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:
-    """Yield what the text consists of; None where all before it must be checked first."""
+    text, expect = Text(lines, source), expect or ImbExpectation()
     information = read_header(text)
     plan = Plan(information, expect, text)
     lengths = Lengths(information, expect)
@@ -153,9 +131,10 @@ def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:
         if RULE.fullmatch(text.line):
             head = _read_head(text)
             plan.table(head.benchmark, head.mode, head.processes, head.groups, head.idle)
-            table = TableReader(text, information, lengths, head, expect)
-            table.counts = not plan.warming_up
-            yield from table.parts()
+            table = _Table(text, information, lengths, head, expect)
+            for row in table.rows():
+                if not plan.warming_up:
+                    yield row
             if table.may_give_up:
                 plan.may_give_up()
         elif text.line == CLOSING_LINE and information.program != "IMB-MT":
@@ -174,30 +153,50 @@ def _parts(text: Text, expect: ImbExpectation) -> Iterator[Row | Block | None]:
     plan.finish()
 
 
-def _read_head(text: Text) -> Head:
+@dataclass
+class _Head:
+    """What stands above the rows of a table."""
+
+    benchmark: str
+    columns: Columns
+    processes: int
+    groups: int = 1
+    idle: int = 0
+    mode: str = ""
+    threads: int | None = None
+    window_size: int | None = None
+
+    @property
+    def conditions(self) -> dict[str, ConditionValue]:
+        """What all of the rows have in common."""
+        some = {
+            "mode": self.mode or None,
+            "threads": self.threads,
+            "window_size": self.window_size,
+        }
+        known = {name: value for name, value in some.items() if value is not None}
+        return {"processes": self.processes, "groups": self.groups, **known}
+
+
+def _read_head(text: Text) -> _Head:
     """Read from below a table's first rule to the names of its columns."""
-    rule, groups, idle = text.line, 1, 0
-    threads, mode, window_size = None, "", None
-    if usual := text.take(_usual_head(rule)):
-        name, processes, idle = usual[1], int(usual[2]), int(usual[3] or 0)
-    else:
-        benchmark = _required(text, _BENCHMARK, "the name of a benchmark")
-        name = benchmark.group(2)
-        processes, groups, threads = _read_processes(text)
-        if bool(benchmark.group(1)) != (groups > 1):
-            raise _damaged_head(text, "the number of groups")
-        while _following(text, "the rule below the processes") != rule:
-            if match := _IDLE.fullmatch(text.line):
-                idle = int(match.group(1))
-            elif match := _WINDOW.fullmatch(text.line):
-                window_size = int(match.group(1))
-            elif not _RANKS.fullmatch(text.line):
-                raise _damaged_head(text, "the rule below the processes")
-        if _following(text, "the names of the columns") == "#":
-            mode = _required(text, _MODE, "the mode").group(1)
-            if _following(text, "the line below the mode") != "#":
-                raise _damaged_head(text, "the line below the mode")
-            _following(text, "the names of the columns")
+    rule, idle, mode, window_size = text.line, 0, "", None
+    benchmark = _required(text, _BENCHMARK, "the name of a benchmark")
+    processes, groups, threads = _read_processes(text)
+    if bool(benchmark.group(1)) != (groups > 1):
+        raise _damaged_head(text, "the number of groups")
+    while _following(text, "the rule below the processes") != rule:
+        if match := _IDLE.fullmatch(text.line):
+            idle = int(match.group(1))
+        elif match := _WINDOW.fullmatch(text.line):
+            window_size = int(match.group(1))
+        elif not _RANKS.fullmatch(text.line):
+            raise _damaged_head(text, "the rule below the processes")
+    if _following(text, "the names of the columns") == "#":
+        mode = _required(text, _MODE, "the mode").group(1)
+        if _following(text, "the line below the mode") != "#":
+            raise _damaged_head(text, "the line below the mode")
+        _following(text, "the names of the columns")
     columns = columns_of(text.line)
     if columns is None:
         raise _damaged_head(text, "the names of the columns")
@@ -205,19 +204,8 @@ def _read_head(text: Text) -> Head:
         raise text.error(OUTPUT_LACKS(missing="the window size in the head of the table"))
     if window_size is not None and "message_rate_per_s" not in columns.metrics:
         raise text.error(OUTPUT_MISPLACED(what="a window size", due="a head without one"))
-    conditions: dict[str, ConditionValue] = {"processes": processes, "groups": groups}
-    for key, value in (("mode", mode or None), ("threads", threads), ("window_size", window_size)):
-        if value is not None:
-            conditions[key] = value
-    return Head(name, processes, groups, idle, threads, mode, columns, conditions)
-
-
-@functools.lru_cache(maxsize=8)
-def _usual_head(rule: str) -> re.Pattern[str]:
-    """Return the pattern of a head as most tables have it, below its first rule."""
-    processes, names = r"# #processes = ([1-9]\d{0,8})", r" [ \w]*#(?:bytes|repetitions) .*"
-    lines = (r"# Benchmarking (\w+)", processes, rf"(?:{_IDLE.pattern} *\n)?{rule}", names)
-    return re.compile("".join(rf"{line} *\n" for line in lines))
+    name = benchmark.group(2)
+    return _Head(name, columns, processes, groups, idle, mode, threads, window_size)
 
 
 def _read_processes(text: Text) -> tuple[int, int, int | None]:
@@ -257,32 +245,6 @@ def _damaged_head(text: Text, what: str) -> OutputError:
     return text.error(OUTPUT_MISPLACED(what=f'"{text.line}"', due=f"{what} in the head of a table"))
 
 
-@dataclass(eq=False)
-class Block:
-    """Lines of a table that have the form of its rows and stand together.
-
-    ``line`` numbers the first of them, ``start`` counts the table's rows before it. ``table`` is
-    what they say, once it has been checked.
-    """
-
-    reader: TableReader
-    text: str
-    line: int
-    start: int
-    count: int
-    table: Table = field(init=False)
-
-    def joins(self, before: Row | Block) -> bool:
-        """Become part of a block if this one begins at its end."""
-        if not isinstance(before, Block) or before.reader is not self.reader:
-            return False
-        if before.line + before.count != self.line:
-            return False
-        before.text += self.text
-        before.count += self.count
-        return True
-
-
 ROWS_LOST = Words(
     "output.rows-lost",
     "the table of {table} ends without {missing}",
@@ -305,8 +267,8 @@ DATA_CHECK = Words(
 )
 
 
-class TableReader:
-    """Reads the rows of one table, as many at once as stand together.
+class _Table:
+    """Reads the rows of one table.
 
     Raises :class:`OutputError` for other lengths or threads than those asked for.
     """
@@ -316,34 +278,29 @@ class TableReader:
         text: Text,
         information: RunInformation,
         lengths: Lengths,
-        head: Head,
+        head: _Head,
         expect: ImbExpectation,
     ) -> None:
         threads = head.threads or 1
         if expect.threads not in (None, threads):
             raise text.error(OUTPUT_THREADS(actual=threads, wanted=expect.threads))
-        self.information = information
-        self.head = head
-        self.columns = columns = head.columns
-        self.lengths = lengths
-        self.asked_repetitions = expect.repetitions
-        # The rows of one size, one for each group.
-        self.of_a_size = head.groups if columns.grouped else 1
-        self.due: list[int] | None = [NO_SIZE]
-        if columns.sized:
-            self.due = lengths.expected(head.benchmark, text)
-        if self.due and columns.grouped:
-            self.due = [size for size in self.due for _ in range(head.groups)]
-        # False for a table of the warm-up: its rows are checked and left out.
-        self.counts = True
-        # What must hold for the figures, once there are some to be checked.
-        self.rules: list[Rule] = []
-        if self.due is None:
-            self.hash = hashlib.blake2b(digest_size=16)
-        self.most_repetitions = 0
-        self._last_size = NO_SIZE
         self._text = text
-        self._count = 0
+        self._information = information
+        self._lengths = lengths
+        self._head = head
+        self._columns = columns = head.columns
+        self._conditions = head.conditions
+        self._asked_repetitions = expect.repetitions
+        # The rows of one size, one for each group.
+        self._of_a_size = head.groups if columns.is_grouped else 1
+        due = lengths.expected(head.benchmark, text) if columns.is_sized else [NO_SIZE]
+        self._due = due and [size for size in due for _ in range(self._of_a_size)]
+        # Of each row so far.
+        self._sizes: list[int] = []
+        self._repetitions = 0
+        self._rules = rules_of(
+            information, columns.metrics, head.benchmark, head.processes, threads
+        )
         self._status = ""
         # The last empty line that came while rows were missing, 0 once a row has followed it.
         self._gap = 0
@@ -351,113 +308,112 @@ class TableReader:
     @property
     def may_give_up(self) -> bool:
         """Whether IMB may give up the whole benchmark after this table, as it does since 2019."""
-        return bool(self._status) and self.information.year >= 2019
+        return bool(self._status) and self._information.year >= 2019
 
-    def parts(self) -> Iterator[Row | Block | None]:
+    def rows(self) -> Iterator[Row]:
         """Yield the rows up to the line that ends the table.
 
         That is an empty line or, with groups, which empty lines part, the next line of IMB: it is
         left to be read again.
         """
-        text, is_row, blanks = self._text, self.columns.is_row, False
-        while True:
-            line = text.number + 1
-            rows, count = text.take_while(is_row, self.columns.shapes)
-            if rows:
-                yield self._block(rows, line, count)
-            if not text.next():
-                if not (self._gap or blanks):
-                    raise text.cut_off(f"the end of the table of {self.head.benchmark}")
-                break
-            elif not text.line and text.raw.rstrip("\r\n"):
+        text, blanks = self._text, False
+        while text.next():
+            if not text.line and text.raw.rstrip("\r\n"):
                 # Blanks alone are of someone else: IMB ends a table by an empty line. Unless
                 # an editor or a log put blanks at the end of every line.
                 blanks = text.raw.endswith("\n")
-            elif text.line and is_row(text.line):
-                yield self._block(f"{text.line}\n", text.number, 1)
+            elif match := self._columns.row.fullmatch(text.line):
+                yield self._row_of_figures(match)
             elif self._ends_here() or (blanks and text.line.startswith(("#", "!"))):
-                yield from self._finished()
+                self._finish()
                 text.back()
                 return
-            elif text.line:
-                yield None
-                if (row := self._row_of_words()) and self.counts:
-                    yield row
-        yield from self._finished()
+            elif text.line and (row := self._row_of_words()):
+                yield row
+        if not (self._gap or blanks):
+            raise text.cut_off(f"the end of the table of {self._head.benchmark}")
+        self._finish()
 
-    def _block(self, rows: str, line: int, count: int) -> Block:
-        """Count lines that have the form of rows."""
-        block = Block(self, rows, line, self._count, count)
-        self._count += count
+    def _row_of_figures(self, match: re.Match[str]) -> Row:
+        columns, count = self._columns, len(self._columns.integers)
+        integers = dict(zip(columns.integers, map(int, match.groups()[:count]), strict=True))
+        figures = [float(word) for word in match.groups()[count:]]
+        defects = figures.pop() if columns.is_checked else 0.0
+        size, repetitions = integers.get("bytes", NO_SIZE), integers["repetitions"]
         self._gap = 0
-        return block
+        self._place(integers.get("group", 0), size)
+        # They do not grow with the sizes, unless these are the user's own.
+        most = (self._lengths.declared and self._repetitions) or repetitions
+        self._repetitions = repetitions
+        if not 0 < repetitions <= most:
+            said = "{0} repetitions|the {1} before"
+            raise self._text.error(contradiction(said, repetitions, most))
+        asked = self._asked_repetitions
+        if asked not in (None, repetitions):
+            other = OUTPUT_OTHER_RUN(what="repetitions", actual=repetitions, wanted=asked)
+            raise self._text.error(other)
+        if defects:
+            wrong = OUTPUT_WRONG_RESULT(what="'defects'", value=defects, wanted="0")
+            raise self._text.error(wrong)
+        if problem := broken_rule(self._rules, size, figures):
+            raise self._text.error(problem)
+        return self._row(integers, dict(zip(columns.metrics, figures, strict=True)))
+
+    def _row(
+        self, integers: Mapping[str, int], values: Mapping[str, float], status: str = "ok"
+    ) -> Row:
+        suite, benchmark = self._information.suite, self._head.benchmark
+        conditions = {**self._conditions, **integers}
+        return Row(suite, benchmark, conditions, values, status, self._text.number)
 
     def _ends_here(self) -> bool:
         """Say whether the line, which is no row of figures, ends the table."""
         line = self._text.line
-        if not self.columns.grouped:
+        if not self._columns.is_grouped:
             if not line and self._missing() and not self._gives_up:
                 self._gap = self._gap or self._text.number
                 return False
             return not line or (self._gap > 0 and line[0] in "#!")
-        if self._count % self.of_a_size and (not line or line[0] in "#!"):
+        if len(self._sizes) % self._of_a_size and (not line or line[0] in "#!"):
             raise self._text.error(OUTPUT_LACKS(missing="a row of one of the groups"))
         return line.startswith(("#", "!"))
 
     def _row_of_words(self) -> Row | None:
         """Return a row with words for figures, None for a foreign line that may be passed over."""
-        text, head, columns = self._text, self.head, self.columns
+        text, columns = self._text, self._columns
         match = columns.words.fullmatch(text.line)
         if match is None:
             if self._is_foreign():
                 return None
             raise self._broken_row()
-        if columns.aligned and match.end(2) != WIDTH * (1 + columns.grouped):
+        if columns.is_aligned and match.end(2) != WIDTH * (1 + columns.is_grouped):
             raise self._broken_row()
-        group, size, self._status = match.groups()
-        conditions = dict(head.conditions)
-        if columns.grouped:
-            conditions["group"] = int(group)
+        group, size, status = match.groups()
+        self._status = status
+        integers = {"group": int(group)} if group else {}
         # In a table without sizes IMB prints the largest one here, not the repetitions.
-        if columns.sized:
-            conditions["bytes"] = int(size)
-        groups = [int(group)] if columns.grouped else []
-        sizes = [int(size)] if columns.sized else [NO_SIZE]
-        for _, problem in self.misplaced(self._count, groups, sizes):
-            raise text.error(problem)
-        self._count += 1
-        suite = self.information.suite
-        return Row(suite, head.benchmark, conditions, {}, self._status, text.number)
+        if columns.is_sized:
+            integers["bytes"] = int(size)
+        self._place(int(group or 0), int(size) if columns.is_sized else NO_SIZE)
+        return self._row(integers, {}, status)
 
-    def misplaced(
-        self, start: int, groups: Sequence[int], sizes: Sequence[int]
-    ) -> Iterator[Problem]:
-        """Yield what rows, of which so many came before, are not those that come next."""
-        each = self.of_a_size
-        for row, group in enumerate(groups):
-            if group != (start + row) % each:
-                due = f"one of group {(start + row) % each}"
-                yield row, OUTPUT_MISPLACED(what=f"a row of group {group}", due=due)
-                break
-        if self.due is not None:
-            wanted = self.due[start : start + len(sizes)]
+    def _place(self, group: int, size: int) -> None:
+        """Take a row to the others, or raise if it is not the one that comes next."""
+        place, each = len(self._sizes), self._of_a_size
+        if group != place % each:
+            due = f"one of group {place % each}"
+            raise self._text.error(OUTPUT_MISPLACED(what=f"a row of group {group}", due=due))
+        if self._due is not None:
+            wanted = self._due[place : place + 1]
         else:
-            firsts = sizes[-start % each :: each]
-            self.hash.update(array("q", firsts))
-            begun = [self._last_size] * min(-start % each, len(sizes))
-            follow = itertools.chain.from_iterable(zip(*[firsts] * each, strict=True))
-            wanted = [*begun, *follow][: len(sizes)]
-            self._last_size = wanted[-1]
-        if sizes != wanted:
-            pairs = itertools.zip_longest(sizes, wanted)
-            row = next(row for row, (size, due) in enumerate(pairs) if size != due)
-            yield row, self._wrong_size(sizes[row], wanted[row:], (start + row) % each > 0)
-
-    def _wrong_size(self, size: int, wanted: Sequence[int], among: bool) -> Reason:
-        if wanted and not among and size < wanted[0] and not self.lengths.declared:
-            return SIZES_CUT(bytes=size, wanted=wanted[0])
+            wanted = self._sizes[-1:] if place % each else [size]
+        self._sizes.append(size)
+        if wanted == [size]:
+            return
+        if wanted and place % each == 0 and size < wanted[0] and not self._lengths.declared:
+            raise self._text.error(SIZES_CUT(bytes=size, wanted=wanted[0]))
         due = f"one of {wanted[0]} bytes" if wanted else "the end of the table"
-        return OUTPUT_MISPLACED(what=f"a row of {size} bytes", due=due)
+        raise self._text.error(OUTPUT_MISPLACED(what=f"a row of {size} bytes", due=due))
 
     def _is_foreign(self) -> bool:
         """Say whether this is a whole line of something else, and cannot be a damaged row."""
@@ -478,7 +434,7 @@ class TableReader:
         )
 
     def _broken_row(self) -> OutputError:
-        text, benchmark = self._text, self.head.benchmark
+        text, benchmark = self._text, self._head.benchmark
         if text.line.startswith("#"):
             due = f"the end of the table of {benchmark}"
             return text.error(OUTPUT_MISPLACED(what=f'"{text.line}"', due=due))
@@ -496,21 +452,19 @@ class TableReader:
 
     def _missing(self) -> Sequence[int]:
         """Return the sizes that must still come, as far as they are known."""
-        return (self.due or [])[self._count :]
+        return (self._due or [])[len(self._sizes) :]
 
-    def _finished(self) -> Iterator[None]:
+    def _finish(self) -> None:
         """Raise if the table ended before its last row."""
-        text, name = self._text, self.head.benchmark
+        text, name = self._text, self._head.benchmark
         if self._gives_up:
             return
-        if self.due is None:
-            if self._count == 0:
+        if self._due is None:
+            if not self._sizes:
                 raise text.error(ROWS_LOST(table=name, missing="any row"))
-            yield None
-            count = self._count // self.of_a_size
-            self.lengths.compare(name, count, self.hash.digest(), text)
+            self._lengths.compare(name, self._sizes[:: self._of_a_size], text)
         elif missing := self._missing():
-            row = f"its row of {missing[0]} bytes" if self.columns.sized else "its only row"
+            row = f"its row of {missing[0]} bytes" if self._columns.is_sized else "its only row"
             line = self._gap or text.number
             facts = {"table": name, "missing": row}
             raise OutputError(ROWS_LOST(**facts), line=line, source=text.source)

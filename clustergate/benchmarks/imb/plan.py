@@ -96,9 +96,8 @@ class Lengths:
         self._own = _own_lengths(information)
         # By the bytes of the datatype.
         self._expected: dict[int, list[int] | None] = {}
-        # What tables of one datatype have in common where their lengths are not known beforehand:
-        # a count and a hash. The lengths themselves are not kept, so that memory stays flat.
-        self._signatures: dict[int, tuple[int, bytes]] = {}
+        # Those of the first table of a datatype where they are not known beforehand.
+        self._first: dict[int, list[int]] = {}
 
     @property
     def declared(self) -> bool:
@@ -134,11 +133,10 @@ class Lengths:
             raise text.error(OUTPUT_OTHER_RUN(what="message lengths", **facts))
         return asked
 
-    def compare(self, benchmark: str, count: int, hashed: bytes, text: Text) -> None:
+    def compare(self, benchmark: str, lengths: list[int], text: Text) -> None:
         """Raise if a table has other lengths than those before it, where none are known."""
-        first = self._signatures.setdefault(self._unit(benchmark), (count, hashed))
-        counts = {count for count, _ in self._signatures.values()}
-        if first != (count, hashed) or len(counts) > 1:
+        first = self._first.setdefault(self._unit(benchmark), lengths)
+        if lengths != first or len({len(known) for known in self._first.values()}) > 1:
             one = f"the message lengths of {benchmark}"
             raise text.error(OUTPUT_CONTRADICTION(one=one, other="those of the tables before it"))
 

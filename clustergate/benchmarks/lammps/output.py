@@ -1,5 +1,12 @@
 """Read what LAMMPS prints of a run into a row.
 
+    LAMMPS (22 Jul 2025 - Update 4)
+       Step          Temp          E_pair         E_mol          TotEng         Press
+             0   1.44          -6.7733681      0             -4.6134356     -5.0197073
+    TotEng   =    -25356.2057 KinEng   =     21444.8313 Temp     =       299.0397
+    Loop time of 2.27299 on 2 procs for 100 steps with 32000 atoms
+    Total wall time: 0:00:02
+
 ``benchmark`` is ``LAMMPS`` or as the expectation says; conditions are ``processes``, ``atoms`` and
 ``steps``; values are ``time_s`` (the loop's) and ``atom_steps_per_s``, which follows from it.
 LAMMPS verifies nothing by itself: its total energies (TotEng, or PotEng and KinEng) before the

@@ -1,5 +1,8 @@
 """Read the lines of mpi_trials into rows.
 
+    {"measurement":"trials","test":"ping_pong","bytes":8,"peer":1,"flush_bytes":35651584,
+     "first_sent":133.600000,"first_flushed":5.100000,"times_us":[181.2900,14.2050,1937.6130]}
+
 There is a row for each test, size and, of the ping-pong, ``peer``. ``time_us`` is the mean over the
 trials of the maximum over the ranks, without the first trial and without spikes
 (:mod:`clustergate.statistics.spikes`), half of the round trip for the ping-pong. ``p95_time_us`` is

@@ -5,6 +5,11 @@
     NAS Parallel Benchmarks (NPB3.3-OMP-C) - CG Benchmark
     NAS Parallel Benchmarks (NPB3.4-MZ MPI+OpenMP) - BT-MZ Benchmark
     NAS Parallel Benchmarks (NPB3.4-SER) - CG Benchmark
+     CG Benchmark Completed.
+     Total processes =                        2
+     Mop/s total     =                    14.67
+     Mop/s/process   =                     7.33
+     Verification    =               SUCCESSFUL
 
 ``benchmark`` is ``NPB-BT`` and so on; conditions are ``processes`` of MPI, ``threads`` of OpenMP,
 both of the multi-zone versions and neither of the serial ones, ``problem_class``, ``size`` as it is
