@@ -38,10 +38,12 @@ class ClustergateError(Exception):
     """An error the user can act on: one sentence, no traceback.
 
     ``exit_status`` is what the command line ends with: 1 for bad data, 2 for a machine or an
-    installation that cannot do what was asked.
+    installation that cannot do what was asked. ``call`` is what its sentence goes on with, where
+    that is not the call that it ends (:class:`clustergate.wording.commands.Invocation`).
     """
 
     exit_status = 2
+    call: Sequence[Sequence[str]] = ()
 
     def __init__(self, problem: str | Reason, /) -> None:
         """Tell it as a reason, or in a sentence of its own."""

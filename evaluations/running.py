@@ -28,7 +28,6 @@ from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.statistics.rounds import FEWEST
 from clustergate.verdicts.judging import worst_status
-from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
 from clustergate.wording.texts import duration
 from evaluations import derivation, plan, predicates, scope, sheet, study, tables
@@ -325,7 +324,9 @@ def _run_step(
     begun = time.monotonic()
     again = f"evaluation run {arguments.paper} --resume"
     before = any(one.ended and one.part == step.part for one in known.steps[:k])
-    status = run_and_tell(request, run, now, resumes=resumes, again=again, brief=before)
+    status = run_and_tell(
+        request, run, now, arguments.invocation, resumes=resumes, again=again, brief=before
+    )
     statuses.setdefault(_words(step.part, paper), []).append(status)
     known = known.with_step(k, ended=True, seconds=time.monotonic() - begun)
     study.keep(known)
@@ -371,7 +372,7 @@ def report(arguments: argparse.Namespace) -> int:
     """Print a paper beside runs, and write the page with its figures."""
     paper = load_paper(arguments.paper)
     if not in_order():
-        makes = completed(f"`clustergate evaluation run {arguments.paper}`")
+        makes = f"`clustergate evaluation run {arguments.paper}`"
         raise PublishedError(
             f"there is no run in {store.runs_folder()} yet; {makes} makes what the report needs"
         )

@@ -30,7 +30,6 @@ from clustergate.stacks import StackRequest, wheels
 from clustergate.stacks.manifest import read_manifest, write_manifest
 from clustergate.stacks.set_up import provide_all
 from clustergate.store import read_cases
-from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, from_plain
 
 # A busy machine takes as long as it takes; what takes longer than this hangs.
@@ -102,10 +101,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Forget the command line that a test gave, and what it exported: a process has one of each."""
+    """Forget what a test exported."""
     with environment.restored():
         yield
-    commands.begin([], "clustergate")
 
 
 _FAULTS_TOLD = pytest.StashKey[list[tuple[str, str, float]]]()

@@ -98,7 +98,7 @@ def gate(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
         monkeypatch.setattr(evidence, "screen", nodes)
         monkeypatch.setattr(evidence, "run_session", benchmarks)
-        monkeypatch.setattr(publishing, "publish", lambda run: run)
+        monkeypatch.setattr(publishing, "publish", lambda run, **_: run)
         status = cli.main(["gate", "--site", system, *options])
         said = capsys.readouterr().out
         newest = max((folder / "home").glob("results/runs/*/gate.json"))

@@ -19,6 +19,7 @@ from clustergate.model import Run
 from clustergate.report import console, publishing, terminal
 from clustergate.report.html import NO_HISTORY
 from clustergate.screening.folder import read_screening, screening_folder
+from clustergate.wording.commands import Invocation
 from tests.test_attack_gate import Gate, folder, gate
 from tests.test_cli_gate import keep_screening
 from tests.test_report_terminal import compared_run
@@ -29,8 +30,9 @@ FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 # What a command of a verdict does: it tells something on the way, and has an answer.
 JUDGED = """
-import argparse, sys
+import sys
 from clustergate import cli
+from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.progress import Progress
 def run(arguments):
     with Progress() as say:
@@ -38,7 +40,7 @@ def run(arguments):
     print("the answer")
     return {status}
 def parser(argv):
-    found = argparse.ArgumentParser()
+    found = PassingOnParser()
     found.set_defaults(run=run, judges=True)
     return found
 cli.build_parser = parser
@@ -123,7 +125,7 @@ def test_what_a_gate_could_not_print_is_not_in_its_files(
     """It exited with 2, and gate.json said OPEN."""
     assert gate()[0] == 0
 
-    def full(lines: object) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(console, "print_lines", full)
@@ -137,8 +139,9 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     found: Run = compared_run()
 
-    def publish(run: Run) -> Run:
-        publishing.write_reports(run, store.run_folder(run.run_id), NO_HISTORY)
+    def publish(run: Run, invocation: Invocation) -> Run:
+        folder = store.run_folder(run.run_id)
+        publishing.write_reports(run, folder, NO_HISTORY, invocation)
         return run
 
     def measure(request: object, run_id: str, *rest: object, **more: object) -> Run:
@@ -210,7 +213,7 @@ def test_a_screening_whose_page_is_lost_has_no_verdict(
         keep_made(run_id, "screen", "local")
         return read_screening(screening_folder(run_id))[1:]
 
-    def full(lines: object) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(screen_command, "screen", measured)

@@ -282,7 +282,7 @@ def asked(monkeypatch, home):
     found = []
     told_briefly.clear()
 
-    def run(request, run_id, started, *, resumes=False, again="", brief=False):
+    def run(request, run_id, started, invocation, *, resumes=False, again="", brief=False):
         assert again.startswith("evaluation run ")
         assert again.endswith(" --resume")
         told_briefly.append(brief)

@@ -1,6 +1,5 @@
 """What reaches the terminal, and with which exit status: nothing that it would obey."""
 
-import argparse
 import contextlib
 import os
 import pty
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
+from clustergate.cli.passing_on import PassingOnParser
 from clustergate.model import ClustergateError, OutputError, Run
 from clustergate.report import console, terminal
 from clustergate.session.execute import execute
@@ -36,11 +36,7 @@ def test_a_command_prints_nothing_that_a_terminal_obeys(monkeypatch, capsys):
         sys.stderr.writelines([HOSTILE, "\n"])
         raise ClustergateError(HOSTILE)
 
-    class Parser:
-        def parse_args(self, argv):
-            return type("Namespace", (), {"run": staticmethod(command), "judges": False})
-
-    monkeypatch.setattr(cli, "build_parser", lambda argv: Parser())
+    only(monkeypatch, command, judges=False)
     assert cli.main([]) == 2
     said = capsys.readouterr()
     assert said.out == f"{SHOWN}\n"
@@ -96,9 +92,9 @@ def test_what_reframe_prints_is_kept_without_control_characters(tmp_path):
 # --- who says which exit status ---------------------------------------------------------------
 
 
-def command(monkeypatch, run, *, judges=True):
+def only(monkeypatch, run, *, judges=True):
     """Let the command line have one command, which does as told."""
-    parser = argparse.ArgumentParser()
+    parser = PassingOnParser()
     parser.set_defaults(run=run, judges=judges)
     monkeypatch.setattr(cli, "build_parser", lambda argv: parser)
 
@@ -108,7 +104,7 @@ def test_a_fault_of_the_suite_is_no_verdict(monkeypatch, capsys, error):
     def run(arguments):
         raise error
 
-    command(monkeypatch, run)
+    only(monkeypatch, run)
     assert cli.main([]) == 2
     told = capsys.readouterr().err
     assert "Traceback" in told
@@ -129,7 +125,7 @@ def test_what_another_user_keeps_to_himself_is_no_fault_of_the_suite(monkeypatch
     def run(arguments):
         raise PermissionError(13, "Permission denied", "/shared/builds/mpich.lock")
 
-    command(monkeypatch, run)
+    only(monkeypatch, run)
     monkeypatch.setenv("CLUSTERGATE_HOME", home)
     assert cli.main([]) == 2
     told = capsys.readouterr().err
@@ -144,7 +140,7 @@ def test_bad_data_is_no_verdict_where_one_is_expected(monkeypatch, judges, statu
     def run(arguments):
         raise OutputError("cut off")
 
-    command(monkeypatch, run, judges=judges)
+    only(monkeypatch, run, judges=judges)
     assert cli.main([]) == status
 
 
@@ -156,7 +152,7 @@ def test_every_command_whose_one_is_a_verdict_says_so():
 
 def ended(script, reader=None, **environment):
     """Return the exit status of a command whose output goes to a reader, and what arrived."""
-    words = "import argparse, sys; from clustergate import cli\n" + script
+    words = "import sys; from clustergate import cli\n" + script
     with subprocess.Popen(
         [sys.executable, "-c", words],
         stdout=subprocess.PIPE,
@@ -172,12 +168,13 @@ def ended(script, reader=None, **environment):
 
 
 JUDGED = """
+from clustergate.cli.passing_on import PassingOnParser
 def run(arguments):
     print("INCONCLUSIVE ─ …")
     print("x" * 100_000)
     return 1
 def parser(argv):
-    found = argparse.ArgumentParser()
+    found = PassingOnParser()
     found.set_defaults(run=run, judges=%s)
     return found
 cli.build_parser = parser

@@ -7,16 +7,18 @@ import argparse
 import pytest
 
 from clustergate import cli
+from clustergate.gate.contract import LEFT_OUT
 from clustergate.golden.builds import GOLDEN_NOT_WHOLE
 from clustergate.wording import commands
-from clustergate.wording.commands import begin, completed
+from clustergate.wording.commands import NO_CALL, Invocation
+from clustergate.wording.reasons import plain
 
 
-def call(line: str) -> None:
+def call(line: str) -> Invocation:
     """Parse a command line, as `main` does."""
     words = line.split()
-    begin([words[:1]])
-    cli.build_parser(words).parse_args(words)
+    given = cli.build_parser(words).parse_args(words).options_given
+    return NO_CALL.of((words[:1], *given))
 
 
 def options_of(parser: argparse.ArgumentParser) -> set[str]:
@@ -92,29 +94,42 @@ def test_every_command_that_takes_a_site_is_given_it(name: str) -> None:
     ],
 )  # fmt: skip
 def test_it_has_the_options_of_the_call(line: str, sentence: str, told: str | None) -> None:
-    call(line)
-    once = completed(sentence)
+    invocation = call(line)
+    once = invocation.completed(sentence)
     assert once == (told or sentence)
-    assert completed(once) == once
+    assert invocation.completed(once) == once
 
 
-def test_what_a_reason_tells_to_do_is_told_for_this_call() -> None:
-    call("check --site x")
+def test_a_reason_knows_of_no_call_and_whoever_renders_it_does() -> None:
     why = GOLDEN_NOT_WHOLE(stack="mpich", path="bin/mpirun")
-    assert why.remedy == "run `clustergate setup --site x`"
-    assert str(why).endswith("run `clustergate setup --site x`")
+    assert why.remedy == "run `clustergate setup`"
+    told = call("check --site x").completed(why)
+    assert told.endswith("run `clustergate setup --site x`")
+    assert NO_CALL.completed(why) == str(why)
 
 
-def test_the_program_is_named_as_this_shell_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin([["check"]], ".venv/bin/clustergate")
-    assert completed("`clustergate show last`") == "`.venv/bin/clustergate show last`"
+def test_sentences_in_json_go_on_with_the_call_and_facts_stay_data() -> None:
+    remedy = "run `clustergate gate`"
+    why = LEFT_OUT(cases="HplCheck with mpich", why="of the budget", remedy=remedy)
+    (made,), count, nothing = call("gate --site x").in_json(((plain(why),), 3, None))
+    assert made["sentence"].endswith("run `clustergate gate --site x`")
+    assert made["facts"]["remedy"] == remedy
+    assert (made["code"], count, nothing) == ("gate.left-out", 3, None)
+
+
+def test_an_option_may_get_another_value_and_a_call_be_another() -> None:
+    invocation = call("gate --site x --budget 5m")
+    longer = invocation.with_value("--budget", "27m")
+    assert longer.completed("`clustergate gate`") == "`clustergate gate --site x --budget 27m`"
+    assert invocation.completed("`clustergate gate`") == "`clustergate gate --site x --budget 5m`"
+    # Without a budget it takes as long as it takes.
+    assert call("gate --site x").with_value("--budget", "27m") == call("gate --site x")
+
+
+def test_the_program_is_named_as_this_shell_finds_it() -> None:
+    here = Invocation((("check",),), ".venv/bin/clustergate")
+    assert here.completed("`clustergate show last`") == "`.venv/bin/clustergate show last`"
     # What is resumed was called another time.
-    begin([["check"], ["--site", "x"]])
-    assert completed("`clustergate setup`") == "`.venv/bin/clustergate setup --site x`"
-
-
-def test_no_options_of_an_earlier_call_are_left(capsys: pytest.CaptureFixture[str]) -> None:
-    call("check --site x")
-    assert cli.main(["compare", "nothing", "last"]) == 1
-    assert "nothing" in capsys.readouterr().err
-    assert completed("`clustergate setup`") == "`clustergate setup`"
+    resumed = here.of([["check"], ["--site", "x"]])
+    assert resumed.completed("`clustergate setup`") == "`.venv/bin/clustergate setup --site x`"
+    assert hash(resumed)

@@ -46,6 +46,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.statistics.rounds import RATHER_SLOWER
+from clustergate.wording.commands import NO_CALL
 from clustergate.wording.reasons import in_words, plain
 
 SIZES = (8, 64, 512)
@@ -407,7 +408,7 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
     monkeypatch.setattr(session_run, "judge", lambda *_: measured)
     monkeypatch.setattr(software, "against_golden", lambda *_: ([slower], ["no golden openmpi"]))
     now = datetime.datetime.now().astimezone()
-    assert running.run_and_tell(request, folder.name, now, resumes=True) == 1
+    assert running.run_and_tell(request, folder.name, now, NO_CALL, resumes=True) == 1
     said = capsys.readouterr().out
     assert (folder / "summary.txt").read_text().startswith("\nREGRESSION: ")
     for text in (said, (folder / "report.html").read_text()):

@@ -121,15 +121,20 @@ def test_without_a_clone_results_and_the_sites_files_are_the_users(installed, tm
 
 
 @pytest.mark.parametrize("said", [None, ""])
-def test_without_a_home_in_the_environment_it_is_that_of_the_account(
-    installed, monkeypatch, capsys, said
-):
+def test_without_a_home_in_the_environment_it_is_that_of_the_account(installed, monkeypatch, said):
     monkeypatch.delenv("HOME")
     if said is not None:
         monkeypatch.setenv("HOME", said)
-    cli.main(["list", "runs"])
+    homes = []
+
+    def run(_: object) -> int:
+        homes.append(paths.state_dir())
+        return 0
+
+    monkeypatch.setattr("clustergate.cli.list.run", run)
+    assert cli.main(["list", "runs"]) == 0
     own = pwd.getpwuid(os.getuid()).pw_dir
-    assert paths.state_dir() == Path(own, ".local", "state", "clustergate")
+    assert homes == [Path(own, ".local", "state", "clustergate")]
 
 
 def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(

@@ -11,7 +11,6 @@ from clustergate.ab.results import Curve, Result, gain_of
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.statistics.comparison import Relation
 from clustergate.statistics.rounds import FEWEST
-from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted
 
 _KIBI = 1024
@@ -196,7 +195,7 @@ def next_steps(result: Result) -> list[str]:
             f"{longer}, or fewer benchmarks or sizes: nothing is called better before {FEWEST} "
             f"rounds, and {counted(fewest, 'round')} ran"
         )
-        return [completed(step)]
+        return [step]
     further = [figure.comparison.further_launches for figure in result.figures]
     needs = [more for more in further if more is not None]
     if not needs:
@@ -207,4 +206,4 @@ def next_steps(result: Result) -> list[str]:
     if len(needs) == open_:
         which = "the undecided figure" if open_ == 1 else f"all {open_} undecided figures"
     command = f"`{again} --rounds {needed} --budget {minutes}m`"
-    return [completed(f"{command} would probably decide {which}")]
+    return [f"{command} would probably decide {which}"]

@@ -50,7 +50,6 @@ from clustergate.statistics.comparison import between_sessions
 from clustergate.statistics.slow_share import FEWEST_LAUNCHES, slow_launches
 from clustergate.verdicts.assembly import NO_NODES, Nodes
 from clustergate.verdicts.disproof import beyond_gain
-from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, listed
 
 _DIGITS = 5
@@ -87,7 +86,7 @@ class Refusal:
     missing: int = 0
 
     def __str__(self) -> str:
-        return completed(f"{self.case}: {listed(self.names)}: {self.reason}")
+        return f"{self.case}: {listed(self.names)}: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from clustergate.files.whole import share_with_group
 from clustergate.model import ClustergateError
 from clustergate.one_thread import one_thread
 from clustergate.paths import entry_points, state_dir
-from clustergate.wording import commands
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.general import COMMAND_EXTRA
 from clustergate.wording.reasons import Words, plain
 
@@ -86,7 +86,7 @@ def build_parser(argv: Sequence[str] | None = None) -> argparse.ArgumentParser:
         parser.print_help(sys.stderr)
         return _FAULT
 
-    parser.set_defaults(run=say_what_there_is, judges=False)
+    parser.set_defaults(run=say_what_there_is, judges=False, invocation=NO_CALL)
     for name in (*COMMANDS, *points):
         if argv is not None and argv[:1] != [name]:
             if not argv or argv[0] not in COMMANDS:
@@ -133,13 +133,14 @@ def main(argv: list[str] | None = None) -> int:
         try:
             program = "clustergate" if argv is not None else _own_name()
             argv = sys.argv[1:] if argv is None else argv
-            commands.begin([argv[:1]], program)
+            invocation = Invocation((tuple(argv[:1]),), program)
             _require_home()
             share_with_group(state_dir())
             arguments = build_parser(argv).parse_args(argv)
+            arguments.invocation = invocation.of((argv[:1], *arguments.options_given))
             status = _run(arguments)
         except ClustergateError as error:
-            print(f"clustergate: {error}", file=sys.stderr)
+            print(f"clustergate: {invocation.completed(error)}", file=sys.stderr)
             return _FAULT
         except Exception as error:
             traceback.print_exc()
@@ -188,9 +189,12 @@ def _call(arguments: argparse.Namespace) -> int:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except ClustergateError as error:
-        print(f"clustergate: {error}", file=sys.stderr)
+        # What comes next may be another call than this, such as that of what is to be resumed.
+        invocation: Invocation = arguments.invocation
+        invocation = invocation.of(error.call) if error.call else invocation
+        print(f"clustergate: {invocation.completed(error)}", file=sys.stderr)
         if getattr(arguments, "json", False):
-            print(json.dumps({"error": plain(error.reason)}))
+            print(json.dumps({"error": invocation.in_json(plain(error.reason))}))
         return max(error.exit_status, _FAULT) if arguments.judges else error.exit_status
     except BrokenPipeError:
         discard_output(sys.stdout)

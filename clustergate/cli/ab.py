@@ -25,7 +25,7 @@ from clustergate.paths import state_dir
 from clustergate.report import console
 from clustergate.session.contest import Contest, lacks_programs, measure_contest
 from clustergate.session.readiness import say_in_the_way
-from clustergate.wording import commands
+from clustergate.wording.commands import Invocation
 from clustergate.wording.general import INPUT_UNKNOWN_NAME, OPTION_NOT_POSITIVE, OPTION_RANGE
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import Reason, Words, plain
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         run_id = named_run(
             arguments.stored, [one.ab.name for one in every_benchmark().values() if one.ab]
         )
-        commands.begin(call_of(run_id))
+        arguments.invocation = arguments.invocation.of(call_of(run_id))
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
     try:
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.stored:
             site = taken(arguments.site, sys.stderr if arguments.json else None).path
             contest = _contest(arguments, wished(arguments, site))
-            with Progress() as say:
+            with Progress(arguments.invocation) as say:
                 # What one of both lacks altogether ends it, once it was tried to be set up.
                 if not lacks_programs(contest, state_dir()):
                     say_in_the_way(say, site, [contest.a.stack, contest.b.stack])
@@ -135,6 +135,7 @@ def _write(
     from clustergate.ab import comparisons, results, wording
     from clustergate.report import ab
 
+    invocation: Invocation = arguments.invocation
     folder = store.run_folder(run_id)
     figures, failures = results.records_of(result), list(map(str, failed))
     content = results.as_record(result, wording.paragraph(result), wording.next_steps(result))
@@ -146,21 +147,31 @@ def _write(
         commands=ab.commands_of(records),
         who=who,
         failures=failures,
+        invocation=invocation,
     )
     store.write_text(folder / "report.html", page)
     if arguments.csv is not None:
         store.write_text(arguments.csv, comparisons.as_csv(figures))
     # The answer comes last: who reads it finds the page.
-    store.write_json(folder / AB, {**content, "failures": list(map(plain, failed))})
+    answer = {**content, "failures": list(map(plain, failed))}
+    store.write_json(folder / AB, invocation.in_json(answer))
     if arguments.json:
-        sys.stdout.write("".join(json.dumps(record) + "\n" for record in figures))
+        lines = map(json.dumps, invocation.in_json(figures))
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
         return
     notes = [*who, *notes, f"report: {folder / 'report.html'}"]
-    text = ab.render(result, notes, failures, width=console.WIDTH_STORED)
+    text = ab.render(result, notes, failures, width=console.WIDTH_STORED, invocation=invocation)
     store.write_text(folder / SUMMARY, text)
     on_terminal = sys.stdout.isatty()
     width = console.width()
-    print_coloured(ab.render(result, notes, failures, width=width, on_terminal=on_terminal))
+    print_coloured(
+        ab.render(
+            *(result, notes, failures),
+            width=width,
+            on_terminal=on_terminal,
+            invocation=invocation,
+        )
+    )
 
 
 # --- the request ------------------------------------------------------------------------------
@@ -196,6 +207,7 @@ def _contest(arguments: argparse.Namespace, wishes: Sequence[str] = ()) -> Conte
         processes=arguments.processes,
         options=[*wishes, *arguments.reframe_options],
         margin_percent=arguments.margin,
+        called=arguments.invocation.call,
     )
 
 

@@ -31,7 +31,6 @@ from clustergate.report import console
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import has_layout
 from clustergate.verdicts.sharing import exclusive_partitions
-from clustergate.wording.commands import completed
 from clustergate.wording.general import BASELINE_NO_FIGURE, OPTION_RANGE
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Words
@@ -133,12 +132,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     runs = [*selection.named_runs(arguments)]
     for line in left_out(run.doubt for run in runs):
-        print(line, file=sys.stderr)
+        print(arguments.invocation.completed(line), file=sys.stderr)
     figures = series.collect(runs, facts, wanted)
     if not figures:
         raise BadRequest(BASELINE_NO_FIGURE(system=system, folder=store.runs_folder()))
     if lost:
-        print(completed(str(BASELINE_LOST(cases=sorted(lost)))), file=sys.stderr)
+        why = BASELINE_LOST(cases=sorted(lost))
+        print(arguments.invocation.completed(why), file=sys.stderr)
     # As a check sees it that judges by them.
     exclusive = exclusive_partitions((one for run in runs for one in run.records), facts)
     nodes = {name: dataclasses.replace(x, exclusive=name in exclusive) for name, x in facts.items()}
@@ -155,13 +155,14 @@ def run(arguments: argparse.Namespace) -> int:
             keep_for_baseline(made.runs)
             store.write_text(known.source, after)
     if arguments.json:
-        print(json.dumps(_plain(made, system, known, arguments, changed=after != before), indent=1))
+        answer = _plain(made, system, known, arguments, changed=after != before)
+        print(json.dumps(arguments.invocation.in_json(answer), indent=1))
         return 1 if made.refusals else 0
     if arguments.dry_run:
         print(_difference(before, after, known), end="")
     stream = sys.stderr if arguments.dry_run else sys.stdout
     for line in _summary(made, known, arguments, unchanged=after == before):
-        print(line, file=stream)
+        print(arguments.invocation.completed(line), file=stream)
     return 1 if made.refusals else 0
 
 
@@ -268,7 +269,7 @@ def _plain(
         for name, entry in batch.entries.items()
     ]
     refused = [
-        {**of_case(one.case), "figures": list(one.names), "why": completed(one.reason)}
+        {**of_case(one.case), "figures": list(one.names), "why": str(one.reason)}
         for one in made.refusals
     ]
     return {
@@ -332,7 +333,7 @@ def _left_out(made: Baseline) -> Iterator[str]:
         for day, why in of_case.items():
             days[day, case.partition, case.effort] = why
     for (day, partition, effort), why in sorted(days.items()):
-        yield completed(
+        yield (
             f"{day} left out of {partition}, {effort}: {why}; if the machine is to stay so, "
             f"measure more such days and start with it: --since {day}"
         )
@@ -348,7 +349,7 @@ def _next(refusals: Sequence[Refusal]) -> Iterator[str]:
     for mode, runs in missing.items():
         if len(runs) > 1:
             cases, times = counted(len(runs), "case"), counted(max(runs), "more time")
-            yield completed(f"next: `clustergate check --mode {mode}` {times} for all {cases}")
+            yield f"next: `clustergate check --mode {mode}` {times} for all {cases}"
 
 
 def _drift_table(drifts: Sequence[Drift]) -> str:

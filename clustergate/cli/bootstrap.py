@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Install both releases."""
     pins = bootstrap.read_pins()
-    with Progress() as say:
+    with Progress(arguments.invocation) as say:
         bootstrap.bring(state_dir(), pins=pins, say=say)
     for pin in pins:
         print(f"{pin} is in {pin.folder(state_dir())}")

@@ -25,7 +25,6 @@ from clustergate.session.reframe import PROCESS_COUNTS
 from clustergate.session.request import WAIT_S, Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.wording import commands
 from clustergate.wording.general import RESUME_OPTIONS
 from clustergate.wording.quantities import parse_duration
 
@@ -83,15 +82,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _measured(arguments: argparse.Namespace, run_id: str, now: datetime.datetime) -> int:
     if not arguments.resume:
-        return run_and_tell(_request(arguments), run_id, now)
+        return run_and_tell(_request(arguments), run_id, now, arguments.invocation)
     if arguments.stack or arguments.check or arguments.site or arguments.reframe_options:
         raise ClustergateError(RESUME_OPTIONS())
     request = read_request(run_id)
     resuming.require_unfinished(run_id)
-    commands.begin(request.called)
+    arguments.invocation = arguments.invocation.of(request.called)
     started = started_of(store.run_folder(run_id)).astimezone()
     print(request.site_told or f"site {request.site.stem} ({request.site})", flush=True)
-    return run_and_tell(request, run_id, started, resumes=True)
+    return run_and_tell(request, run_id, started, arguments.invocation, resumes=True)
 
 
 def _request(arguments: argparse.Namespace) -> Request:
@@ -109,7 +108,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         parse_duration(arguments.wait),
         arguments.strict,
         os.environ.get(sites.WITHOUT_NODES, ""),
-        tuple(commands.called),
+        arguments.invocation.call,
         not arguments.no_confirm,
         parse_duration(arguments.confirm_wait),
     )

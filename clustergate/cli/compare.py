@@ -104,21 +104,24 @@ def run(arguments: argparse.Namespace) -> int:
     if all(Path(name).is_file() for name in names):
         otherwise += comparisons.told_apart(records)
     if arguments.json or arguments.csv:
-        print("".join(f"{line}\n" for line in otherwise), end="", file=sys.stderr)
+        told = map(arguments.invocation.completed, otherwise)
+        print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
     if arguments.json:
-        sys.stdout.write("".join(json.dumps(record) + "\n" for record in records))
+        plain = arguments.invocation.in_json(records)
+        sys.stdout.write("".join(json.dumps(record) + "\n" for record in plain))
     elif arguments.csv:
         print(comparisons.as_csv(records), end="")
     else:
         shown = records if arguments.all else comparisons.better_ones(records)
         console.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
-        console.print_lines(comparisons.nothing_in_both(records) + otherwise)
-        console.print_lines([one.sentence for one in both.moved])
+        lines = comparisons.nothing_in_both(records) + otherwise
+        console.print_lines(lines, arguments.invocation)
+        console.print_lines([one.sentence for one in both.moved], arguments.invocation)
         for case, table in comparisons.tables_of(shown):
             console.print_lines([case])
             console.print_table(table)
             print()
-        console.print_lines(comparisons.remarks(shown))
+        console.print_lines(comparisons.remarks(shown), arguments.invocation)
         console.print_lines([] if arguments.all else comparisons.left_out(records))
         console.print_lines(
             [

@@ -28,8 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Look, print a line for each finding, and return 2 where one of them is a failure."""
     findings = look(arguments.site, mode_named(arguments.mode))
     if arguments.json:
-        print(json.dumps([one.plain() for one in findings], indent=1))
+        answer = arguments.invocation.in_json([one.plain() for one in findings])
+        print(json.dumps(answer, indent=1))
     else:
         column = max(len(one.what) for one in findings)
-        print_lines(f"{one.status:<4}  {one.what:<{column}}  {one.says}" for one in findings)
+        lines = [f"{one.status:<4}  {one.what:<{column}}  {one.says}" for one in findings]
+        print_lines(lines, arguments.invocation)
     return 2 if any(one.status == FAIL for one in findings) else 0

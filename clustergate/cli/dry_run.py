@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if is_clone() and not arguments.site:
         files = [*files, suite_folder("site_configs") / "template.py"]
     # ReFrame runs one system in a process of its own.
-    with Progress() as say, ThreadPoolExecutor(os.cpu_count()) as pool:
+    with Progress(arguments.invocation) as say, ThreadPoolExecutor(os.cpu_count()) as pool:
         say(f"writing the job scripts of {counted(len(files), 'site config')}")
         for path, cases in zip(files, pool.map(dry_run, files, repeat(mode)), strict=True):
             print(f"{path.name}: {cases} cases", flush=True)

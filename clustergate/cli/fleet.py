@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         console.print_table(_table(kinds, odd))
     odd_nodes = {node for one in odd for node in one.nodes}
     if silent:
-        print(FLEET_SILENT(nodes=folded(silent)))
+        print(arguments.invocation.completed(FLEET_SILENT(nodes=folded(silent))))
     if alone:
         each = "each " * (len(alone) > 1)
         print(f"nothing to compare with: {folded(alone)} ({each}the only one of its kind)")

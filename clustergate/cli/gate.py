@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import functools
 import sys
 import time
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ from clustergate.sites import modes
 from clustergate.sites.modes import MAINTENANCE
 from clustergate.stacks.set_up import STACK_NOT_PROVIDED
 from clustergate.verdicts import coverage
-from clustergate.wording import commands
+from clustergate.wording.commands import Invocation
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import Reason, Words
 from clustergate.wording.texts import Foreseen, clock, duration
@@ -96,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with (
             answering(run_id, in_json=arguments.json),
-            saying_if_interrupted(store.run_folder(run_id) / GATE, anew),
+            saying_if_interrupted(store.run_folder(run_id) / GATE, anew, arguments.invocation),
         ):
             return _gate(arguments, started, run_id)
     finally:
@@ -169,7 +170,7 @@ def _gate_alone(
     from clustergate.report.screening import write_forms
     from clustergate.session.software import against_golden, builds_of
 
-    publisher = Publisher(publish, write_forms)
+    invocation: Invocation = arguments.invocation
     begun = time.monotonic()
     site = chosen.path
     wishes = wished(arguments, site)
@@ -187,7 +188,12 @@ def _gate_alone(
     too_short = contract.seconds < contract.needed_s
     if too_short:
         # To do the same again would not open it.
-        commands.begin_with("--budget", f"{contract.needed_s / 60:.0f}m")
+        invocation = invocation.with_value("--budget", f"{contract.needed_s / 60:.0f}m")
+    arguments.invocation = invocation
+    publisher = Publisher(
+        functools.partial(publish, invocation=invocation),
+        functools.partial(write_forms, invocation=invocation),
+    )
     by_hand, excluded = sites.nodes_out(system)
     unfit = ""
     remedy = "run `clustergate gate` without --nodes and --exclude, or exclude them in the hostfile"
@@ -204,7 +210,7 @@ def _gate_alone(
         remedy = "run the gate without that setting"
     if unfit:
         contract = contract.with_nothing_judged(unfit, remedy)
-    with Progress() as say:
+    with Progress(invocation) as say:
         in_the_way = say_in_the_way(say, site, contract.stacks, software=True)
         begins = datetime.datetime.now()
         due = begins + datetime.timedelta(seconds=contract.seconds)
@@ -234,11 +240,12 @@ def _gate_alone(
             say(str(unreferenced))
         # Until it is decided, no later run may be compared with it.
         what = {"system": system, "mode": MAINTENANCE, "by": store.user_name()}
-        undecided = {"status": None, **what, "called": commands.called}
+        undecided = {"status": None, **what, "called": invocation.call}
         store.write_json(store.run_folder(run_id) / GATE, undecided)
         evidence, without, nodes = screen_partitions(
             *(site, run_id, described, contract, arguments.before, say, wishes),
             publisher=publisher,
+            called=invocation.call,
         )
         if not contract.allotted.checks:
             if any(one.reasons[0].code == STACK_NOT_PROVIDED.code for one in evidence):
@@ -279,7 +286,7 @@ def _gate_alone(
             budget_s = parse_duration(arguments.budget)
             left_s = budget_s - used_s
         of_software, unpinned = against_golden(
-            site, run_id, described, contract.stacks, left_s, wishes, say
+            site, run_id, described, contract.stacks, left_s, wishes, say, invocation.call
         )
         # What a node is when all has been measured counts, too.
         left_s = None if left_s is None else budget_s - (time.monotonic() - begun)
@@ -289,7 +296,7 @@ def _gate_alone(
         # One budget for all that is open, whatever leaves it open.
         contract = contract.deciding_software(software_s, used_s)
         software_s = contract.needed_s
-        commands.begin_with("--budget", f"{software_s / 60:.0f}m")
+        invocation = invocation.with_value("--budget", f"{software_s / 60:.0f}m")
     if too_short and builds is Builds.UNPINNED and not referenced:
         # More time alone would not open it.
         evidence.append(Evidence("references", Verdict.NO_REFERENCE, (unreferenced,)))
@@ -330,9 +337,9 @@ def _gate_alone(
         before=ran.before if ran else {},
         expectations=ran.expectations if ran else (),
     )
-    store.write_text(page.parent / JUNIT, render_junit(judged))
+    store.write_text(page.parent / JUNIT, render_junit(judged, invocation))
     first = first_screen(decision, run_id, cases, software_s)
-    text = render_gate(first, judged, page.parent, notes, items)
+    text = render_gate(first, judged, page.parent, notes, items, invocation)
     store.write_text(page, text)
     answer = [
         *first.lines(),
@@ -340,27 +347,26 @@ def _gate_alone(
         *notes,
     ]
     # In the place of that of the benchmarks, which may be a pass where the gate stays closed.
+    answer = [*map(invocation.completed, answer)]
     store.write_text(page.parent / SUMMARY, "\n".join(answer) + "\n")
     ended = f"clustergate gate: exit status {decision.status}: {decision.sentence}"
     # The verdict comes last: who reads it finds all that carries it.
-    store.write_json(
-        store.run_folder(run_id) / GATE,
-        {
-            **what,
-            "status": decision.status,
-            "word": decision.word,
-            "because": decision.because,
-            "evidence": [one.plain() for one in evidence],
-            "must_be_judged": [
-                {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
-                for one in items
-            ],
-            "waived": contract.notes,
-            "excluded": excluded,
-            "site": str(chosen),
-        },
-    )
+    decided = {
+        **what,
+        "status": decision.status,
+        "word": decision.word,
+        "because": decision.because,
+        "evidence": [one.plain() for one in evidence],
+        "must_be_judged": [
+            {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
+            for one in items
+        ],
+        "waived": contract.notes,
+        "excluded": excluded,
+        "site": str(chosen),
+    }
+    store.write_json(store.run_folder(run_id) / GATE, invocation.in_json(decided))
     with telling(run_id):
-        console.print_lines(["", *answer, f"page: {page}", ended])
+        console.print_lines(["", *answer, f"page: {page}", ended], invocation)
         sys.stdout.flush()
     return decision.status

@@ -18,7 +18,7 @@ from clustergate.golden import builds, contents
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.sites import configs
-from clustergate.wording.commands import completed
+from clustergate.wording.commands import Invocation
 from clustergate.wording.notation import counted, listed
 from clustergate.wording.reasons import Words, plain
 
@@ -59,31 +59,34 @@ def _pin(arguments: argparse.Namespace) -> int:
     stacks = [one.name for one in site.stacks_named(arguments.stacks)]
     nodes = max((partition.shape.nodes for partition in site.partitions), default=1)
     if unseen := builds.unseen_by_others(state_dir(), nodes):
-        print(unseen, flush=True)
+        print(arguments.invocation.completed(unseen), flush=True)
 
     def pinned(stack: str) -> str:
-        with Progress() as say:
+        with Progress(arguments.invocation) as say:
             settings = configs.launch_settings(site, stack)
             golden = builds.pin(state_dir(), stack, arguments.note, say, proven, settings)
         return f"{stack} is pinned, and two ranks proved that they run from it: {_line_of(golden)}"
 
-    return _each(stacks, pinned)
+    return _each(stacks, pinned, arguments.invocation)
 
 
-def _pinned() -> list[str]:
+def _pinned(invocation: Invocation) -> list[str]:
     stacks = builds.pinned_stacks(state_dir())
     if not stacks:
-        print(completed("nothing is pinned; `clustergate golden pin` keeps every stack as it is"))
+        nothing = "nothing is pinned; `clustergate golden pin` keeps every stack as it is"
+        print(invocation.completed(nothing))
     return stacks
 
 
 def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
-        print(json.dumps(list(map(_plain, builds.pinned_stacks(state_dir()))), indent=1))
+        answers = [*map(_plain, builds.pinned_stacks(state_dir()))]
+        print(json.dumps(arguments.invocation.in_json(answers), indent=1))
         return 0
     return _each(
-        _pinned(),
+        _pinned(arguments.invocation),
         lambda stack: f"{stack}: {_line_of(builds.read(state_dir(), stack))}; {_today(stack)}",
+        arguments.invocation,
     )
 
 
@@ -110,10 +113,11 @@ def _verify(arguments: argparse.Namespace) -> int:
             failed = max(failed, error.exit_status if error else 0)
             answer = {"stack": stack, "verified": error is None, "system_changes": changed or []}
             answers.append({**answer, "why": error and plain(error.reason)})
-        print(json.dumps(answers, indent=1))
+        print(json.dumps(arguments.invocation.in_json(answers), indent=1))
         return failed
     # Who lets this be done each night must not take nothing for well.
-    return _each(stacks, verified) if (stacks := arguments.stacks or _pinned()) else 2
+    stacks = arguments.stacks or _pinned(arguments.invocation)
+    return _each(stacks, verified, arguments.invocation) if stacks else 2
 
 
 GOLDEN_SEVERAL = Words(
@@ -140,21 +144,21 @@ def _unpin(arguments: argparse.Namespace) -> int:
         return f"removed {what}"
 
     if len(stacks) == 1 or arguments.yes:
-        return _each(stacks, unpinned)
-    _each(stacks, lambda stack: f"would be removed: {kept(stack)}")
+        return _each(stacks, unpinned, arguments.invocation)
+    _each(stacks, lambda stack: f"would be removed: {kept(stack)}", arguments.invocation)
     words = shlex.join(stacks)
     raise BadRequest(GOLDEN_SEVERAL(stacks=stacks, words=words))
 
 
-def _each(stacks: list[str], do: Callable[[str], str]) -> int:
+def _each(stacks: list[str], do: Callable[[str], str], invocation: Invocation) -> int:
     """Do something for each stack and print what it says; one that fails leaves the others."""
     failed = 0
     for _, said, error in _outcomes(stacks, do):
         if error:
-            print(f"clustergate: {error}", file=sys.stderr)
+            print(f"clustergate: {invocation.completed(error)}", file=sys.stderr)
             failed = max(failed, error.exit_status)
         else:
-            print(said, flush=True)
+            print(invocation.completed(said), flush=True)
     return failed
 
 

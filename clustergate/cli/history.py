@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     runs, wanted = [*selection.named_runs(arguments)], selection.named_cases(arguments)
     for line in left_out(run.doubt for run in runs):
-        print(line, file=sys.stderr)
+        print(arguments.invocation.completed(line), file=sys.stderr)
     pattern = arguments.figure
     system = configs.load(configs.find(arguments.site)).name if arguments.site else "*"
     every = [
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadRequest(NONE_SELECTED(folder=store.runs_folder()))
     if arguments.json:
         for trend in found_trends:
-            print(json.dumps(history.as_record(trend)))
+            print(json.dumps(arguments.invocation.in_json(history.as_record(trend))))
         return 0
     everything = arguments.all or pattern
     # What was measured once has no trend.
@@ -78,11 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
     if left := len(several) - len(shown):
         print(f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)")
     for line in trends.event_sentences(history.events(found_trends)):
-        print(line)
+        print(arguments.invocation.completed(line))
     # What is measured beside a figure tells of it as well.
     nodes = configs.nodes_of(one.case.partition for one in every)
     exclusive = exclusive_partitions((one for run in runs for one in run.records), nodes)
     slow = judged.judged_runs(every, exclusive)
     for line in judged.sentences(slow, lambda name: fnmatch.fnmatchcase(name, pattern or "*")):
-        print(line)
+        print(arguments.invocation.completed(line))
     return 0

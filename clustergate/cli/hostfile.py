@@ -76,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     unused, said = _unused_by_slurm(hostfile)
     usable = [node for node in hostfile.usable if node.name not in unused]
     names = [node.name for node in usable]
+    said = [*map(arguments.invocation.completed, said)]
     if arguments.dialect:
         print("\n".join(said), end="\n" * bool(said), file=sys.stderr)
     if arguments.dialect == "slurm":

@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     for remark in list(
         _remarks(hpl_input, arguments.nodes, ranks_per_node, memory, arguments.gflops)
     ):
-        print(remark, file=sys.stderr)
+        print(arguments.invocation.completed(remark), file=sys.stderr)
     sys.stdout.write(text)
     return 0
 
@@ -164,7 +164,7 @@ def _look_at(path: Path, arguments: argparse.Namespace) -> int:
         idle = cores * nodes - read.ranks
         odd.append(f"{idle} of {counted(cores * nodes, 'core')} stay idle")
     for sentence in odd:
-        print(f"odd: {sentence}")
+        print(f"odd: {arguments.invocation.completed(sentence)}")
     return 0
 
 

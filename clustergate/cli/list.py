@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a table, or JSON."""
-    rows = _LISTS[arguments.what](arguments)
+    rows = arguments.invocation.in_json(_LISTS[arguments.what](arguments))
     if arguments.json:
         print(json.dumps(rows, indent=1))
         return 0
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     console.print_table(console.table([*map(_title, rows[0])], cells, numbers))
     if arguments.what == "runs":
         for line in left_out(doubted_runs().values()):
-            print(line, file=sys.stderr)
+            print(arguments.invocation.completed(line), file=sys.stderr)
     print(more, end="")
     return 0
 

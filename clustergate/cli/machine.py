@@ -33,6 +33,7 @@ from clustergate.machine.fingerprint import (
 from clustergate.machine.load import load_between, read_load
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.store import names_run, run_folder, runs_folder
+from clustergate.wording.commands import Invocation
 from clustergate.wording.general import COMPARE_ITSELF, FILE_UNREADABLE
 from clustergate.wording.reasons import Words
 
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the state of this node; or the differences, and 1 if there are some."""
     if arguments.diff is not None:
         before, after = arguments.diff
-        return _print_differences(before, after, as_json=arguments.json)
+        return _print_differences(before, after, arguments.invocation, as_json=arguments.json)
     if arguments.json:
         print(json.dumps({**to_record(read_fingerprint()), "load": read_load()}, indent=1))
     else:
@@ -75,7 +76,7 @@ NO_COMMON_NODE = Words(
 )
 
 
-def _print_differences(before: str, after: str, as_json: bool) -> int:
+def _print_differences(before: str, after: str, invocation: Invocation, *, as_json: bool) -> int:
     """Print what changed on which nodes; the state of one node is compared with each of a run.
 
     Return 1 where something did, 2 where nothing did of what could be read.
@@ -87,7 +88,7 @@ def _print_differences(before: str, after: str, as_json: bool) -> int:
     old, new = _beside(*sides), _beside(*reversed(sides))
     common = old.keys() & new.keys()
     for sentence in dict.fromkeys([*sides[0].missing, *sides[1].missing]):
-        print(sentence, file=sys.stderr)
+        print(invocation.completed(sentence), file=sys.stderr)
     if common <= {HERE} and (not common or min(len(old), len(new)) > 1):
         raise ClustergateError(NO_COMMON_NODE(before=before, after=after))
     changes = changes_of_nodes(old, new)

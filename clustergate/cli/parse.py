@@ -21,7 +21,7 @@ from clustergate.benchmarks.formats import formats, parse
 from clustergate.cli.passing_on import option
 from clustergate.model import ClustergateError, OutputError, Row
 from clustergate.wording.outputs import OUTPUT_CUT_OFF, OUTPUT_DAMAGED, OUTPUT_UNREADABLE_HERE
-from clustergate.wording.reasons import Reason, Words
+from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Print the figures of benchmark outputs: one JSON object per line, or a table as CSV or Parquet. The
@@ -99,6 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
     """
     columns: Columns = {**dict.fromkeys(FIRST_COLUMNS, str), "line": int}
     status = 0
+
+    def say(sentence: object) -> None:
+        print(f"clustergate: {arguments.invocation.completed(sentence)}", file=sys.stderr)
+
     kept = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, closed below
     try:
         for name in arguments.files:
@@ -108,12 +112,12 @@ def run(arguments: argparse.Namespace) -> int:
             start, known = kept.tell(), dict(columns)
             lines = _Watched(read_lines(name, source))
             try:
-                for row in parse(lines, source=source, suite=arguments.suite, say=_say):
+                for row in parse(lines, source=source, suite=arguments.suite, say=say):
                     kept.write(_as_json(source, row))
                     if arguments.format != "jsonl":
                         _add_columns(columns, row)
             except OutputError as error:
-                print(f"clustergate: {error}", file=sys.stderr)
+                say(error)
                 status = error.exit_status
                 cut_off = lines.ends_at(error)
                 if not (arguments.keep_complete and cut_off):
@@ -121,13 +125,13 @@ def run(arguments: argparse.Namespace) -> int:
                     kept.truncate()
                     columns = known
                 elif kept.tell() > start:
-                    _say(KEPT_COMPLETE(at=source))
+                    say(KEPT_COMPLETE(at=source))
                 else:
-                    _say(NOTHING_COMPLETE(at=source))
+                    say(NOTHING_COMPLETE(at=source))
                 if lines.ended_by:
-                    _say(ENDED_BY_SCHEDULER(at=source, words=lines.ended_by))
+                    say(ENDED_BY_SCHEDULER(at=source, words=lines.ended_by))
                     if cut_off and not arguments.keep_complete:
-                        _say(MAY_BE_KEPT(at=source))
+                        say(MAY_BE_KEPT(at=source))
         is_empty = kept.tell() == 0
         kept.seek(0)
         if is_empty or arguments.format == "jsonl":
@@ -145,10 +149,6 @@ def run(arguments: argparse.Namespace) -> int:
         with contextlib.suppress(OSError):
             kept.close()
     return status
-
-
-def _say(what: Reason) -> None:
-    print(f"clustergate: {what}", file=sys.stderr)
 
 
 class _Watched:

@@ -6,7 +6,6 @@ import argparse
 import itertools
 from typing import Any, NoReturn
 
-from clustergate.wording import commands
 from clustergate.wording.notation import did_you_mean, nearest, printable
 
 
@@ -50,6 +49,7 @@ class PassingOnParser(argparse.ArgumentParser):
             settings.setdefault("formatter_class", _Paragraphs)
         super().__init__(**settings)
         self.appendix = ""
+        self._given: list[tuple[str, ...]] = []
 
     def format_help(self) -> str:
         """Return the help with what stands below it, such as examples, line by line."""
@@ -65,7 +65,7 @@ class PassingOnParser(argparse.ArgumentParser):
         if not of_command and not all(map(str.strip, arg_strings)):
             raise argparse.ArgumentError(action, "its value is empty")
         if action.option_strings:
-            commands.called.append([action.option_strings[-1], *arg_strings])
+            self._given.append((action.option_strings[-1], *arg_strings))
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -102,7 +102,17 @@ class PassingOnParser(argparse.ArgumentParser):
         return did_you_mean(nearest("".join(unknown[:1]).partition("=")[0], options, 0.7))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, but leave what is behind ``--`` to ReFrame."""
+        """Parse as argparse does, but leave what is behind ``--`` to ReFrame.
+
+        What was given is in ``options_given``: each option by its long name with its values, in
+        their order, behind those of the parsers above.
+        """
+        self._given.clear()
+        namespace, unknown = self._parsed(args, namespace)
+        namespace.options_given = (*self._given, *getattr(namespace, "options_given", ()))
+        return namespace, unknown
+
+    def _parsed(self, args: Any, namespace: Any) -> Any:
         if args is None or self.get_default("reframe_options") is None:
             return self._with_late_ones(*super().parse_known_args(args, namespace))
         at = list(args).index("--") if "--" in args else len(args)
@@ -114,5 +124,5 @@ class PassingOnParser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {named} ({hint}){self._meant_by(unknown)}")
         namespace.reframe_options = list(args[at + 1 :])
         if namespace.reframe_options:
-            commands.called.append(args[at:])
+            self._given.append(tuple(args[at:]))
         return namespace, unknown

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from clustergate.wording.commands import completed
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.notation import printable
 from clustergate.wording.texts import Foreseen, duration, shortened
 
@@ -37,7 +37,8 @@ class Progress:
     Within its context it also tells, again and again, what goes on since the last sentence.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, invocation: Invocation = NO_CALL) -> None:
+        self._invocation = invocation
         self._begun = self._said = time.monotonic()
         self._sentence = ""
         self._said_at = self._begun
@@ -47,7 +48,9 @@ class Progress:
     def __call__(self, sentence: str) -> None:
         """Say a sentence."""
         self._said, self._sentence = time.monotonic(), sentence
-        self._print(sentence)
+        if not isinstance(sentence, Foreseen):
+            self._sentence = self._invocation.completed(sentence)
+        self._print(self._sentence)
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
@@ -105,7 +108,9 @@ class Progress:
 
 
 @contextlib.contextmanager
-def saying_if_interrupted(begun: Path, sentence: str) -> Iterator[None]:
+def saying_if_interrupted(
+    begun: Path, sentence: str, invocation: Invocation = NO_CALL
+) -> Iterator[None]:
     """Say a sentence, with the command that comes next, where something is interrupted.
 
     Not before it has ``begun``: then there is a file.
@@ -114,7 +119,7 @@ def saying_if_interrupted(begun: Path, sentence: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if begun.is_file():
-            print(completed(sentence), file=sys.stderr)
+            print(invocation.completed(sentence), file=sys.stderr)
         raise
 
 

@@ -6,7 +6,7 @@ import argparse
 import datetime
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from clustergate import store
 from clustergate.cli.passing_on import option
@@ -15,7 +15,6 @@ from clustergate.history import listing
 from clustergate.history.listing import Kept, StoredRun
 from clustergate.model import BadRequest
 from clustergate.paths import site_folder, state_dir
-from clustergate.wording.commands import completed
 from clustergate.wording.general import OPTION_NEGATIVE
 from clustergate.wording.notation import counted
 from clustergate.wording.reasons import Words
@@ -69,9 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
         failed = 2 if gone != kept else 0
         kept = gone
     if arguments.json:
-        print(json.dumps(_plain(kept, others, removed=arguments.yes), indent=1))
+        answer = arguments.invocation.in_json(_plain(kept, others, removed=arguments.yes))
+        print(json.dumps(answer, indent=1))
     else:
-        _tell(kept, others, removed=arguments.yes)
+        for line in _lines(kept, others, removed=arguments.yes):
+            print(arguments.invocation.completed(line))
     return failed
 
 
@@ -101,31 +102,31 @@ def _days_of_baselines() -> dict[str, set[datetime.date]]:
     return {system: references_of(system).days_measured() for system in sorted(systems)}
 
 
-def _tell(kept: Sequence[Kept], others: Sequence[StoredRun], *, removed: bool) -> None:
+def _lines(kept: Sequence[Kept], others: Sequence[StoredRun], *, removed: bool) -> Iterator[str]:
     going = [one.run for one in kept if one.why is None]
     by_reason: dict[str, list[int]] = {}
     for one in kept:
         if one.why is not None:
             by_reason.setdefault(str(one.why), []).append(one.run.size_bytes)
     for run in going:
-        print(f"{'removed' if removed else 'may go'}: {run.run}, {run.size_bytes / _MB:.1f} MB")
+        yield f"{'removed' if removed else 'may go'}: {run.run}, {run.size_bytes / _MB:.1f} MB"
     for why, sizes in by_reason.items():
-        print(f"kept: {counted(len(sizes), 'run')}, {sum(sizes) / _MB:.1f} MB: {why}")
+        yield f"kept: {counted(len(sizes), 'run')}, {sum(sizes) / _MB:.1f} MB: {why}"
     for other in others:
         folder = store.run_folder(other.run)
-        print(f"not touched: {folder}, {other.size_bytes / _MB:.1f} MB: it is no run")
+        yield f"not touched: {folder}, {other.size_bytes / _MB:.1f} MB: it is no run"
     for name, (size, freed) in listing.places():
         line = f"not touched: {state_dir() / name}, {size / _MB:.1f} MB"
         if size - freed >= _SHARED:
             line += f", of which {(size - freed) / _MB:.1f} MB are hard links to files elsewhere"
-        print(line)
+        yield line
     what = f"{counted(len(going), 'run')}, {sum(run.size_bytes for run in going) / _MB:.1f} MB"
     if removed:
-        print(f"{what}: removed")
+        yield f"{what}: removed"
     elif going:
-        print(completed(f"{what} may go; `clustergate prune --yes` removes them"))
+        yield f"{what} may go; `clustergate prune --yes` removes them"
     else:
-        print("no run may go yet")
+        yield "no run may go yet"
 
 
 def _plain(

@@ -19,12 +19,14 @@ from clustergate.report.summary import status_of
 from clustergate.session.readiness import say_in_the_way
 from clustergate.session.request import Request
 from clustergate.session.run import is_against_golden, run_session
+from clustergate.wording.commands import Invocation
 
 
 def run_and_tell(
     request: Request,
     run_id: str,
     started: datetime.datetime,
+    invocation: Invocation,
     *,
     resumes: bool = False,
     again: str = "",
@@ -37,31 +39,32 @@ def run_and_tell(
     """
     asked = store.run_folder(run_id) / stored_runs.ASKED
     resumed = f"`clustergate {again or f'check --resume {run_id}'}` goes on with it"
-    with saying_if_interrupted(asked, resumed), Progress() as say:
+    with saying_if_interrupted(asked, resumed, invocation), Progress(invocation) as say:
         if not resumes:
             software = is_against_golden(request)
             say_in_the_way(say, request.site, request.stacks, software=software)
         try:
-            run = publish(run_session(request, run_id, started, say, resumes=resumes))
+            run = publish(run_session(request, run_id, started, say, resumes=resumes), invocation)
         except UnpublishedError as error:
             # Its table is all that is left of hours.
-            _tell(error.run, brief=False)
+            _tell(error.run, invocation, brief=False)
             raise
         except ClustergateError as error:
-            tell_ci(request, run_id, started, error)
+            tell_ci(request, run_id, started, error, invocation)
             raise
     status = status_of(run)
     with telling(run_id):
-        _tell(run, brief=brief and not status)
+        _tell(run, invocation, brief=brief and not status)
     return status
 
 
-def _tell(run: Run, *, brief: bool) -> None:
+def _tell(run: Run, invocation: Invocation, *, brief: bool) -> None:
     if brief:
-        print(terminal.render_briefly(run), end="", flush=True)
+        print(terminal.render_briefly(run, invocation), end="", flush=True)
         return
     wraps = sys.stdout.isatty()
-    text = terminal.render(run, width=console.width(), wraps=wraps, colour=wraps)
+    width = console.width()
+    text = terminal.render(run, width=width, wraps=wraps, colour=wraps, invocation=invocation)
     # A reader that leaves a pipe takes no verdict with it.
     if wraps:
         print_coloured(text)
@@ -70,7 +73,11 @@ def _tell(run: Run, *, brief: bool) -> None:
 
 
 def tell_ci(
-    request: Request, run_id: str, started: datetime.datetime, error: ClustergateError
+    request: Request,
+    run_id: str,
+    started: datetime.datetime,
+    error: ClustergateError,
+    invocation: Invocation,
 ) -> None:
     """Say what ended a run that has begun where CI systems look for what failed."""
     from clustergate.report.junit import render_junit
@@ -83,4 +90,4 @@ def tell_ci(
     run = Run(run_id, request.site.stem, request.mode.name, began, ended, (), evidence=why)
     # A disk that is full keeps it, too, and the command says why it ended.
     with contextlib.suppress(store.StoreError):
-        store.write_text(store.run_folder(run_id) / JUNIT, render_junit(run))
+        store.write_text(store.run_folder(run_id) / JUNIT, render_junit(run, invocation))

@@ -37,7 +37,7 @@ from clustergate.session.screening import (
     screen,
 )
 from clustergate.sites import configs as sites
-from clustergate.wording import commands
+from clustergate.wording.commands import Invocation
 from clustergate.wording.general import OPTION_NEGATIVE, RESUME_OPTIONS
 from clustergate.wording.quantities import parse_duration
 from clustergate.wording.reasons import Words
@@ -109,20 +109,23 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     where = folder.screening_folder(run_id)
     if arguments.resume and not is_screening(where):
         raise ClustergateError(NO_SCREENING(run=run_id, folder=store.runs_folder()))
-    call = _resumed(run_id) if arguments.resume else None
+    call = _resumed(run_id, arguments) if arguments.resume else None
     if call is None:
         call = _called(arguments)
     described = sites.load(call.site)
     again = f"`clustergate screen --resume {run_id}` goes on with it"
-    with saying_if_interrupted(where / PLAN, again), Progress() as say:
+    invocation: Invocation = arguments.invocation
+    with saying_if_interrupted(where / PLAN, again, invocation), Progress(invocation) as say:
         say_in_the_way(say, call.site, [*filter(None, [call.stack])])
         within, _ = planning.within_limits(call.asked, partition_of(call.asked, described))
         now, seconds = datetime.datetime.now(), within.seconds
         say(f"done by {clock(now, seconds)} ({duration(seconds)})")
-        result = screen(call.site, run_id, call.asked, call.stack, say, call.options)
+        of_call = call.asked, call.stack, say, call.options, invocation.call
+        result = screen(call.site, run_id, *of_call)
     lines, copied = terminal_lines(*result, where)
     lines = [*lines, *not_screened(call.asked, described)]
-    write_forms(*result, described.name, where)
+    lines = [*map(invocation.completed, lines)]
+    write_forms(*result, described.name, where, invocation)
     store.write_text(where.parent / SUMMARY, "\n".join([*lines, *copied, ""]))
     # The verdict comes last: who reads it finds all that carries it.
     keep_verdict(run_id, described.name, *result)
@@ -149,7 +152,7 @@ def _called(arguments: argparse.Namespace) -> ScreenCall:
     return ScreenCall(site, asked, arguments.stack, wished(arguments, site))
 
 
-def _resumed(run_id: str) -> ScreenCall | None:
+def _resumed(run_id: str, arguments: argparse.Namespace) -> ScreenCall | None:
     """Return what a screening began with, and go on as if called so.
 
     Raises :class:`ClustergateError` for options that it did not have.
@@ -157,10 +160,10 @@ def _resumed(run_id: str) -> ScreenCall | None:
     call = call_to_resume(run_id)
     if call is not None:
         before = [[*group] for group in call.called]
-        of_now = [group for group in commands.called[1:] if group[0] not in _OF_NOW]
+        of_now = [x for x in arguments.invocation.call[1:] if x[0] not in _OF_NOW]
         if any([*group] not in before for group in of_now):
             raise ClustergateError(RESUME_OPTIONS())
-        commands.begin(call.called)
+        arguments.invocation = arguments.invocation.of(call.called)
         note_words(words_in(call.options))
         if call.without_nodes:
             export(sites.WITHOUT_NODES, call.without_nodes)

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     # The option without a name is an empty list, and no option an empty tuple.
     every = arguments.applications == []
     applications = tuple(builds_on_request()) if every else arguments.applications
-    with Progress() as say:
+    with Progress(arguments.invocation) as say:
         results = provide_each(
             wanted, say=say, refresh=arguments.refresh, applications=applications
         )
@@ -60,17 +60,19 @@ def run(arguments: argparse.Namespace) -> int:
     manifests = [one for one in results if isinstance(one, Manifest)]
     for manifest in manifests:
         if manifest.unavailable:
-            print(f"{manifest.mpi_name}: not available here: {manifest.unavailable}")
+            line = f"{manifest.mpi_name}: not available here: {manifest.unavailable}"
+            print(arguments.invocation.completed(line))
             continue
         print(f"{manifest.mpi_name} {manifest.mpi_version} in {manifest.mpi_prefix}")
         if manifest.lock:
             print(f"  from {manifest.lock}")
         for reason, names in absences(manifest).items():
-            print(f"  {', '.join(names)}: not available here: {reason}")
+            line = f"  {', '.join(names)}: not available here: {reason}"
+            print(arguments.invocation.completed(line))
     if failed and len(failed) == len(wanted):
         raise error_of(failed)
     for one in failed:
-        print(f"clustergate: {one}", file=sys.stderr)
+        print(f"clustergate: {arguments.invocation.completed(one)}", file=sys.stderr)
     absent = any(manifest.unavailable for manifest in manifests)
     return 2 if failed or (arguments.required and absent) else 0
 

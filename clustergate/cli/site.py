@@ -29,7 +29,6 @@ from clustergate.sites.description import site_schema
 from clustergate.sites.kinds import node_kinds
 from clustergate.stacks import existing, wheels
 from clustergate.stacks.wheels import STACK_NO_WHEELS
-from clustergate.wording.commands import completed
 from clustergate.wording.general import FILE_UNREADABLE
 from clustergate.wording.reasons import Words
 
@@ -105,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     rdma = site_writer.rdma_devices()
     stacks = [line for name in arguments.stack for line in site_writer.wheel_lines(name, rdma)]
     if not stacks:
-        with Progress() as say:
+        with Progress(arguments.invocation) as say:
             say("looking for MPI libraries among modules and in Spack")
             libraries, asked = existing.scan()
         stacks = [f"# {line}" for line in asked]
@@ -125,9 +124,11 @@ def run(arguments: argparse.Namespace) -> int:
     for line in stacks:
         print(f"  {line.removesuffix(',')}")
     for why, names in left_out.items():
-        print(LEFT_OUT(names=fold(names), why=why))
+        left = LEFT_OUT(names=fold(names), why=why)
+        print(arguments.invocation.completed(left))
     again = f"`clustergate dry-run --site {arguments.name}`"
-    print(completed(f"next: review it, fill in what it asks for, then try {again}"))
+    following = f"next: review it, fill in what it asks for, then try {again}"
+    print(arguments.invocation.completed(following))
     return 0
 
 
@@ -153,7 +154,7 @@ def check_pipeline(arguments: argparse.Namespace) -> int:
     listed = pipelines.listed_in(arguments.file)
     faults = pipelines.faults(listed)
     for fault in faults:
-        print(f"clustergate: {fault}", file=sys.stderr)
+        print(f"clustergate: {arguments.invocation.completed(fault)}", file=sys.stderr)
     if faults:
         return 2
     if not listed:

@@ -62,12 +62,13 @@ def screen_partitions(
     options: Sequence[str] = (),
     *,
     publisher: Publisher,
+    called: Sequence[Sequence[str]] = (),
 ) -> tuple[list[Evidence], list[str], Control]:
     """Screen the nodes; return the evidence, the nodes that the benchmarks are to leave out, and
     whether the others are as they were.
 
     Partitions with nodes of their own share the time, each with a folder of its own. ``options``
-    are further ones for ReFrame.
+    are further ones for ReFrame, ``called`` is the call of the command.
     """
     partitions = sites.partitions_with_own_nodes(site)
     evidence: list[Evidence] = []
@@ -86,7 +87,7 @@ def screen_partitions(
         )
         part = f"screening of {partition.fullname}" if len(partitions) > 1 else "screening"
         try:
-            log, screening = screen(path, run_id + below, asked, stack, say, options)
+            log, screening = screen(path, run_id + below, asked, stack, say, options, called)
             publisher.screening(log, screening, site.name, folder.screening_folder(run_id + below))
         except ClustergateError as error:
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))

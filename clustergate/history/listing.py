@@ -21,7 +21,6 @@ from clustergate.launching.plan import PLAN
 from clustergate.model import BadRequest, ClustergateError
 from clustergate.paths import state_dir
 from clustergate.store import RUN_DAMAGED_CASE
-from clustergate.wording import commands
 from clustergate.wording.reasons import Reason, Words
 
 ENDED, LOCK = "ended.json", "lock"
@@ -62,9 +61,14 @@ class StoredRun:
         return {**dataclasses.asdict(self), "started": self.started.isoformat()}
 
 
-def keep_made(run: str, kind: str, system: str, **more: Any) -> None:
-    """Note which command makes a run, on which system, who started it, and ``more`` of its own."""
-    made = {"kind": kind, "system": system, "by": store.user_name(), "called": commands.called}
+def keep_made(
+    run: str, kind: str, system: str, called: Sequence[Sequence[str]] = (), **more: Any
+) -> None:
+    """Note which command makes a run, on which system, who started it, and ``more`` of its own.
+
+    ``called`` is the call of an :class:`~clustergate.wording.commands.Invocation`.
+    """
+    made = {"kind": kind, "system": system, "by": store.user_name(), "called": called}
     store.write_json(store.run_folder(run) / MADE, {**made, **more})
 
 
@@ -165,13 +169,13 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
     if is_running(folder):
         return BadRequest(GOES_ON(**facts))
     kind = kind_of(folder)
-    if kind == "gate":
-        # What comes next is that call again.
-        commands.begin(_content(folder / GATE).get("called") or commands.called)
     if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         begun = kind != "check" or (folder / PRINTED).is_file()
-        return BadRequest((RUN_UNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
+        error = BadRequest((RUN_UNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
+        # What comes next is that call again.
+        error.call = _content(folder / GATE).get("called") or () if kind == "gate" else ()
+        return error
     return BadRequest(NO_SUMMARY(**facts))
 
 

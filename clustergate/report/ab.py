@@ -26,6 +26,7 @@ from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.statistics.comparison import Comparison, Relation
 from clustergate.verdicts.assembly import removed_variables
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.notation import counted, interval
 
 _SIGNS = {
@@ -101,6 +102,7 @@ def render(
     *,
     width: int,
     on_terminal: bool = False,
+    invocation: Invocation = NO_CALL,
 ) -> str:
     """Return the comparison as text: what is said first, then a table for each layout.
 
@@ -109,7 +111,7 @@ def render(
     stream = io.StringIO()
     out = console.new_console(width, stream, colour=on_terminal)
     first = first_screen(result, failures).lines()
-    console.write_lines(out, ["", *first], wraps=on_terminal)
+    console.write_lines(out, map(invocation.completed, ["", *first]), wraps=on_terminal)
     for layout in dict.fromkeys(curve.layout for curve in result.curves):
         out.print()
         out.print(Text(layout))
@@ -126,7 +128,7 @@ def render(
     if result.figures:
         out.print(Text(legend(result)), soft_wrap=True)
     for line in [*notes, _rounds(result), promise(result)]:
-        out.print(Text(line), soft_wrap=True)
+        out.print(Text(invocation.completed(line)), soft_wrap=True)
     summary = count_verdicts([figure.comparison.verdict.value for figure in result.figures])
     out.print(Text(f"clustergate ab: {summary or 'nothing was measured by both'}"))
     return stream.getvalue()
@@ -182,6 +184,7 @@ def render_html(
     commands: Mapping[str, str],
     who: Sequence[str] = (),
     failures: Sequence[str] = (),
+    invocation: Invocation = NO_CALL,
 ) -> str:
     """Return the comparison as one self-contained page; ``commands`` repeat it by hand.
 
@@ -192,6 +195,7 @@ def render_html(
     return page.render(
         "ab.html.j2",
         scripted=True,
+        invocation=invocation,
         result=result,
         title=title,
         first=first_screen(result, failures),

@@ -17,6 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.notation import printable
 
 WIDTH_WHEN_PIPED = 100
@@ -66,11 +67,11 @@ def new_console(width: int, file: IO[str] | None = None, *, colour: bool = False
     )
 
 
-def print_lines(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str], invocation: Invocation = NO_CALL) -> None:
     """Print sentences, wrapped where somebody reads them and whole where a program does."""
     on_terminal = sys.stdout.isatty()
     out = new_console(width(), _beneath(sys.stdout) if on_terminal else None, colour=on_terminal)
-    write_lines(out, lines, wraps=on_terminal)
+    write_lines(out, map(invocation.completed, lines), wraps=on_terminal)
 
 
 def _beneath(stream: Any) -> Any:

@@ -21,7 +21,7 @@ from clustergate.model import Case, Evidence, Run, Verdict
 from clustergate.report import page, summary
 from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
 from clustergate.sites.modes import MAINTENANCE
-from clustergate.wording.commands import completed
+from clustergate.wording.commands import NO_CALL, Invocation
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
 _AGAIN = "`clustergate gate` judges again, once that is fixed"
@@ -54,7 +54,7 @@ def first_screen(
         decision.word,
         MEANINGS[decision.status],
         list(map(summary.cause_of, decision.evidence)),
-        list(map(completed, steps[:CAUSES_SHOWN])),
+        steps[:CAUSES_SHOWN],
         [("clustergate gate", decision.status, decision.word.lower())],
     )
 
@@ -99,6 +99,7 @@ def render_gate(
     folder: Path,
     notes: Sequence[str] = (),
     items: Sequence[Item] = (),
+    invocation: Invocation = NO_CALL,
 ) -> str:
     """Return the page of a gate, with links to those other pages that are in its run's folder.
 
@@ -113,6 +114,7 @@ def render_gate(
             parts.setdefault(one.part, []).append(one)
     return page.render(
         "gate.html.j2",
+        invocation=invocation,
         first=first,
         parts=parts,
         measured=summary.measured(run),

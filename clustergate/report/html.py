@@ -37,6 +37,7 @@ from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
 from clustergate.verdicts.assembly import verdicts
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.notation import counted, number
 from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, plain, shape
 
@@ -59,7 +60,7 @@ _WAYS = {Better.LOWER: "↓", Better.HIGHER: "↑"}
 _SECTIONS = {"us": "Time", "MB/s": "Bandwidth", "1/s": "Messages per second", "%": "Overlap"}
 
 
-def render_html(run: Run, history: History = NO_HISTORY) -> str:
+def render_html(run: Run, history: History = NO_HISTORY, invocation: Invocation = NO_CALL) -> str:
     """Return the report of a run, and of what came before, as one self-contained HTML page."""
     stacks = _stacks(run.cases)
     styles = dict(zip(stacks, plots.styles(len(stacks)), strict=True))
@@ -71,6 +72,7 @@ def render_html(run: Run, history: History = NO_HISTORY) -> str:
     return page.render(
         "report.html.j2",
         scripted=True,
+        invocation=invocation,
         run=run,
         first=first,
         more="wrong" if troubles else "causes",

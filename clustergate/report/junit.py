@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 from clustergate.model import Case, CaseState, Evidence, Figure, Run, Verdict
 from clustergate.verdicts.assembly import is_undecided, wrong_in
 from clustergate.verdicts.judging import exit_status
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.general import RUN_EMPTY
 from clustergate.wording.notation import number, printable
 from clustergate.wording.reasons import Reason, sentence_of
@@ -31,14 +32,14 @@ from clustergate.wording.texts import (
 )
 
 
-def render_junit(run: Run) -> str:
+def render_junit(run: Run, invocation: Invocation = NO_CALL) -> str:
     """Return a run as JUnit XML, in the shape that Jenkins and GitLab read.
 
     Times are in seconds; a suite's time is the sum of its cases'.
     """
     root = ElementTree.Element("testsuites", name=printable(f"clustergate {run.mode}"))
     suites = [
-        _suite_of(run, stack, [case for case in run.cases if case.stack == stack])
+        _suite_of(run, stack, [case for case in run.cases if case.stack == stack], invocation)
         for stack in sorted({case.stack for case in run.cases})
     ]
     evidence = list(run.evidence)
@@ -46,7 +47,7 @@ def render_junit(run: Run) -> str:
     if not (of_run or any(c.figures or c.groups or c.state.broken for c in run.cases)):
         evidence.append(Evidence("run", Verdict.INVALID, (RUN_EMPTY(),)))
     if evidence:
-        suites.append(_suite(run, "run", list(_tests_of(evidence))))
+        suites.append(_suite(run, "run", list(_tests_of(evidence, invocation))))
     root.extend(suites)
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
@@ -56,7 +57,9 @@ def render_junit(run: Run) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suite_of(run: Run, stack: str, cases: Sequence[Case]) -> ElementTree.Element:
+def _suite_of(
+    run: Run, stack: str, cases: Sequence[Case], invocation: Invocation
+) -> ElementTree.Element:
     taken: Counter[tuple[str, str]] = Counter()
     tests = []
     for case in cases:
@@ -65,18 +68,20 @@ def _suite_of(run: Run, stack: str, cases: Sequence[Case]) -> ElementTree.Elemen
         # Readers take test cases of one name for one.
         place = taken[case.check, name]
         unique_name = name if place == 1 else f"{name} ({place})"
-        tests.append(_test(case, unique_name, strict=run.strict))
+        tests.append(_test(case, unique_name, invocation, strict=run.strict))
     return _suite(run, stack, tests, sum(case.duration_s for case in cases))
 
 
-def _tests_of(evidence: Sequence[Evidence]) -> Iterator[ElementTree.Element]:
+def _tests_of(
+    evidence: Sequence[Evidence], invocation: Invocation
+) -> Iterator[ElementTree.Element]:
     for part in dict.fromkeys(one.part for one in evidence):
         of_part, name = [one for one in evidence if one.part == part], printable(part)
         test = ElementTree.Element("testcase", classname=name, name=name, time="0.000")
         against = [one for one in of_part if exit_status([one.verdict], "gate")]
-        _add_outcome(test, [(one.verdict, one.sentence, one.reasons) for one in against])
-        lines = [f"{one.verdict.value}: {one.sentence}" for one in of_part]
-        ElementTree.SubElement(test, "system-out").text = printable("\n".join(lines))
+        complaints: list[_Complaint] = [(one.verdict, one.sentence, one.reasons) for one in against]
+        _add_outcome(test, complaints, invocation)
+        _add_output(test, [f"{one.verdict.value}: {one.sentence}" for one in of_part], invocation)
         yield test
 
 
@@ -108,7 +113,7 @@ def _count(tests: Sequence[ElementTree.Element], outcome: str) -> str:
     return str(sum(test.find(outcome) is not None for test in tests))
 
 
-def _test(case: Case, name: str, *, strict: bool) -> ElementTree.Element:
+def _test(case: Case, name: str, invocation: Invocation, *, strict: bool) -> ElementTree.Element:
     test = ElementTree.Element(
         "testcase",
         classname=printable(case.check),
@@ -116,17 +121,23 @@ def _test(case: Case, name: str, *, strict: bool) -> ElementTree.Element:
         time=f"{case.duration_s:.3f}",
     )
     if case.state is CaseState.NOT_AVAILABLE:
-        ElementTree.SubElement(test, "skipped", message=printable(case.reason))
+        why_not = invocation.completed(case.reason)
+        ElementTree.SubElement(test, "skipped", message=printable(why_not))
     else:
-        _add_outcome(test, _complaints(case, strict=strict))
+        _add_outcome(test, _complaints(case, strict=strict), invocation)
     output = doubt_lines([case])
     for group, judged in ((group, group.judgement) for group in case.groups):
         output.append(f"{group_name(group)}: {judged.verdict.value}: {judged.sentence}")
     output += [_line(figure) for figure in case.figures] + list(case.notes)
     output += [f"by hand: {case.command}"] if case.command else []
     if output:
-        ElementTree.SubElement(test, "system-out").text = printable("\n".join(output))
+        _add_output(test, output, invocation)
     return test
+
+
+def _add_output(test: ElementTree.Element, lines: Sequence[str], invocation: Invocation) -> None:
+    text = "\n".join(map(invocation.completed, lines))
+    ElementTree.SubElement(test, "system-out").text = printable(text)
 
 
 _Complaint = tuple[Verdict, str, Sequence[Reason]]
@@ -145,21 +156,23 @@ def _complaints(case: Case, *, strict: bool) -> list[_Complaint]:
     return complaints
 
 
-def _add_outcome(test: ElementTree.Element, complaints: list[_Complaint]) -> None:
+def _add_outcome(
+    test: ElementTree.Element, complaints: list[_Complaint], invocation: Invocation
+) -> None:
     """Add what is wrong as one element: readers want no more of them in a test case."""
     if not complaints:
         return
     complaints.sort(key=lambda complaint: -complaint[0].severity)
     verdict, message, _ = complaints[0]
     coded = [one for _, _, of_one in complaints for one in of_one if one.code]
-    lines = [text for _, text, _ in complaints]
+    lines = [invocation.completed(text) for _, text, _ in complaints]
     lines += [f"{one.code} {json.dumps(one.facts)}" for one in coded]
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
     ElementTree.SubElement(
         test,
         "failure" if verdict is Verdict.REGRESSION else "error",
         type=verdict.value,
-        message=printable(message + more),
+        message=printable(invocation.completed(message) + more),
     ).text = printable("\n".join(lines))
 
 

@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from clustergate.model import Better
 from clustergate.report import plots
 from clustergate.report.summary import CAUSES_SHOWN, gain_text
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.notation import number, printable
 from clustergate.wording.texts import DOUBTFUL, duration, shape
 
@@ -87,7 +88,13 @@ def curves_of(lines: Sequence[plots.Curve], axes: plots.Axes) -> str:
     return htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False)
 
 
-def render(template: str, *packages: str, scripted: bool = False, **said: Any) -> str:
+def render(
+    template: str,
+    *packages: str,
+    scripted: bool = False,
+    invocation: Invocation = NO_CALL,
+    **said: Any,
+) -> str:
     """Return a page of a template that extends ``base.html.j2``, with what it is to say.
 
     Packages may have templates of their own beside those of this one.
@@ -95,7 +102,7 @@ def render(template: str, *packages: str, scripted: bool = False, **said: Any) -
     script = _script() if scripted else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        _environment(packages)
+        _environment(packages, invocation)
         .get_template(template)
         .render(
             script=Markup(script),
@@ -109,18 +116,26 @@ def render(template: str, *packages: str, scripted: bool = False, **said: Any) -
 
 
 @functools.cache
-def _environment(packages: Sequence[str]) -> Environment:
+def _environment(packages: Sequence[str], invocation: Invocation) -> Environment:
+    def said(value: object) -> str:
+        # Markup is ours, and printable already.
+        return value if isinstance(value, Markup) else printable(invocation.completed(value))
+
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(p) for p in (*packages, "clustergate.report")]),
         autoescape=True,
         undefined=StrictUndefined,
-        # Markup is ours, and printable already.
-        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
+        finalize=said,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=number, duration=duration, shape=shape, coded=coded, gain=gain_text
+        number=number,
+        duration=duration,
+        shape=shape,
+        completed=invocation.completed,
+        coded=lambda text: coded(invocation.completed(text)),
+        gain=gain_text,
     )
     return environment
 

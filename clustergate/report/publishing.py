@@ -10,6 +10,7 @@ from clustergate import store
 from clustergate.history.listing import GATE, JUNIT, SUMMARY, take_back
 from clustergate.model import Run
 from clustergate.session.resuming import write_ended
+from clustergate.wording.commands import NO_CALL, Invocation
 
 if TYPE_CHECKING:
     from clustergate.report.trends import History
@@ -23,7 +24,7 @@ class UnpublishedError(store.StoreError):
         self.run = run
 
 
-def publish(judged: Run) -> Run:
+def publish(judged: Run, invocation: Invocation = NO_CALL) -> Run:
     """Write the reports of a run with the history of its system, then that it came to its end.
 
     Raises :class:`UnpublishedError`.
@@ -35,7 +36,7 @@ def publish(judged: Run) -> Run:
     history, before = history_of(judged)
     notes = (*judged.notes, f"report: {folder / 'report.html'}")
     run = dataclasses.replace(judged, notes=notes, before=before)
-    write_reports(run, folder, history)
+    write_reports(run, folder, history, invocation)
     try:
         write_ended(run)
     except store.StoreError as error:
@@ -44,7 +45,9 @@ def publish(judged: Run) -> Run:
     return run
 
 
-def write_reports(finished: Run, folder: Path, history: History) -> None:
+def write_reports(
+    finished: Run, folder: Path, history: History, invocation: Invocation = NO_CALL
+) -> None:
     """Write the report of a run for the browser, for CI and, last, its verdicts for programs.
 
     Raises :class:`UnpublishedError`.
@@ -55,12 +58,12 @@ def write_reports(finished: Run, folder: Path, history: History) -> None:
     from clustergate.report.junit import render_junit
 
     try:
-        store.write_text(folder / "report.html", render_html(finished, history))
+        store.write_text(folder / "report.html", render_html(finished, history, invocation))
         # A gate writes it with its answer: one that is killed before has none.
         if not (folder / GATE).exists():
-            store.write_text(folder / JUNIT, render_junit(finished))
-        summary = terminal.render(finished, width=console.WIDTH_STORED)
+            store.write_text(folder / JUNIT, render_junit(finished, invocation))
+        summary = terminal.render(finished, width=console.WIDTH_STORED, invocation=invocation)
         store.write_text(folder / SUMMARY, summary)
-        store.write_json(folder / verdicts.FILE, verdicts.as_json(finished))
+        store.write_json(folder / verdicts.FILE, verdicts.as_json(finished, invocation))
     except store.StoreError as error:
         raise UnpublishedError(finished, error) from None

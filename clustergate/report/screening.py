@@ -28,7 +28,7 @@ from clustergate.screening.findings import (
 )
 from clustergate.screening.measures import PAIRS, Measure, Result
 from clustergate.screening.plan import Log, Plan
-from clustergate.wording.commands import completed
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.notation import counted, printable
 from clustergate.wording.texts import shortened
 
@@ -59,7 +59,7 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
         f"{counted(len(screening.names), screening.what)} alone, {counted(pairs, 'pair')}, "
         f"{counted(len(log.results), 'launch')}",
         causes,
-        list(map(completed, _next_steps(log, screening, run_id))),
+        _next_steps(log, screening, run_id),
         [("clustergate screen", status, wording.MEANINGS[status])],
     )
 
@@ -118,10 +118,12 @@ def render_screening(
     by: str = "",
     forms: Sequence[tuple[str, str]] = (),
     notes: Sequence[str] = (),
+    invocation: Invocation = NO_CALL,
 ) -> str:
     """Return the page of a screening; ``by`` is who screened, ``forms`` are texts to copy."""
     return frame.render(
         "screening.html.j2",
+        invocation=invocation,
         system=system,
         started=started,
         by=by,
@@ -163,7 +165,13 @@ def map_of(measure: Measure, screening: Screening, results: Sequence[Result]) ->
     )
 
 
-def write_forms(log: Log, screening: Screening, system: str, where: Path) -> None:
+def write_forms(
+    log: Log,
+    screening: Screening,
+    system: str,
+    where: Path,
+    invocation: Invocation = NO_CALL,
+) -> None:
     """Write the ticket and, of nodes, what Slurm and the hostfile want, and the page."""
     when = folder.started(where)
     texts = {TICKET: ticket(screening, system, when)}
@@ -179,6 +187,7 @@ def write_forms(log: Log, screening: Screening, system: str, where: Path) -> Non
         by=read_plan(where / PLAN, Plan).by,
         forms=[(_FORMS[name], text) for name, text in texts.items() if text and screening.findings],
         notes=log.notes,
+        invocation=invocation,
     )
     for name, text in texts.items():
         store.write_text(where / name, printable(text))

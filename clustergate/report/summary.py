@@ -32,7 +32,6 @@ from clustergate.model import (
 from clustergate.sites.modes import MAINTENANCE
 from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
 from clustergate.verdicts.judging import exit_status, worst_status
-from clustergate.wording.commands import completed
 from clustergate.wording.notation import counted, number
 from clustergate.wording.reasons import Reason, sentence_of
 from clustergate.wording.texts import (
@@ -163,7 +162,7 @@ def first_screen(run: Run) -> FirstScreen:
         word,
         sentence,
         causes(run),
-        [completed(step) for step in next_steps(run.cases, run.run_id, run.mode)],
+        next_steps(run.cases, run.run_id, run.mode),
         exits,
         beside_it,
     )
@@ -509,7 +508,7 @@ def measured(run: Run) -> Measured:
         **{f"{row.title} above 100 %: {row.above_whole}": True for row in rows if row.above_whole},
         _BEST_OF.format(", ".join(partitions)): bool(rows) and len(partitions) > 1,
         WHY_ABOVE_PEAK: any(cell.text == ABOVE_PEAK for cell in cells),
-        completed(WHAT_COUNTS): against == [RUN_BEFORE],
+        WHAT_COUNTS: against == [RUN_BEFORE],
         _why_none_is_best(run): not any(cell.text.endswith(_BEST) for cell in cells),
     }
     return Measured(

@@ -24,6 +24,7 @@ from clustergate.report.summary import (
     status_of,
 )
 from clustergate.verdicts.assembly import is_undecided
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.notation import counted, number
 
 # Between columns of a table.
@@ -35,7 +36,14 @@ _BESIDE = {
 _FACTOR = "; 3x is a factor of three"
 
 
-def render(run: Run, *, width: int, wraps: bool = False, colour: bool = False) -> str:
+def render(
+    run: Run,
+    *,
+    width: int,
+    wraps: bool = False,
+    colour: bool = False,
+    invocation: Invocation = NO_CALL,
+) -> str:
     """Return the summary of a run as text; the last line says which exit status it has.
 
     A sentence stays on one line, for grep, unless it ``wraps``. Verdicts are in ``colour`` if so.
@@ -45,7 +53,7 @@ def render(run: Run, *, width: int, wraps: bool = False, colour: bool = False) -
     of = measured(run)
     against = next(iter(of.against), "")
     head = ["", *first_screen(run).lines(), *_measured(of), *_peaks(run.cases)]
-    write_lines(out, head, wraps=wraps)
+    write_lines(out, map(invocation.completed, head), wraps=wraps)
     columns = [name for name in of.columns if any(name in row.cells for row in of.rows)]
     for part in _tables(of.rows, columns, against, width):
         out.print(part)
@@ -57,13 +65,13 @@ def render(run: Run, *, width: int, wraps: bool = False, colour: bool = False) -
         *(str(cause_of(one)) for one in run.evidence),
         _last_line(run),
     ]
-    write_lines(out, below, wraps=wraps)
+    write_lines(out, map(invocation.completed, below), wraps=wraps)
     return stream.getvalue()
 
 
-def render_briefly(run: Run) -> str:
+def render_briefly(run: Run, invocation: Invocation = NO_CALL) -> str:
     """Return a run that one like it went before as a line: its verdict, and where its report is."""
-    return f"{first_screen(run).lines()[0]}; {run.notes[-1]}\n"
+    return invocation.completed(f"{first_screen(run).lines()[0]}; {run.notes[-1]}\n")
 
 
 def _measured(of: Measured) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from clustergate.model import Case, Figure, Group, Judgement, Run
 from clustergate.report.summary import status_of
+from clustergate.wording.commands import NO_CALL, Invocation
 from clustergate.wording.reasons import Reason, plain
 from clustergate.wording.texts import figure_name, group_name
 
@@ -15,7 +16,7 @@ FILE = "verdicts.json"
 """In the folder of a run."""
 
 
-def as_json(run: Run) -> dict[str, Any]:
+def as_json(run: Run, invocation: Invocation = NO_CALL) -> dict[str, Any]:
     """Return a run with the verdicts and reasons of all its cases; what is not finite is null."""
     document = {
         "run": run.run_id,
@@ -30,7 +31,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "finds_percent": {name: 100 * math.expm1(by) for name, by in run.finds.items()},
         "exit_status": status_of(run),
     }
-    return {key: _finite(value) for key, value in document.items()}
+    return {key: _finite(invocation.in_json(value)) for key, value in document.items()}
 
 
 def _case(case: Case) -> dict[str, Any]:

@@ -29,9 +29,9 @@ class Request:
     ``fallback`` that no site config claims the machine and none was named. ``wait_s`` is for how
     many seconds at most it waits for this node to be quiet, ``strict`` that a case which was so
     disturbed that nothing of it can be judged fails the run. ``without_nodes`` are left out.
-    ``called`` is :data:`clustergate.wording.commands.called`. What looks slow is launched again if
-    it is to ``confirm``: a job of that waits at most ``confirm_wait_s`` in a queue, and it must be
-    done by ``confirm_until`` (seconds since the epoch, None for whenever).
+    ``called`` is the call of an :class:`~clustergate.wording.commands.Invocation`. What looks slow
+    is launched again if it is to ``confirm``: a job of that waits at most ``confirm_wait_s`` in a
+    queue, and it must be done by ``confirm_until`` (seconds since the epoch, None for whenever).
     """
 
     mode: modes.Mode

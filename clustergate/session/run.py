@@ -69,7 +69,9 @@ def run_session(
 
         site, options = prepared.site, request.options
         stacks = [stack.name for stack in site.stacks_named(request.stacks)]
-        reasons, more = against_golden(request.site, run_id, site, stacks, None, options, say)
+        reasons, more = against_golden(
+            request.site, run_id, site, stacks, None, options, say, request.called
+        )
         notes = (*judged.notes, *more)
         judged = dataclasses.replace(judged, evidence=(*judged.evidence, *reasons), notes=notes)
     return judged

@@ -39,7 +39,7 @@ class ScreenCall:
     """What a screening is called with, kept beside its results so that it can be taken up again.
 
     ``stack`` None stands for the first, ``options`` are further ones for ReFrame, ``without_nodes``
-    are left out, and ``called`` is :data:`clustergate.wording.commands.called`.
+    are left out, and ``called`` is the call of the command.
     """
 
     site: Path
@@ -50,10 +50,7 @@ class ScreenCall:
     called: Sequence[Sequence[str]] = ()
 
     def plain(self) -> dict[str, Any]:
-        """Return it for JSON, without the call, which is noted of each run."""
-        content = {**dataclasses.asdict(self), "site": str(self.site)}
-        del content["called"]
-        return content
+        return {**dataclasses.asdict(self), "site": str(self.site)}
 
 
 def call_to_resume(run_id: str) -> ScreenCall | None:
@@ -133,6 +130,7 @@ def screen(
     stack: str | None,
     say: Say,
     options: Sequence[str] = (),
+    called: Sequence[Sequence[str]] = (),
 ) -> tuple[Log, Screening]:
     """Screen by ReFrame, with these further options, and return what was found.
 
@@ -176,7 +174,8 @@ def screen(
     call = call_for(run_id, site, all_options, report="screening-reframe.json")
     is_slurm = partition.scheduler in SLURM
     run = store.run_folder(run_id)
-    of_call = ScreenCall(site, asked, stack, options, os.environ.get(sites.WITHOUT_NODES, ""))
+    without = os.environ.get(sites.WITHOUT_NODES, "")
+    of_call = ScreenCall(site, asked, stack, options, without, called)
     keep_made(run_id, "screen", described.name, **of_call.plain())
     store.write_json(run / NODE_STATE, state_here([with_stack.name]))
     outcomes = measure(call, say, failure=lambda: wording.found_in(where))

@@ -23,7 +23,6 @@ from clustergate.session.contest import Contest, measure_contest, number_of_jobs
 from clustergate.session.software_evidence import Builds
 from clustergate.sites.configs import launch_settings
 from clustergate.sites.description import Site
-from clustergate.wording.commands import completed
 from clustergate.wording.reasons import Words
 
 # For the launches of both in each job, without a budget: they end as soon as it is decided. A
@@ -89,11 +88,13 @@ def against_golden(
     left_s: float | None,
     options: Sequence[str],
     say: Say,
+    called: Sequence[Sequence[str]] = (),
 ) -> tuple[list[Evidence], list[str]]:
     """Return what golden builds say of today's software, and a note on stacks without one.
 
     Each is launched in turn with today's build where that is another. ``left_s`` are the seconds
-    that the budget has for all of them, None without a budget.
+    that the budget has for all of them, None without a budget; ``called`` is the call of the
+    command.
     """
     state = state_dir()
     pinned = [stack for stack in stacks if stack in golden.pinned_stacks(state)]
@@ -142,6 +143,7 @@ def against_golden(
             options=options,
             margin_percent=0.0,
             family=len(differing),
+            called=called,
         )
         where = f"{run_id}/golden-{stack}"
         evidence += launched_in_turn(contest, path, where, say)
@@ -151,7 +153,7 @@ def against_golden(
         f"software: no golden build of {', '.join(without)} to compare with; `clustergate golden "
         f"pin {' '.join(without)}` keeps today's, once it is accepted"
     )
-    return evidence, [completed(note)] if without else []
+    return evidence, [note] if without else []
 
 
 def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> list[Evidence]:

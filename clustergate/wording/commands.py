@@ -1,14 +1,17 @@
-"""Commands in sentences, written so that they go on with this call when they are typed below it.
+"""Commands in sentences, written so that they go on with a call when they are typed below it.
 
 Where the call was given a site, nodes or other options that a command in code marks takes as well,
-and the sentence does not speak of them, they are added.
+and the sentence does not speak of them, they are added: where the sentence leaves, by whoever
+renders it. A reason by itself knows of no call.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 _PROGRAM = "clustergate"
 _SITE = frozenset({"--site"})
@@ -26,27 +29,57 @@ _OF_THE_CALL = {
 }
 _NAMED = re.compile(rf"`{_PROGRAM} ((?:golden )?[a-z-]+)([^`]*)`")
 
-_program = _PROGRAM
-called: list[Sequence[str]] = []
-"""The call: its command, then each option by its long name with its values, as :mod:`argparse`
-comes upon them; ``--`` with what is behind it."""
+
+@dataclass(frozen=True)
+class Invocation:
+    """How a command was called.
+
+    ``call`` is its name, then each option by its long name with its values, in their order; ``--``
+    with what is behind it is one. ``program`` is how the same shell finds this program.
+    """
+
+    call: tuple[tuple[str, ...], ...] = ()
+    program: str = _PROGRAM
+
+    def of(self, call: Iterable[Iterable[str]]) -> Invocation:
+        """Return it as called at another time, such as that of what is resumed."""
+        return replace(self, call=tuple(map(tuple, call)))
+
+    def with_value(self, name: str, value: str) -> Invocation:
+        """Return it with another value of an option that it has."""
+        return self.of((name, value) if group[0] == name else group for group in self.call)
+
+    def completed(self, sentence: object) -> str:
+        """Return a sentence with the options of the call in the commands that it names."""
+        text = str(sentence)
+        return _NAMED.sub(lambda match: self._completed(match[1], match[2], text), text)
+
+    def in_json(self, content: Any) -> Any:
+        """Return plain data with its sentences completed; facts, which are data, stay as they are.
+
+        So do the keys of a mapping.
+        """
+        if isinstance(content, str):
+            return self.completed(content)
+        if isinstance(content, Mapping):
+            return {k: v if k == "facts" else self.in_json(v) for k, v in content.items()}
+        return [*map(self.in_json, content)] if isinstance(content, list | tuple) else content
+
+    def _completed(self, name: str, words: str, sentence: str) -> str:
+        # A run that is resumed has the options that it began with.
+        options = [] if name in ("check", "screen") and "--resume" in words else self.call[1:]
+        taken = TAKEN.get(name, ())
+        more = [
+            shlex.join(group)
+            for group in options
+            if (group[0] in taken or (name == self.call[0][0] and group[0] not in _OF_THE_CALL))
+            and not re.search(rf"(?<![\w-]){group[0]}(?![\w-])", sentence)
+        ]
+        return f"`{' '.join([self.program, name + words, *more])}`"
 
 
-def begin(call: Sequence[Sequence[str]], program: str = "") -> None:
-    """Take a call for this one; the ``program`` is found by that name in the same shell."""
-    global _program
-    _program = program or _program
-    called[:] = call
-
-
-def begin_with(name: str, value: str) -> None:
-    """Let the commands that sentences name have another value of an option of this call."""
-    called[:] = [[name, value] if group[0] == name else group for group in called]
-
-
-def completed(sentence: str) -> str:
-    """Return a sentence with the options of the call in the commands that it names."""
-    return _NAMED.sub(lambda match: _completed(match[1], match[2], sentence), sentence)
+NO_CALL = Invocation()
+"""That of whoever was not called from a command line: sentences stay as they are written."""
 
 
 def settings_given(options: Sequence[str]) -> list[str]:
@@ -64,16 +97,3 @@ def swept(options: Sequence[str]) -> dict[str, list[str]]:
 def systems_given(options: Sequence[str]) -> list[str]:
     """Return the systems, or partitions of them, that options for ReFrame name (``--system``)."""
     return re.findall(r"(?:^|\0)--system[=\0]([^\0]*)", "\0".join(options))
-
-
-def _completed(name: str, words: str, sentence: str) -> str:
-    # A run that is resumed has the options that it began with.
-    options = [] if name in ("check", "screen") and "--resume" in words else called[1:]
-    taken = TAKEN.get(name, ())
-    more = [
-        shlex.join(group)
-        for group in options
-        if (group[0] in taken or ([name] == called[0] and group[0] not in _OF_THE_CALL))
-        and not re.search(rf"(?<![\w-]){group[0]}(?![\w-])", sentence)
-    ]
-    return f"`{' '.join([_program, name + words, *more])}`"

@@ -18,7 +18,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, ParamSpec
 
-from clustergate.wording.commands import completed
 from clustergate.wording.notation import listed, number
 
 Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
@@ -38,7 +37,7 @@ _AS_STORED = "as_stored"
 
 @dataclass(frozen=True)
 class Reason:
-    """Why something is as it is: ``str()`` makes the sentence.
+    """Why something is as it is: ``str()`` makes the sentence, which knows of no call.
 
     ``code`` is stable and has its :class:`Words`; it is empty for what has words alone, which the
     fact ``sentence`` holds: those of a run that was stored before there were codes.
@@ -72,7 +71,7 @@ class Reason:
         return None if not self.code or _AS_STORED in self.facts else words_of(self.code)
 
     def _written(self, template: str) -> str:
-        return completed(_FORMATTER.vformat(template, (), self.facts))
+        return _FORMATTER.vformat(template, (), self.facts)
 
     def of_launches(self, orders: Sequence[int], made: int) -> Reason:
         """Return it said of some of the launches that a case made, by their numbers from 0."""
