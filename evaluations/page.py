@@ -117,7 +117,7 @@ def _figure(drawing: Drawing) -> _Figure:
     if drawing.ratios:
         shown = [Line(key, {}) for key in drawing.ratios]
     looks = plots.styles(len(shown))
-    svg, curves = Markup(""), ""
+    svg = Markup("")
     if drawing.ratios:
         shapes = list(zip(looks, drawing.ratios.values(), strict=True))
         svg = plots.radar(shapes, description=figure.title)
@@ -133,10 +133,9 @@ def _figure(drawing: Drawing) -> _Figure:
             linear=linear or (figure.draw or {}).get("along") in _COUNTED,
         )
         svg = plots.curves(lines, axes, description=figure.title)
-        curves = page.curves_of(lines, axes)
     axes_told = f"{figure.y} over {figure.x}" if figure.x else ""
     return _Figure(
-        drawn=Plot(f"Figure {figure.number}: {figure.title}", svg, axes_told, curves),
+        drawn=Plot(f"Figure {figure.number}: {figure.title}", svg, axes_told),
         lines=[(line.name, plots.legend(look)) for line, look in zip(shown, looks, strict=True)],
         bars=_bars(drawing) if drawing.bars and not drawing.ratios else None,
         why_not=drawing.why_not,

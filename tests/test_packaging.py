@@ -15,13 +15,10 @@ from clustergate import cli, paths
 from clustergate.cli import COMMANDS
 from clustergate.paths import checkout
 
-BUNDLED = "LICENSES/MIT.txt"
-
 
 def metadata_of(folder, origin=""):
     """Return the folder of the metadata of a package made in another folder, and what it says."""
-    (folder / BUNDLED).parent.mkdir(parents=True)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", BUNDLED):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py"):
         shutil.copy(checkout() / name, folder / name)
     made = "import setuptools.build_meta as b; print(b.prepare_metadata_for_build_wheel('.'))"
     ended = subprocess.run(
@@ -54,10 +51,10 @@ def test_a_package_names_where_its_clone_came_from_without_a_credential(tmp_path
     assert "s3cret" not in str(metadata)
 
 
-def test_a_package_made_of_the_clone_carries_its_licence_and_that_of_what_it_bundles(tmp_path):
+def test_a_package_made_of_the_clone_carries_its_licence(tmp_path):
     information, told = metadata_of(tmp_path)
-    assert told["License-Expression"] == "BSD-3-Clause AND MIT"
-    assert told.get_all("License-File") == ["LICENSE", BUNDLED]
+    assert told["License-Expression"] == "BSD-3-Clause"
+    assert told.get_all("License-File") == ["LICENSE"]
     (licence,) = information.rglob("LICENSE")
     assert "Copyright (c) 2026, the clustergate authors" in licence.read_text()
 

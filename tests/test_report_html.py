@@ -781,14 +781,6 @@ def test_what_repeats_another_figure_is_drawn_once():
     assert "HPL_time" not in told
 
 
-def curves_of(page):
-    return [
-        json.loads(e["attributes"]["data-curves"])
-        for e in page.all("figure")
-        if "data-curves" in e["attributes"]
-    ]
-
-
 def test_plots_of_one_unit_share_their_axes():
     def sizes(name, factor, largest):
         return [
@@ -797,17 +789,38 @@ def test_plots_of_one_unit_share_their_axes():
         ]
 
     figures = (*sizes("PingPong", 1.0, 64), *sizes("Allreduce", 50.0, 1024))
-    first, second = curves_of(Page(render_html(run(case(figures=figures)))))
-    assert (first["x"], first["y"], first["ticks"]) == (second["x"], second["y"], second["ticks"])
-    assert first["x"][1] >= 10
+    page = Page(render_html(run(case(figures=figures))))
+    grids = [e["attributes"]["d"] for e in page.all("path") if e["attributes"]["class"] == "grid"]
+    assert len(grids) == 2
+    assert grids[0] == grids[1]
 
 
-def test_an_untrusted_point_is_hollow():
+def test_an_untrusted_point_is_hollow_and_has_a_mark_in_what_a_mouse_reads():
     doubtful = figure(conditions={"bytes": 16}, doubt=in_words("it was disturbed"))
-    page = Page(render_html(run(case(figures=(figure(), doubtful)))))
-    (told,) = curves_of(page)
-    assert told["lines"][0]["doubtful"] == [1]
-    assert [e["attributes"]["class"] for e in page.all("path")].count("mark hollow") == 1
+    text = render_html(run(case(figures=(figure(), doubtful))))
+    paths = [e["attributes"]["class"] for e in Page(text).all("path")]
+    assert paths.count("mark hollow") == 1
+    titles = re.findall(r'class="at"><title>([^<]*)', text)
+    assert [title.endswith("*") for title in titles] == [False, True]
+
+
+def test_a_mouse_reads_the_values_of_all_lines_at_a_size():
+    points = [plots.Point(1024, 2.5), plots.Point(4096, 12345.6)]
+    first, second = plots.styles(2)
+    lines = [
+        plots.Curve("<a>", first, points),
+        plots.Curve("b", second, points[:1]),
+        plots.Curve("1", plots.LEVEL, points),
+    ]
+    axes = plots.axes_of(lines, unit="us", logarithmic=True)
+    drawn = plots.curves(lines, axes, description="")
+    assert re.findall("<title>([^<]*)</title>", drawn) == [
+        "us at 1 Ki (message size in bytes)\n&lt;a&gt;: 2.5\nb: 2.5",
+        "us at 4 Ki (message size in bytes)\n&lt;a&gt;: 12.35 k",
+    ]
+    strips = re.findall(r'<rect x="([\d.]+)" y="18" width="([\d.]+)"', drawn)
+    ends = [(float(x), float(x) + float(width)) for x, width in strips]
+    assert ends[0][1] == pytest.approx(ends[1][0], abs=0.1)
 
 
 @pytest.mark.parametrize(

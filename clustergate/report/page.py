@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
 from clustergate.model import Better
@@ -35,15 +34,11 @@ _CODE = re.compile("`([^`]+)`")
 
 @dataclass(frozen=True)
 class Plot:
-    """One drawing and what stands above it, the ``remark`` smaller.
-
-    ``curves`` are those of :func:`plots.data_of`, for a browser that runs the page's script.
-    """
+    """One drawing and what stands above it, the ``remark`` smaller."""
 
     caption: str
     svg: Markup
     remark: str = ""
-    curves: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class Sketch:
 
 
 def drawn(sketches: Sequence[Sketch]) -> list[Plot]:
-    """Return curves as plots, still and to point at; those of one unit share their axes."""
+    """Return curves as plots; those of one unit share their axes."""
     of_unit: dict[str, list[Sketch]] = {}
     for one in sketches:
         of_unit.setdefault(one.unit, []).append(one)
@@ -76,16 +71,9 @@ def drawn(sketches: Sequence[Sketch]) -> list[Plot]:
             one.caption,
             plots.curves(one.lines, axes[one.unit], description=one.description),
             one.remark,
-            curves_of(one.lines, axes[one.unit]),
         )
         for one in sketches
     ]
-
-
-def curves_of(lines: Sequence[plots.Curve], axes: plots.Axes) -> str:
-    """Return curves for the page's script, to stand between single quotes."""
-    data = plots.data_of(lines, axes)
-    return htmlsafe_json_dumps(data, separators=(",", ":"), allow_nan=False)
 
 
 def render(
@@ -99,7 +87,8 @@ def render(
 
     Packages may have templates of their own beside those of this one.
     """
-    script = _script() if scripted else ""
+    # Not as a template: the policy names the script by its hash, to the last byte.
+    script = _text("page.js") if scripted else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _environment(packages, invocation)
@@ -107,7 +96,7 @@ def render(
         .render(
             script=Markup(script),
             script_hash=f"sha256-{digest}",
-            style=Markup(_text("page.css") + (_text("uplot.min.css") if scripted else "")),
+            style=Markup(_text("page.css")),
             doubtful=DOUBTFUL,
             causes_shown=CAUSES_SHOWN,
             **said,
@@ -146,12 +135,6 @@ def coded(text: str) -> Markup:
 
 
 @functools.cache
-def _script() -> str:
-    # Not as templates: the policy names the script by its hash, to the last byte.
-    licence = f"/*\n{_text('uplot.LICENSE')}*/\n"
-    return licence + _text("uplot.min.js") + _text("page.js")
-
-
 def _text(name: str) -> str:
     folder = importlib.resources.files("clustergate.report") / "templates"
     return (folder / name).read_text(encoding="utf-8")

@@ -11,12 +11,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from statistics import fmean
 
 from markupsafe import Markup, escape
 
 from clustergate.wording.notation import printable
-from clustergate.wording.texts import shortened
+from clustergate.wording.texts import DOUBTFUL, shortened
 
 COLOURS = 7
 """The style sheet has so many, ``.s0`` and on."""
@@ -196,50 +196,34 @@ def curves(lines: Sequence[Curve], axes: Axes, *, description: str) -> Markup:
             if any(marks):
                 parts.append(f'<path class="{css}" d="{"".join(marks)}"/>')
         parts.append("</g>")
+    parts.append(_readings(lines, axes, x))
     return svg(_WIDTH, _HEIGHT, parts, description)
 
 
-def data_of(lines: Sequence[Curve], axes: Axes) -> dict[str, Any]:
-    """Return what :func:`curves` draws as JSON holds it, for a script that draws it again.
-
-    Each line has a value, or nothing, at each of the ``sizes`` of all; its ``doubtful`` points are
-    named by their places in it.
-    """
-    shown = [
-        (line, {p.size: p for p in _showable(line.points, axes.logarithmic)}) for line in lines
-    ]
-    sizes = sorted({size for _, points in shown for size in points})
+def _readings(lines: Sequence[Curve], axes: Axes, x: Callable[[float], float]) -> str:
+    """Draw a strip over each size, in which a mouse reads what all lines have there."""
     label_of = _size if axes.along == MESSAGE_SIZE else tick
-
-    def column(points: Mapping[float, Point], part: str) -> list[float | None]:
-        values = [getattr(points.get(size), part, None) for size in sizes]
-        return [None if value is None else float(f"{value:.5g}") for value in values]
-
-    return {
-        "unit": printable(axes.unit),
-        "along": printable(axes.along),
-        "log": axes.logarithmic,
-        "x": [axes.left, axes.right],
-        "y": [axes.low, axes.high],
-        "ticks": axes.value_ticks,
-        "sizes": [[axes.places[size], label_of(size)] for size in sizes],
-        "lines": [
-            {
-                "name": printable(line.name),
-                "style": [line.style.colour, line.style.marker, line.style.dashes],
-                "band": line.band,
-                "values": column(points, "value"),
-                "low": column(points, "low"),
-                "high": column(points, "high"),
-                "doubtful": [k for k, size in enumerate(sizes) if _doubtful(points, size)],
-            }
-            for line, points in shown
-        ],
-    }
-
-
-def _doubtful(points: Mapping[float, Point], size: float) -> bool:
-    return size in points and points[size].doubtful
+    values: dict[float, list[str]] = {}
+    for line in lines:
+        for point in _showable(line.points, axes.logarithmic) if line.style.marker else ():
+            mark = DOUBTFUL if point.doubtful else ""
+            values.setdefault(point.size, []).append(f"{line.name}: {tick(point.value)}{mark}")
+    sizes = sorted(values)
+    at = [x(axes.places[size]) for size in sizes]
+    # From half-way to the one before to half-way to the one behind.
+    ends = [_LEFT, *map(fmean, itertools.pairwise(at)), _WIDTH - _RIGHT]
+    height = _short(_HEIGHT - _TOP - _BOTTOM)
+    strips = []
+    for size, place, left, right in zip(sizes, at, ends, ends[1:], strict=False):
+        texts = [f"{axes.unit} at {label_of(size)} ({axes.along})", *values[size]]
+        title = "\n".join(escape(printable(text)) for text in texts)
+        strips.append(
+            f'<g class="at"><title>{title}</title>'
+            f'<path class="guide" d="M{_short(place)} {_TOP:g}v{height}"/>'
+            f'<rect x="{_short(left)}" y="{_TOP:g}" width="{_short(right - left)}" '
+            f'height="{height}"/></g>'
+        )
+    return f'<g fill="none" pointer-events="all">{"".join(strips)}</g>'
 
 
 def legend(style: Style) -> Markup:
