@@ -19,12 +19,12 @@ from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.cli import screen as cli_screen
-from clustergate.cli.gate import SMALL_BUDGET
-from clustergate.gate import controls, evidence
+from clustergate.gate import controls, evidence, workflow
 from clustergate.gate.before import earlier_screenings, last_run
 from clustergate.gate.contract import LEFT_OUT, Control, Item, contract_of
 from clustergate.gate.decision import NOT_ENDED, SCREENING_DOUBT, decide, of_cases
 from clustergate.gate.evidence import Publisher
+from clustergate.gate.workflow import SMALL_BUDGET
 from clustergate.history.listing import ENDED, GATE, keep_made
 from clustergate.history.node_states import keep_states
 from clustergate.history.stored_runs import (
@@ -574,14 +574,14 @@ def test_what_comes_next_is_what_can_change_the_answer(
         return [line[8:] for line in lines[at : at + 2]]
 
     larger = "a budget of 27m covers everything (`clustergate gate --budget 27m --site local`)"
-    monkeypatch.setattr(gate, "references_of", lambda system: none)
+    monkeypatch.setattr(workflow, "references_of", lambda system: none)
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
     references, budget = next_steps()
     assert references.startswith("`clustergate baseline --site local`, after five runs ")
     assert budget == larger
     monkeypatch.setattr(evidence, "screen", lambda *rest: (screened()[0], screened()[1]))
     noise = Evidence("x", Verdict.INVALID, (NOT_ENDED(),))
-    monkeypatch.setattr(gate, "compare_with", lambda *rest, **how: [noise])
+    monkeypatch.setattr(workflow, "compare_with", lambda *rest, **how: [noise])
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
     assert "`clustergate gate --site local --budget 27m` screens again" in capsys.readouterr().out
 
@@ -634,7 +634,7 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
         return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
 
     begun: dict[str, Any] = {}
-    monkeypatch.setattr(gate, "references_of", lambda system: known)
+    monkeypatch.setattr(workflow, "references_of", lambda system: known)
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
     # Who looks for its answer before it is there is told how to call it again.
     assert begun["called"][:2] == [["gate"], ["--site", "local"]]

@@ -190,6 +190,11 @@ class Contract:
     golden_s: float
     notes: Sequence[str]
 
+    @property
+    def is_short_of_time(self) -> bool:
+        """Tell whether the budget leaves something out."""
+        return self.seconds < self.needed_s
+
     def left_after_screening_s(self) -> float:
         """Return how long what comes after the screening takes, if all of it is as foreseen."""
         return max(0.0, self.seconds - self.allotted.screening_s)

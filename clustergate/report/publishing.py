@@ -1,4 +1,4 @@
-"""What is written of a run that has ended: its reports, its verdicts, and last that it ended."""
+"""What is written of a run or a gate that has ended: its reports, and last how it ended."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from clustergate import store
 from clustergate.history.listing import GATE, JUNIT, SUMMARY, take_back
-from clustergate.model import Run
+from clustergate.model import Run, Verdict
 from clustergate.session.resuming import write_ended
 from clustergate.wording.commands import NO_CALL, Invocation
 
 if TYPE_CHECKING:
+    from clustergate.gate.workflow import Answer
     from clustergate.report.trends import History
+
+GATE_PAGE = "gate.html"
 
 
 class UnpublishedError(store.StoreError):
@@ -67,3 +70,28 @@ def write_reports(
         store.write_json(folder / verdicts.FILE, verdicts.as_json(finished, invocation))
     except store.StoreError as error:
         raise UnpublishedError(finished, error) from None
+
+
+def publish_gate(answer: Answer) -> list[str]:
+    """Write the reports of a gate and, last, its answer; return the lines to be printed.
+
+    Raises :class:`clustergate.store.StoreError`.
+    """
+    from clustergate.report.gate import first_screen, render_gate
+    from clustergate.report.junit import render_junit
+
+    run, decision, invocation = answer.run, answer.decision, answer.invocation
+    folder = store.run_folder(run.run_id)
+    first = first_screen(decision, run.run_id, run.cases, answer.software_s)
+    store.write_text(folder / JUNIT, render_junit(run, invocation))
+    page = render_gate(first, run, folder, answer.notes, answer.items, invocation)
+    store.write_text(folder / GATE_PAGE, page)
+    passed = [one for one in run.evidence if one.verdict is Verdict.PASS]
+    lines = [*first.lines(), *(f"{one.part}: {one.sentence}" for one in passed), *answer.notes]
+    # In the place of that of the benchmarks, which may be a pass where the gate stays closed.
+    summary = "\n".join(map(invocation.completed, lines))
+    store.write_text(folder / SUMMARY, f"{summary}\n")
+    # The verdict comes last: who reads it finds all that carries it.
+    store.write_json(folder / GATE, invocation.in_json(answer.plain()))
+    ended = f"clustergate gate: exit status {decision.status}: {decision.sentence}"
+    return ["", *lines, f"page: {folder / GATE_PAGE}", ended]
