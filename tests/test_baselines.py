@@ -137,6 +137,16 @@ def test_what_is_tolerated_follows_from_the_spread_once_days_are_known():
     assert one_day.entries["HPL.performance_gflops"][1] == pytest.approx(-1 / 3, abs=0.001)
 
 
+def test_a_few_days_that_tell_badly_how_they_differ_leave_references():
+    levels = [100.0, 80.0, 120.0]
+    records = [record(ping(level + value - 100.0)) for level in levels for value in STEADY[:2]]
+    (batch,) = baseline(series_of(records, hours=12)).measured
+    assert len(set(batch.days)) == 3
+    # By Student's t, of two degrees of freedom, it would be more than six times, and none.
+    ((_, _, upper, _),) = batch.entries.values()
+    assert 1.0 <= upper <= 2.0
+
+
 def test_where_less_is_better_the_bound_is_above():
     series = series_of([record(ping(value)) for value in STEADY])
     (batch,) = baseline(series).measured

@@ -477,15 +477,12 @@ def _with_tolerances(
     compared = max(c.runs.compared for c in candidates)
     tolerances = Judge(past_of(known, exclusive=exclusive)).tolerances(compared)
     for c, own in zip(candidates, tolerances, strict=True):
-        # Against the best of the runs, of which most are a little worse.
-        by = usual(c.runs, c.value, c.series.better)
-        if math.isfinite(own):
-            by += own
-        else:
-            # Nobody knows how its days differ: as much as others' were seen to.
-            apart = c.series.benchmark in known_of(c.series.case.check).apart
-            by += _within_a_day(c.runs, compared)
-            by = max(by, between_sessions(c.runs.launches, apart=apart))
+        apart = c.series.benchmark in known_of(c.series.case.check).apart
+        # Against the best of the runs, of which most are a little worse. A few days tell badly how
+        # they differ: it is no more than others' were seen to, beside what these runs did.
+        above = usual(c.runs, c.value, c.series.better)
+        seen = between_sessions(c.runs.launches, apart=apart)
+        by = above + min(own, max(_like_others(c.runs, compared), seen - above))
         c.tolerance = max(math.expm1(max(by, _TOLERATED)), c.tolerance)
         if c.tolerance < PERCENT:
             yield c
@@ -493,8 +490,8 @@ def _with_tolerances(
             outcome.refusals.append(Refusal(case, (c.series.name,), _too_wide(c)))
 
 
-def _within_a_day(known: BaselineRuns, compared: int) -> float:
-    """Return by how much a run of the same day may be worse than the mean of the runs."""
+def _like_others(known: BaselineRuns, compared: int) -> float:
+    """Return by how much one more run like these may be worse than their mean."""
     runs = len(known.values)
     # Figures have more degrees of freedom together.
     quantile = -float(scipy.special.stdtrit(max(runs - 1.0, 10.0), FALSE_ALARM / max(compared, 1)))
