@@ -284,6 +284,22 @@ def test_a_whole_machine_that_is_slower_passes_by_no_neighbour(factor, verdict):
 # ------------------------------------------------------------------------ bad days of a baseline
 
 
+@pytest.mark.parametrize(("days", "runs_a_day"), [(1, 7), (2, 4), (3, 3), (5, 1)])
+def test_on_shared_nodes_a_stack_that_is_slower_is_found_beside_the_others(days, runs_a_day):
+    named, accused = 0, 0
+    for seed in range(20):
+        lot = np.random.default_rng(seed)
+        of_days, values = history(lot, days, runs_a_day, noise=0.02, between=0.03)
+        judge = Judge(Past(MACHINE, of_days, values))
+        assert judge.detectable()["stack"] < math.log(1.2)
+        _, (now,) = history(lot, 1, noise=0.02, between=0.03)
+        accused += bool(slower(judge.changes(now)))
+        now[places(stack="mpich")] += math.log(1.2)
+        slow = {place for one in slower(judge.changes(now)) for place in one.hypothesis.places}
+        named += bool(slow) and slow <= {*places(stack="mpich")}
+    assert (named >= 16, accused <= 1) == (True, True)
+
+
 def with_slow(at, by, days=8, seed=1):
     """Return a baseline of a run a day of which some figures were slower on the fourth."""
     of_days, values = history(np.random.default_rng(seed), days)

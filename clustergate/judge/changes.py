@@ -276,7 +276,7 @@ class Judge:
                 self._series(coefficients, past.values),
                 past.days,
                 self._families,
-                self._variance_of(coefficients, controlled, self._variances),
+                self._day_of(coefficients, controlled),
                 self._variance_of(coefficients, controlled, self._usual),
                 self._variance_of(coefficients, controlled, self._prior)
                 if past.exclusive
@@ -314,6 +314,16 @@ class Judge:
         together = (self._contrasts.own @ single) * shrunk(self._contrasts.squares)
         apart: Floats = coefficients.power(2) @ single
         return np.where(controlled, apart, together)
+
+    def _day_of(self, coefficients: Any, controlled: NDArray[np.bool_]) -> Floats:
+        """Return by what variance the days of contrasts are guessed to differ.
+
+        Where others use the nodes, too, all figures of a set may share what a day does to it.
+        """
+        of_set = self._variance_of(coefficients, controlled, self._variances)
+        if self.past.exclusive:
+            return of_set
+        return np.where(controlled, self._contrasts.own @ self._variances, of_set)
 
     @cached_property
     def _prior(self) -> Floats:

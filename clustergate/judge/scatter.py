@@ -30,7 +30,8 @@ _DAY_OF_CONTROLLED, _DAY_OF_PLAIN = 1.0, 1.5**2
 # family; and on exclusive nodes, where launching again twice leaves little of a tail.
 _MOST_FREEDOM, _OF_EXCLUSIVE = 10.0, 20.0
 # Standard deviation of a figure between jobs whose nodes are theirs alone, seen on ten public
-# clusters, and for how many degrees of freedom it counts.
+# clusters, and for how many degrees of freedom it counts. Elsewhere days are expected to differ by
+# as much as single figures do within a day, and all figures of a set alike.
 EXCLUSIVE: Mapping[str, float] = {
     COMPUTE: 0.006,
     MEMORY: 0.010,
@@ -38,7 +39,7 @@ EXCLUSIVE: Mapping[str, float] = {
     BANDWIDTH: 0.008,
     COLLECTIVE: 0.032,
 }
-_FREEDOM_OF_KIND = 4.0
+_FREEDOM_OF_PRIOR = 4.0
 # Of a set of figures the day's part is shared, so that it shrinks by less than their number.
 _SHARED, _SINGLE = 0.36, 0.64
 # Below that a spread is a matter of luck, or of a figure's printed digits.
@@ -78,7 +79,8 @@ def scatter(
     """Return how contrasts scatter, from what they were in each run (rows) of each day.
 
     ``families``, each a level and a kind, lend each other degrees of freedom. ``single`` is the
-    variance within a day of a single figure as in the contrast, shrunk to its number of figures;
+    variance within a day of a single figure as in the contrast, shrunk to its number of figures
+    where days share nothing else;
     ``usual`` that of usual figures of their kinds, in units of which a family is alike; ``prior``
     the variance that such contrasts have on exclusive nodes, None elsewhere; ``least``
     that of printed digits, where runs that print the same tell nothing; ``lost`` the degrees of
@@ -87,30 +89,38 @@ def scatter(
     parts = components(series, days)
     runs, of_days = np.maximum(parts.runs, 1), np.maximum(parts.days, 1)
     few = parts.days < FEWEST_DAYS
+    of_kinds = prior is not None
+    # Elsewhere a prior has what too few days lack.
+    by_runs = few & of_kinds
     known = parts.within * (1.0 + 1.0 / (np.maximum(parts.each, 1.0) * of_days))
     known += parts.between * (1.0 + 1.0 / of_days)
-    own = np.maximum(np.where(few, parts.runs - parts.days, parts.days - 1), 0).astype(float)
+    own = np.maximum(np.where(by_runs, parts.runs - parts.days, parts.days - 1), 0).astype(float)
     least = np.maximum(least, SMALLEST)
     left = np.maximum(own - lost, 0.0)
     fewer = np.where(left > 0, own / np.maximum(left, 1.0), 1.0)
     own = left
-    variance = np.maximum(np.where(few, parts.within, known) * fewer, least)
+    variance = np.maximum(np.where(by_runs, parts.within, known) * fewer, least)
     variance, freedom = pooled(variance / usual, own, families, controlled)
     variance *= usual
     # Where days are few, a day's part is guessed: it is worth what neighbours know, no more.
-    guess = single * np.where(controlled, _DAY_OF_CONTROLLED, _DAY_OF_PLAIN)
-    guessed = variance * (1.0 + 1.0 / runs) + guess * (1.0 + 1.0 / of_days)
-    variance = np.where(few, guessed, variance)
-    freedom = np.where(few, np.where(controlled, freedom - own, 0.0), freedom)
-    most = np.maximum(_MOST_FREEDOM if prior is None else _OF_EXCLUSIVE, of_days - 1.0)
+    guess = single * np.where(controlled, _DAY_OF_CONTROLLED, _DAY_OF_PLAIN) * (1.0 + 1.0 / of_days)
+    variance = np.where(by_runs, variance * (1.0 + 1.0 / runs) + guess, variance)
+    freedom = np.where(by_runs, freedom - own, freedom)
+    freedom = np.where(few & ~controlled, 0.0, freedom)
+    most = np.maximum(_OF_EXCLUSIVE if of_kinds else _MOST_FREEDOM, of_days - 1.0)
     freedom = np.where(parts.runs > 1, np.minimum(freedom, most), 0.0)
-    if prior is not None:
-        of_kind = _FREEDOM_OF_KIND
+    if prior is None:
+        prior = np.maximum(parts.within, least) * (1.0 + 1.0 / runs) + guess
+        of_prior = np.where((controlled | few) & (parts.runs > 1), _FREEDOM_OF_PRIOR, 0.0)
+    else:
         # Against a single run that run's own part counts as well.
         prior = prior * np.where(parts.runs > 1, 1.0, 2.0)
-        variance = (freedom * variance + of_kind * prior) / (freedom + of_kind)
-        freedom = np.minimum(freedom + of_kind, most)
-    freedom = np.where(parts.runs > 0, freedom, 0.0)
+        of_prior = np.full(len(prior), _FREEDOM_OF_PRIOR)
+    both = freedom + of_prior
+    weighed = freedom * variance + of_prior * prior
+    variance = np.where(both > 0, weighed / np.maximum(both, 1.0), variance)
+    known_of = (parts.runs > 0) & (of_kinds | controlled | ~few)
+    freedom = np.where(known_of, np.minimum(both, most), 0.0)
     return Scatter(parts.mean, np.sqrt(np.maximum(variance, least)), freedom)
 
 
