@@ -45,7 +45,7 @@ from clustergate.model import (
 )
 from clustergate.one_thread import scipy
 from clustergate.references.lookup import References
-from clustergate.references.rules import PERCENT, compared, mode_of
+from clustergate.references.rules import PERCENT, compared, mode_of, unlike
 from clustergate.statistics.comparison import between_sessions
 from clustergate.statistics.slow_share import FEWEST_LAUNCHES, slow_launches
 from clustergate.verdicts.assembly import NO_NODES, Nodes
@@ -575,6 +575,9 @@ def _without_moved(
         before = known.at((*case.parts, name))
         (moved,) = _worse_by(c.series, [c.reached], before.value)
         anchor = _anchor_of(c, known)
+        if anchor and unlike(anchor.baseline.values, c.entry, name):
+            # What creeps back to it is beyond the bound before.
+            anchor = None
         said = slower.get(case.path(name))
         worse = _worse(c, before, moved) if said is None else said
         better = _better(c, before, moved, exclusive=exclusive)

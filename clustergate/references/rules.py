@@ -264,7 +264,7 @@ def _own(
             yield [STATISTICS, prefix], complaint.at(f"{STATISTICS}: {prefix}")
             continue
         for name, row in entry.get(VALUES, {}).items():
-            if complaint := _unlike(row, entries[_path(prefix, name)], name):
+            if complaint := unlike(row, entries[_path(prefix, name)], name):
                 below = [STATISTICS, prefix, VALUES, name]
                 yield below, complaint.at(f"{STATISTICS}: {prefix}")
 
@@ -279,8 +279,10 @@ def _own(
             if len(row) != days or runs > days or not any(row[:runs]):
                 other = ANCHORS_OTHER_RUNS(figure=name, values=len(row), days=days, runs=runs)
                 yield [ANCHORS, prefix, VALUES, name], other.at(f"{ANCHORS}: {prefix}")
-            elif (of := entries.get(_path(prefix, name))) and (far := _far(row, of, name)):
-                yield [ANCHORS, prefix, VALUES, name], far.at(f"{ANCHORS}: {prefix}")
+            elif of := entries.get(_path(prefix, name)):
+                own = [one for one in row[:runs] if one is not None]
+                if wrong := _far(row, of, name) or unlike(own, of, name):
+                    yield [ANCHORS, prefix, VALUES, name], wrong.at(f"{ANCHORS}: {prefix}")
 
 
 def anchor_of(entry: Mapping[str, Any], check: str, name: str) -> Anchor | None:
@@ -398,11 +400,11 @@ def _statistics_complaint(
 BEYOND_BOUND = Words(
     "statistics.beyond-bound",
     "the runs of {figure} were {mean:.4g} {unit} in the mean, beyond its bound {bound:.4g}",
-    remedy="restore both, or take a new baseline",
+    remedy="restore both, or delete these values and take a new baseline",
 )
 
 
-def _unlike(row: Sequence[float], entry: Sequence[Any], name: str) -> Reason | None:
+def unlike(row: Sequence[float], entry: Sequence[Any], name: str) -> Reason | None:
     """Return why what a figure was in its runs cannot be what its reference was made of.
 
     A reference tolerates more than they were worse in the mean, so that what lies beyond that was
