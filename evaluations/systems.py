@@ -20,8 +20,7 @@ from clustergate.benchmarks.registry import benchmark_of, builds_on_request, eve
 from clustergate.model import Better, ClustergateError
 from clustergate.references.expectations import EXPECT
 from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
-from clustergate.sites import configuration
-from clustergate.sites.description import Partition, Site, Stack
+from clustergate.sites import configuration, stack
 from clustergate.wording.general import INPUT_UNKNOWN_NAME
 from evaluations import quantities
 from evaluations.facts import STANDS, FactsError, Paper, PrintedValue, System, load_papers
@@ -59,31 +58,30 @@ def site_of(name: str, **instead: Any) -> dict[str, Any]:
     site = {**(system.site or {}), **instead}
     stated = {key: value for key, value in site.items() if key not in _NOT_EXTRAS}
     over_ssh = "scheduler" not in site and site["nodes"] > 1
-    partition = Partition(
-        name=PARTITION,
-        scheduler=site.get("scheduler", "local"),
-        launcher="clustergate-ssh" if over_ssh else "clustergate",
-        mode=paper.mode,
-        reframe={"max_jobs": 1},
-        **stated,
-    )
-    described = Site(
-        name=name,
-        descr=f"{system.name}, of paper {paper.id}",
-        hostnames=[],
-        partitions=[partition],
-    )
+    partition = {
+        "name": PARTITION,
+        "scheduler": site.get("scheduler", "local"),
+        "launcher": "clustergate-ssh" if over_ssh else "clustergate",
+        "max_jobs": 1,
+        "extras": {**stated, **({"mode": paper.mode} if paper.mode else {})},
+    }
+    described = {
+        "name": name,
+        "descr": f"{system.name}, of paper {paper.id}",
+        "hostnames": [],
+        "partitions": [partition],
+    }
     return configuration(systems=[described], stacks=[_stack(n, paper) for n in site["stacks"]])
 
 
-def _stack(name: str, paper: Paper) -> Stack:
+def _stack(name: str, paper: Paper) -> dict[str, Any]:
     """Return a stack with the applications that a paper ran."""
     if not name.startswith("spack-"):
-        return Stack(name)
+        return stack(name)
     checks = paper.checks.values()
     run = [benchmark_of(check).name for check in checks]
     wanted = [name for name in run if name in builds_on_request()]
-    return Stack(name, "spack", {"applications": wanted} if wanted else {})
+    return stack(name, "spack", spack={"applications": wanted} if wanted else {})
 
 
 def hostfile_of(name: str) -> str:

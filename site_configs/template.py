@@ -1,8 +1,7 @@
 """A system: copy this file to site_configs/<system>.py and fill it in.
 
 What a partition can do is said by features and extras, never by its name: a check asks for what it
-needs. `clustergate dry-run --site <system>` shows what would be run. An editor completes the
-classes Site, Partition and Stack, which say the same: docs/clusters.md.
+needs. `clustergate dry-run --site <system>` shows what would be run.
 """
 
 from clustergate.sites import configuration, stack

@@ -409,10 +409,10 @@ def test_slurm_and_modules_are_asked(
     )
     assert found["stack openmpi"]["status"] == FAIL
     assert found["stack openmpi"]["says"] == (
-        f"{site}:10: `module load gcc/12 openmpi/4.9` failed: Lmod has detected the following "
-        'error: The following module(s) are unknown: "openmpi/4.9"; run `module spider openmpi`, '
-        "which lists what there is and what must be loaded first, and correct `load` of the "
-        "stack in the site config"
+        f"{site}: stack openmpi: `module load gcc/12 openmpi/4.9` failed: Lmod has detected the "
+        'following error: The following module(s) are unknown: "openmpi/4.9"; run `module spider '
+        "openmpi`, which lists what there is and what must be loaded first, and correct `load` of "
+        "the stack in the site config"
     )
     # A run loads them itself, and says then what fails.
     told = list[str]()

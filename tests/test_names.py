@@ -113,18 +113,19 @@ def test_a_site_config_names_no_path(tmp_path: Path, name: str) -> None:
             name if odd == one else one for one in ("system", "partition", "stack")
         )
         path.write_text(
-            "from clustergate.sites.configs import configuration, stack\n"
-            "from clustergate.sites.description import Partition, Site\n"
-            "site_configuration = configuration([Site(\n"
-            f"    name={system!r}, hostnames=['n.*'],\n"
-            f"    partitions=[Partition(name={partition!r}, scheduler='local', cores_per_node=2,\n"
-            "        memory_bytes_per_node=2**30, nominal_gflops_per_core=10)],\n"
-            f"    stacks=[stack({stack!r}, 'modules', modules={{'load': ['m']}}, cc='cc')],\n"
-            ")])\n"
+            "from clustergate.sites import configuration, stack\n"
+            "site_configuration = configuration([{\n"
+            f"    'name': {system!r}, 'hostnames': ['n.*'], 'partitions': [{{\n"
+            f"        'name': {partition!r}, 'scheduler': 'local', 'launcher': 'clustergate',\n"
+            "        'extras': {'cores_per_node': 2, 'memory_bytes_per_node': 2**30,\n"
+            "                   'nominal_gflops_per_core': 10},\n"
+            "    }]}],\n"
+            f"    [stack({stack!r}, 'modules', modules={{'load': ['m']}}, cc='cc')],\n"
+            ")\n"
         )
         ended = call(tmp_path, "list", "stacks", "--site", str(path))
         assert ended.returncode == 2
-        assert f"{path}:" in ended.stderr
+        assert f"{path}: {'stacks' if odd == 'stack' else 'systems'}[0]." in ended.stderr
         assert f"is {name!r}" in ended.stderr, odd
 
 

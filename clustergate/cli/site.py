@@ -25,15 +25,16 @@ from clustergate.paths import site_folder
 from clustergate.schedulers import said_by_slurm
 from clustergate.sites import pipelines, scontrol
 from clustergate.sites import writer as site_writer
-from clustergate.sites.description import site_schema
 from clustergate.sites.kinds import node_kinds
+from clustergate.sites.schema import site_schema
 from clustergate.stacks import existing, wheels
 from clustergate.stacks.wheels import STACK_NO_WHEELS
 from clustergate.wording.general import FILE_UNREADABLE
 from clustergate.wording.reasons import Words
 
 DESCRIPTION = (
-    "Write a new site config, print the schema of all, or compare a GitLab pipeline with them."
+    "Write a new site config, convert an old one, print the schema of all, or compare a GitLab "
+    "pipeline with them."
 )
 _SCAN = """\
 Write site_configs/NAME.py from the output of `scontrol show node`, `scontrol show partition` and
@@ -45,6 +46,11 @@ comment."""
 _PIPELINE = """\
 Compare the systems and stacks that a GitLab pipeline lists in .clustergate-systems with the site
 configs. Exit status 0: there are all of them; 2: at least one is not."""
+
+_CONVERT = """\
+Print a site config that uses the classes Site, Partition and Stack in ReFrame's form. It is run,
+as whenever it is loaded, and what it computed is printed as values. Its comments stand in front,
+for you to put where they belong; what else it does, such as launchers of its own, you copy."""
 
 _TIME_LIMIT_S = 60
 
@@ -61,6 +67,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         option(scan, f"--{name} FILE", f"output of `{' '.join(command)}`", type=Path)
     add_repeatable(scan, "--stack", "of the wheels, instead of what is found (repeatable)")
     scan.set_defaults(run=run)
+    convert = actions.add_parser(
+        "convert",
+        help="print a site config that uses classes in ReFrame's form",
+        description=_CONVERT,
+    )
+    option(convert, "file", "the site config", type=Path)
+    convert.set_defaults(run=convert_classes)
     schema = actions.add_parser(
         "schema",
         help="print the JSON schema of site configs",
@@ -129,6 +142,15 @@ def run(arguments: argparse.Namespace) -> int:
     again = f"`clustergate dry-run --site {arguments.name}`"
     following = f"next: review it, fill in what it asks for, then try {again}"
     print(arguments.invocation.completed(following))
+    return 0
+
+
+def convert_classes(arguments: argparse.Namespace) -> int:
+    """Print a site config that uses classes in ReFrame's form."""
+    # Late: it loads what reads site configs.
+    from clustergate.sites.convert import converted
+
+    print(converted(arguments.file), end="")
     return 0
 
 

@@ -39,7 +39,7 @@ from clustergate.session.prepare import foresee
 from clustergate.session.request import Request
 from clustergate.sites import configs as sites
 from clustergate.sites.access import allowed_in
-from clustergate.sites.description import Partition, Site, Source, Stack
+from clustergate.sites.description import Partition, Site, Stack
 from clustergate.sites.modes import Mode, expected_cases
 from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.lacking import STACK_LACKS
@@ -739,7 +739,7 @@ def _look_at(
         try:
             modules.load(modules.Loading(**stack.settings), _ASKING_S)
         except ClustergateError as error:
-            raise error.at(Source(site_config, 1).at("modules", stack.name)) from None
+            raise error.at(f"{site_config}: stack {stack.name}") from None
     try:
         return of_stack(stack.name, read_manifest(state, stack.name), on_request)
     except ManifestError as error:

@@ -45,20 +45,16 @@ from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.sites.access import allowing, excluded_by, excluding, given_twice
 from clustergate.sites.description import (
     DETECTED,
+    EXTRAS,
     MPI_STACK,
     Partition,
     Site,
-    Source,
     Stack,
-    entries,
-    merge_other_tests,
-    require_valid,
     settable,
-    suggestion_for,
-    to_reframe,
 )
 from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import reframe_modes
+from clustergate.sites.schema import merge_other_tests, require_valid
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.stacks.sources import FOLDER_MISSING
@@ -97,14 +93,22 @@ def stack(
     waived: Mapping[str, str] | str = "",
     **environment: Any,
 ) -> dict[str, Any]:
-    """Return a :class:`Stack` in ReFrame's form.
+    """Return an MPI stack in ReFrame's form: an environment with the suite's extras.
 
-    What stands under the provider's own name are its settings: ``spack={"blas": "amdblis"}``; what
-    stands under that of a benchmark says how it is run with the stack.
+    ``pmi`` is what srun is told by ``--mpi``; ``waived`` names the checks that a gate need not see
+    judged with it, each with the reason, or is a reason that waives all. What stands under the
+    provider's own name are its settings: ``spack={"blas": "amdblis"}``; what stands under that of a
+    benchmark says how it is run with the stack. The rest are keys of ReFrame's.
     """
-    settings = environment.pop(provider, None) or {}
-    benchmarks = {one: environment.pop(one) for one in settable() if one in environment}
-    return Stack(name, provider, settings, pmi, benchmarks, waived, environment).as_reframe()
+    stated = {key: environment.pop(key, None) for key in (provider, *settable())}
+    stated |= {"pmi": pmi, "waived": waived}
+    extras = {"provider": provider, **environment.pop("extras", {})}
+    return {
+        "name": name,
+        "features": [MPI_STACK, *environment.pop("features", ())],
+        "extras": {**extras, **{key: value for key, value in stated.items() if value}},
+        **environment,
+    }
 
 
 SITE_PROVIDER = Words(
@@ -125,41 +129,108 @@ def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.env
     return named
 
 
-NO_NODE_LEFT = Words("site.no-node-left", "{source} excludes {which}; no node is left to run on")
-
-
 def configuration(
-    systems: Sequence[Site | Mapping[str, Any]],
-    stacks: Sequence[Stack | Mapping[str, Any]] = (),
+    systems: Sequence[Mapping[str, Any]], stacks: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """Complete a site config with what every site has: modes, folders, logging.
 
-    ``stacks`` are further ones beside those of a :class:`Site`. Jobs of other tests than the
-    suite's are what they were, and so is where ReFrame stores results: see
-    :func:`reframe_variables`.
+    ``stacks`` are the environments, those of other tests too. Jobs of other tests than the suite's
+    are what they were, and so is where ReFrame stores results: see :func:`reframe_variables`.
 
-    Raises :class:`SiteError` with file and line of what the site config must not say.
+    Raises :class:`SiteError` with file and key of what the site config must not say.
     """
-    caller = sys._getframe(1)
-    source = Source(Path(caller.f_code.co_filename), caller.f_lineno)
-    described = _described(systems, stacks, source)
+    path = calling_file()
+    _require_no_classes([*systems, *stacks], path)
+    try:
+        return _completed({"systems": [*map(_stated, systems)], "environments": [*stacks]})
+    except SiteError as error:
+        raise as_reframe_tells(error.at(path)) from None
+    except ClustergateError as error:
+        raise as_reframe_tells(error) from None
+
+
+def calling_file() -> str:
+    """Return the site config that runs now: the nearest file that is not of the suite."""
+    frame = sys._getframe(1)
+    own = ("clustergate", "evaluations", "importlib", "_frozen_importlib")
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in own:
+        frame = frame.f_back
+    return frame.f_code.co_filename
+
+
+def as_reframe_tells(error: ClustergateError) -> Exception:
+    """Return an error of a site config as one of ReFrame, where that reads it.
+
+    Of this kind it prints no traceback.
+    """
+    if not _reframe_reads():
+        return error
+    from reframe.core.exceptions import ConfigError
+
+    refused: Exception = ConfigError(str(error))
+    return refused
+
+
+SITE_CLASSES = Words(
+    "site.classes",
+    "the classes Site, Partition and Stack are gone",
+    remedy="`clustergate site convert {path}` prints this site config in ReFrame's form",
+)
+
+
+def _require_no_classes(said: Iterable[Any], path: str) -> None:
+    """Refuse the classes by which site configs once said the same."""
+    for one in said:
+        if isinstance(one, Site | Partition | Stack):
+            raise as_reframe_tells(SiteError(SITE_CLASSES(at=path, path=path)))
+        if isinstance(one, Mapping) and isinstance(parts := one.get("partitions"), list | tuple):
+            _require_no_classes(parts, path)
+
+
+def _stated(system: Any) -> Any:
+    """Return a system with the cores of its hostfile's nodes, where it does not say how many.
+
+    An extra of the suite's that is None is not stated.
+    """
+    if not isinstance(system, Mapping) or not isinstance(system.get("partitions"), list | tuple):
+        return system
+    name = system.get("name")
+    nodes = hostfile_of(name) if isinstance(name, str) and is_name(name) else None
+    slots = {"cores_per_node": min(node.slots for node in nodes.nodes)} if nodes else {}
+    own = {one.name for one in EXTRAS}
+
+    def with_extras(partition: Any) -> Any:
+        said = partition.get("extras", {}) if isinstance(partition, Mapping) else None
+        if not isinstance(said, Mapping):
+            return partition
+        said = {key: value for key, value in said.items() if value is not None or key not in own}
+        return {**partition, "extras": {**slots, **said}}
+
+    return {**system, "partitions": [*map(with_extras, system["partitions"])]}
+
+
+NO_NODE_LEFT = Words("site.no-node-left", "{source} excludes {which}; no node is left to run on")
+
+
+def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
+    require_valid(said)
     # What the checks would only stumble over when ReFrame loads them.
     Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
     state = state_dir()
     results = state / "results"
     results.mkdir(parents=True, exist_ok=True)
-    named = [environment["name"] for environment in described["environments"]]
+    named = [environment["name"] for environment in said["environments"]]
     completed = []
-    for system in described["systems"]:
+    for number, system in enumerate(said["systems"]):
         nodes = hostfile_of(system["name"])
         partitions = []
-        for said in system["partitions"]:
-            keys = {"environs": named, **said}
-            if keys["scheduler"] == "local" and _has_stacks(keys, described["environments"]):
+        for index, stated in enumerate(system["partitions"]):
+            partition = {"environs": named, **stated}
+            if partition["scheduler"] == "local" and _has_stacks(partition, said["environments"]):
                 # ReFrame's eight at once would share the cores of this node.
-                keys.setdefault("max_jobs", 1)
-            partition = _on_nodes(Partition.of(keys), nodes, source)
-            partitions.append(merge_other_tests(partition.as_reframe()))
+                partition.setdefault("max_jobs", 1)
+            at = f"systems[{number}].partitions[{index}]"
+            partitions.append(merge_other_tests(_on_nodes(partition, nodes, at)))
         if named and left_out() and not any(one["environs"] for one in partitions):
             raise SiteError(NO_NODE_LEFT(source="this run", which="every node"))
         folders = {
@@ -177,7 +248,7 @@ def configuration(
         "systems": completed,
         "environments": [
             merge_other_tests(with_library(one, state) if _reframe_reads() else one)
-            for one in described["environments"]
+            for one in said["environments"]
         ],
         "modes": reframe_modes(),
         "general": [
@@ -251,35 +322,6 @@ def preparation(access: Iterable[str] = ()) -> list[str]:
     return [STOP_AT_ERRORS, *asked, cleaning_script(REMOVED_ENVIRONMENT)]
 
 
-def _described(
-    systems: Sequence[Site | Mapping[str, Any]],
-    stacks: Sequence[Stack | Mapping[str, Any]],
-    source: Source,
-) -> dict[str, Any]:
-    own = [stack for system in systems if isinstance(system, Site) for stack in system.stacks]
-    said = {
-        "systems": [to_reframe(system) for system in systems],
-        "environments": [to_reframe(stack) for stack in (*own, *stacks)],
-    }
-    for system in said["systems"]:
-        if isinstance(system, dict):
-            _with_slots(system)
-    require_valid(said, source)
-    return said
-
-
-def _with_slots(system: dict[str, Any]) -> None:
-    """Let the hostfile say how many cores nodes have where the partitions do not."""
-    name, partitions = system.get("name"), system.get("partitions")
-    if not isinstance(name, str) or not is_name(name) or not isinstance(partitions, list):
-        return
-    if (nodes := hostfile_of(name)) is None:
-        return
-    for partition in partitions:
-        if isinstance(partition, Mapping) and isinstance(extras := partition["extras"], dict):
-            extras.setdefault("cores_per_node", min(node.slots for node in nodes.nodes))
-
-
 # The oldest of each minor version that runs the suite. 4.8 has no `poll_rate_min`, by which it asks
 # for jobs, and no RegressionTestPlugin, of which the sweeps are made; 4.10.0 to 4.10.3 name
 # the wrong figure where one fails.
@@ -319,13 +361,7 @@ def _prepare_reframe() -> None:
 
     Also remove the log that it keeps in the temporary folder until it knows a better place.
     """
-    try:
-        require_reframe()
-    except ClustergateError as error:
-        from reframe.core.exceptions import ConfigError
-
-        # Of this kind it prints no traceback.
-        raise ConfigError(str(error)) from None
+    require_reframe()
     # Imported, they register themselves.
     from reframe.core import logging
 
@@ -379,6 +415,14 @@ NO_HOSTFILE = Words(
     "the partition {partition} launches over ssh and its system has no hostfile",
     remedy="write one as hostfiles/template.txt explains",
 )
+NO_NODES = Words(
+    "site.no-nodes",
+    (
+        "the partition {partition}, whose jobs go through {scheduler}, does not say how many "
+        "nodes it has"
+    ),
+    remedy="add `nodes` to its extras (`clustergate site scan NAME` tells), or write a hostfile",
+)
 ACCESS_TWICE = Words(
     "site.access-twice",
     "`access` of partition {partition} has {option} with two values",
@@ -391,48 +435,43 @@ ACCESS_EXCLUDE = Words(
     cause="sbatch takes one --exclude alone",
     remedy="name the nodes there as a list such as n[1-4]",
 )
-NO_NODES = Words(
-    "site.no-nodes",
-    (
-        "the partition {partition}, whose jobs go through {scheduler}, does not say how many "
-        "nodes it has"
-    ),
-    remedy="add `nodes` to its extras (`clustergate site scan NAME` tells), or write a hostfile",
-)
 
 
-def _on_nodes(partition: Partition, nodes: Hostfile | None, source: Source) -> Partition:
-    """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes."""
+def _on_nodes(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[str, Any]:
+    """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes.
+
+    ``at`` is where it stands in the site config.
+    """
+    partition, access = Partition.of(said), [*said.get("access", ())]
+    options = said.get("sched_options", {})
     if partition.launcher == "clustergate-ssh" and nodes is None:
-        raise SiteError(NO_HOSTFILE(partition=partition.name))
+        raise SiteError(NO_HOSTFILE(at=f"{at}.launcher", partition=partition.name))
     if partition.scheduler != "local" and partition.nodes is None and nodes is None:
         # One node of many would be measured, and all that must be judged would have been.
         facts = {"partition": partition.name, "scheduler": partition.scheduler}
-        raise SiteError(NO_NODES(at=source.at("scheduler", partition.name), **facts))
+        raise SiteError(NO_NODES(at=f"{at}.extras.nodes", **facts))
     if partition.scheduler in SLURM:
-        # A job that Slurm started again would find the folder of its first start.
-        if twice := given_twice(partition.access):
+        if twice := given_twice(access):
             facts = {"partition": partition.name, "option": f"--{twice}"}
-            raise SiteError(ACCESS_TWICE(at=source.at("access", partition.name), **facts))
-        access = [*partition.access, "--no-requeue"]
+            raise SiteError(ACCESS_TWICE(at=f"{at}.access", **facts))
+        # A job that Slurm started again would find the folder of its first start.
+        access.append("--no-requeue")
         # Else Slurm is free to put ranks that should lie apart on one node.
-        options = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
-        options |= partition.reframe.get("sched_options", {})
-        reframe = {**partition.reframe, "sched_options": options}
-        partition = replace(partition, access=access, reframe=reframe)
-    if partition.scheduler in PBS and not any("place=" in option for option in partition.access):
+        own = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
+        options = {**own, **options}
+    if partition.scheduler in PBS and not any("place=" in option for option in access):
         # Else PBS puts what should lie on several nodes on one.
-        partition = replace(partition, access=[*partition.access, "-l place=scatter"])
+        access.append("-l place=scatter")
     try:
-        sized = _sized(partition, nodes) if nodes or left_out() else partition
-        if partition.scheduler not in SLURM:
-            return sized
-        access = excluding(sized.access, nodes.excluded if nodes else left_out())
+        nodes_left = _nodes_left(said, nodes, at) if nodes or left_out() else {}
+        if partition.scheduler in SLURM:
+            access = excluding(access, nodes.excluded if nodes else left_out())
     except HostfileError as why:
         facts = {"partition": partition.name, "why": str(why)}
-        at = source.at("access", partition.name)
-        raise SiteError(ACCESS_EXCLUDE(at=at, **facts)) from None
-    return replace(sized, access=access)
+        raise SiteError(ACCESS_EXCLUDE(at=f"{at}.access", **facts)) from None
+    changed = {"access": access, "sched_options": options}
+    changed = {key: value for key, value in changed.items() if value}
+    return {**said, "environs": [*said["environs"]], **changed, **nodes_left}
 
 
 UNLISTED_NODES = Words(
@@ -447,8 +486,9 @@ UNLISTED_NODES = Words(
 )
 
 
-def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
-    """Return a partition without the nodes that are excluded, or left out now."""
+def _nodes_left(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[str, Any]:
+    """Return what changes of a partition without the nodes that are excluded, or left out now."""
+    partition = Partition.of(said)
     stated = partition.nodes or (len(nodes.nodes) if nodes else 1)
     in_slurm = partition.scheduler in SLURM and not nodes and left_out()
     # Of those left out only the nodes of this partition are missing from it, as far as is known.
@@ -464,17 +504,24 @@ def _sized(partition: Partition, nodes: Hostfile | None) -> Partition:
         usable = sum(node.name not in out for node in own)
         if stated > listed:
             raise SiteError(
-                UNLISTED_NODES(partition=name, stated=stated, source=nodes.source, listed=listed)
+                UNLISTED_NODES(
+                    at=f"{at}.extras.nodes",
+                    partition=name,
+                    stated=stated,
+                    source=nodes.source,
+                    listed=listed,
+                )
             )
         none_left = not usable and any(node.name in left_out() for node in own)
         if not usable and not none_left:
             which = "every node" if len(own) == listed else f"every node like those of {name}"
             raise SiteError(NO_NODE_LEFT(source=nodes.source, which=which))
-    if none_left:
-        # No job of it could start in this run.
-        partition = replace(partition, environs=())
     left = min(stated, max(usable, 1))
-    return replace(partition, nodes=left, excluded_nodes=stated - left)
+    extras = {**said["extras"], "nodes": left}
+    if left < stated:
+        extras["excluded_nodes"] = stated - left
+    # Of one without a node left no job could start in this run.
+    return {"extras": extras, **({"environs": []} if none_left else {})}
 
 
 def _nodes_of_kind(nodes: Hostfile, cores: int, count: int) -> Sequence[HostNode]:
@@ -522,14 +569,6 @@ def site_files() -> list[Path]:
     return sorted(by_name.values(), key=lambda path: path.name)
 
 
-SITE_MISSING = Words("site.missing", "no site config {path}")
-SITE_BROKEN = Words("site.broken", "{why}")
-SITE_FAILED = Words("site.failed", "{error}: {why}")
-MISTYPED_ARGUMENT = Words(
-    "site.mistyped-argument",
-    "{error}: {why}",
-    remedy="did you mean {meant!r}?",
-)
 SITE_UNASSIGNED = Words("site.unassigned", "no site_configuration is assigned")
 NOT_COMPLETED = Words(
     "site.not-completed",
@@ -551,11 +590,30 @@ def load(path: Path) -> Site:
 
     Raises :class:`SiteError` with file and line when it cannot be read.
     """
+    configured = run(path).get("site_configuration")
+    if not isinstance(configured, dict):
+        raise SiteError(SITE_UNASSIGNED(at=str(path)))
+    try:
+        site = Site.of(configured)
+    except (LookupError, TypeError):
+        raise SiteError(NOT_COMPLETED(at=str(path))) from None
+    if not site.stacks:
+        raise SiteError(NO_STACK(at=str(path)))
+    return site
+
+
+SITE_MISSING = Words("site.missing", "no site config {path}")
+SITE_BROKEN = Words("site.broken", "{why}")
+SITE_FAILED = Words("site.failed", "{error}: {why}")
+
+
+def run(path: Path) -> dict[str, Any]:
+    """Return what a site config assigns; raises as :func:`load` does."""
     if not path.is_file():
         raise SiteError(SITE_MISSING(path=path))
     _source(path)
     try:
-        configured = runpy.run_path(str(path)).get("site_configuration")
+        return runpy.run_path(str(path))
     except ClustergateError:
         raise
     except SyntaxError as error:
@@ -567,23 +625,9 @@ def load(path: Path) -> Site:
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))
-        meant = suggestion_for(str(error)) if isinstance(error, TypeError) else ""
-        facts = {
-            "at": f"{path}{f':{line}' * bool(line)}",
-            "error": type(error).__name__,
-            "why": str(error),
-            "meant": meant,
-        }
-        raise SiteError((MISTYPED_ARGUMENT if meant else SITE_FAILED)(**facts)) from None
-    if not isinstance(configured, dict):
-        raise SiteError(SITE_UNASSIGNED(at=str(path)))
-    try:
-        site = Site.of(configured)
-    except (LookupError, TypeError):
-        raise SiteError(NOT_COMPLETED(at=str(path))) from None
-    if not site.stacks:
-        raise SiteError(NO_STACK(at=str(path)))
-    return site
+        at = f"{path}{f':{line}' * bool(line)}"
+        error_name = type(error).__name__
+        raise SiteError(SITE_FAILED(at=at, error=error_name, why=str(error))) from None
 
 
 def _source(path: Path) -> bytes:
@@ -611,10 +655,22 @@ def hostname_patterns(path: Path) -> list[str]:
     """
     patterns: list[str] = []
     for node in ast.walk(_parsed(path)):
-        for key, value, _ in entries(node):
-            if key == "hostnames":
-                patterns += _literal_patterns(value, path)
+        for value in _values_of("hostnames", node):
+            patterns += _literal_patterns(value, path)
     return patterns
+
+
+def _values_of(key: str, node: ast.AST) -> list[ast.expr]:
+    """Return what a dictionary, a call or an assignment to an item says of a key."""
+    said: list[tuple[ast.expr | None, ast.expr]] = []
+    if isinstance(node, ast.Dict):
+        said = [*zip(node.keys, node.values, strict=True)]
+    elif isinstance(node, ast.Call):
+        return [word.value for word in node.keywords if word.arg == key]
+    elif isinstance(node, ast.Assign):
+        items = (target for target in node.targets if isinstance(target, ast.Subscript))
+        said = [(item.slice, node.value) for item in items]
+    return [value for name, value in said if isinstance(name, ast.Constant) and name.value == key]
 
 
 def _parsed(path: Path) -> ast.Module:
