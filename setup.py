@@ -14,7 +14,8 @@ from setuptools import find_namespace_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-# clustergate.paths finds them at the top of the clone, and here where the package is installed.
+# clustergate.core.paths finds them at the top of the clone, and here where the package is
+# installed.
 TOP = ("hostfiles", "references", "site_configs", "spack-repo")
 # The papers' systems have hostfiles and references of the same name.
 SYSTEMS = {

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 from clustergate.cli.selection import add_repeatable, add_site
-from clustergate.files.whole import write_whole
-from clustergate.paths import checkout
+from clustergate.core.files.whole import write_whole
+from clustergate.core.paths import checkout
+from clustergate.core.quantities import parse_duration
 from clustergate.report import console
-from clustergate.session.request import WAIT_S
-from clustergate.wording.quantities import parse_duration
+from clustergate.run.request import WAIT_S
 from evaluations.facts import PAPERS, load_paper, load_papers
 
 _TABLE = re.compile(r"(?<=<!-- published -->\n).*?(?=<!-- /published -->)", re.DOTALL)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 from clustergate.benchmarks.npb.output import BENCHMARKS
-from clustergate.wording.notation import number
+from clustergate.core.notation import number
 from evaluations.contrasts import contrast_rows, runs_of
 from evaluations.derived import DerivedError, comparisons, curves, links, scaling
 from evaluations.evidence import Subject

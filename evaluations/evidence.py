@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from clustergate.figures import name_of
-from clustergate.launching.estimation import doubt_of, estimate_of
-from clustergate.model import Better, CaseRecord, Sample
-from clustergate.references.lookup import layout_key
-from clustergate.wording.notation import counted
+from clustergate.core.figures import name_of
+from clustergate.core.model import Better, CaseRecord, Sample
+from clustergate.core.notation import counted
+from clustergate.judge.references.lookup import layout_key
+from clustergate.launch.estimation import doubt_of, estimate_of
 from evaluations.facts import Suite
 
 HPCC_CHECK = "HpccCheck"

@@ -16,12 +16,12 @@ from typing import Any
 import jsonschema
 
 from clustergate.benchmarks.registry import every_check, every_metric
-from clustergate.files.marked_yaml import Document, read_document
-from clustergate.model import Better, ClustergateError
-from clustergate.paths import suite_folder
-from clustergate.references.rules import of_schema
+from clustergate.core.files.marked_yaml import Document, read_document
+from clustergate.core.model import Better, ClustergateError
+from clustergate.core.paths import suite_folder
+from clustergate.core.words import INPUT_UNKNOWN_NAME
+from clustergate.judge.references.rules import of_schema
 from clustergate.sites import modes
-from clustergate.wording.general import INPUT_UNKNOWN_NAME
 from evaluations import kinds
 from evaluations.modes import PAPER_CHECKS
 
@@ -60,16 +60,16 @@ class UnknownPaper(ClustergateError):
 class Suite:
     """How this suite calls what was printed.
 
-    ``figure`` is a figure's name (:func:`clustergate.figures.name_of`), in which ``*`` stands for
-    what the paper does not state; of several figures that fit, the best is meant. ``layout`` is the
-    key of the launch (:func:`clustergate.references.lookup.layout_key`), empty where it is not
-    stated. The printed value times ``factor`` has the unit of the figure. ``asserted`` is set where
-    a doubtful value can be true of this launch alone. ``conditions`` are those of the figure that
-    its name does not tell. Of a printed ratio of two machines ``relative`` is :data:`TO_BASELINE`
-    where it is the figure over that of the baseline, :data:`OF_BASELINE` where it is the other way
-    about; :data:`TO_UNFLUSHED` is a machine's figure over its own without a flushed cache.
-    ``of`` are the systems of which it is, where it is not of all of its kind; a ``*`` in the
-    ``layout`` stands for each number of processes that was run.
+    ``figure`` is a figure's name (:func:`clustergate.core.figures.name_of`), in which ``*`` stands
+    for what the paper does not state; of several figures that fit, the best is meant. ``layout`` is
+    the key of the launch (:func:`clustergate.judge.references.lookup.layout_key`), empty where it
+    is not stated. The printed value times ``factor`` has the unit of the figure. ``asserted`` is
+    set where a doubtful value can be true of this launch alone. ``conditions`` are those of the
+    figure that its name does not tell. Of a printed ratio of two machines ``relative`` is
+    :data:`TO_BASELINE` where it is the figure over that of the baseline, :data:`OF_BASELINE` where
+    it is the other way about; :data:`TO_UNFLUSHED` is a machine's figure over its own without a
+    flushed cache. ``of`` are the systems of which it is, where it is not of all of its kind; a
+    ``*`` in the ``layout`` stands for each number of processes that was run.
     """
 
     check: str

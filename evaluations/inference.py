@@ -2,7 +2,7 @@
 
 A conclusion is made of clauses, a clause of claims, and a claim is that the ratio of two quantities
 lies within bounds. All claims of a conclusion are one family, so that chance breaks none of them
-more often than :data:`~clustergate.statistics.comparison.FAMILY_ERROR`.
+more often than :data:`~clustergate.stats.comparison.FAMILY_ERROR`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from clustergate.model import Better
-from clustergate.statistics.comparison import (
+from clustergate.core.model import Better
+from clustergate.core.notation import counted, interval
+from clustergate.stats.comparison import (
     FAMILY_ERROR,
     MARGIN,
     Comparison,
@@ -25,8 +26,7 @@ from clustergate.statistics.comparison import (
     compare,
     of_two_sessions,
 )
-from clustergate.statistics.rounds import Question, Rounds, answers
-from clustergate.wording.notation import counted, interval
+from clustergate.stats.rounds import Question, Rounds, answers
 from evaluations.sampling import sampled_values
 
 NOT_AGAINST = 1 / (1 + MARGIN)

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from clustergate.benchmarks.registry import every_metric
-from clustergate.wording.notation import did_you_mean, nearest
+from clustergate.core.notation import did_you_mean, nearest
 from evaluations.derived.scaling import MODELS
 
 _LARGEST = sys.float_info.max

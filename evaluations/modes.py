@@ -10,7 +10,7 @@ from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import Effort
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.imb.command import ImbEffort
-from clustergate.model import Metric
+from clustergate.core.model import Metric
 from clustergate.sites import modes
 from clustergate.sites.modes import Derive, Mode
 from evaluations.derived import balance, curves

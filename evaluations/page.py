@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from clustergate.core.notation import number
 from clustergate.report import page, plots
 from clustergate.report.html import BarCell, BarTable, part_of
 from clustergate.report.page import LOGARITHMIC, Plot
 from clustergate.report.summary import Cause, FirstScreen
-from clustergate.wording.notation import number
 from evaluations import tables
 from evaluations.facts import STANDS, Paper
 from evaluations.inference import Outcome

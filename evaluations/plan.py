@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.registry import benchmark_of, every_check, every_metric
-from clustergate.model import Better
+from clustergate.core.model import Better
 from clustergate.sites import modes
 from clustergate.sites.shape import Shape
 from evaluations.evidence import Measured, Subject

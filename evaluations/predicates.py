@@ -17,8 +17,8 @@ from statistics import median
 from typing import Any
 
 from clustergate.benchmarks.hpl.sizing import process_grid
-from clustergate.model import Better
-from clustergate.wording.notation import counted
+from clustergate.core.model import Better
+from clustergate.core.notation import counted
 from evaluations.derived import DerivedError, comparisons, curves, ratios, scaling
 from evaluations.evidence import COUNTS, HPCC_CHECK, RANDOM_ACCESS, Measured, Shape, Subject
 from evaluations.facts import Paper, Predicate

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from clustergate.model import Better
+from clustergate.core.model import Better
 from evaluations.derived import DerivedError, curves, require_positive, scaling
 from evaluations.evidence import Shape, Subject
 from evaluations.facts import WHY_NOT, PrintedValue

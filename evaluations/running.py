@@ -13,23 +13,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clustergate import store, version
+from clustergate import version
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.running import run_and_tell
 from clustergate.cli.selection import named_run, taken
-from clustergate.history.node_states import NODE_STATE
-from clustergate.history.stored_runs import in_order, seconds_taken
-from clustergate.model import ClustergateError
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
+from clustergate.core.notation import counted
+from clustergate.core.texts import duration
+from clustergate.judge.history.node_states import NODE_STATE
+from clustergate.judge.history.stored_runs import in_order, seconds_taken
+from clustergate.judge.judging import worst_status
 from clustergate.report import console
-from clustergate.session.reframe import PROCESS_COUNTS, with_settings
-from clustergate.session.request import Request, read_request
+from clustergate.run.reframe import PROCESS_COUNTS, with_settings
+from clustergate.run.request import Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
-from clustergate.statistics.rounds import FEWEST
-from clustergate.verdicts.judging import worst_status
-from clustergate.wording.notation import counted
-from clustergate.wording.texts import duration
+from clustergate.stats.rounds import FEWEST
 from evaluations import derivation, plan, predicates, scope, sheet, study, tables
 from evaluations import text as published_text
 from evaluations.evidence import Subject, merged, subjects_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import scipy
 
-from clustergate.model import Better
-from clustergate.wording.notation import counted, number
+from clustergate.core.model import Better
+from clustergate.core.notation import counted, number
 from evaluations.derived import DerivedError
 from evaluations.evidence import Subject
 from evaluations.facts import PrintedValue

@@ -12,8 +12,8 @@ from reframe.core.fields import make_convertible
 from reframe.core.pipeline import RegressionTest
 
 from clustergate.benchmarks.registry import benchmark_of, check_paths, every_check
-from clustergate.session.loading import of_reframe
-from clustergate.wording.notation import nearest
+from clustergate.core.notation import nearest
+from clustergate.run.loading import of_reframe
 from evaluations.facts import Paper
 from evaluations.plan import leaves_of
 

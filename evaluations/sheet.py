@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clustergate.benchmarks.registry import every_metric
+from clustergate.core.model import Better
+from clustergate.core.notation import number
 from clustergate.machine.power import PER_WATT
-from clustergate.model import Better
-from clustergate.wording.notation import number
 from evaluations import quantities, relative
 from evaluations.derived import DerivedError, balance, ratios, scaling
 from evaluations.evidence import HPCC_CHECK, Measured, Subject

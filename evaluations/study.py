@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from clustergate import store
-from clustergate.model import CaseRecord
-from clustergate.paths import state_dir
+from clustergate.core import store
+from clustergate.core.model import CaseRecord
+from clustergate.core.notation import counted
+from clustergate.core.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
-from clustergate.statistics.rounds import FEWEST
-from clustergate.wording.notation import counted
+from clustergate.stats.rounds import FEWEST
 from evaluations.evidence import trials_of
 from evaluations.facts import Paper
 from evaluations.plan import Part, leaves_of, stacks_of

@@ -17,11 +17,11 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from clustergate.benchmarks.naming import meaning_of
 from clustergate.benchmarks.registry import benchmark_of, builds_on_request, every_metric
-from clustergate.model import Better, ClustergateError
-from clustergate.references.expectations import EXPECT
-from clustergate.references.rules import INDEX, PROVENANCE, figure_metric
+from clustergate.core.model import Better, ClustergateError
+from clustergate.core.words import INPUT_UNKNOWN_NAME
+from clustergate.judge.references.expectations import EXPECT
+from clustergate.judge.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration, stack
-from clustergate.wording.general import INPUT_UNKNOWN_NAME
 from evaluations import quantities
 from evaluations.facts import STANDS, FactsError, Paper, PrintedValue, System, load_papers
 from evaluations.sampling import TOLERANCE

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.wording.notation import number
+from clustergate.core.notation import number
 from evaluations.facts import STANDS, Paper, PrintedValue
 from evaluations.sheet import DISTURBED, OTHER_LAUNCH, BesideRow
 

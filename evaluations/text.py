@@ -11,8 +11,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from clustergate.core.notation import number
 from clustergate.report import console
-from clustergate.wording.notation import number
 from evaluations import tables
 from evaluations.evidence import Subject
 from evaluations.facts import STANDS, Paper

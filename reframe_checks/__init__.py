@@ -1,6 +1,6 @@
 """The ReFrame checks: one file per benchmark, thin; everything shared is in :mod:`.base`."""
 
-from clustergate.session.loading import refuse_lost_tests, tell_lost_packages, warn_without_sources
+from clustergate.run.loading import refuse_lost_tests, tell_lost_packages, warn_without_sources
 
 # ReFrame imports this before any file of the folder.
 refuse_lost_tests()

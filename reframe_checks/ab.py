@@ -15,8 +15,8 @@ from reframe.core.builtins import parameter, variable
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.imb.blocks import one_for_each, read_blocks
 from clustergate.benchmarks.imb.command import ImbSettings, blocks_of, in_blocks
-from clustergate.model import Row, Sample
-from clustergate.wording.reasons import Reason
+from clustergate.core.model import Row, Sample
+from clustergate.core.reasons import Reason
 from reframe_checks.contenders import TwoContenders
 from reframe_checks.hpl import HplCheck
 from reframe_checks.imb import ImbBenchmark

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from clustergate.core.model import Row, Sample
 from clustergate.machine import power
-from clustergate.model import Row, Sample
 from reframe_checks.base import MpiBenchmark
 
 

@@ -22,35 +22,36 @@ from reframe.core.builtins import fixture, run_after, run_before, sanity_functio
 from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import emit_loadenv_commands
 
-from clustergate import stacks, store
+from clustergate import stacks
 from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.registry import every_check
-from clustergate.launching import by_hand
-from clustergate.launching import plan as planning
-from clustergate.launching.asides import CORE_DISTANCE, DISTANCE_EFFORT, asides_of
-from clustergate.launching.dialects import env_words
-from clustergate.launching.estimation import sampled_figures
-from clustergate.launching.reading import expected_of, read_launch
-from clustergate.launching.stopping import exactly, undisturbed_needed, within
-from clustergate.launching.transports import transport_note
-from clustergate.launching.watchdog import Patience
+from clustergate.core import store
+from clustergate.core.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample
+from clustergate.core.notation import printable
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import Reason, Words, sentence_of
+from clustergate.core.texts import VARIANT
+from clustergate.judge import assembly
+from clustergate.judge.references import lookup
+from clustergate.judge.standings import left_out
+from clustergate.launch import by_hand
+from clustergate.launch import plan as planning
+from clustergate.launch.asides import CORE_DISTANCE, DISTANCE_EFFORT, asides_of
+from clustergate.launch.dialects import env_words
+from clustergate.launch.estimation import sampled_figures
+from clustergate.launch.reading import expected_of, read_launch
+from clustergate.launch.stopping import exactly, undisturbed_needed, within
+from clustergate.launch.transports import transport_note
+from clustergate.launch.watchdog import Patience
 from clustergate.machine.environment import read_removed, removed_at_submission
-from clustergate.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample
-from clustergate.paths import state_dir
-from clustergate.references import lookup
-from clustergate.schedulers.slurm_limits import SHORTEST_S
-from clustergate.session import resuming
-from clustergate.session.case import Hosts, Job, details_of, notes_of, read_job
-from clustergate.session.reframe import case_key
+from clustergate.run import resuming
+from clustergate.run.case import Hosts, Job, details_of, notes_of, read_job
+from clustergate.run.reframe import case_key
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.layouts import laid_out
+from clustergate.sites.schedulers.slurm_limits import SHORTEST_S
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
-from clustergate.verdicts import assembly
-from clustergate.verdicts.standings import left_out
-from clustergate.wording.notation import printable
-from clustergate.wording.reasons import Reason, Words, sentence_of
-from clustergate.wording.texts import VARIANT
 from reframe_checks.build import StackBuild
 from reframe_checks.sweeps import require_base
 from reframe_checks.system import (
@@ -250,7 +251,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             **{**deciding, "budget": within(deciding.get("budget", budget), limit_s)},
         )
         planning.write_plan(Path(self.stagedir), self.plan)
-        driver = [sys.executable, "-I", "-m", "clustergate.launching", planning.PLAN]
+        driver = [sys.executable, "-I", "-m", "clustergate.launch", planning.PLAN]
         preparation = [
             *sites.preparation(),
             *self.current_partition.prepare_cmds,
@@ -482,7 +483,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             raise PerformanceError(printable(sentence_of(whys)))
 
     def named_figures(self) -> list[Any]:
-        """Return the figures as :func:`clustergate.verdicts.assembly.reframe_figures` does."""
+        """Return the figures as :func:`clustergate.judge.assembly.reframe_figures` does."""
         expected = assembly.references_for(self.kept, self.sampled, self.references().find)
         nodes = {self.kept.partition: partition_of(self).facts}
         limits = assembly.limits_for(self.kept, self.sampled, nodes)

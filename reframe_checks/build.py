@@ -12,7 +12,7 @@ import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.meta import make_test
 
-from clustergate.paths import state_dir
+from clustergate.core.paths import state_dir
 from clustergate.stacks.manifest import SET_UP, read_manifest
 from reframe_checks.system import begin_clean, stack_of
 

@@ -9,19 +9,19 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from clustergate import figures, store
-from clustergate.ab import contenders
-from clustergate.ab.gathering import A, B, side_of, unspent_s
 from clustergate.benchmarks.budget import Budget
-from clustergate.launching import plan as planning
-from clustergate.launching.estimation import Sampled, sampled_figures
-from clustergate.launching.reading import lines_of
-from clustergate.model import CaseRecord, ClustergateError, Launch, Row, Sample
-from clustergate.paths import state_dir
-from clustergate.proof import ranks as proof
-from clustergate.session.case import Hosts
+from clustergate.core import figures, store
+from clustergate.core.model import CaseRecord, ClustergateError, Launch, Row, Sample
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import Reason
+from clustergate.launch import plan as planning
+from clustergate.launch.estimation import Sampled, sampled_figures
+from clustergate.launch.proof import ranks as proof
+from clustergate.launch.reading import lines_of
+from clustergate.run.case import Hosts
 from clustergate.stacks.manifest import Manifest
-from clustergate.wording.reasons import Reason
+from clustergate.studies.ab import contenders
+from clustergate.studies.ab.gathering import A, B, side_of, unspent_s
 from reframe_checks.system import stack_names
 
 
@@ -92,7 +92,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
 
     def deciding(self) -> Mapping[str, Any]:
         """Return that what is decided stops, and all is spent as long as anything is not."""
-        from clustergate.statistics.rounds import FEWEST  # only here: it takes long to load
+        from clustergate.stats.rounds import FEWEST  # only here: it takes long to load
 
         # What earlier jobs needed no longer, decided, goes on here.
         earlier = store.read_cases(store.current_run_id())
@@ -108,7 +108,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
         margin = self.margin_percent / 100 or None
         return {
             "budget": budget,
-            "decider": "clustergate.ab.deciding:Decider",
+            "decider": "clustergate.studies.ab.deciding:Decider",
             "deciding": {"check": type(self).__name__, "jobs": self.jobs, "margin": margin},
             "parts": self.parts(),
         }

@@ -15,9 +15,9 @@ from clustergate.benchmarks.hpl import BENCHMARK as HPL
 from clustergate.benchmarks.hpl import dat_file, efficiency, sizing
 from clustergate.benchmarks.hpl.output import HplExpectation
 from clustergate.benchmarks.hpl.sizing import SizingError
+from clustergate.core.model import Row, Sample
+from clustergate.core.reasons import Words
 from clustergate.machine import power
-from clustergate.model import Row, Sample
-from clustergate.wording.reasons import Words
 from reframe_checks.linpack import LinpackBenchmark
 from reframe_checks.system import partition_of
 

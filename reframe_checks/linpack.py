@@ -10,10 +10,10 @@ from reframe.core.builtins import run_after, variable
 from reframe.core.runtime import runtime
 
 from clustergate.benchmarks.hpl import settings, sizing
-from clustergate.model import ClustergateError
-from clustergate.paths import state_dir
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import Words
 from clustergate.sites.configs import FALLBACK
-from clustergate.wording.reasons import Words
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import partition_of, stack_of
 

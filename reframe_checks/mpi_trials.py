@@ -17,9 +17,9 @@ from clustergate.benchmarks.mpi_trials.input import (
     trials_measured,
 )
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, single_trials
-from clustergate.launching import plan as planning
-from clustergate.launching.reading import lines_of
-from clustergate.model import OutputError
+from clustergate.core.model import OutputError
+from clustergate.launch import plan as planning
+from clustergate.launch.reading import lines_of
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.sweeps import OverLayouts
 from reframe_checks.system import partition_of

@@ -9,18 +9,18 @@ import reframe as rfm
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from clustergate import store
-from clustergate.launching import launchers
-from clustergate.launching.dialects import srun_environment
-from clustergate.launching.plan import PLAN
-from clustergate.paths import site_file, state_dir
-from clustergate.schedulers import SLURM
-from clustergate.screening import folder, planning
-from clustergate.screening.switches import known_switches
+from clustergate.core import store
+from clustergate.core.notation import printable
+from clustergate.core.paths import site_file, state_dir
+from clustergate.launch import launchers
+from clustergate.launch.dialects import srun_environment
+from clustergate.launch.plan import PLAN
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
+from clustergate.sites.schedulers import SLURM
 from clustergate.stacks.manifest import read_manifest
-from clustergate.wording.notation import printable
+from clustergate.studies.screen import folder, planning
+from clustergate.studies.screen.switches import known_switches
 from reframe_checks.build import StackBuild
 from reframe_checks.system import MAINTAINERS, begin_clean, partition_of, stack_of
 
@@ -44,7 +44,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     screen_stack = variable(str, value="")
     #: The partition whose nodes are screened; empty for the first of the system.
     screen_partition = variable(str, value="")
-    #: What :class:`clustergate.screening.planning.ScreenRequest` explains.
+    #: What :class:`clustergate.studies.screen.planning.ScreenRequest` explains.
     screen_nodes = variable(str, value="")
     screen_rounds = variable(int, value=0)
     screen_seconds = variable(float, value=1200.0)
@@ -104,7 +104,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         )
         self.where = folder.screening_folder(store.current_run_id())
         folder.start_or_resume(self.where, plan)
-        options = ["-I", "-m", "clustergate.screening", str(self.where / PLAN)]
+        options = ["-I", "-m", "clustergate.studies.screen", str(self.where / PLAN)]
         self.executable_opts = [shlex.quote(word) for word in options]
 
     @sanity_function

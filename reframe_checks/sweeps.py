@@ -7,8 +7,8 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
 from clustergate.benchmarks.descriptor import Sweep
-from clustergate.model import ClustergateError
-from clustergate.wording.reasons import Words
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
 from reframe_checks.system import (
     partitions_that_measure,
     partitions_that_place,

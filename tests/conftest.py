@@ -20,17 +20,17 @@ import hypothesis
 import pytest
 import yaml
 
-from clustergate import environment
-from clustergate.figures import name_of, reported
-from clustergate.golden import contents
-from clustergate.model import Better
-from clustergate.paths import checkout, state_dir
-from clustergate.references.lookup import effort_key, layout_key
+from clustergate.core import environment
+from clustergate.core.figures import name_of, reported
+from clustergate.core.model import Better
+from clustergate.core.paths import checkout, state_dir
+from clustergate.core.reasons import Reason, from_plain
+from clustergate.core.store import read_cases
+from clustergate.judge.references.lookup import effort_key, layout_key
 from clustergate.stacks import StackRequest, wheels
+from clustergate.stacks.golden import contents
 from clustergate.stacks.manifest import read_manifest, write_manifest
 from clustergate.stacks.set_up import provide_all
-from clustergate.store import read_cases
-from clustergate.wording.reasons import Reason, from_plain
 
 # A busy machine takes as long as it takes; what takes longer than this hangs.
 PATIENCE_S = 1800

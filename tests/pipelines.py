@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 
 GITLAB = checkout() / "ci" / "gitlab"
 EXAMPLE = GITLAB / "example" / ".gitlab-ci.yml"

@@ -18,31 +18,32 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate import cli, store
-from clustergate.ab import wording
-from clustergate.ab.contenders import parse_contender
-from clustergate.ab.gathering import comparable_samples, complaints_of, jobs_of, unspent_s
-from clustergate.ab.results import Result, as_record, judge_jobs, records_of
+from clustergate import cli
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.cli.ab import sizes_of
 from clustergate.cli.selection import named_run
-from clustergate.figures import samples_of
+from clustergate.core import store
+from clustergate.core.figures import samples_of
+from clustergate.core.model import METRICS, BadRequest, Better, CaseRecord, Launch, Sample
+from clustergate.core.paths import checkout
+from clustergate.core.reasons import in_words
 from clustergate.machine.others import Watch
-from clustergate.model import METRICS, BadRequest, Better, CaseRecord, Launch, Sample
-from clustergate.paths import checkout
 from clustergate.report import ab as report
-from clustergate.schedulers.slurm_limits import Limits
-from clustergate.session import contest
-from clustergate.session.contest import number_of_jobs
+from clustergate.run import contest
+from clustergate.run.contest import number_of_jobs
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
+from clustergate.sites.schedulers.slurm_limits import Limits
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
-from clustergate.statistics.comparison import Relation
-from clustergate.statistics.rounds import FEWEST
-from clustergate.wording.reasons import in_words
+from clustergate.stats.comparison import Relation
+from clustergate.stats.rounds import FEWEST
+from clustergate.studies.ab import wording
+from clustergate.studies.ab.contenders import parse_contender
+from clustergate.studies.ab.gathering import comparable_samples, complaints_of, jobs_of, unspent_s
+from clustergate.studies.ab.results import Result, as_record, judge_jobs, records_of
 
 SIZES = (0, 8, 1024, 131072, 1048576)
 

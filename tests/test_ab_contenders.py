@@ -2,7 +2,9 @@
 
 import pytest
 
-from clustergate.ab.contenders import (
+from clustergate.core.model import BadRequest
+from clustergate.stacks.manifest import Manifest, ManifestError, write_manifest
+from clustergate.studies.ab.contenders import (
     in_environment,
     in_ranks,
     manifest_of,
@@ -10,8 +12,6 @@ from clustergate.ab.contenders import (
     require_known,
     without_effect,
 )
-from clustergate.model import BadRequest
-from clustergate.stacks.manifest import Manifest, ManifestError, write_manifest
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,17 @@ from typing import Any
 
 import pytest
 
-from clustergate.ab.curves import Crossover, Dip, Lead, SizeVerdict, Speed, crossovers, dips, leads
-from clustergate.statistics.comparison import Relation
+from clustergate.stats.comparison import Relation
+from clustergate.studies.ab.curves import (
+    Crossover,
+    Dip,
+    Lead,
+    SizeVerdict,
+    Speed,
+    crossovers,
+    dips,
+    leads,
+)
 
 A, B = Relation.A_BETTER, Relation.B_BETTER
 SAME, OPEN = Relation.EQUIVALENT, Relation.INCONCLUSIVE

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.ab.variables import unknown_to
 from clustergate.stacks.manifest import Manifest
+from clustergate.studies.ab.variables import unknown_to
 
 LISTED = """\
 mca:btl:base:param:btl:value:
@@ -82,7 +82,7 @@ def test_a_golden_build_that_is_not_there_is_refused_before_the_set_up(
 ):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     monkeypatch.setattr(
-        "clustergate.session.contest.provide_all", lambda *_, **__: pytest.fail("a set-up")
+        "clustergate.run.contest.provide_all", lambda *_, **__: pytest.fail("a set-up")
     )
     words = ["ab", "--site", "local", "--a", "golden:nosuch", "--b", "mpich"]
     assert cli.main(words) == 1

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.model import CaseId, CaseState
-from clustergate.paths import checkout
-from clustergate.session.reframe import left_out
-from clustergate.verdicts.assembly import assemble
+from clustergate.core.model import CaseId, CaseState
+from clustergate.core.paths import checkout
+from clustergate.judge.assembly import assemble
+from clustergate.run.reframe import left_out
 
 EXAMPLE = checkout() / "docs" / "examples" / "token_ring"
 TITLE = "# token_ring: 2 processes, 5 rounds\n"

@@ -10,12 +10,8 @@ from typing import Any
 
 import pytest
 
-from clustergate import store
-from clustergate.gate import evidence
-from clustergate.gate.decision import OPEN, UNJUDGED, decide, of_cases
-from clustergate.history import listing, stored_runs
-from clustergate.judge.confirmation import Answer, Look, answer_of
-from clustergate.model import (
+from clustergate.core import store
+from clustergate.core.model import (
     ERROR_OTHER,
     BaselineRuns,
     Better,
@@ -29,16 +25,20 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
+from clustergate.judge.assembly import Outcome
+from clustergate.judge.confirmation import Answer, Look, answer_of
+from clustergate.judge.history import listing, stored_runs
 from clustergate.report.summary import exit_meaning, first_screen, status_of
-from clustergate.session import again, resuming
-from clustergate.session.collect import Again, Collected
-from clustergate.session.judge import launched_again, unconfirmed
-from clustergate.session.reframe import Call
-from clustergate.session.request import Request, read_request, write_request
+from clustergate.run import again, resuming
+from clustergate.run.collect import Again, Collected
+from clustergate.run.gate import evidence
+from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, of_cases
+from clustergate.run.judge import launched_again, unconfirmed
+from clustergate.run.reframe import Call
+from clustergate.run.request import Request, read_request, write_request
 from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.modes import mode_named
 from clustergate.sites.shape import Shape
-from clustergate.verdicts.assembly import Outcome
 
 RUN = "20261101T000000Z-r1"
 AS_IT_IS = evidence.Publisher(lambda run: run, lambda *_: None)

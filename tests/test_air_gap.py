@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from clustergate.stacks.manifest import read_manifest
 
 TOP = checkout()

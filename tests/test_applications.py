@@ -11,7 +11,7 @@ from clustergate.benchmarks.npb.build import BUILD as NPB
 from clustergate.benchmarks.npb.rules import NPB_CLASSES
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.setup import absences
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.sites.description import Site
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.spack import provider

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.stacks.builder import unpack
 
 

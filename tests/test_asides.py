@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.kernels.peaks import parse_peaks
-from clustergate.launching import asides as asides_module
-from clustergate.launching.asides import Asides
-from clustergate.launching.plan import NODES, Aside, Plan
+from clustergate.launch import asides as asides_module
+from clustergate.launch.asides import Asides
+from clustergate.launch.plan import NODES, Aside, Plan
 from clustergate.machine import fingerprint
 from clustergate.machine import node as machine_node
+from clustergate.machine.kernels.peaks import parse_peaks
 from clustergate.machine.peaks import peaks_of
 
 QUIET = {"fma_peak": 100.0, "triad": 20.0, "triad_glance": 22.0, "virtual": 0.0}

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from reframe.utility.sanity import reference_bounds
 
-from clustergate.launching.estimation import sampled_figures
-from clustergate.model import (
+from clustergate.core.model import (
     BaselineRuns,
     Better,
     Case,
@@ -23,10 +22,10 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.report.junit import render_junit
-from clustergate.stacks.set_up import STACK_NOT_PROVIDED
-from clustergate.verdicts import assembly
-from clustergate.verdicts.assembly import (
+from clustergate.core.reasons import in_words
+from clustergate.core.texts import doubts
+from clustergate.judge import assembly
+from clustergate.judge.assembly import (
     Outcome,
     assemble,
     disturbances,
@@ -38,9 +37,10 @@ from clustergate.verdicts.assembly import (
     verdicts,
     wide_limits,
 )
-from clustergate.verdicts.judging import exit_status
-from clustergate.wording.reasons import in_words
-from clustergate.wording.texts import doubts
+from clustergate.judge.judging import exit_status
+from clustergate.launch.estimation import sampled_figures
+from clustergate.report.junit import render_junit
+from clustergate.stacks.set_up import STACK_NOT_PROVIDED
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
 CONDITIONS: dict[str, ConditionValue] = {

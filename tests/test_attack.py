@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.model import Row
-from clustergate.paths import checkout
+from clustergate.core.model import Row
+from clustergate.core.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites.description import EXTRAS
 from tools.attack.captures import captures

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from clustergate import cli, store
-from clustergate.gate import evidence
-from clustergate.history.node_states import keep_states
-from clustergate.model import CaseRecord, Conditions, Run
+from clustergate import cli
+from clustergate.core import store
+from clustergate.core.model import CaseRecord, Conditions, Run
+from clustergate.judge.history.node_states import keep_states
 from clustergate.report import publishing
+from clustergate.run.gate import evidence
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import expected_cases, mode_named
 from clustergate.sites.shape import Shape

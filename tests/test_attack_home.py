@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from clustergate import cli, store
+from clustergate import cli
+from clustergate.core import store
 
 DATA = Path(__file__).resolve().parent / "data"
 SMOKE = DATA / "runs" / "smoke"

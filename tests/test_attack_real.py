@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tests.conftest import until
 from tools.attack.mutations import ATTACKS, Kind
 
@@ -120,7 +120,7 @@ def test_14_a_full_disk_is_no_pass(suite, folder, size):
     assert "No space left on device" in told, told
 
 
-QUICK_VICTIMS = ("clustergate.launching", "reframe")
+QUICK_VICTIMS = ("clustergate.launch", "reframe")
 VICTIMS = ("xhpl", "mpirun", "hydra_pmi_proxy", "node_peaks")
 
 

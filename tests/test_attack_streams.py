@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from clustergate import cli, store
+from clustergate import cli
 from clustergate.cli import running
 from clustergate.cli import screen as screen_command
-from clustergate.history.listing import ENDED, keep_made
-from clustergate.model import Run
+from clustergate.core import store
+from clustergate.core.commands import Invocation
+from clustergate.core.model import Run
+from clustergate.judge.history.listing import ENDED, keep_made
 from clustergate.report import console, publishing, terminal
 from clustergate.report.html import NO_HISTORY
-from clustergate.screening.folder import read_screening, screening_folder
-from clustergate.wording.commands import Invocation
+from clustergate.studies.screen.folder import read_screening, screening_folder
 from tests.test_attack_gate import Gate, folder, gate
 from tests.test_cli_gate import keep_screening
 from tests.test_report_terminal import compared_run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from clustergate.sites import configs as sites
 
 OPTIONS = {

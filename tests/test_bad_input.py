@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, store
-from clustergate.history import listing, stored_runs
-from clustergate.history.node_states import NODES, read_states
+from clustergate import cli
+from clustergate.core import store
+from clustergate.judge.history import listing, stored_runs
+from clustergate.judge.history.node_states import NODES, read_states
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 
 RUN = "20261101T000000Z-r1"

@@ -12,15 +12,9 @@ import scipy.stats
 import yaml
 from reframe.utility.sanity import reference_bounds
 
-from clustergate.baselines.of_before import completed
-from clustergate.baselines.proposals import Acceptance, Rule, make_baseline
-from clustergate.baselines.writer import updated
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.figures import samples_of
-from clustergate.history.series import collect
-from clustergate.history.stored_runs import PastRun
-from clustergate.launching.estimation import sampled_figures
-from clustergate.model import (
+from clustergate.core.figures import samples_of
+from clustergate.core.model import (
     BadRequest,
     Better,
     CaseRecord,
@@ -31,10 +25,16 @@ from clustergate.model import (
     Verdict,
     derived_sample,
 )
-from clustergate.references.lookup import References, parse_references
-from clustergate.verdicts.assembly import Outcome, assemble, references_for, reframe_figures
-from clustergate.verdicts.judging import judge, reframe_reference
-from clustergate.wording.reasons import in_words
+from clustergate.core.reasons import in_words
+from clustergate.judge.assembly import Outcome, assemble, references_for, reframe_figures
+from clustergate.judge.baselines.of_before import completed
+from clustergate.judge.baselines.proposals import Acceptance, Rule, make_baseline
+from clustergate.judge.baselines.writer import updated
+from clustergate.judge.history.series import collect
+from clustergate.judge.history.stored_runs import PastRun
+from clustergate.judge.judging import judge, reframe_reference
+from clustergate.judge.references.lookup import References, parse_references
+from clustergate.launch.estimation import sampled_figures
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE: dict[str, ConditionValue] = {

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
-from clustergate.model import OutputError
+from clustergate.core.model import OutputError
 from tools.bench import earlier, imb_text, listing, samples, scale, setting_up, spread, starting
 from tools.bench.workspace import BenchError, file_for, turns, workspace
 

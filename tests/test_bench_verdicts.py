@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate import model
-from clustergate.baselines.proposals import Rule
 from clustergate.benchmarks.imb.blocks import bounded_mean
-from clustergate.figures import name_of
-from clustergate.model import CaseId, CaseRecord, Row
+from clustergate.core import model
+from clustergate.core.figures import name_of
+from clustergate.core.model import CaseId, CaseRecord, Row
+from clustergate.core.reasons import in_words
+from clustergate.judge.baselines.proposals import Rule
 from clustergate.sites.modes import MODES
 from clustergate.stacks.manifest import read_manifest
-from clustergate.wording.reasons import in_words
 from tools.bench import blocks, field, otava, pairs, record, runs, sizes, verdicts
 from tools.bench import launches as launch_files
 from tools.bench.launches import (
@@ -37,7 +37,7 @@ from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 from tools.bench.spread import Share
 
 NAMES = tuple(f"{b}/{size}" for b in record.BENCHMARKS for size in record.SIZES_BYTES)
-WINDOW = Window("clustergate.launching", "2026-11-22T14:00:00+00:00", boot_id="abc")
+WINDOW = Window("clustergate.launch", "2026-11-22T14:00:00+00:00", boot_id="abc")
 
 
 def launches(
@@ -571,7 +571,7 @@ def test_a_recording_keeps_what_it_has_when_a_launch_fails_and_each_third_is_put
     page = (recordings_of / "README.md").read_text()
     assert page.startswith("Above.\n<!-- recordings -->\n| recording |")
     assert page.endswith("<!-- /recordings -->\nBelow.\n")
-    row = "` | 2026-11-22 14:00 | EPYC, 2 cores | MPICH 5.0.2 | clustergate.launching |\n"
+    row = "` | 2026-11-22 14:00 | EPYC, 2 cores | MPICH 5.0.2 | clustergate.launch |\n"
     assert page.count(row) == 3
 
 
@@ -694,7 +694,7 @@ def test_a_recording_is_made_by_the_launcher_of_the_checks(stacks: Path, tmp_pat
     made = [*recorder.rounds(2), *recorder.rounds(1)]
     assert [launch.turn for launch in made] == [0, 1, 2]
     window = made[0].window
-    assert window.launcher == "clustergate.launching"
+    assert window.launcher == "clustergate.launch"
     assert None not in (window.engine, window.boot_id, window.processor, window.fingerprint)
     assert made[0].noted.lost_cores is not None
     assert made[0].noted.node["load_average_1min"] is not None

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 
 PACKAGE = checkout() / "clustergate"
 # Those that name one, and why they do for good. A room that is clean leaves the list.
 OF_ONE_BENCHMARK = {
     "cli": "`hpl-input` is a command for one benchmark; help has examples of names",
     "machine": "DGEMM is the suite's own kernel here, one of the node's peaks",
-    "verdicts": "DGEMM is such a peak there, too",
-    "screening": "a study by two measures, one for nodes and one for links; others are another one",
+    "judge": "DGEMM is such a peak there, too",
+    "studies": "a screening goes by two measures, one of nodes and one of links",
 }
 ROOMS = sorted(
     path.name

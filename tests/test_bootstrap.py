@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.bootstrap import Pin, Pins, bring, git_failure, read_pins
 

@@ -20,8 +20,8 @@ from clustergate.benchmarks.hpccg.build import HPCCG
 from clustergate.benchmarks.hpl.build import HPL
 from clustergate.benchmarks.imb.build import IMB, SUITES
 from clustergate.benchmarks.npb.build import NPB
-from clustergate.kernels import SOURCES
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
+from clustergate.machine.kernels import SOURCES
 from clustergate.stacks import builder as building
 from clustergate.stacks import compilation, prefixes, sources, wheels
 from clustergate.stacks.builder import Builder, SetUp, Toolchain

@@ -1,6 +1,6 @@
 import subprocess
 
-from clustergate.launching.by_hand import script
+from clustergate.launch.by_hand import script
 
 
 def test_the_lines_run_as_they_stand_with_inputs_and_exports(tmp_path):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.ab.by_node import Measured, apart, nodes_in
-from clustergate.model import Better
+from clustergate.core.model import Better
+from clustergate.studies.ab.by_node import Measured, apart, nodes_in
 
 HPL = ("HPL", "performance_gflops", "n=100")
 OUTPUT = Path(__file__).parent / "data" / "hpl" / "hpl-2.0-impi-grids.txt"

@@ -37,8 +37,8 @@ class Waiting(rfm.RunOnlyRegressionTest):
 DRIVER = """\
 import os, sys
 from pathlib import Path
-from clustergate.session import execute
-from clustergate.session.reframe import Call
+from clustergate.run import execute
+from clustergate.run.reframe import Call
 
 # However busy the machine is, ReFrame gets to cancel.
 execute.GRACE_S = 300

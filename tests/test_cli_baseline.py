@@ -8,21 +8,21 @@ import shutil
 import pytest
 from filelock import Timeout
 
-from clustergate import store
-from clustergate.baselines.proposals import Rule
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import baseline, main
-from clustergate.files.shared import locked
-from clustergate.history import listing, series
+from clustergate.core import store
+from clustergate.core.files.shared import locked
+from clustergate.core.model import Better, CaseRecord, Sample
+from clustergate.judge.assembly import Outcome, assemble, verdicts
+from clustergate.judge.baselines.proposals import Rule
+from clustergate.judge.history import listing, series
+from clustergate.judge.judging import exit_status
+from clustergate.judge.references import lookup
+from clustergate.judge.references.lookup import load_references
 from clustergate.judge.runs import median
 from clustergate.machine.fingerprint import to_record
-from clustergate.model import Better, CaseRecord, Sample
-from clustergate.references import lookup
-from clustergate.references.lookup import load_references
 from clustergate.sites.modes import has_layout
 from clustergate.sites.shape import Shape
-from clustergate.verdicts.assembly import Outcome, assemble, verdicts
-from clustergate.verdicts.judging import exit_status
 from tests.described_partitions import described
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)

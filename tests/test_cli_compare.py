@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate import cli, store
-from clustergate.model import (
+from clustergate import cli
+from clustergate.core import store
+from clustergate.core.model import (
     Better,
     CaseRecord,
     ConditionValue,
@@ -20,9 +21,9 @@ from clustergate.model import (
     NodeFacts,
     Sample,
 )
+from clustergate.core.reasons import in_words
 from clustergate.report import console
 from clustergate.sites import configs
-from clustergate.wording.reasons import in_words
 
 
 @pytest.fixture

@@ -13,29 +13,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from clustergate import cli, store
+from clustergate import cli
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.cli import screen as cli_screen
-from clustergate.gate import controls, evidence, workflow
-from clustergate.gate.before import earlier_screenings, last_run
-from clustergate.gate.contract import LEFT_OUT, Control, Item, contract_of
-from clustergate.gate.decision import NOT_ENDED, SCREENING_DOUBT, decide, of_cases
-from clustergate.gate.evidence import Publisher
-from clustergate.gate.workflow import SMALL_BUDGET
-from clustergate.history.listing import ENDED, GATE, keep_made
-from clustergate.history.node_states import keep_states
-from clustergate.history.stored_runs import (
-    ASKED,
-    last_time,
-    seconds_last_time,
-    seconds_taken,
-)
-from clustergate.launching.disturbance import MOVED_CORES
-from clustergate.launching.plan import LOG, Contender, Launched, write_plan
-from clustergate.model import (
+from clustergate.core import store
+from clustergate.core.model import (
     Better,
     Case,
     CaseId,
@@ -51,25 +36,41 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.references.lookup import References, parse_references
+from clustergate.core.reasons import Reason, in_words
+from clustergate.judge.history.listing import ENDED, GATE, keep_made
+from clustergate.judge.history.node_states import keep_states
+from clustergate.judge.history.stored_runs import (
+    ASKED,
+    last_time,
+    seconds_last_time,
+    seconds_taken,
+)
+from clustergate.judge.references.lookup import References, parse_references
+from clustergate.launch.disturbance import MOVED_CORES
+from clustergate.launch.plan import LOG, Contender, Launched, write_plan
 from clustergate.report import publishing, verdicts
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.screening import terminal_lines, write_forms
-from clustergate.screening import wording
-from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.measures import Result
-from clustergate.screening.plan import Log, Plan
-from clustergate.screening.planning import ScreenRequest
-from clustergate.session import screening, software
-from clustergate.session.software import NO_TIME
-from clustergate.session.software_evidence import same_build
+from clustergate.run import screening, software
+from clustergate.run.gate import controls, evidence, workflow
+from clustergate.run.gate.before import earlier_screenings, last_run
+from clustergate.run.gate.contract import LEFT_OUT, Control, Item, contract_of
+from clustergate.run.gate.decision import NOT_ENDED, SCREENING_DOUBT, decide, of_cases
+from clustergate.run.gate.evidence import Publisher
+from clustergate.run.gate.workflow import SMALL_BUDGET
+from clustergate.run.software import NO_TIME
+from clustergate.run.software_evidence import same_build
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.stacks import StackRequest
 from clustergate.stacks.modules import MODULES_LATE
 from clustergate.stacks.set_up import NotSetUp
-from clustergate.wording.reasons import Reason, in_words
+from clustergate.studies.screen import wording
+from clustergate.studies.screen.findings import Screening, analyse
+from clustergate.studies.screen.measures import Result
+from clustergate.studies.screen.plan import Log, Plan
+from clustergate.studies.screen.planning import ScreenRequest
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")

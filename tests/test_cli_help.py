@@ -16,7 +16,7 @@ import pytest
 from clustergate import cli
 from clustergate.cli.completion import SHELLS
 from clustergate.cli.overview import ABOUT, GROUPS, examples_of, overview
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 
 MODULES = {
     path.stem.replace("_", "-")

@@ -10,10 +10,10 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli import machine
-from clustergate.files.whole import write_whole
+from clustergate.core.files.whole import write_whole
+from clustergate.core.store import run_folder, write_json
 from clustergate.machine.fingerprint import read_fingerprint
 from clustergate.machine.load import read_load
-from clustergate.store import run_folder, write_json
 
 GOOD: dict[str, dict[str, Any]] = {
     "hardware": {"cores": 64, "bios_version": None},

@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from clustergate import cli, store
-from clustergate.history import listing
-from clustergate.history.node_states import keep_states
-from clustergate.launching.disturbance import NODE_SHARED
-from clustergate.launching.plan import write_plan
-from clustergate.model import Better, Case, CaseState, Estimate, Figure, Group, Judgement, Run
-from clustergate.model import Verdict as V
+from clustergate import cli
+from clustergate.core import store
+from clustergate.core.model import Better, Case, CaseState, Estimate, Figure, Group, Judgement, Run
+from clustergate.core.model import Verdict as V
+from clustergate.core.reasons import in_words
+from clustergate.judge.history import listing
+from clustergate.judge.history.node_states import keep_states
+from clustergate.launch.disturbance import NODE_SHARED
+from clustergate.launch.plan import write_plan
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
-from clustergate.screening.driver import carry_out
-from clustergate.wording.reasons import in_words
+from clustergate.studies.screen.driver import carry_out
 from tests.test_ab import CROSSING, records
 from tests.test_screening_driver import PEAKS, plan_of, script
 

@@ -17,13 +17,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from clustergate import cli, model
+from clustergate import cli
 from clustergate.benchmarks import formats
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.parse import read_lines
-from clustergate.model import OutputError, Row
+from clustergate.core import model
+from clustergate.core.model import OutputError, Row
 
 DATA = Path(__file__).resolve().parent / "data"
 HPL = str(DATA / "hpl" / "hpl-2.3-mpich-grids.txt")

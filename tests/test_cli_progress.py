@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.cli import progress
-from clustergate.wording.texts import Foreseen, clock
+from clustergate.core.texts import Foreseen, clock
 
 SCRIPT = """
 import sys, time

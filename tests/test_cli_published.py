@@ -9,17 +9,25 @@ from typing import Any
 
 import pytest
 
-from clustergate import store
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli import build_parser, main
-from clustergate.model import METRICS, Better, CaseRecord, ConditionValue, Launch, Metric, Sample
-from clustergate.paths import checkout
-from clustergate.session.reframe import with_settings
-from clustergate.session.request import Request, write_request
+from clustergate.core import store
+from clustergate.core.model import (
+    METRICS,
+    Better,
+    CaseRecord,
+    ConditionValue,
+    Launch,
+    Metric,
+    Sample,
+)
+from clustergate.core.paths import checkout
+from clustergate.core.reasons import in_words
+from clustergate.core.texts import duration
+from clustergate.run.reframe import with_settings
+from clustergate.run.request import Request, write_request
 from clustergate.sites import modes
-from clustergate.wording.reasons import in_words
-from clustergate.wording.texts import duration
 from evaluations import plan, running, scope, sheet, study
 from evaluations.derived.balance import balance_samples
 from evaluations.evidence import merged, subjects_of

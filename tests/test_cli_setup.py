@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from clustergate.cli import main
+from clustergate.core.model import ClustergateError
 from clustergate.machine import processes
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError
 from clustergate.stacks import StackRequest, set_up
 from clustergate.stacks.compilation import COMPILER_FAILED
 from clustergate.stacks.manifest import Manifest

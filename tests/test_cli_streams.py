@@ -12,11 +12,11 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli.passing_on import PassingOnParser
-from clustergate.model import ClustergateError, OutputError, Run
+from clustergate.core.model import ClustergateError, OutputError, Run
+from clustergate.core.notation import printable
 from clustergate.report import console, terminal
-from clustergate.session.execute import execute
-from clustergate.session.reframe import Call
-from clustergate.wording.notation import printable
+from clustergate.run.execute import execute
+from clustergate.run.reframe import Call
 
 # The title of a window, a colour by one control character of eight bits, a line written over, and
 # a text that reads from right to left.
@@ -220,7 +220,7 @@ def test_a_second_signal_does_not_stop_what_ends_a_run_at_the_first(first):
 COLOURED = """
 import sys
 from clustergate.cli.streams import printable_streams, print_coloured, survive_broken_pipe
-from clustergate.model import Run
+from clustergate.core.model import Run
 from clustergate.report import console, terminal
 with printable_streams(), survive_broken_pipe():
     console.print_lines(["STAY CLOSED: \x1b[31mn1", "  regression: HPL", "machine: green"])

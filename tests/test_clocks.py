@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from clustergate.proof.clocks import Clocks, Passed
+from clustergate.launch.proof.clocks import Clocks, Passed
 
 BEGUN = Clocks(
     raw_s=5000.0,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.launching.hostfiles import HostfileError, expand
+from clustergate.launch.hostfiles import HostfileError, expand
 from clustergate.stacks.manifest import read_manifest
 from tests.test_on_virtual_cluster import (
     ACROSS,

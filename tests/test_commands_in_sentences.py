@@ -7,11 +7,11 @@ import argparse
 import pytest
 
 from clustergate import cli
-from clustergate.gate.contract import LEFT_OUT
-from clustergate.golden.builds import GOLDEN_NOT_WHOLE
-from clustergate.wording import commands
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.reasons import plain
+from clustergate.core import commands
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.reasons import plain
+from clustergate.run.gate.contract import LEFT_OUT
+from clustergate.stacks.golden.builds import GOLDEN_NOT_WHOLE
 
 
 def call(line: str) -> Invocation:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks.registry import every_check
-from clustergate.gate.contract import items_of, reasons_of
-from clustergate.model import (
+from clustergate.core.model import (
     Better,
     Case,
     CaseId,
@@ -20,13 +19,14 @@ from clustergate.model import (
     Judgement,
     Verdict,
 )
-from clustergate.references.lookup import References, parse_references
-from clustergate.session.judge import idle_cores
+from clustergate.core.reasons import Reason, in_words
+from clustergate.judge.coverage import not_as_foreseen
+from clustergate.judge.references.lookup import References, parse_references
+from clustergate.run.gate.contract import items_of, reasons_of
+from clustergate.run.judge import idle_cores
 from clustergate.sites import modes
 from clustergate.sites.modes import Mode, judged_figures, mode_named
 from clustergate.sites.shape import Shape
-from clustergate.verdicts.coverage import not_as_foreseen
-from clustergate.wording.reasons import Reason, in_words
 from tests.described_partitions import described
 
 SMOKE, MAINTENANCE = mode_named("smoke"), mode_named("maintenance")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.registry import every_check
-from clustergate.model import (
+from clustergate.core.model import (
     Better,
     Case,
     CaseRecord,
@@ -20,11 +20,11 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.references.lookup import References, parse_references
+from clustergate.core.reasons import in_words
+from clustergate.judge.coverage import dead_references, settings_by_hand
+from clustergate.judge.references.lookup import References, parse_references
 from clustergate.report import terminal
 from clustergate.sites.modes import mode_named
-from clustergate.verdicts.coverage import dead_references, settings_by_hand
-from clustergate.wording.reasons import in_words
 
 SMOKE = mode_named("smoke")
 RATE = "HPL.performance_gflops"

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
+from clustergate.core.model import Better, Sample
 from clustergate.machine.power import Power
-from clustergate.model import Better, Sample
 from evaluations.derived import (
     DerivedError,
     balance,

@@ -1,6 +1,7 @@
 import pytest
 
-from clustergate.launching.dialects import (
+from clustergate.core.model import ClustergateError, Launch
+from clustergate.launch.dialects import (
     Layout,
     Way,
     hostfile_dialect,
@@ -9,9 +10,8 @@ from clustergate.launching.dialects import (
     srun_environment,
     srun_options,
 )
-from clustergate.launching.hostfiles import DIALECTS
-from clustergate.launching.transports import transport_note
-from clustergate.model import ClustergateError, Launch
+from clustergate.launch.hostfiles import DIALECTS
+from clustergate.launch.transports import transport_note
 
 
 def test_hydra_is_told_ranks_per_node_and_cores():

@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 from reframe.utility.sanity import reference_bounds
 
-from clustergate.baselines.writer import Measured, updated
-from clustergate.history.series import CaseKey
-from clustergate.launching.estimation import sampled_figures
-from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Sample, Verdict
-from clustergate.references.lookup import parse_references
-from clustergate.verdicts.assembly import (
+from clustergate.core.model import Better, CaseRecord, Launch, NodeFacts, Sample, Verdict
+from clustergate.core.reasons import plain
+from clustergate.judge.assembly import (
     Outcome,
     assemble,
     references_for,
@@ -23,8 +20,11 @@ from clustergate.verdicts.assembly import (
     verdicts,
     wrong_references,
 )
-from clustergate.verdicts.judging import exit_status
-from clustergate.wording.reasons import plain
+from clustergate.judge.baselines.writer import Measured, updated
+from clustergate.judge.history.series import CaseKey
+from clustergate.judge.judging import exit_status
+from clustergate.judge.references.lookup import parse_references
+from clustergate.launch.estimation import sampled_figures
 from tests.test_baselines import CASE
 
 PATH = Path("alpha.yaml")

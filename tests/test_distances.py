@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate.judge.distances import rarer, shifts
-from clustergate.judge.runs import figure_id, past_of
-from clustergate.launching.hostfiles import parse_hostfile
-from clustergate.model import (
+from clustergate.core.model import (
     UNKNOWN_DISTANCE,
     BaselineRuns,
     Better,
@@ -21,10 +18,13 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.screening import switches
-from clustergate.screening.switches import distance_between, distance_of, groups_of_slurm
-from clustergate.session.judge import of_unknown_distance
-from clustergate.verdicts.assembly import Outcome, assemble
+from clustergate.judge.assembly import Outcome, assemble
+from clustergate.judge.distances import rarer, shifts
+from clustergate.judge.runs import figure_id, past_of
+from clustergate.launch.hostfiles import parse_hostfile
+from clustergate.run.judge import of_unknown_distance
+from clustergate.studies.screen import switches
+from clustergate.studies.screen.switches import distance_between, distance_of, groups_of_slurm
 
 # Two groups of two leaves under one top, as scontrol prints them.
 TOPOLOGY = """\

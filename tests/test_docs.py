@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from clustergate import cli
-from clustergate.model import Verdict
-from clustergate.paths import checkout
+from clustergate.core.model import Verdict
+from clustergate.core.paths import checkout
 
 TOP = checkout()
 PAGES = [

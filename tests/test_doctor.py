@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from clustergate import cli
-from clustergate.launching.hostfiles import parse_hostfile
-from clustergate.model import CaseId
-from clustergate.references.lookup import References
-from clustergate.schedulers.slurm_nodes import nodes_in
-from clustergate.session import readiness as doctor
-from clustergate.session.forecast import beyond_forecast, plan_of, waiting_s
-from clustergate.session.readiness import FAIL, OK, WARN, Finding, of_states, say_in_the_way
+from clustergate.core.model import CaseId
+from clustergate.core.reasons import Reason
+from clustergate.judge.references.lookup import References
+from clustergate.launch.hostfiles import parse_hostfile
+from clustergate.run import readiness as doctor
+from clustergate.run.forecast import beyond_forecast, plan_of, waiting_s
+from clustergate.run.readiness import FAIL, OK, WARN, Finding, of_states, say_in_the_way
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import mode_named
+from clustergate.sites.schedulers.slurm_nodes import nodes_in
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
-from clustergate.wording.reasons import Reason
 from tests.described_partitions import described
 from tests.test_dead_references import known
 

@@ -1,7 +1,7 @@
 import pytest
 
 from clustergate.benchmarks.hpl.efficiency import doubt_of, efficiencies, node_peaks_gflops
-from clustergate.model import Better, Row, Sample
+from clustergate.core.model import Better, Row, Sample
 
 
 def trial(benchmark, gflops, cores=2, **more):

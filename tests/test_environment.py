@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, environment
-from clustergate.paths import checkout
-from clustergate.session.placing import keep_out
+from clustergate import cli
+from clustergate.core import environment
+from clustergate.core.paths import checkout
+from clustergate.run.placing import keep_out
 from clustergate.sites.configs import WITHOUT_NODES
 
 WRITERS = {"putenv", "unsetenv"}
@@ -57,7 +58,7 @@ def test_one_module_writes_the_environment() -> None:
         for path in (root / package).rglob("*.py")
         if writes(ast.parse(path.read_text(encoding="utf-8")))
     }
-    assert writers == {"clustergate/environment.py"}
+    assert writers == {"clustergate/core/environment.py"}
 
 
 def test_a_command_leaves_the_environment_as_it_was(

@@ -8,12 +8,12 @@ from collections import defaultdict
 import pytest
 
 from clustergate.benchmarks.hpcc import APART
-from clustergate.launching import excuses
-from clustergate.launching.disturbance import NodeLoad, kept_off
-from clustergate.launching.excuses import times_of
+from clustergate.core.model import Better, Launch, Sample
+from clustergate.core.reasons import in_words
+from clustergate.launch import excuses
+from clustergate.launch.disturbance import NodeLoad, kept_off
+from clustergate.launch.excuses import times_of
 from clustergate.machine.load import DISTURBING_CORES
-from clustergate.model import Better, Launch, Sample
-from clustergate.wording.reasons import in_words
 from tools.bench.launches import read_launches, recordings
 
 RECORDED = recordings()

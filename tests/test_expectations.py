@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from clustergate.baselines.writer import updated
 from clustergate.benchmarks.naming import meaning_of, meant, unit_factor, with_bytes
 from clustergate.benchmarks.registry import every_check
-from clustergate.figures import samples_of
-from clustergate.gate.decision import of_cases, of_expectations
-from clustergate.launching.estimation import sampled_figures
-from clustergate.model import (
+from clustergate.core.figures import samples_of
+from clustergate.core.model import (
     BadRequest,
     Case,
     CaseRecord,
@@ -27,26 +24,29 @@ from clustergate.model import (
     Standing,
     Verdict,
 )
-from clustergate.paths import checkout
-from clustergate.references.lookup import References, parse_references
-from clustergate.report.html import render_html
-from clustergate.report.summary import exit_meaning, first_screen, status_of
-from clustergate.report.terminal import render
-from clustergate.report.verdicts import as_json
-from clustergate.session.readiness import FAIL, OK, of_references
-from clustergate.sites.description import Partition
-from clustergate.sites.modes import mode_named
-from clustergate.verdicts.assembly import (
+from clustergate.core.paths import checkout
+from clustergate.core.reasons import in_words
+from clustergate.judge.assembly import (
     Outcome,
     assemble,
     expectations_for,
     references_for,
     reframe_figures,
 )
-from clustergate.verdicts.judging import exit_status
-from clustergate.verdicts.standings import left_out, not_compared, standings
-from clustergate.verdicts.standings import of_references as of_references_by_hand
-from clustergate.wording.reasons import in_words
+from clustergate.judge.baselines.writer import updated
+from clustergate.judge.judging import exit_status
+from clustergate.judge.references.lookup import References, parse_references
+from clustergate.judge.standings import left_out, not_compared, standings
+from clustergate.judge.standings import of_references as of_references_by_hand
+from clustergate.launch.estimation import sampled_figures
+from clustergate.report.html import render_html
+from clustergate.report.summary import exit_meaning, first_screen, status_of
+from clustergate.report.terminal import render
+from clustergate.report.verdicts import as_json
+from clustergate.run.gate.decision import of_cases, of_expectations
+from clustergate.run.readiness import FAIL, OK, of_references
+from clustergate.sites.description import Partition
+from clustergate.sites.modes import mode_named
 
 IMB, HPL = "ImbMpi1Check", "HplCheck"
 STACKS = ("mpich", "openmpi")

@@ -1,7 +1,7 @@
 import pytest
 
 from clustergate.benchmarks.imb.output import parse_imb
-from clustergate.figures import (
+from clustergate.core.figures import (
     left_out,
     name_of,
     name_of_unmeasured,
@@ -11,7 +11,7 @@ from clustergate.figures import (
     samples_of,
     unmeasured,
 )
-from clustergate.model import METRICS, Better, OutputError, Row
+from clustergate.core.model import METRICS, Better, OutputError, Row
 
 PINGPONG = Row(
     "IMB-MPI1",

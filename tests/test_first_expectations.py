@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, store
-from clustergate.baselines.first import MOST_LINES, first_expectations, first_tolerances
+from clustergate import cli
 from clustergate.benchmarks.registry import every_check
-from clustergate.model import Better, CaseRecord, Standing
-from clustergate.paths import checkout
-from clustergate.references.lookup import References, parse_references
+from clustergate.core import store
+from clustergate.core.model import Better, CaseRecord, Standing
+from clustergate.core.paths import checkout
+from clustergate.judge.assembly import Outcome, assemble
+from clustergate.judge.baselines.first import MOST_LINES, first_expectations, first_tolerances
+from clustergate.judge.references.lookup import References, parse_references
+from clustergate.judge.standings import standings
 from clustergate.sites.modes import mode_named
-from clustergate.verdicts.assembly import Outcome, assemble
-from clustergate.verdicts.standings import standings
 
 CAPTURED = checkout() / "tests" / "data" / "runs" / "smoke"
 RUN = "20261121T080000Z-r1"

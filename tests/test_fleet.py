@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from clustergate import cli, store
-from clustergate.history.node_states import keep_states
+from clustergate import cli
+from clustergate.core import store
+from clustergate.core.model import CaseRecord
+from clustergate.judge.history.node_states import keep_states
 from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import to_record
 from clustergate.machine.fleet import kinds_of, odd_ones
-from clustergate.model import CaseRecord
 
 NODE: dict[str, dict[str, Any]] = {
     "hardware": {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 

@@ -10,18 +10,7 @@ import numpy as np
 import pytest
 
 from clustergate.benchmarks.registry import every_check
-from clustergate.gate import controls
-from clustergate.gate.contract import Control, items_of
-from clustergate.gate.decision import (
-    CLOSED,
-    OPEN,
-    UNJUDGED,
-    decide,
-    of_cases,
-    of_coverage,
-    of_screening,
-)
-from clustergate.model import (
+from clustergate.core.model import (
     Better,
     Case,
     CaseId,
@@ -31,12 +20,23 @@ from clustergate.model import (
     Judgement,
     Verdict,
 )
-from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.measures import Result
-from clustergate.screening.rounds import rounds
-from clustergate.session.software_evidence import AS_GOLDEN, not_compared, same_build
+from clustergate.core.reasons import in_words
+from clustergate.run.gate import controls
+from clustergate.run.gate.contract import Control, items_of
+from clustergate.run.gate.decision import (
+    CLOSED,
+    OPEN,
+    UNJUDGED,
+    decide,
+    of_cases,
+    of_coverage,
+    of_screening,
+)
+from clustergate.run.software_evidence import AS_GOLDEN, not_compared, same_build
 from clustergate.sites.modes import judged_figures, mode_named
-from clustergate.wording.reasons import in_words
+from clustergate.studies.screen.findings import Screening, analyse
+from clustergate.studies.screen.measures import Result
+from clustergate.studies.screen.rounds import rounds
 
 NAMES = [f"n{k}" for k in range(6)]
 DAYS = [datetime.date(2026, 11, day) for day in range(1, 8)]

@@ -6,8 +6,20 @@ import math
 import numpy as np
 import pytest
 
-from clustergate.gate.contract import Item, allot, budget_for
-from clustergate.gate.decision import (
+from clustergate.core.model import (
+    Better,
+    Case,
+    CaseState,
+    Estimate,
+    Evidence,
+    Figure,
+    Judgement,
+    Verdict,
+)
+from clustergate.core.reasons import in_words
+from clustergate.judge.rules import BASELINE_UNKNOWN, FIGURE_UNCLEAR
+from clustergate.run.gate.contract import Item, allot, budget_for
+from clustergate.run.gate.decision import (
     CLOSED,
     OPEN,
     UNJUDGED,
@@ -19,23 +31,11 @@ from clustergate.gate.decision import (
     of_coverage,
     of_screening,
 )
-from clustergate.judge.rules import BASELINE_UNKNOWN, FIGURE_UNCLEAR
-from clustergate.model import (
-    Better,
-    Case,
-    CaseState,
-    Estimate,
-    Evidence,
-    Figure,
-    Judgement,
-    Verdict,
-)
-from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.localisation import Located
-from clustergate.screening.measures import Result
-from clustergate.screening.rounds import rounds
-from clustergate.session.software_evidence import Builds
-from clustergate.wording.reasons import in_words
+from clustergate.run.software_evidence import Builds
+from clustergate.studies.screen.findings import Screening, analyse
+from clustergate.studies.screen.localisation import Located
+from clustergate.studies.screen.measures import Result
+from clustergate.studies.screen.rounds import rounds
 
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from clustergate import store
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import main
-from clustergate.model import Better, CaseRecord, ConditionValue, Sample
-from clustergate.paths import checkout
-from clustergate.references.lookup import load_references
+from clustergate.core import store
+from clustergate.core.model import Better, CaseRecord, ConditionValue, Sample
+from clustergate.core.paths import checkout
+from clustergate.judge.references.lookup import load_references
 from clustergate.sites import configs as sites
 from tests.pipelines import (
     EXAMPLE,

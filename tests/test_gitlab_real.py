@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tests.conftest import Suite
 from tests.pipelines import GITLAB, commit, git
 from tests.test_gitlab import STEADY, store_runs

@@ -15,15 +15,14 @@ from typing import Any
 import pytest
 
 from clustergate import cli
-from clustergate.ab.contenders import manifest_of, parse_contender, require_known
-from clustergate.files.shared import Mount
-from clustergate.golden import builds, contents
-from clustergate.golden.builds import GOLDEN_NONE
+from clustergate.core.files.shared import Mount
+from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.core.paths import state_dir
 from clustergate.machine.changes import describe_one, differences
 from clustergate.machine.configuration import mapped_files, site_files
-from clustergate.model import BadRequest, ClustergateError
-from clustergate.paths import state_dir
 from clustergate.sites import configs
+from clustergate.stacks.golden import builds, contents
+from clustergate.stacks.golden.builds import GOLDEN_NONE
 from clustergate.stacks.manifest import (
     Blas,
     Manifest,
@@ -33,6 +32,7 @@ from clustergate.stacks.manifest import (
     read_manifest_file,
     write_manifest,
 )
+from clustergate.studies.ab.contenders import manifest_of, parse_contender, require_known
 
 KEY = "0123456789ab"
 MPI, BLAS, BUILD = f"prefixes/mpich-{KEY}", f"prefixes/openblas-{KEY}", f"builds/mpich-all-{KEY}"
@@ -557,7 +557,7 @@ def test_the_command_lists_and_unpins(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.mpi
 def test_ranks_run_from_a_golden_build_alone(home_with_mpich, capsys):
-    from clustergate.session.golden import proven
+    from clustergate.run.golden import proven
 
     home = home_with_mpich
     original = state_dir().parent
@@ -587,7 +587,7 @@ def test_ranks_run_from_a_golden_build_alone(home_with_mpich, capsys):
 
 @pytest.mark.mpi
 def test_ranks_that_still_load_the_original_are_not_pinned(home_with_mpich, capsys):
-    from clustergate.session.golden import proven
+    from clustergate.run.golden import proven
 
     with pytest.raises(BadRequest, match="is not self-contained: it still loads"):
         proven(read_manifest(home_with_mpich, "mpich"), [home_with_mpich / "prefixes"], ())

@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate import store
-from clustergate.ab.contenders import parse_contender
-from clustergate.ab.gathering import Job
-from clustergate.ab.wholes import Cost, costs_and_faults
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli import running
-from clustergate.gate import controls
-from clustergate.gate.decision import CLOSED, OPEN, UNJUDGED, decide
-from clustergate.golden import builds
-from clustergate.model import (
+from clustergate.core import store
+from clustergate.core.commands import NO_CALL
+from clustergate.core.model import (
     BadRequest,
     Better,
     Case,
@@ -34,20 +29,25 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
+from clustergate.core.reasons import in_words, plain
 from clustergate.report.gate import first_screen
-from clustergate.session import run as session_run
-from clustergate.session import software
-from clustergate.session.collect import Again, Collected
-from clustergate.session.contest import Contest
-from clustergate.session.request import Request
-from clustergate.session.software import NO_TIME
-from clustergate.session.software_evidence import Builds, of_contest, same_build, seconds_to_decide
+from clustergate.run import run as session_run
+from clustergate.run import software
+from clustergate.run.collect import Again, Collected
+from clustergate.run.contest import Contest
+from clustergate.run.gate import controls
+from clustergate.run.gate.decision import CLOSED, OPEN, UNJUDGED, decide
+from clustergate.run.request import Request
+from clustergate.run.software import NO_TIME
+from clustergate.run.software_evidence import Builds, of_contest, same_build, seconds_to_decide
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
-from clustergate.statistics.comparison import Comparison, Relation
-from clustergate.statistics.rounds import RATHER_SLOWER
-from clustergate.wording.commands import NO_CALL
-from clustergate.wording.reasons import in_words, plain
+from clustergate.stacks.golden import builds
+from clustergate.stats.comparison import Comparison, Relation
+from clustergate.stats.rounds import RATHER_SLOWER
+from clustergate.studies.ab.contenders import parse_contender
+from clustergate.studies.ab.gathering import Job
+from clustergate.studies.ab.wholes import Cost, costs_and_faults
 
 SIZES = (8, 64, 512)
 CONDITIONS = {"nodes": 1, "ranks": 2}
@@ -452,7 +452,7 @@ int MPI_Recv(void *at, int n, int type, int from, int tag, int with, void *statu
 def test_slower_software_is_found_by_launches_in_turn(
     home_with_mpich: Path, tmp_path: Path, a: str, b: str, verdict: Verdict
 ) -> None:
-    from clustergate.session.golden import proven
+    from clustergate.run.golden import proven
 
     (tmp_path / "slower.c").write_text(SLOWER)
     library = tmp_path / "slower.so"

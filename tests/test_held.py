@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import stacks
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.stacks import StackRequest, held, provide
 from clustergate.stacks.manifest import Manifest, Program
 

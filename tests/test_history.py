@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from clustergate.history.judged import judged_runs, sentences
-from clustergate.history.series import collect
-from clustergate.history.stored_runs import PastRun
-from clustergate.history.trends import as_record, events, node_names, sentence, trends
-from clustergate.model import DISTANCES, Better, CaseRecord, ConditionValue, Sample
+from clustergate.core.model import DISTANCES, Better, CaseRecord, ConditionValue, Sample
+from clustergate.core.notation import printable
+from clustergate.judge.history.judged import judged_runs, sentences
+from clustergate.judge.history.series import collect
+from clustergate.judge.history.stored_runs import PastRun
+from clustergate.judge.history.trends import as_record, events, node_names, sentence, trends
 from clustergate.report.trends import name, render, sparkline, worth_showing
-from clustergate.wording.notation import printable
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
 CASE: dict[str, ConditionValue] = {

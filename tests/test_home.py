@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import store
 from clustergate.cli import main
-from clustergate.model import ClustergateError
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
 
 CHECK = ("check", "--site", "local", "--wait", "0s")
 BASELINE = "HplCheck: {}\n"

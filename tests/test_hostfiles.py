@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustergate.cli import main
-from clustergate.launching import hostfiles
-from clustergate.launching.hostfiles import (
+from clustergate.launch import hostfiles
+from clustergate.launch.hostfiles import (
     HostfileError,
     HostNode,
     expand,

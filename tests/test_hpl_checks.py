@@ -20,7 +20,7 @@ HPL = ("-n", "HplCheck", "-p", "mpich", "-S", "HplCheck.n=1000")
 SITE = """\
 import runpy
 
-from clustergate.paths import suite_folder
+from clustergate.core.paths import suite_folder
 from clustergate.sites import configuration, stack
 
 local = runpy.run_path(str(suite_folder("site_configs") / "local.py"))["site_configuration"]

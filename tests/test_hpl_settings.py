@@ -20,8 +20,8 @@ from clustergate.benchmarks.hpl.settings import (
     trial,
 )
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError
-from clustergate.model import ClustergateError
-from clustergate.references.lookup import effort_key, layout_key
+from clustergate.core.model import ClustergateError
+from clustergate.judge.references.lookup import effort_key, layout_key
 from clustergate.sites import configuration, stack
 from clustergate.sites.description import Stack
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.ab.gathering import comparable_samples
 from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.imb.blocks import bounded_mean, one_for_each, read_blocks
 from clustergate.benchmarks.imb.command import (
@@ -20,8 +19,9 @@ from clustergate.benchmarks.imb.command import (
 )
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
-from clustergate.figures import samples_of
-from clustergate.model import OutputError, Row
+from clustergate.core.figures import samples_of
+from clustergate.core.model import OutputError, Row
+from clustergate.studies.ab.gathering import comparable_samples
 
 CAPTURED = Path(__file__).parent / "data" / "imb" / "impi-2021.11-mpi1-blocks.txt"
 BENCHMARKS = ("PingPong", "Sendrecv", "Allreduce", "Barrier")

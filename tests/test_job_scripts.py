@@ -11,8 +11,8 @@ from reframe.core.runtime import runtime, temp_runtime
 from reframe.core.schedulers import Job
 
 from clustergate.cli.dry_run import complaints
-from clustergate.launching.dialects import Layout, srun_options
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
+from clustergate.launch.dialects import Layout, srun_options
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.shape import Shape
 from tests.described_partitions import described

@@ -5,6 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from clustergate.core.model import (
+    BANDWIDTH,
+    COLLECTIVE,
+    LATENCY,
+    BaselineRuns,
+    Better,
+    Reference,
+    Verdict,
+)
 from clustergate.judge.bad_days import bad_days
 from clustergate.judge.changes import HIDDEN, Judge, Past, slower
 from clustergate.judge.contrasts import contrasts
@@ -14,16 +23,7 @@ from clustergate.judge.rules import Compared, Comparison, groups, judgements
 from clustergate.judge.runs import figure_id, kind_in
 from clustergate.judge.scatter import EXCLUSIVE, components
 from clustergate.judge.two_runs import Both, of_two_runs
-from clustergate.model import (
-    BANDWIDTH,
-    COLLECTIVE,
-    LATENCY,
-    BaselineRuns,
-    Better,
-    Reference,
-    Verdict,
-)
-from clustergate.statistics.comparison import Relation
+from clustergate.stats.comparison import Relation
 
 STACKS = ("intel-mpi", "mpich")
 SIZES = (8, 64, 512, 4096)

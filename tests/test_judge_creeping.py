@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from clustergate.core.model import Anchor, BaselineRuns, Better, Reference, Verdict
 from clustergate.judge.changes import slower
 from clustergate.judge.creeping import Accepted, accepted_after, crept, slower_than_before
 from clustergate.judge.rules import Compared, Comparison, judgements, sets
 from clustergate.judge.runs import median, with_common_runs
-from clustergate.model import Anchor, BaselineRuns, Better, Reference, Verdict
 from tests.test_judge import MACHINE, STACKS, places
 
 WEEK = datetime.timedelta(weeks=1)

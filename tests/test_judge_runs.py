@@ -6,9 +6,9 @@ import statistics
 import numpy as np
 import pytest
 
+from clustergate.core.model import Better
 from clustergate.judge.runs import best_level, spread_of
 from clustergate.judge.scatter import lent
-from clustergate.model import Better
 
 
 def test_the_best_level_is_one_that_another_launch_confirms() -> None:

@@ -4,8 +4,7 @@ import math
 import pytest
 from reframe.utility.sanity import reference_bounds
 
-from clustergate.judge.rules import FIGURE_PART
-from clustergate.model import (
+from clustergate.core.model import (
     BaselineRuns,
     Better,
     Estimate,
@@ -16,7 +15,8 @@ from clustergate.model import (
     Verdict,
     worst,
 )
-from clustergate.verdicts.judging import (
+from clustergate.core.reasons import in_words
+from clustergate.judge.judging import (
     exit_status,
     judge,
     reframe_reference,
@@ -24,7 +24,7 @@ from clustergate.verdicts.judging import (
     slow_together,
     tolerated_bound,
 )
-from clustergate.wording.reasons import in_words
+from clustergate.judge.rules import FIGURE_PART
 
 
 def measured(value, low=None, high=None):

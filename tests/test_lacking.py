@@ -5,7 +5,7 @@ import os
 import pytest
 
 from clustergate import stacks
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.stacks import StackRequest, lacking, set_up
 from clustergate.stacks.lacking import (
     CXX,

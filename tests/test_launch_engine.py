@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.launching.ending import exit_status
-from clustergate.launching.engine import Engine, LaunchError
-from clustergate.launching.plan import Contender, launch_folder, read_log
-from clustergate.launching.watchdog import Patience
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
+from clustergate.launch.ending import exit_status
+from clustergate.launch.engine import Engine, LaunchError
+from clustergate.launch.plan import Contender, launch_folder, read_log
+from clustergate.launch.watchdog import Patience
 
 
 def shell(script: str, **further) -> Contender:
@@ -65,7 +65,7 @@ def test_of_a_launch_that_took_too_long_it_is_told_where_its_ranks_wait(tmp_path
 
 def test_a_launcher_that_waits_for_a_node_is_not_asked_to_launch(tmp_path, monkeypatch):
     """As Hydra does in an allocation of Slurm for a node that lacks its proxy."""
-    monkeypatch.setattr("clustergate.launching.engine._SAYING_S", 0.5)
+    monkeypatch.setattr("clustergate.launch.engine._SAYING_S", 0.5)
     one = Engine(tmp_path, "word")
     waits = ["sh", "-c", f"echo {{}} >{tmp_path}/nodes/n1; exec sleep infinity"]
     with pytest.raises(LaunchError, match=r"1 of 2 nodes started no process .*; n1 did; see nodes"):
@@ -144,7 +144,7 @@ def test_only_the_engine_starts_ranks():
     }
     proving = {name for name, text in sources.items() if "CLUSTERGATE_PROOF_NONCE=" in text}
     # The bench of the suite's own cost starts them by hand, as the measure of what it costs.
-    assert proving == {"clustergate/launching/engine.py", "tools/bench/harness.py"}
-    rooms = tuple(f"clustergate/{room}/" for room in ("screening", "ab", "launching"))
+    assert proving == {"clustergate/launch/engine.py", "tools/bench/harness.py"}
+    rooms = tuple(f"clustergate/{room}/" for room in ("studies", "launch"))
     starting = {n for n, text in sources.items() if n.startswith(rooms) and "Popen(" in text}
-    assert starting == {"clustergate/launching/engine.py"}
+    assert starting == {"clustergate/launch/engine.py"}

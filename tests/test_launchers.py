@@ -14,12 +14,12 @@ from reframe.core.launchers.local import LocalLauncher
 from reframe.core.schedulers import Job
 from reframe.core.schedulers.local import LocalJobScheduler
 
-from clustergate.launching import launchers
-from clustergate.launching.dialects import Layout
-from clustergate.launching.hostfiles import HostfileError, parse_hostfile
-from clustergate.launching.launchers import first_node_script
-from clustergate.model import ClustergateError
-from clustergate.paths import checkout
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import checkout
+from clustergate.launch import launchers
+from clustergate.launch.dialects import Layout
+from clustergate.launch.hostfiles import HostfileError, parse_hostfile
+from clustergate.launch.launchers import first_node_script
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape

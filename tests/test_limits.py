@@ -14,10 +14,8 @@ from clustergate.benchmarks.lammps.output import parse_lammps
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.npb.output import parse_npb
 from clustergate.benchmarks.registry import known_of
-from clustergate.figures import reported, samples_of
-from clustergate.kernels.peaks import parse_peaks
-from clustergate.machine.peaks import nearest_ns, peaks_of
-from clustergate.model import (
+from clustergate.core.figures import reported, samples_of
+from clustergate.core.model import (
     METRICS,
     Better,
     ConditionValue,
@@ -29,8 +27,10 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.verdicts.judging import judge
-from clustergate.verdicts.node_peaks import relations
+from clustergate.judge.judging import judge
+from clustergate.judge.node_peaks import relations
+from clustergate.machine.kernels.peaks import parse_peaks
+from clustergate.machine.peaks import nearest_ns, peaks_of
 
 MEBIBYTE = 1 << 20
 # Two cores: FMA peak 60 alone and 100 together, DGEMM 50 and 90, triad 20 and 30.

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from clustergate import cli, store
-from clustergate.history import listing
-from clustergate.history.listing import StoredRun, what_stays
+from clustergate import cli
+from clustergate.core import store
+from clustergate.judge.history import listing
+from clustergate.judge.history.listing import StoredRun, what_stays
 
 REFERENCES = Path(__file__).resolve().parent / "data" / "home" / "references"
 NOW = datetime.datetime(2026, 12, 31, 12, tzinfo=datetime.timezone.utc)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.paths import checkout
-from clustergate.session import prepare
+from clustergate.core.paths import checkout
+from clustergate.run import prepare
 
 TEST = """\
 import reframe as rfm

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from clustergate.core.model import CaseRecord
 from clustergate.machine.changes import describe_one, differences
 from clustergate.machine.configuration import (
     PERSONAL,
@@ -13,8 +14,7 @@ from clustergate.machine.configuration import (
     personal_files,
     site_files,
 )
-from clustergate.model import CaseRecord
-from clustergate.session.collect import configuration_of
+from clustergate.run.collect import configuration_of
 
 
 def put(path, text):

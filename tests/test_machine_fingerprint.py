@@ -12,10 +12,10 @@ import subprocess
 import pytest
 
 from clustergate import version
+from clustergate.core.model import BadRequest
 from clustergate.machine import fingerprint as module
 from clustergate.machine.fingerprint import from_record, read_fingerprint, to_record
 from clustergate.machine.node import SCRIPT
-from clustergate.model import BadRequest
 from tests.conftest import until
 
 CPU = "sys/devices/system/cpu"

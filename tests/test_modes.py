@@ -14,8 +14,8 @@ from clustergate.benchmarks import registry
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
 from clustergate.benchmarks.registry import each_once, every_benchmark, every_check
-from clustergate.model import CaseId, ClustergateError, Conditions
-from clustergate.paths import checkout, entry_points
+from clustergate.core.model import CaseId, ClustergateError, Conditions
+from clustergate.core.paths import checkout, entry_points
 from clustergate.sites import modes
 from clustergate.sites.modes import (
     MODES,
@@ -252,7 +252,7 @@ def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):
     # Which may be one of its own.
     assert told("check", "--site", "local", "--check", "RingCheck") == f"clustergate: {sentence}\n"
     ask = (
-        "from clustergate.session.judge import of_packages as of\n"
+        "from clustergate.run.judge import of_packages as of\n"
         "from clustergate.sites.modes import mode_named as named\n"
         "smoke = named('smoke')\n"
         "print(*(one.reason for one in of((), smoke)), len(of(['HplCheck'], smoke)))"

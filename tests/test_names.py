@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 
 COMMAND = str(Path(sys.executable).with_name("clustergate"))
 RUN = "20260101T000000Z-r1"

@@ -11,7 +11,7 @@ from tools.nearest_tests import main, nearest
 
 TESTS: Mapping[str, str] = {
     "tests/test_a.py": "from clustergate.benchmarks.imb.output import parse\n",
-    "tests/test_b.py": "from clustergate.cli import main\nimport clustergate.files.text\n",
+    "tests/test_b.py": "from clustergate.cli import main\nimport clustergate.core.files.text\n",
     "tests/test_c.py": "from clustergate.report import html\n",
     "tests/test_d.py": 'import yaml\npage = folder / "docs" / "verdicts.md"\n',
 }

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.launching.crashes import crash_of, last_line
-from clustergate.launching.dialects import Layout
-from clustergate.launching.node_failures import cause_of, ended_by_scheduler, first_node_failure
-from clustergate.launching.plan import LOG, Launched, launch_folder
-from clustergate.launching.reading import ending_of
-from clustergate.model import Launch
-from clustergate.session.case import Job
+from clustergate.core.model import Launch
+from clustergate.launch.crashes import crash_of, last_line
+from clustergate.launch.dialects import Layout
+from clustergate.launch.node_failures import cause_of, ended_by_scheduler, first_node_failure
+from clustergate.launch.plan import LOG, Launched, launch_folder
+from clustergate.launch.reading import ending_of
+from clustergate.run.case import Job
 
 HYDRA = """\
 ssh: connect to host n2 port 22: Connection timed out

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from clustergate import cli, store
+from clustergate import cli
 from clustergate.cli import machine
-from clustergate.history.node_states import (
+from clustergate.core import store
+from clustergate.core.model import CaseRecord
+from clustergate.judge.history.node_states import (
     HERE,
     NODE_STATE,
     NODES,
@@ -23,8 +25,7 @@ from clustergate.history.node_states import (
 )
 from clustergate.machine import changes
 from clustergate.machine.fingerprint import to_record
-from clustergate.model import CaseRecord
-from clustergate.session.judge import nodes_not_seen
+from clustergate.run.judge import nodes_not_seen
 
 RUNS = [f"2026110{day}T080000Z-1" for day in range(1, 6)]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.kernels import SOURCES
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
+from clustergate.machine.kernels import SOURCES
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Toolchain, _compiler_environment
 from clustergate.stacks.compilation import Objects

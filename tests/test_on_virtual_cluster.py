@@ -22,10 +22,10 @@ from pathlib import Path
 import pytest
 from reframe.core.runtime import runtime, temp_runtime
 
-from clustergate.history import node_states
-from clustergate.launching.dialects import Layout, srun_options
-from clustergate.launching.hostfiles import expand
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
+from clustergate.judge.history import node_states
+from clustergate.launch.dialects import Layout, srun_options
+from clustergate.launch.hostfiles import expand
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.shape import Shape
 from tests import test_job_scripts

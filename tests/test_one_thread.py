@@ -8,7 +8,7 @@ import pytest
 
 _PROGRAM = """
 import os, subprocess
-from clustergate.one_thread import one_thread, scipy
+from clustergate.stats.one_thread import one_thread, scipy
 with one_thread():
     import numpy
 assert scipy.special.ndtr(0.0) == 0.5

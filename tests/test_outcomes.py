@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from clustergate.model import ClustergateError
-from clustergate.session.execute import execute
-from clustergate.session.reframe import Call, read_outcomes
+from clustergate.core.model import ClustergateError
+from clustergate.run.execute import execute
+from clustergate.run.reframe import Call, read_outcomes
 from tests.test_slurm_nodes import STOPPED
 
 REFUSED = "NPB3.4.3.tar.gz has the checksum 2e30 where a97c is pinned, so it is refused"

@@ -8,7 +8,7 @@ import pytest
 
 from clustergate import cli
 from clustergate.benchmarks.formats import parse
-from clustergate.model import OutputError, Row
+from clustergate.core.model import OutputError, Row
 
 DATA = Path(__file__).parent / "data"
 HPL = (DATA / "hpl" / "hpl-2.3-mpich-grids.txt").read_text()

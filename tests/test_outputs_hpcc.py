@@ -18,7 +18,7 @@ from clustergate.benchmarks.hpcc.output import (
 )
 from clustergate.benchmarks.hpl.output import HplExpectation
 from clustergate.benchmarks.hpl.sizing import HplInput, hpl_expectation
-from clustergate.model import Better, OutputError, Row
+from clustergate.core.model import Better, OutputError, Row
 from tools.attack.mutations import remove, remove_block, repeat, swap
 
 DATA = Path(__file__).resolve().parent / "data" / "hpcc"

@@ -5,7 +5,7 @@ import pytest
 
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
-from clustergate.model import OutputError
+from clustergate.core.model import OutputError
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from clustergate.benchmarks.hpl.output import (
     parse_hpl,
 )
 from clustergate.benchmarks.hpl.sizing import HplInput, hpl_expectation
-from clustergate.model import OutputError, Row
+from clustergate.core.model import OutputError, Row
 from tools.attack.mutations import remove, remove_block, repeat, swap
 
 DATA = Path(__file__).resolve().parent / "data" / "hpl"

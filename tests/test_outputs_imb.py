@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clustergate.benchmarks.imb.header import TITLE, RunInformation, Text, read_header
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
-from clustergate.model import METRICS, OutputError, Row
+from clustergate.core.model import METRICS, OutputError, Row
 
 DATA = Path(__file__).parent / "data" / "imb"
 GOOD = sorted(path.name for path in DATA.glob("*.txt"))

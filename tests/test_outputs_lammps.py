@@ -6,7 +6,7 @@ import pytest
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.lammps.problem import LJ_ENERGY, RHODO_ENERGY
-from clustergate.model import OutputError
+from clustergate.core.model import OutputError
 
 
 def text_of(data: Path, name: str) -> str:

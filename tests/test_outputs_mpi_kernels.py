@@ -10,8 +10,8 @@ from clustergate.benchmarks.mpi_kernel import KernelExpectation
 from clustergate.benchmarks.mpi_trials.input import trials_measured
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, parse_mpi_trials, single_trials
 from clustergate.benchmarks.registry import every_benchmark, every_metric
-from clustergate.figures import name_of, samples_of
-from clustergate.model import OutputError, Row
+from clustergate.core.figures import name_of, samples_of
+from clustergate.core.model import OutputError, Row
 
 PROGRAMS = ("mpi_trials", "host_overhead", "bidirectional_stream", "stream")
 

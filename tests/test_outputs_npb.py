@@ -5,7 +5,7 @@ import pytest
 
 from clustergate.benchmarks import formats as outputs
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
-from clustergate.model import OutputError
+from clustergate.core.model import OutputError
 
 
 def text_of(data: Path, name: str) -> list[str]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.kernels.peaks import METRICS, parse_peaks
+from clustergate.core.model import OutputError, Row
+from clustergate.machine.kernels.peaks import METRICS, parse_peaks
 from clustergate.machine.peaks import is_unchanged, peaks_of
-from clustergate.model import OutputError, Row
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ PROGRAMS = {
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compile the kernels that need no BLAS and no MPI."""
     folder = tmp_path_factory.mktemp("kernels")
-    sources = Path(__file__).parent.parent / "clustergate" / "kernels" / "src"
+    sources = Path(__file__).parent.parent / "clustergate" / "machine" / "kernels" / "src"
     for name in PROGRAMS:
         command = ["cc", "-O3", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(folder / name)]
         subprocess.run([*command, str(sources / f"{name}.c"), "-lm"], check=True)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.launching.disturbance import overlapping
-from clustergate.launching.driver import cores_held
-from clustergate.model import CaseRecord, Launch
-from clustergate.session.collect import without_overlaps
+from clustergate.core.model import CaseRecord, Launch
+from clustergate.launch.disturbance import overlapping
+from clustergate.launch.driver import cores_held
+from clustergate.run.collect import without_overlaps
 
 HOLD = """\
 import sys
-from clustergate.launching.driver import cores_held
+from clustergate.launch.driver import cores_held
 
 with cores_held(sys.argv[1]):
     print("held", flush=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from clustergate.paths import checkout
-from clustergate.session.reframe import job_script, reported_cases
+from clustergate.core.paths import checkout
+from clustergate.run.reframe import job_script, reported_cases
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, write_manifest
 

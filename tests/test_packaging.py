@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, paths
+from clustergate import cli
 from clustergate.cli import COMMANDS
-from clustergate.paths import checkout
+from clustergate.core import paths
+from clustergate.core.paths import checkout
 
 
 def metadata_of(folder, origin=""):
@@ -205,7 +206,7 @@ def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
     told = run(
         *(clustergate, "check", "--check", "HplCheck", "--stack", "mpich"),
         PYTHONHOME="/nowhere",
-        PYTHONPATH=str(checkout() / "clustergate" / "files"),
+        PYTHONPATH=str(checkout() / "clustergate" / "core" / "files"),
     )
     assert "1 of 1 cases ran" in told
     state = place / "home" / ".local" / "state" / "clustergate"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 
 TESTS = sorted(Path(__file__).parent.glob("*.py"))
 WAITS = {"wait", "communicate", "join", "result", "acquire", "get", "recv", "poll"}

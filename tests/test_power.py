@@ -1,8 +1,8 @@
 import pytest
 
-from clustergate.figures import name_of
+from clustergate.core.figures import name_of
+from clustergate.core.model import METRICS, Better, Launch, Sample
 from clustergate.machine.power import Power, measured_power, performance_per_watt, stated_power
-from clustergate.model import METRICS, Better, Launch, Sample
 
 
 def launch(order=0, seconds=10.0, **node):

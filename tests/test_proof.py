@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from clustergate.proof import ranks
-from clustergate.proof.clocks import Clocks
-from clustergate.proof.ranks import (
+from clustergate.launch.proof import ranks
+from clustergate.launch.proof.clocks import Clocks
+from clustergate.launch.proof.ranks import (
     STUCK_IN_INIT,
     Moment,
     ProofError,

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.paths import checkout
-from clustergate.proof.ranks import RankProof, read_proofs
+from clustergate.core.paths import checkout
+from clustergate.launch.proof.ranks import RankProof, read_proofs
 from tests.test_shared_files import two_nodes
 
 __all__ = ["two_nodes"]
 
-SOURCES = checkout() / "clustergate" / "kernels" / "src"
+SOURCES = checkout() / "clustergate" / "machine" / "kernels" / "src"
 HEADER = """
 typedef int MPI_Comm;
 enum { MPI_SUCCESS = 0, MPI_COMM_WORLD = 1, MPI_MAX_LIBRARY_VERSION_STRING = 64 };

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.formats import parse
-from clustergate.model import Row
-from clustergate.proof import provenance
-from clustergate.proof.provenance import MARK, measured_s, span_of
-from clustergate.proof.ranks import Moment, RankProof, read_proofs
+from clustergate.core.model import Row
+from clustergate.launch.proof import provenance
+from clustergate.launch.proof.provenance import MARK, measured_s, span_of
+from clustergate.launch.proof.ranks import Moment, RankProof, read_proofs
 
 WORD = "5f3a-0"
 # All captured outputs are of this day, on a machine whose local time is UTC.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.registry import every_metric
-from clustergate.model import Better
+from clustergate.core.model import Better
 from evaluations import sheet
 from evaluations.derivation import derived_rows
 from evaluations.evidence import Measured, Subject

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from clustergate.model import METRICS
+from clustergate.core.model import METRICS
 from evaluations.derivation import changed_component, derived_rows
 from evaluations.derived import DerivedError
 from evaluations.evidence import Measured, Subject

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.registry import every_metric
-from clustergate.model import Better
-from clustergate.paths import checkout
+from clustergate.core.model import Better
+from clustergate.core.paths import checkout
 from evaluations import kinds, predicates, quantities
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import (

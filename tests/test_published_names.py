@@ -15,9 +15,9 @@ from clustergate.benchmarks.hpl.efficiency import NOMINAL, efficiencies
 from clustergate.benchmarks.lammps.output import LammpsExpectation, parse_lammps
 from clustergate.benchmarks.lammps.problem import lammps_name
 from clustergate.benchmarks.npb.output import BENCHMARKS
-from clustergate.figures import name_of, samples_of
+from clustergate.core.figures import name_of, samples_of
+from clustergate.core.model import METRICS, Sample
 from clustergate.machine.power import Power, performance_per_watt
-from clustergate.model import METRICS, Sample
 from clustergate.stacks.manifest import read_manifest
 from evaluations.derived.balance import balance_samples
 from evaluations.derived.curves import curve_samples

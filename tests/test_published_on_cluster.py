@@ -16,9 +16,9 @@ import pytest
 from reframe.core.backends import getlauncher
 from reframe.core.runtime import runtime, temp_runtime
 
-from clustergate.launching.dialects import Layout
-from clustergate.launching.hostfiles import parse_hostfile
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
+from clustergate.launch.dialects import Layout
+from clustergate.launch.hostfiles import parse_hostfile
 from clustergate.sites import configs, modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out

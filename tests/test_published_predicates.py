@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.model import METRICS, Better, CaseRecord, Sample
+from clustergate.core.model import METRICS, Better, CaseRecord, Sample
 from evaluations.evidence import Subject, merged, subjects_of
 from evaluations.facts import TO_BASELINE, Paper, Predicate, load_paper, load_papers
 from evaluations.inference import Outcome

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.registry import every_metric
-from clustergate.model import Better
-from clustergate.paths import checkout
+from clustergate.core.model import Better
+from clustergate.core.paths import checkout
 from clustergate.sites.shape import Shape
 from evaluations import study
 from evaluations.evidence import Measured, Subject, merged

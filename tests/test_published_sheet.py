@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from clustergate.benchmarks.registry import every_metric
-from clustergate.figures import name_of
-from clustergate.model import Better, Sample
-from clustergate.paths import checkout
+from clustergate.core.figures import name_of
+from clustergate.core.model import Better, Sample
+from clustergate.core.paths import checkout
 from evaluations import page, quantities, sheet
 from evaluations.evidence import Measured, Subject
 from evaluations.facts import WHY_NOT, load_paper, load_papers

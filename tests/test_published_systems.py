@@ -16,18 +16,18 @@ from clustergate.benchmarks.hpl import dat_file, sizing
 from clustergate.benchmarks.imb.command import ImbEffort
 from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.cli.dry_run import dry_run
-from clustergate.figures import name_of
-from clustergate.launching import hostfiles
-from clustergate.model import Better, Estimate, Sample, Verdict
-from clustergate.paths import checkout
-from clustergate.references import lookup as references
-from clustergate.references.rules import figure_metric
+from clustergate.core.figures import name_of
+from clustergate.core.model import Better, Estimate, Sample, Verdict
+from clustergate.core.paths import checkout
+from clustergate.judge.judging import judge
+from clustergate.judge.references import lookup as references
+from clustergate.judge.references.rules import figure_metric
+from clustergate.launch import hostfiles
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
 from clustergate.stacks.manifest import Manifest
-from clustergate.verdicts.judging import judge
 from evaluations import systems
 from evaluations.facts import STANDS, FactsError, load_paper, load_papers
 from evaluations.plan import parts_of

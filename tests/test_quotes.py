@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.paths import checkout
-from clustergate.wording.reasons import registry
+from clustergate.core.paths import checkout
+from clustergate.core.reasons import registry
 
 TESTS = Path(__file__).parent
 REAL = re.compile(r"\bmark\.(mpi|long|cluster)\b")

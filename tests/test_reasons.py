@@ -18,9 +18,7 @@ import pytest
 import clustergate
 import evaluations
 from clustergate.cli import main
-from clustergate.judge.rules import CHANGE_SLOWER
-from clustergate.launching.plan import OTHER_VERSION
-from clustergate.model import (
+from clustergate.core.model import (
     Better,
     Case,
     CaseState,
@@ -33,12 +31,14 @@ from clustergate.model import (
     Run,
     Verdict,
 )
-from clustergate.proof.ranks import STARTED_TWICE
+from clustergate.core.reasons import Reason, from_plain, in_words, plain, registry
+from clustergate.core.words import FILE_UNREADABLE, INPUT_UNKNOWN_NAME
+from clustergate.judge.coverage import OTHER_EFFORT
+from clustergate.judge.judging import NO_NUMBER, WRONG_UNIT, judge
+from clustergate.judge.rules import CHANGE_SLOWER
+from clustergate.launch.plan import OTHER_VERSION
+from clustergate.launch.proof.ranks import STARTED_TWICE
 from clustergate.report.verdicts import as_json
-from clustergate.verdicts.coverage import OTHER_EFFORT
-from clustergate.verdicts.judging import NO_NUMBER, WRONG_UNIT, judge
-from clustergate.wording.general import FILE_UNREADABLE, INPUT_UNKNOWN_NAME
-from clustergate.wording.reasons import Reason, from_plain, in_words, plain, registry
 from tools.reasons import GENERAL, TOPICS, page, readable
 
 ROOT = Path(__file__).parent.parent
@@ -98,7 +98,7 @@ def test_no_error_of_the_suite_is_told_in_a_sentence_of_its_own() -> None:
 def test_the_type_checker_knows_each_fact(made: str, missing: str, tmp_path: Path) -> None:
     module = tmp_path / "says.py"
     module.write_text(
-        "from clustergate.wording.reasons import Words\n"
+        "from clustergate.core.reasons import Words\n"
         "EMPTY = Words('x.empty', '{ranks:ranks} in {path}')\n"
         "FULL = Words('x.full', '{path}', remedy='see {ranks:ranks}')\n"
         f"path = '/tmp'\n{made}\n"

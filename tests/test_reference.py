@@ -8,7 +8,7 @@ from clustergate.benchmarks.build import Wheel
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG
 from clustergate.benchmarks.registry import every_benchmark, every_check
 from clustergate.cli import COMMANDS
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from clustergate.stacks.wheels import STACKS
 from tools.reference import checks_by_tag, checks_page, commands_page, settings, settings_of
 

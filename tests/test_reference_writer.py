@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clustergate.baselines.writer import Measured, updated
-from clustergate.history.series import CaseKey
-from clustergate.model import Anchor, BaselineRuns, Better, ConditionValue, Sample
-from clustergate.references.lookup import parse_references
+from clustergate.core.model import Anchor, BaselineRuns, Better, ConditionValue, Sample
+from clustergate.judge.baselines.writer import Measured, updated
+from clustergate.judge.history.series import CaseKey
+from clustergate.judge.references.lookup import parse_references
 
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
 HPL = CaseKey("HplCheck", "alpha:node", "mpich", "2-ranks-packed", "smoke")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.model import (
+from clustergate.core.model import (
     METRICS,
     BadRequest,
     Better,
@@ -19,8 +19,8 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.references.lookup import References, effort_key, layout_key, load_references
-from clustergate.verdicts.judging import exit_status, judge, reframe_reference, tolerated_bound
+from clustergate.judge.judging import exit_status, judge, reframe_reference, tolerated_bound
+from clustergate.judge.references.lookup import References, effort_key, layout_key, load_references
 
 CHECKS = ("HplCheck", "ImbMpi1Check")
 CONDITIONS: dict[str, ConditionValue] = {"mode": "smoke", "ranks": 2, "placement": "packed"}

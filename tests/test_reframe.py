@@ -7,16 +7,16 @@ from types import SimpleNamespace
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from clustergate import store
-from clustergate.model import BadRequest, ClustergateError
-from clustergate.paths import checkout
-from clustergate.session import execute as execution
-from clustergate.session.execute import Pace, execute
-from clustergate.session.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
+from clustergate.core import store
+from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.core.paths import checkout
+from clustergate.core.texts import Foreseen
+from clustergate.run import execute as execution
+from clustergate.run.execute import Pace, execute
+from clustergate.run.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
 from clustergate.sites import configs
 from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import SET_UP
-from clustergate.wording.texts import Foreseen
 from reframe_checks import build
 
 IMB = "ImbMpi1Check %process_count=2 %node_usage=packed"
@@ -204,7 +204,7 @@ def test_one_module_alone_knows_how_reframe_is_called_and_what_it_leaves():
         for path in sorted((checkout() / room).rglob("*.py"))
         if ITS_OWN.search(path.read_text(encoding="utf-8"))
     ]
-    assert knows == ["clustergate/session/reframe.py"]
+    assert knows == ["clustergate/run/reframe.py"]
 
 
 @pytest.mark.parametrize(

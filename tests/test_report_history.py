@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from clustergate.history.series import CaseKey
-from clustergate.history.trends import Moment, Shift, Trend
-from clustergate.model import Better, Case, CaseState, Run
-from clustergate.paths import checkout
+from clustergate.core.model import Better, Case, CaseState, Run
+from clustergate.core.paths import checkout
+from clustergate.judge.history.series import CaseKey
+from clustergate.judge.history.trends import Moment, Shift, Trend
 from clustergate.report import console
 from clustergate.report.html import render_html
 from clustergate.report.trends import History, history_of

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from clustergate.figures import reported
-from clustergate.history.series import figure_name, key_of
-from clustergate.model import (
+from clustergate.core.figures import reported
+from clustergate.core.model import (
     Better,
     Case,
     CaseState,
@@ -26,14 +25,15 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
+from clustergate.core.notation import number
+from clustergate.core.reasons import in_words
+from clustergate.core.texts import duration, shortened
+from clustergate.judge.history.series import figure_name, key_of
+from clustergate.judge.judging import judge
 from clustergate.report import html, plots
 from clustergate.report.html import render_html
 from clustergate.report.summary import compared, next_steps
 from clustergate.report.terminal import render
-from clustergate.verdicts.judging import judge
-from clustergate.wording.notation import number
-from clustergate.wording.reasons import in_words
-from clustergate.wording.texts import duration, shortened
 
 CELLS = {"td", "th"}
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -531,7 +531,7 @@ def test_the_same_run_gives_the_same_page(captured, captured_html):
 def test_the_page_does_not_depend_on_the_order_of_sets():
     program = (
         "import sys, hashlib\n"
-        "from clustergate.model import *\n"
+        "from clustergate.core.model import *\n"
         "from clustergate.report.html import render_html\n"
         "judgement = Judgement(Verdict.PASS, ())\n"
         "def figure(stack, mode, size):\n"

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import store
 from clustergate.cli import main
-from clustergate.gate.decision import decide
-from clustergate.history.series import figure_name, key_of
-from clustergate.model import Evidence, Verdict
+from clustergate.core import store
+from clustergate.core.model import Evidence, Verdict
+from clustergate.core.reasons import in_words
+from clustergate.judge.history.series import figure_name, key_of
 from clustergate.report import ab
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.html import render_html
 from clustergate.report.trends import History
-from clustergate.wording.reasons import in_words
+from clustergate.run.gate.decision import decide
 from tests import browser as chromium
 from tests import test_ab, test_cli_published, test_report_history, test_report_screening
 from tests.browser import Browser

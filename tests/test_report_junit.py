@@ -4,8 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from clustergate.cli import main
-from clustergate.launching.disturbance import NODE_SHARED
-from clustergate.model import (
+from clustergate.core.model import (
     Better,
     Case,
     CaseState,
@@ -16,11 +15,12 @@ from clustergate.model import (
     Run,
     Verdict,
 )
+from clustergate.core.reasons import in_words
+from clustergate.judge.judging import WRONG_UNIT
+from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.report.junit import render_junit
 from clustergate.report.summary import status_of
 from clustergate.report.verdicts import as_json
-from clustergate.verdicts.judging import WRONG_UNIT
-from clustergate.wording.reasons import in_words
 
 # Attributes and order of children as in the schemas of Jenkins' xUnit plugin and of Ant.
 ATTRIBUTES = {

@@ -15,10 +15,10 @@ from clustergate.report.screening import (
     heat_map,
     render_screening,
 )
-from clustergate.screening.findings import Screening, analyse
-from clustergate.screening.measures import Result
-from clustergate.screening.plan import Log
-from clustergate.screening.rounds import rounds
+from clustergate.studies.screen.findings import Screening, analyse
+from clustergate.studies.screen.measures import Result
+from clustergate.studies.screen.plan import Log
+from clustergate.studies.screen.rounds import rounds
 
 
 def test_each_pair_is_a_cell_by_how_slow_it_is() -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from clustergate.benchmarks.descriptor import Headline
 from clustergate.benchmarks.registry import benchmark_of
-from clustergate.history.series import figure_name, key_of
-from clustergate.model import (
+from clustergate.core.model import (
     Better,
     Case,
     CaseState,
@@ -20,16 +19,17 @@ from clustergate.model import (
     Run,
     Verdict,
 )
+from clustergate.core.reasons import from_plain, in_words, plain
+from clustergate.core.texts import DISTURBED, UNEXCUSED, doubts
+from clustergate.core.texts import figure_name as sentence_name
+from clustergate.judge.assembly import verdicts
+from clustergate.judge.history.series import figure_name, key_of
+from clustergate.judge.judging import FIGURE_NOTHING
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
 from clustergate.report.publishing import write_reports
 from clustergate.report.summary import CAUSES_SHOWN, first_screen, picked, status_of
 from clustergate.report.terminal import render, render_briefly
-from clustergate.verdicts.assembly import verdicts
-from clustergate.verdicts.judging import FIGURE_NOTHING
-from clustergate.wording.reasons import from_plain, in_words, plain
-from clustergate.wording.texts import DISTURBED, UNEXCUSED, doubts
-from clustergate.wording.texts import figure_name as sentence_name
 
 
 def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, store
-from clustergate.history import listing, node_states, stored_runs
-from clustergate.machine.fingerprint import Fingerprint, Value, to_record
-from clustergate.model import (
+from clustergate import cli
+from clustergate.core import store
+from clustergate.core.model import (
     RESUMED,
     Better,
     Case,
@@ -25,16 +24,18 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
+from clustergate.core.reasons import in_words
+from clustergate.judge.assembly import Outcome
+from clustergate.judge.history import listing, node_states, stored_runs
+from clustergate.machine.fingerprint import Fingerprint, Value, to_record
 from clustergate.report import summary
-from clustergate.session import resuming
-from clustergate.session.execute import execute
-from clustergate.session.placing import WISH_NOTHING_LEFT
-from clustergate.session.reframe import Call, ended_cases
-from clustergate.session.request import Request, launched_otherwise, write_request
+from clustergate.run import resuming
+from clustergate.run.execute import execute
+from clustergate.run.placing import WISH_NOTHING_LEFT
+from clustergate.run.reframe import Call, ended_cases
+from clustergate.run.request import Request, launched_otherwise, write_request
 from clustergate.sites.modes import mode_named
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
-from clustergate.verdicts.assembly import Outcome
-from clustergate.wording.reasons import in_words
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
 PRINTED = """\

@@ -5,15 +5,17 @@ import math
 import pytest
 
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
-from clustergate.launching.disturbance import (
+from clustergate.core.model import Better, ClustergateError, Estimate, Launch, Sample
+from clustergate.core.reasons import Reason, in_words
+from clustergate.launch.disturbance import (
     NodeLoad,
     most_disturbed,
     node_loads,
     without_moved_cores,
     worst,
 )
-from clustergate.launching.estimation import doubt_of, sampled_figures, widest_interval
-from clustergate.launching.plan import (
+from clustergate.launch.estimation import doubt_of, sampled_figures, widest_interval
+from clustergate.launch.plan import (
     LOG,
     Aside,
     Contender,
@@ -24,12 +26,10 @@ from clustergate.launching.plan import (
     read_plan,
     write_plan,
 )
-from clustergate.launching.stopping import exactly, is_enough, undisturbed_needed, within
+from clustergate.launch.proof.ranks import RankProof, by_launch, read_proofs
+from clustergate.launch.stopping import exactly, is_enough, undisturbed_needed, within
 from clustergate.machine.load import DISTURBING_CORES
-from clustergate.model import Better, ClustergateError, Estimate, Launch, Sample
-from clustergate.proof.ranks import RankProof, by_launch, read_proofs
-from clustergate.statistics.modality import Modes
-from clustergate.wording.reasons import Reason, in_words
+from clustergate.stats.modality import Modes
 
 
 def never() -> float:

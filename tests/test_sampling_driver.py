@@ -15,11 +15,12 @@ from types import SimpleNamespace
 import pytest
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.launching import engine
-from clustergate.launching.allocation import allocated_hosts
-from clustergate.launching.asides import Asides
-from clustergate.launching.driver import main
-from clustergate.launching.plan import (
+from clustergate.core.model import ClustergateError, Row
+from clustergate.launch import engine
+from clustergate.launch.allocation import allocated_hosts
+from clustergate.launch.asides import Asides
+from clustergate.launch.driver import main
+from clustergate.launch.plan import (
     Aside,
     Contender,
     Plan,
@@ -30,7 +31,6 @@ from clustergate.launching.plan import (
 )
 from clustergate.machine import configuration
 from clustergate.machine.node import END
-from clustergate.model import ClustergateError, Row
 from tests.conftest import PATIENCE_S
 
 
@@ -337,7 +337,7 @@ def test_a_figure_that_cannot_be_read_asks_for_no_more_launches(carry_out, tmp_p
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_driver_ends_its_launch(tmp_path, number):
     write_plan(tmp_path, plan_of(shell("echo $$ > ../pid; exec sleep infinity")))
-    driver = [sys.executable, "-I", "-m", "clustergate.launching", str(tmp_path / "plan.json")]
+    driver = [sys.executable, "-I", "-m", "clustergate.launch", str(tmp_path / "plan.json")]
     with subprocess.Popen(
         driver,
         start_new_session=True,
@@ -354,7 +354,7 @@ def test_an_interrupted_driver_ends_its_launch(tmp_path, number):
 
 
 def test_a_job_starts_without_what_takes_long_to_load() -> None:
-    script = "import sys, clustergate.launching.driver; print(*sys.modules)"
+    script = "import sys, clustergate.launch.driver; print(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
     )

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.gate.decision import OPEN, UNJUDGED, decide, of_screening
-from clustergate.launching.plan import (
+from clustergate.core.model import Evidence, Launch, Verdict
+from clustergate.launch.plan import (
     LOG,
     Contender,
     Launched,
@@ -25,21 +25,21 @@ from clustergate.launching.plan import (
     whole_lines,
     write_plan,
 )
+from clustergate.launch.proof.ranks import ProofExpectation
 from clustergate.machine.fingerprint import to_record
-from clustergate.model import Evidence, Launch, Verdict
-from clustergate.proof.ranks import ProofExpectation
 from clustergate.report.screening import first_screen
-from clustergate.screening.campaign import Campaign, Task
-from clustergate.screening.findings import Screening, analyse, ticket
-from clustergate.screening.folder import read_screening, troubles
-from clustergate.screening.measures import Result
-from clustergate.screening.plan import (
+from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, of_screening
+from clustergate.studies.screen.campaign import Campaign, Task
+from clustergate.studies.screen.findings import Screening, analyse, ticket
+from clustergate.studies.screen.folder import read_screening, troubles
+from clustergate.studies.screen.measures import Result
+from clustergate.studies.screen.plan import (
     EACH,
     TWO,
     Plan,
     result_of,
 )
-from clustergate.screening.wording import exit_status
+from clustergate.studies.screen.wording import exit_status
 from tools.bench.simulated_clusters import Cluster, observe, recorded, screen
 
 NAMES = [f"n{k}" for k in range(8)]

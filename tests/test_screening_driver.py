@@ -16,14 +16,14 @@ import pytest
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
-from clustergate.launching.plan import Contender, Launched, PlanError, read_log, write_plan
+from clustergate.core.model import ClustergateError, Launch, OutputError
+from clustergate.launch.plan import Contender, Launched, PlanError, read_log, write_plan
+from clustergate.launch.proof.ranks import ProofExpectation
 from clustergate.machine.fingerprint import parse_state
 from clustergate.machine.node import core_cpus
-from clustergate.model import ClustergateError, Launch, OutputError
-from clustergate.proof.ranks import ProofExpectation
-from clustergate.screening.driver import Launcher, carry_out, lead_s, main, rows_of
-from clustergate.screening.folder import read_screening
-from clustergate.screening.plan import EACH, Log, Plan, log_of
+from clustergate.studies.screen.driver import Launcher, carry_out, lead_s, main, rows_of
+from clustergate.studies.screen.folder import read_screening
+from clustergate.studies.screen.plan import EACH, Log, Plan, log_of
 from tests.conftest import PATIENCE_S
 
 HOST = os.uname().nodename
@@ -272,7 +272,7 @@ def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Pa
     orders = [script("exit 1"), script("echo $$ > ../pid; exec sleep infinity")]
     write_plan(tmp_path, plan_of(orders))
     process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "clustergate.screening", str(tmp_path / "plan.json")],
+        [sys.executable, "-I", "-m", "clustergate.studies.screen", str(tmp_path / "plan.json")],
         stdout=subprocess.DEVNULL,
     )
     while not ((tmp_path / "pid").is_file() and (tmp_path / "pid").read_text()):
@@ -305,10 +305,10 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
     cpus = core_cpus()
     if len(cpus) < 2:
         pytest.skip("one core is no pair")
-    from clustergate.launching.launchers import exports
-    from clustergate.screening import orders
-    from clustergate.screening.campaign import Task
+    from clustergate.launch.launchers import exports
     from clustergate.stacks.manifest import read_manifest
+    from clustergate.studies.screen import orders
+    from clustergate.studies.screen.campaign import Task
 
     manifest = read_manifest(stacks, stack)
     missing = manifest.program("IMB-MPI1").unavailable
@@ -338,7 +338,7 @@ def test_the_log_says_what_the_node_and_its_cores_went_through(tmp_path: Path) -
 
 
 def test_a_node_says_what_it_is_like_once_however_often_it_is_measured(tmp_path: Path) -> None:
-    from clustergate.screening.orders import _ON_HOST
+    from clustergate.studies.screen.orders import _ON_HOST
 
     peaks = replace(script(""), program=["sh", "-c", _ON_HOST, "cat", str(PEAKS)])
     carry_out(plan_of([peaks], what="core"), tmp_path)
@@ -351,8 +351,8 @@ def test_a_node_says_what_it_is_like_once_however_often_it_is_measured(tmp_path:
 def test_nodes_begin_to_measure_together(tmp_path: Path) -> None:
     # The job's first node needs no ssh. When it began before the others, it was the slowest in
     # each of 38 rounds, while they were logged in to.
-    from clustergate.screening.campaign import Task
-    from clustergate.screening.orders import _ON_HOST
+    from clustergate.studies.screen.campaign import Task
+    from clustergate.studies.screen.orders import _ON_HOST
 
     began = tmp_path / "began"
     program = ["sh", "-c", _ON_HOST, "sh", "-c", f"date +%s >> {began}; cat {PEAKS}"]

@@ -9,9 +9,9 @@ import shlex
 import numpy as np
 import pytest
 
-from clustergate.launching.hostfiles import HostfileError, parse_hostfile
-from clustergate.model import ClustergateError
-from clustergate.screening.findings import (
+from clustergate.core.model import ClustergateError
+from clustergate.launch.hostfiles import HostfileError, parse_hostfile
+from clustergate.studies.screen.findings import (
     Screening,
     analyse,
     confidence_text,
@@ -19,11 +19,11 @@ from clustergate.screening.findings import (
     scontrol_lines,
     ticket,
 )
-from clustergate.screening.localisation import Unit
-from clustergate.screening.measures import Result
-from clustergate.screening.plan import Log
-from clustergate.screening.rounds import rounds
-from clustergate.screening.wording import exit_status
+from clustergate.studies.screen.localisation import Unit
+from clustergate.studies.screen.measures import Result
+from clustergate.studies.screen.plan import Log
+from clustergate.studies.screen.rounds import rounds
+from clustergate.studies.screen.wording import exit_status
 
 TODAY = datetime.date(2026, 11, 21)
 NAMES = [f"n{k:02d}" for k in range(12)]

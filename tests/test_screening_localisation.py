@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from clustergate.screening.evidence import Launches, of_all, of_the_worst, spent
-from clustergate.screening.further import further_nodes, further_rounds
-from clustergate.screening.localisation import Located, Unit, locate, locate_alone
-from clustergate.screening.rounds import rounds
+from clustergate.studies.screen.evidence import Launches, of_all, of_the_worst, spent
+from clustergate.studies.screen.further import further_nodes, further_rounds
+from clustergate.studies.screen.localisation import Located, Unit, locate, locate_alone
+from clustergate.studies.screen.rounds import rounds
 from tools.bench.simulated_clusters import Cluster, observe, screen
 
 FOUR_SWITCHES = [n // 8 for n in range(32)]

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from clustergate.launching.hostfiles import parse_hostfile
-from clustergate.model import ClustergateError
-from clustergate.schedulers.slurm_limits import Limits
-from clustergate.screening.plan import CPUS, EACH, HOSTFILE, NODES
-from clustergate.screening.planning import ScreenRequest, plan_screening, within_limits
+from clustergate.core.model import ClustergateError
+from clustergate.launch.hostfiles import parse_hostfile
 from clustergate.sites import description
 from clustergate.sites.description import Partition
+from clustergate.sites.schedulers.slurm_limits import Limits
 from clustergate.stacks.manifest import Manifest, Program
+from clustergate.studies.screen.plan import CPUS, EACH, HOSTFILE, NODES
+from clustergate.studies.screen.planning import ScreenRequest, plan_screening, within_limits
 
 NODE = Partition(
     name="node",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustergate.screening.rounds import number_of_rounds, rounds, rounds_of
+from clustergate.studies.screen.rounds import number_of_rounds, rounds, rounds_of
 
 
 def as_sets(plan: list[np.ndarray]) -> list[frozenset[int]]:

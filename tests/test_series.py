@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from clustergate.history.series import CaseKey, collect
-from clustergate.history.stored_runs import PastRun
-from clustergate.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
+from clustergate.core.model import Better, CaseRecord, Launch, NodeFacts, Row, Sample
+from clustergate.core.reasons import in_words
+from clustergate.judge.history.series import CaseKey, collect
+from clustergate.judge.history.stored_runs import PastRun
 from clustergate.sites.description import Partition
-from clustergate.wording.reasons import in_words
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}

@@ -21,16 +21,16 @@ from pathlib import Path
 import pytest
 from filelock import Timeout
 
-from clustergate import store
-from clustergate.files.shared import Mount, locked, mount_of
-from clustergate.files.whole import write_whole
-from clustergate.launching.plan import OUTPUT, launch_folder, proof_folder
-from clustergate.launching.reading import read_launch
-from clustergate.model import ClustergateError
-from clustergate.proof.ranks import ProofExpectation
-from clustergate.session import resuming
-from clustergate.session.readiness import of_locks
-from clustergate.wording.reasons import Reason
+from clustergate.core import store
+from clustergate.core.files.shared import Mount, locked, mount_of
+from clustergate.core.files.whole import write_whole
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Reason
+from clustergate.launch.plan import OUTPUT, launch_folder, proof_folder
+from clustergate.launch.proof.ranks import ProofExpectation
+from clustergate.launch.reading import read_launch
+from clustergate.run import resuming
+from clustergate.run.readiness import of_locks
 
 REMEMBERS_S = 3
 MOUNTS = r"""
@@ -115,7 +115,7 @@ def test_whoever_waits_for_a_thread_of_its_own_process_is_not_told(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from clustergate.files.whole import write_whole
+from clustergate.core.files.whole import write_whole
 number = 0
 while True:
     number += 1
@@ -152,7 +152,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(folder):
 
 
 def test_a_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
-    from clustergate.files import whole
+    from clustergate.core.files import whole
 
     done: list[str] = []
     sync, rename = os.fsync, os.replace

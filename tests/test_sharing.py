@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from clustergate.model import CaseRecord, Launch, Row, Run
+from clustergate.core.model import CaseRecord, Launch, Row, Run
+from clustergate.judge.assembly import found_at_80_percent
+from clustergate.judge.sharing import in_words, sharing_of
 from clustergate.report.summary import first_screen
 from clustergate.report.verdicts import as_json
-from clustergate.verdicts.assembly import found_at_80_percent
-from clustergate.verdicts.sharing import in_words, sharing_of
 
 
 def launches(*others: float | None) -> list[Launch]:

@@ -15,10 +15,10 @@ import sys
 
 import pytest
 
-from clustergate import store
-from clustergate.model import CaseRecord, Launch
+from clustergate.core import store
+from clustergate.core.model import CaseRecord, Launch
+from clustergate.judge.assembly import CASE_NO_FIGURES
 from clustergate.stacks import wheels
-from clustergate.verdicts.assembly import CASE_NO_FIGURES
 
 pytestmark = pytest.mark.mpi
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from clustergate import cli, store
+from clustergate import cli
 from clustergate.cli import running
-from clustergate.history import stored_runs
-from clustergate.model import ClustergateError
-from clustergate.paths import checkout
-from clustergate.session.request import Request, read_request
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import checkout
+from clustergate.judge.history import stored_runs
+from clustergate.run.request import Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 

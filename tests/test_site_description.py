@@ -16,9 +16,9 @@ import jsonschema
 import pytest
 
 from clustergate import cli
-from clustergate.launching import launchers
-from clustergate.paths import checkout
-from clustergate.session import reframe
+from clustergate.core.paths import checkout
+from clustergate.launch import launchers
+from clustergate.run import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import configuration, stack
 from clustergate.sites.description import EXTRAS, Partition, Stack, settable

@@ -8,9 +8,9 @@ import pytest
 
 from clustergate import cli
 from clustergate.cli.dry_run import case_differences, dry_run
-from clustergate.model import BadRequest, CaseId, ClustergateError
-from clustergate.paths import checkout, site_folder, state_dir
-from clustergate.references.lookup import references_of
+from clustergate.core.model import BadRequest, CaseId, ClustergateError
+from clustergate.core.paths import checkout, site_folder, state_dir
+from clustergate.judge.references.lookup import references_of
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 
@@ -61,7 +61,7 @@ def test_a_dry_run_refuses_references_that_are_wrong(folder, capsys):
 
 
 TWO_PARTITIONS = """\
-from clustergate.references.lookup import references_of
+from clustergate.judge.references.lookup import references_of
 from clustergate.sites import configuration, stack
 
 def partition(name, cores):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.model import BadRequest, ClustergateError
-from clustergate.schedulers.wishes import partition_of_access
+from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.sites.kinds import NodeKind, node_kinds
+from clustergate.sites.schedulers.wishes import partition_of_access
 from clustergate.sites.scontrol import has_reserved_cores, nodes_of, partitions_of
 from clustergate.sites.writer import (
     hostname_patterns,

@@ -24,9 +24,9 @@ from clustergate.benchmarks.hpl.sizing import (
     rounding_unit,
     times_remarks,
 )
-from clustergate.model import Better, ClustergateError, Sample
+from clustergate.core.model import Better, ClustergateError, Sample
+from clustergate.core.quantities import parse_bytes, parse_duration
 from clustergate.sites.shape import process_counts
-from clustergate.wording.quantities import parse_bytes, parse_duration
 
 GIB = 2**30
 WESTMERE_BYTES = 512 * 24 * GIB

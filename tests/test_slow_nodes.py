@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from clustergate.model import CaseRecord, Evidence, Launch, Row, Run, Verdict
+from clustergate.core.model import CaseRecord, Evidence, Launch, Row, Run, Verdict
+from clustergate.judge.slow_nodes import slow_nodes
 from clustergate.report.summary import exit_meaning, status_of
-from clustergate.verdicts.slow_nodes import slow_nodes
 
 CORES = {"core_ids": "0,1"}
 

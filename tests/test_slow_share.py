@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.statistics import slow_share
+from clustergate.stats import slow_share
 
 
 @pytest.mark.parametrize(

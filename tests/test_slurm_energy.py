@@ -4,9 +4,15 @@ import os
 
 import pytest
 
+from clustergate.core.model import Launch
 from clustergate.machine.power import Power
-from clustergate.model import Launch
-from clustergate.schedulers.slurm_energy import Step, ask, boundary_of, powers_of_launches, steps_of
+from clustergate.sites.schedulers.slurm_energy import (
+    Step,
+    ask,
+    boundary_of,
+    powers_of_launches,
+    steps_of,
+)
 
 SACCT = """\
 4711|1700000000|1700000100|52000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.model import ClustergateError
-from clustergate.schedulers import slurm_limits
-from clustergate.schedulers.slurm_limits import Limits, limits_in, limits_of, note_words
+from clustergate.core.model import ClustergateError
+from clustergate.sites.schedulers import slurm_limits
+from clustergate.sites.schedulers.slurm_limits import Limits, limits_in, limits_of, note_words
 
 # `scontrol show partition` of the virtual cluster, cut; MaxTime and MaxNodes are put in.
 SAID = """\

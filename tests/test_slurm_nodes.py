@@ -2,9 +2,9 @@
 
 import pytest
 
-from clustergate.model import Case, CaseState
-from clustergate.schedulers import slurm_nodes
-from clustergate.session.reframe import stopped_early
+from clustergate.core.model import Case, CaseState
+from clustergate.run.reframe import stopped_early
+from clustergate.sites.schedulers import slurm_nodes
 
 TEXT = """\
 n[2-4]|drained|broken fan

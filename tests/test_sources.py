@@ -10,7 +10,7 @@ import pytest
 
 from clustergate.benchmarks.build import Source
 from clustergate.benchmarks.registry import builds
-from clustergate.interrupts import nothing_begins
+from clustergate.core.interrupts import nothing_begins
 from clustergate.stacks import sources
 from clustergate.stacks.sources import (
     SOURCE_TIMED_OUT,

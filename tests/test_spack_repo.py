@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 
 from clustergate.benchmarks.build import Compiled
 from clustergate.benchmarks.registry import builds
-from clustergate.model import ClustergateError
-from clustergate.paths import checkout, state_dir
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import checkout, state_dir
 from clustergate.stacks.kernels import FILES, NODE_KERNELS
 from clustergate.stacks.spack import lock_choice, locks, recipes
 from clustergate.stacks.spack.bootstrap import BUILTIN, read_pins

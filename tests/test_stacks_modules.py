@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from clustergate import cli
+from clustergate.core.model import ClustergateError
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.stacks import StackRequest, existing, modules, planned, suggestion
 from clustergate.stacks.builder import SetUp

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.stacks.builder import SetUp
 from clustergate.stacks.sources import SourceUnavailable
 from clustergate.stacks.spack import provider

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.stacks.spack.externals import jumps
 from clustergate.stacks.spack.linkage import (
     BLAS_LIBRARY,

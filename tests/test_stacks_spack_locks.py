@@ -11,8 +11,8 @@ from typing import ClassVar
 import archspec.cpu
 import pytest
 
-from clustergate.files.marked_yaml import read_document
-from clustergate.model import ClustergateError
+from clustergate.core.files.marked_yaml import read_document
+from clustergate.core.model import ClustergateError
 from clustergate.stacks.builder import SetUp
 from clustergate.stacks.lacking import Lack, LackError
 from clustergate.stacks.manifest import Manifest, write_manifest

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from clustergate.benchmarks.hpl.build import HPL
-from clustergate.model import ClustergateError
-from clustergate.paths import state_dir
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import state_dir
 from clustergate.stacks import StackRequest, provide
 from clustergate.stacks.lacking import LackError
 from clustergate.stacks.manifest import Manifest, manifest_path

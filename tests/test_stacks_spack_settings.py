@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.stacks.spack.settings import (
     choice_files,

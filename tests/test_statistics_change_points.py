@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from clustergate.statistics.change_points import change_points, share_spent
+from clustergate.stats.change_points import change_points, share_spent
 
 # Yearly flow of the Nile at Aswan, 1871 to 1970 (Cobb, The problem of the Nile, 1978): it fell
 # after 1898, the 28th year.

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clustergate.model import BadRequest, Better
-from clustergate.statistics import ranks
-from clustergate.statistics.comparison import Comparison, Pair, Relation, compare, of_two_sessions
+from clustergate.core.model import BadRequest, Better
+from clustergate.stats import ranks
+from clustergate.stats.comparison import Comparison, Pair, Relation, compare, of_two_sessions
 
 RNG = np.random.default_rng
 Noise = Callable[[np.random.Generator, int], "np.ndarray"]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from clustergate.statistics.modality import FEWEST_OF_A_MODE, separation, two_modes
+from clustergate.stats.modality import FEWEST_OF_A_MODE, separation, two_modes
 
 
 def test_two_levels_with_nothing_between_are_two_modes() -> None:

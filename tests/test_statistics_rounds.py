@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from clustergate.model import BadRequest, Better
-from clustergate.statistics.comparison import ENDLESS, Relation, from_logarithms
-from clustergate.statistics.rounds import (
+from clustergate.core.model import BadRequest, Better
+from clustergate.stats.comparison import ENDLESS, Relation, from_logarithms
+from clustergate.stats.rounds import (
     FEWEST,
     SLOW_LAUNCHES,
     Question,
@@ -15,7 +15,7 @@ from clustergate.statistics.rounds import (
     answers,
     compare_rounds,
 )
-from clustergate.statistics.slow_launches import is_fault
+from clustergate.stats.slow_launches import is_fault
 
 
 def rounds(

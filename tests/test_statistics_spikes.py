@@ -2,7 +2,7 @@ import statistics
 
 import pytest
 
-from clustergate.statistics.spikes import filtered_mean, percentile_95
+from clustergate.stats.spikes import filtered_mean, percentile_95
 
 FIRST = 1000.0
 

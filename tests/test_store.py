@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from clustergate import store
-from clustergate.files.whole import share_with_group
-from clustergate.history.node_states import NODE_STATE, recorded_runs
-from clustergate.launching.disturbance import NODE_SHARED
-from clustergate.model import Better, CaseRecord, Launch, Row, Sample, number_of_run
-from clustergate.session.resuming import lock_run
-from clustergate.wording.reasons import in_words
+from clustergate.core import store
+from clustergate.core.files.whole import share_with_group
+from clustergate.core.model import Better, CaseRecord, Launch, Row, Sample, number_of_run
+from clustergate.core.reasons import in_words
+from clustergate.judge.history.node_states import NODE_STATE, recorded_runs
+from clustergate.launch.disturbance import NODE_SHARED
+from clustergate.run.resuming import lock_run
 
 BUSY = NODE_SHARED(lost_cores=0.3, cores=2, host="vm")
 RECORD = CaseRecord(

@@ -5,9 +5,10 @@ import sqlite3
 
 import pytest
 
-from clustergate import store
-from clustergate.history.dating import Dated, doubts
-from clustergate.history.stored_runs import (
+from clustergate.core import store
+from clustergate.core.model import BadRequest, CaseRecord, Launch
+from clustergate.judge.history.dating import Dated, doubts
+from clustergate.judge.history.stored_runs import (
     doubted_runs,
     in_order,
     left_out,
@@ -15,8 +16,7 @@ from clustergate.history.stored_runs import (
     started_of,
     stored_runs,
 )
-from clustergate.model import BadRequest, CaseRecord, Launch
-from clustergate.session.reframe import run_of_session
+from clustergate.run.reframe import run_of_session
 
 UTC = datetime.timezone.utc
 NOW = datetime.datetime(2026, 11, 8, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))

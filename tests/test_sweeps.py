@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from clustergate.model import (
+from clustergate.core.commands import settings_given, swept
+from clustergate.core.model import (
     Better,
     Case,
     CaseId,
@@ -21,18 +22,17 @@ from clustergate.model import (
     Run,
     Verdict,
 )
+from clustergate.core.reasons import in_words
+from clustergate.judge.assembly import assemble
 from clustergate.report.html import render_html
 from clustergate.report.junit import render_junit
 from clustergate.report.summary import IN_DOUBT, NOT_TOLD_APART
 from clustergate.report.terminal import render
-from clustergate.session.execute import _readable
-from clustergate.session.reframe import unknown_variable
+from clustergate.run.execute import _readable
+from clustergate.run.reframe import unknown_variable
 from clustergate.sites import modes
 from clustergate.sites.modes import expected_cases, mode_named, parameters_of, variant_of
 from clustergate.sites.shape import Shape
-from clustergate.verdicts.assembly import assemble
-from clustergate.wording.commands import settings_given, swept
-from clustergate.wording.reasons import in_words
 from tests.described_partitions import described
 
 SMOKE = mode_named("smoke")

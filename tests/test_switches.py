@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.launching.plan import LOG
-from clustergate.model import ClustergateError
-from clustergate.screening import folder, switches
-from clustergate.screening.findings import analyse
-from clustergate.screening.localisation import Unit
-from clustergate.screening.measures import Result
-from clustergate.screening.plan import Plan
-from clustergate.screening.rounds import rounds
-from clustergate.screening.switches import (
+from clustergate.core.model import ClustergateError
+from clustergate.launch.plan import LOG
+from clustergate.studies.screen import folder, switches
+from clustergate.studies.screen.findings import analyse
+from clustergate.studies.screen.localisation import Unit
+from clustergate.studies.screen.measures import Result
+from clustergate.studies.screen.plan import Plan
+from clustergate.studies.screen.rounds import rounds
+from clustergate.studies.screen.switches import (
     known_switches,
     switches_of_ibnetdiscover,
     switches_of_slurm,

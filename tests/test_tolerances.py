@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.registry import every_check
-from clustergate.judge.confirmation import Launched, decided, suspicious, unconfirmed
-from clustergate.judge.rules import Compared, Comparison, groups, judgements
-from clustergate.judge.runs import figure_id
-from clustergate.launching.estimation import sampled_figures
-from clustergate.model import (
+from clustergate.core.model import (
     BadRequest,
     BaselineRuns,
     Better,
@@ -24,17 +20,21 @@ from clustergate.model import (
     Standing,
     Verdict,
 )
-from clustergate.references.lookup import References, parse_references
-from clustergate.references.tolerances import tolerated
-from clustergate.sites.modes import mode_named
-from clustergate.verdicts.assembly import (
+from clustergate.judge.assembly import (
     Outcome,
     assemble,
     expectations_for,
     references_for,
     reframe_figures,
 )
-from clustergate.verdicts.standings import standings
+from clustergate.judge.confirmation import Launched, decided, suspicious, unconfirmed
+from clustergate.judge.references.lookup import References, parse_references
+from clustergate.judge.references.tolerances import tolerated
+from clustergate.judge.rules import Compared, Comparison, groups, judgements
+from clustergate.judge.runs import figure_id
+from clustergate.judge.standings import standings
+from clustergate.launch.estimation import sampled_figures
+from clustergate.sites.modes import mode_named
 
 FIVE = "tolerances: {compute: 3 %, memory: 5 %, latency: 10 %, bandwidth: 5 %, collectives: 20 %}\n"
 CONDITIONS: dict[str, Any] = {

@@ -8,11 +8,11 @@ import pytest
 
 from clustergate import cli
 from clustergate.benchmarks.registry import every_check
-from clustergate.golden import builds
-from clustergate.history import listing, series
-from clustergate.history.stored_runs import stored_runs
-from clustergate.references.lookup import References, load_references
-from clustergate.session.request import read_request
+from clustergate.judge.history import listing, series
+from clustergate.judge.history.stored_runs import stored_runs
+from clustergate.judge.references.lookup import References, load_references
+from clustergate.run.request import read_request
+from clustergate.stacks.golden import builds
 from clustergate.stacks.manifest import read_manifest_file
 
 DATA = Path(__file__).resolve().parent / "data" / "home"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tests.conftest import PATIENCE_S, until
 
 PROGRAM = checkout() / "ci" / "virtual-cluster"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.launching.watchdog import Patience, Watch
-from clustergate.proof.progress import Rank, Report, parse_report
+from clustergate.launch.proof.progress import Rank, Report, parse_report
+from clustergate.launch.watchdog import Patience, Watch
 from clustergate.stacks.manifest import read_manifest
 from tests.conftest import Suite
 from tests.test_proof_library import compile_

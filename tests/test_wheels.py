@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks.build import BlasLinkage, Build, own_programs
-from clustergate.launching.plan import preloading
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
+from clustergate.launch.plan import preloading
 from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
 from clustergate.stacks.compilation import plain_wrapper

@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from clustergate import cli
-from clustergate.model import ClustergateError
-from clustergate.schedulers.wishes import (
+from clustergate.core.model import ClustergateError
+from clustergate.core.store import run_folder
+from clustergate.run import placing
+from clustergate.run.placing import keep_out, options_for
+from clustergate.run.request import Request, read_request, write_request
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.sites.description import Partition, Site
+from clustergate.sites.schedulers.wishes import (
     Wishes,
     chooses_nodes,
     is_exclusive,
@@ -18,13 +25,6 @@ from clustergate.schedulers.wishes import (
     partition_of_access,
     words_in,
 )
-from clustergate.session import placing
-from clustergate.session.placing import keep_out, options_for
-from clustergate.session.request import Request, read_request, write_request
-from clustergate.sites import configs as sites
-from clustergate.sites import modes
-from clustergate.sites.description import Partition, Site
-from clustergate.store import run_folder
 
 SITE = """\
 from clustergate.sites import configuration, stack

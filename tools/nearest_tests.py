@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 import grimp
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 
 PACKAGES = ("clustergate", "evaluations", "reframe_checks", "tools")
 # What concerns every test.

@@ -6,8 +6,8 @@ import fnmatch
 from collections.abc import Mapping
 from string import Formatter
 
+from clustergate.core.reasons import registry
 from clustergate.judge.rules import FIGURE_REGRESSION
-from clustergate.wording.reasons import registry
 
 _HEAD = """# Reasons: codes, causes, remedies
 

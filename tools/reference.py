@@ -15,8 +15,8 @@ from unittest import mock
 from clustergate import cli
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG
 from clustergate.benchmarks.registry import every_check, every_metric
-from clustergate.model import Better
-from clustergate.paths import checkout
+from clustergate.core.model import Better
+from clustergate.core.paths import checkout
 
 _SETTING = re.compile(r"^    (\w+) = variable\((.*), value=(.*?)(?:, loggable=True)?\)$")
 _REMARK = "    #: "

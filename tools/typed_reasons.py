@@ -13,7 +13,7 @@ from mypy.nodes import ARG_NAMED, ARG_STAR2, StrExpr
 from mypy.plugin import FunctionContext, Plugin
 from mypy.types import Instance, NoneType, Parameters, Type, UnionType
 
-_WORDS = "clustergate.wording.reasons.Words"
+_WORDS = "clustergate.core.reasons.Words"
 _LISTS = {
     **dict.fromkeys(("names", "list", "and"), "builtins.str"),
     **dict.fromkeys(("ranks", "launches", "cores"), "builtins.int"),
@@ -50,7 +50,7 @@ def _facts_in(text: StrExpr) -> list[tuple[str, str]]:
 
 
 def _type_of(form: str, context: FunctionContext) -> Type:
-    """Return the type of a fact that is written in a form of :mod:`clustergate.wording.reasons`."""
+    """Return the type of a fact that is written in a form of :mod:`clustergate.core.reasons`."""
 
     def named(name: str, *of: Type) -> Instance:
         return context.api.named_generic_type(name, list(of))

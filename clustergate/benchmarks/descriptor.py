@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
-from clustergate.model import ClustergateError, Conditions, Figure, Limit, Metric, Row, Sample
-from clustergate.wording.reasons import Reason
+from clustergate.core.model import ClustergateError, Conditions, Figure, Limit, Metric, Row, Sample
+from clustergate.core.reasons import Reason
 
 Seconds = Callable[[Sample], float]
 """How many seconds a figure took to measure."""
@@ -31,7 +31,7 @@ class Parser(Protocol):
     """What every format offers."""
 
     def __call__(self, lines: Iterable[str], *, source: str, expect: Any = None) -> Iterator[Row]:
-        """Yield the rows of the text, or raise :class:`clustergate.model.OutputError`.
+        """Yield the rows of the text, or raise :class:`clustergate.core.model.OutputError`.
 
         ``expect`` is what the run was asked for, each format's own way; None for anything.
         """
@@ -194,10 +194,10 @@ class Benchmark:
     ``name`` is that of its folder and of its format in ``clustergate parse``, ``title`` what people
     call it. ``efforts`` are by the names of modes, the least first, which holds where a mode has no
     other (:func:`clustergate.sites.modes.effort_of`). ``metrics`` are those of its value names that
-    :data:`clustergate.model.METRICS` lacks; ``limits`` are made of the parts in
+    :data:`clustergate.core.model.METRICS` lacks; ``limits`` are made of the parts in
     :mod:`clustergate.benchmarks.limits`. ``doubt`` says why a figure of so much is not to be
     trusted, nothing where it may be. ``kinds`` tells of its rows by name what they measure, where
-    their metrics do not (:data:`clustergate.model.KINDS`, or ``MESSAGES``). What ranks compute
+    their metrics do not (:data:`clustergate.core.model.KINDS`, or ``MESSAGES``). What ranks compute
     ``apart`` from each other, but for messages now and then, is named with how long it took, or
     nothing where ``time_s`` says so. The rows ``matrix`` have the order of the matrix that it
     solved as ``n``; printed values go in steps of ``step``, 0 for fine ones; a case of the gate

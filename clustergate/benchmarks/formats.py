@@ -12,10 +12,10 @@ from dataclasses import replace
 from clustergate.benchmarks.descriptor import Benchmark, Format
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.figures import name_of, reported, samples_of
-from clustergate.model import METRICS, NodeFacts, OutputError, Row
-from clustergate.wording.outputs import OUTPUT_EMPTY, OUTPUT_UNKNOWN
-from clustergate.wording.reasons import Reason, Words
+from clustergate.core.figures import name_of, reported, samples_of
+from clustergate.core.model import METRICS, NodeFacts, OutputError, Row
+from clustergate.core.outputs import OUTPUT_EMPTY, OUTPUT_UNKNOWN
+from clustergate.core.reasons import Reason, Words
 
 # Launchers and MPI libraries print their own lines first: some for each rank, or each second.
 LINES_TO_RECOGNISE = 100_000

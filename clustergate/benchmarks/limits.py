@@ -20,8 +20,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from clustergate.core.model import Conditions, Limit, NodeFacts, Sample
 from clustergate.machine.peaks import HIGHEST_CLOCK_GHZ, Peak
-from clustergate.model import Conditions, Limit, NodeFacts, Sample
 
 # All cores at once below that share of as many times one alone: that is no matter of turbo clocks.
 # Something else ran, and what the node can do was not seen.

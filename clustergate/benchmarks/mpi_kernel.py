@@ -25,16 +25,16 @@ from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.build import Build, own_programs
 from clustergate.benchmarks.descriptor import Benchmark, CannotRun, Effort, Format, Parser
 from clustergate.benchmarks.text import OUTPUT_OTHER_RUN, Fields
-from clustergate.kernels import SOURCES
-from clustergate.kernels.records import Line, cut_off, read_line
-from clustergate.model import OutputError, Row
-from clustergate.wording.general import INPUT_TOO_SMALL
-from clustergate.wording.outputs import (
+from clustergate.core.model import OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_BAD_VALUE,
     OUTPUT_LACKS,
     OUTPUT_MISPLACED,
     OUTPUT_SECOND_RUN,
 )
+from clustergate.core.words import INPUT_TOO_SMALL
+from clustergate.machine.kernels import SOURCES
+from clustergate.machine.kernels.records import Line, cut_off, read_line
 
 DOUBLE_BYTES = 8
 EFFORTS: Mapping[str, Effort] = {

@@ -3,7 +3,7 @@
 ``HPL of nominal peak`` and ``PingPong best`` are lines of the table (:class:`Headline`);
 ``PingPong 16 MiB`` and ``PingPong 8 bytes latency_us`` are any row of a benchmark, with its size
 and, where its unit does not tell, its metric; ``PingPong.2p.4MiB.bandwidth_mb_s`` is the name of
-one figure (:func:`clustergate.figures.name_of`).
+one figure (:func:`clustergate.core.figures.name_of`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 from clustergate.benchmarks.descriptor import Check, Effort, Headline
 from clustergate.benchmarks.registry import benchmark_of, every_check, every_headline, every_metric
-from clustergate.figures import name_of, reported
-from clustergate.model import METRICS, Better, ClustergateError, Figure, Metric, Sample
-from clustergate.wording.notation import nearest
-from clustergate.wording.quantities import parse_bytes
+from clustergate.core.figures import name_of, reported
+from clustergate.core.model import METRICS, Better, ClustergateError, Figure, Metric, Sample
+from clustergate.core.notation import nearest
+from clustergate.core.quantities import parse_bytes
 
 _GENERAL = re.compile(
     r"(?P<row>\S+)(?:\s+(?P<size>\d+(?:\.\d+)?\s*(?:B|bytes?|[KMG]iB|[kKMG]B?)?))?"

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from clustergate import benchmarks
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.descriptor import Benchmark, Check, Format, Headline, Trial
-from clustergate.model import METRICS, ClustergateError, Metric, OutputError, Row
-from clustergate.paths import entry_points, suite_folder
-from clustergate.wording.reasons import Reason, Words
+from clustergate.core.model import METRICS, ClustergateError, Metric, OutputError, Row
+from clustergate.core.paths import entry_points, suite_folder
+from clustergate.core.reasons import Reason, Words
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

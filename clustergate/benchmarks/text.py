@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from clustergate.model import OutputError
-from clustergate.wording.outputs import (
+from clustergate.core.model import OutputError
+from clustergate.core.outputs import (
     OUTPUT_BAD_VALUE,
     OUTPUT_CUT_OFF,
     OUTPUT_DAMAGED,
     OUTPUT_EMPTY,
     OUTPUT_LACKS,
 )
-from clustergate.wording.reasons import Fact, Reason, Words
+from clustergate.core.reasons import Fact, Reason, Words
 
 
 class NumberedText:

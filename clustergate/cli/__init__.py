@@ -31,14 +31,14 @@ from clustergate import version
 from clustergate.cli.overview import ABOUT, examples_of, overview
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
-from clustergate.environment import export, restored
-from clustergate.files.whole import share_with_group
-from clustergate.model import ClustergateError
-from clustergate.one_thread import one_thread
-from clustergate.paths import entry_points, state_dir
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.general import COMMAND_EXTRA
-from clustergate.wording.reasons import Words, plain
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.environment import export, restored
+from clustergate.core.files.whole import share_with_group
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import entry_points, state_dir
+from clustergate.core.reasons import Words, plain
+from clustergate.core.words import COMMAND_EXTRA
+from clustergate.stats.one_thread import one_thread
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -223,7 +223,7 @@ def _said_of_file(error: OSError) -> str:
     if full:
         what = f"the disk is full ({error.filename}); free some space"
     elif error.errno in (errno.EACCES, errno.EROFS):
-        from clustergate.store import user_name
+        from clustergate.core.store import user_name
 
         what = f"{error.filename} is not open to {user_name()}: {error.strerror}; have its owner "
         what += "share it with your group (docs/housekeeping.md)"

@@ -11,27 +11,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustergate import store
-from clustergate.ab.contenders import SYNTAX, Named, parse_contender
 from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_run_options, named_run, taken, wished
 from clustergate.cli.streams import print_coloured
-from clustergate.history.listing import AB, SUMMARY, call_of
-from clustergate.model import BadRequest, CaseRecord
-from clustergate.paths import state_dir
+from clustergate.core import store
+from clustergate.core.commands import Invocation
+from clustergate.core.model import BadRequest, CaseRecord
+from clustergate.core.paths import state_dir
+from clustergate.core.quantities import parse_duration
+from clustergate.core.reasons import Reason, Words, plain
+from clustergate.core.words import INPUT_UNKNOWN_NAME, OPTION_NOT_POSITIVE, OPTION_RANGE
+from clustergate.judge.history.listing import AB, SUMMARY, call_of
 from clustergate.report import console
-from clustergate.session.contest import Contest, lacks_programs, measure_contest
-from clustergate.session.readiness import say_in_the_way
-from clustergate.wording.commands import Invocation
-from clustergate.wording.general import INPUT_UNKNOWN_NAME, OPTION_NOT_POSITIVE, OPTION_RANGE
-from clustergate.wording.quantities import parse_duration
-from clustergate.wording.reasons import Reason, Words, plain
+from clustergate.run.contest import Contest, lacks_programs, measure_contest
+from clustergate.run.readiness import say_in_the_way
+from clustergate.studies.ab.contenders import SYNTAX, Named, parse_contender
 
 if TYPE_CHECKING:
-    from clustergate.ab.results import Result
+    from clustergate.studies.ab.results import Result
 
 DESCRIPTION = f"""\
 Compare two MPI stacks, two builds, or two settings of one stack. Both are launched in turn, in
@@ -113,9 +113,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace, run_id: str, failed: list[Reason]) -> int:
     # SciPy takes longer to import than all other commands need.
-    from clustergate.ab.gathering import complaints_of
-    from clustergate.ab.results import judge_records
     from clustergate.report import ab
+    from clustergate.studies.ab.gathering import complaints_of
+    from clustergate.studies.ab.results import judge_records
 
     records = store.read_cases(run_id)
     failed = list(dict.fromkeys([*complaints_of(records), *failed]))
@@ -132,8 +132,8 @@ def _write(
     failed: Sequence[Reason],
     arguments: argparse.Namespace,
 ) -> None:
-    from clustergate.ab import comparisons, results, wording
     from clustergate.report import ab
+    from clustergate.studies.ab import comparisons, results, wording
 
     invocation: Invocation = arguments.invocation
     folder = store.run_folder(run_id)

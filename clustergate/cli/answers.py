@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clustergate import store
 from clustergate.cli.passing_on import option
-from clustergate.files.whole import read_json
-from clustergate.history import listing
-from clustergate.model import BadRequest, Verdict
-from clustergate.screening.plan import is_screening
-from clustergate.store import RUN_DAMAGED_CASE
+from clustergate.core import store
+from clustergate.core.files.whole import read_json
+from clustergate.core.model import BadRequest, Verdict
+from clustergate.core.store import RUN_DAMAGED_CASE
+from clustergate.judge.history import listing
+from clustergate.studies.screen.plan import is_screening
 
 
 def answer_of(folder: Path) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def _screened(folder: Path) -> dict[str, Any]:
     if not is_screening(folder) or (begun.exists() and not ended.exists()):
         return {}
     # NumPy takes longer to import than all other commands need.
-    from clustergate.gate.decision import of_screening
-    from clustergate.screening import wording
-    from clustergate.screening.folder import read_screening
+    from clustergate.run.gate.decision import of_screening
+    from clustergate.studies.screen import wording
+    from clustergate.studies.screen.folder import read_screening
 
     _, log, screening = read_screening(folder)
     if not log.ended:

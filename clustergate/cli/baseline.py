@@ -16,27 +16,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustergate import store
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import selection
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site, taken
-from clustergate.history import series
-from clustergate.history.listing import keep_for_baseline, writing_baseline
-from clustergate.history.node_states import changed_between
-from clustergate.history.stored_runs import left_out
-from clustergate.model import BadRequest, CaseRecord
-from clustergate.references import lookup as references
+from clustergate.core import store
+from clustergate.core.model import BadRequest, CaseRecord
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Words
+from clustergate.core.words import BASELINE_NO_FIGURE, OPTION_RANGE
+from clustergate.judge.history import series
+from clustergate.judge.history.listing import keep_for_baseline, writing_baseline
+from clustergate.judge.history.node_states import changed_between
+from clustergate.judge.history.stored_runs import left_out
+from clustergate.judge.references import lookup as references
+from clustergate.judge.sharing import exclusive_partitions
 from clustergate.report import console
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import has_layout
-from clustergate.verdicts.sharing import exclusive_partitions
-from clustergate.wording.general import BASELINE_NO_FIGURE, OPTION_RANGE
-from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Words
 
 if TYPE_CHECKING:
-    from clustergate.baselines.proposals import Acceptance, Baseline, Drift, Refusal, Rule
+    from clustergate.judge.baselines.proposals import Acceptance, Baseline, Drift, Refusal, Rule
 
 DESCRIPTION = """\
 Make references from stored runs and write references/SYSTEM.yaml, to be reviewed like any other
@@ -104,8 +104,8 @@ CHANGED_MEANWHILE = Words(
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the references, or print what would change; 1 when a figure got none."""
-    from clustergate.baselines.of_before import judging_references
-    from clustergate.baselines.proposals import make_baseline
+    from clustergate.judge.baselines.of_before import judging_references
+    from clustergate.judge.baselines.proposals import make_baseline
 
     rule = rule_of(arguments)
     site = sites.load(taken(arguments.site, sys.stderr).path)
@@ -180,7 +180,7 @@ FEWER_RUNS = Words(
 
 def rule_of(arguments: argparse.Namespace) -> Rule:
     """Return the rule with what the options say otherwise; raises :class:`BadRequest`."""
-    from clustergate.baselines.proposals import Rule
+    from clustergate.judge.baselines.proposals import Rule
 
     usual = Rule()
     fewest = usual.fewest_runs if arguments.min_runs is None else arguments.min_runs
@@ -206,7 +206,7 @@ BASELINE_BECAUSE = Words(
 
 
 def _acceptance(arguments: argparse.Namespace) -> Acceptance:
-    from clustergate.baselines.proposals import Acceptance
+    from clustergate.judge.baselines.proposals import Acceptance
 
     because = arguments.because.strip()
     if bool(arguments.accept_worse) != bool(because):
@@ -233,7 +233,7 @@ def _blessed(before: str, made: Baseline) -> str:
 
     Where nothing else is new it stays as it is.
     """
-    from clustergate.baselines.writer import updated
+    from clustergate.judge.baselines.writer import updated
 
     unblessed = _BLESSED.sub("", before)
     if updated(unblessed, made.measured, made.anchors) == unblessed:
@@ -370,7 +370,7 @@ def _drift_table(drifts: Sequence[Drift]) -> str:
 
 
 def _signed(drift: Drift) -> str:
-    from clustergate.history.trends import percent
+    from clustergate.judge.history.trends import percent
 
     text = f"{'+' if drift.worse_by > 0 else '-'}{percent(drift.worse_by).removesuffix(' %')}"
     if drift.refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from clustergate.cli.progress import Progress
-from clustergate.paths import state_dir
+from clustergate.core.paths import state_dir
 from clustergate.stacks.spack import bootstrap
 
 DESCRIPTION = (

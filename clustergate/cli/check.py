@@ -6,7 +6,6 @@ import argparse
 import datetime
 import os
 
-from clustergate import store
 from clustergate.cli.answers import add_json, answering
 from clustergate.cli.passing_on import option
 from clustergate.cli.running import run_and_tell
@@ -18,15 +17,16 @@ from clustergate.cli.selection import (
     taken,
     wished,
 )
-from clustergate.history.stored_runs import started_of
-from clustergate.model import ClustergateError
-from clustergate.session import resuming
-from clustergate.session.reframe import PROCESS_COUNTS
-from clustergate.session.request import WAIT_S, Request, read_request
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
+from clustergate.core.quantities import parse_duration
+from clustergate.core.words import RESUME_OPTIONS
+from clustergate.judge.history.stored_runs import started_of
+from clustergate.run import resuming
+from clustergate.run.reframe import PROCESS_COUNTS
+from clustergate.run.request import WAIT_S, Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.wording.general import RESUME_OPTIONS
-from clustergate.wording.quantities import parse_duration
 
 DESCRIPTION = (
     "Measure this machine under every MPI stack of its site config and judge "

@@ -10,23 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustergate import store
-from clustergate.ab import by_node, comparisons, sample_sets
-from clustergate.ab.comparisons import METRIC
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, named_run, recent
-from clustergate.history.listing import kind_of
-from clustergate.history.stored_runs import in_order
+from clustergate.core import store
+from clustergate.core.model import BadRequest, Better, OutputError
+from clustergate.core.notation import counted
+from clustergate.core.outputs import OUTPUT_UNREADABLE_HERE
+from clustergate.core.reasons import Words
+from clustergate.core.words import COMPARE_ITSELF, OPTION_RANGE
+from clustergate.judge.history.listing import kind_of
+from clustergate.judge.history.stored_runs import in_order
 from clustergate.judge.nodes import FEWEST_NODES
-from clustergate.model import BadRequest, Better, OutputError
-from clustergate.one_thread import one_thread
 from clustergate.report import console
-from clustergate.wording.general import COMPARE_ITSELF, OPTION_RANGE
-from clustergate.wording.notation import counted
-from clustergate.wording.outputs import OUTPUT_UNREADABLE_HERE
-from clustergate.wording.reasons import Words
+from clustergate.stats.one_thread import one_thread
+from clustergate.studies.ab import by_node, comparisons, sample_sets
+from clustergate.studies.ab.comparisons import METRIC
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,7 +79,7 @@ COMPARE_COPIES = Words(
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it says."""
     with one_thread():
-        from clustergate.statistics.comparison import FAMILY_ERROR
+        from clustergate.stats.comparison import FAMILY_ERROR
 
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
     if all(Path(name).is_file() for name in names):
         otherwise += comparisons.told_apart(records)
     if arguments.json or arguments.csv:
-        told = map(arguments.invocation.completed, otherwise)
-        print("".join(f"{line}\n" for line in told), end="", file=sys.stderr)
+        notes = map(arguments.invocation.completed, otherwise)
+        print("".join(f"{line}\n" for line in notes), end="", file=sys.stderr)
     if arguments.json:
         plain = arguments.invocation.in_json(records)
         sys.stdout.write("".join(json.dumps(record) + "\n" for record in plain))

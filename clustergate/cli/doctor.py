@@ -8,7 +8,7 @@ import json
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site
 from clustergate.report.console import print_lines
-from clustergate.session.readiness import FAIL, look
+from clustergate.run.readiness import FAIL, look
 from clustergate.sites.modes import mode_named
 
 DESCRIPTION = (

@@ -16,18 +16,18 @@ from typing import Any
 from clustergate.benchmarks.registry import every_check, lost_tests, not_loaded
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
-from clustergate.launching.dialects import Layout
+from clustergate.core.model import BadRequest, CaseId, ClustergateError
+from clustergate.core.notation import counted, listed
+from clustergate.core.paths import is_clone, suite_folder
+from clustergate.core.reasons import Words
+from clustergate.judge.references.lookup import references_of
+from clustergate.launch.dialects import Layout
 from clustergate.machine.processes import capture
-from clustergate.model import BadRequest, CaseId, ClustergateError
-from clustergate.paths import is_clone, suite_folder
-from clustergate.references.lookup import references_of
-from clustergate.session import reframe
+from clustergate.run import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
-from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import Words
 
 DESCRIPTION = "Let ReFrame write every job script of every site config and run none."
 

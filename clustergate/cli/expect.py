@@ -6,18 +6,18 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from clustergate import store
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site, named_run, taken
-from clustergate.history.stored_runs import in_order
-from clustergate.model import BadRequest, CaseRecord
-from clustergate.references import lookup as references
-from clustergate.references.expectations import EXPECT
-from clustergate.references.tolerances import TOLERANCES
+from clustergate.core import store
+from clustergate.core.model import BadRequest, CaseRecord
+from clustergate.core.reasons import Words
+from clustergate.core.words import BASELINE_NO_FIGURE
+from clustergate.judge.history.stored_runs import in_order
+from clustergate.judge.references import lookup as references
+from clustergate.judge.references.expectations import EXPECT
+from clustergate.judge.references.tolerances import TOLERANCES
 from clustergate.sites import configs as sites
-from clustergate.wording.general import BASELINE_NO_FIGURE
-from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Write a first `expect:` and `tolerances:` into references/SYSTEM.yaml: the headline figures of the
@@ -45,7 +45,7 @@ EXPECT_THERE = Words(
 
 def run(arguments: argparse.Namespace) -> int:
     """Write what is not there yet, and print it; raises :class:`BadRequest` where nothing is."""
-    from clustergate.baselines.first import first_expectations, first_tolerances
+    from clustergate.judge.baselines.first import first_expectations, first_tolerances
 
     system = sites.load(taken(arguments.site, sys.stderr).path).name
     known = references.references_of(system)

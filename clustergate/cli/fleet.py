@@ -10,21 +10,21 @@ from pathlib import Path
 
 from rich.table import Table
 
-from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
-from clustergate.files.whole import read_json
-from clustergate.history.node_states import HERE, NODES, folded, read_states
-from clustergate.history.stored_runs import in_order
+from clustergate.core import store
+from clustergate.core.files.whole import read_json
+from clustergate.core.model import ClustergateError
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Words
+from clustergate.core.words import FILE_UNREADABLE
+from clustergate.judge.history.node_states import HERE, NODES, folded, read_states
+from clustergate.judge.history.stored_runs import in_order
 from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import MACHINE_NO_RECORD, Fingerprint, from_record
 from clustergate.machine.fleet import Kind, Odd, kinds_of, odd_ones
-from clustergate.model import ClustergateError
 from clustergate.report import console
-from clustergate.screening.plan import is_screening, read_screened
-from clustergate.wording.general import FILE_UNREADABLE
-from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Words
+from clustergate.studies.screen.plan import is_screening, read_screened
 
 DESCRIPTION = """\
 Compare the nodes of a run with most of their kind, and with a golden node if one is named: kernel,

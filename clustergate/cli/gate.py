@@ -7,7 +7,6 @@ import datetime
 import functools
 import sys
 
-from clustergate import store
 from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
@@ -19,13 +18,14 @@ from clustergate.cli.selection import (
     taken,
     wished,
 )
-from clustergate.gate import workflow
-from clustergate.gate.evidence import Publisher
-from clustergate.history.listing import GATE
-from clustergate.model import ClustergateError
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
+from clustergate.core.quantities import parse_duration
+from clustergate.core.reasons import Words
+from clustergate.judge.history.listing import GATE
+from clustergate.run.gate import workflow
+from clustergate.run.gate.evidence import Publisher
 from clustergate.sites import configs as sites
-from clustergate.wording.quantities import parse_duration
-from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Screen the system's nodes and links, run the maintenance mode on the good ones, compare with the

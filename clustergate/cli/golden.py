@@ -14,13 +14,13 @@ from typing import TypeVar
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_site
-from clustergate.golden import builds, contents
-from clustergate.model import BadRequest, ClustergateError
-from clustergate.paths import state_dir
+from clustergate.core.commands import Invocation
+from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.core.notation import counted, listed
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import Words, plain
 from clustergate.sites import configs
-from clustergate.wording.commands import Invocation
-from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import Words, plain
+from clustergate.stacks.golden import builds, contents
 
 _T = TypeVar("_T")
 
@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _pin(arguments: argparse.Namespace) -> int:
-    from clustergate.session.golden import proven  # only here: it loads ReFrame
+    from clustergate.run.golden import proven  # only here: it loads ReFrame
 
     site = configs.load(configs.choose(arguments.site).path)
     stacks = [one.name for one in site.stacks_named(arguments.stacks)]
@@ -91,7 +91,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from clustergate.session.golden import proven  # only here: it loads ReFrame
+    from clustergate.run.golden import proven  # only here: it loads ReFrame
 
     state = state_dir()
 

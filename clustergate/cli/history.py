@@ -7,17 +7,17 @@ import fnmatch
 import json
 import sys
 
-from clustergate import store
 from clustergate.cli import selection
 from clustergate.cli.passing_on import option
-from clustergate.history import series
-from clustergate.history.stored_runs import left_out
-from clustergate.model import BadRequest
+from clustergate.core import store
+from clustergate.core.model import BadRequest
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Words
+from clustergate.judge.history import series
+from clustergate.judge.history.stored_runs import left_out
+from clustergate.judge.sharing import exclusive_partitions
 from clustergate.report import console
 from clustergate.sites import configs
-from clustergate.verdicts.sharing import exclusive_partitions
-from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Show the trend of each stack's figures over the stored runs, and since which run they have changed:
@@ -45,8 +45,8 @@ NONE_SELECTED = Words(
 def run(arguments: argparse.Namespace) -> int:
     """Print trends and changes; 0 even if there are changes."""
     # SciPy takes longer to import than all other commands need.
-    from clustergate.history import judged
-    from clustergate.history import trends as history
+    from clustergate.judge.history import judged
+    from clustergate.judge.history import trends as history
     from clustergate.report import trends
 
     runs, wanted = [*selection.named_runs(arguments)], selection.named_cases(arguments)

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
-from clustergate.launching import hostfiles
-from clustergate.model import ClustergateError, is_name
-from clustergate.paths import site_folder, suite_folder
-from clustergate.schedulers.slurm_nodes import nodes_of_partitions, not_used
+from clustergate.core.model import ClustergateError, is_name
+from clustergate.core.notation import did_you_mean, nearest
+from clustergate.core.paths import site_folder, suite_folder
+from clustergate.core.reasons import Words
+from clustergate.launch import hostfiles
 from clustergate.sites.configs import site_files
-from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Words
+from clustergate.sites.schedulers.slurm_nodes import nodes_of_partitions, not_used
 
 DESCRIPTION = (
     "Check and summarize a hostfile, or print its usable nodes in the format that "

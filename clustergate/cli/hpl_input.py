@@ -15,12 +15,12 @@ from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl import dat_file, sizing
 from clustergate.benchmarks.hpl.sizing import HplInput, SizingError
 from clustergate.cli.passing_on import option
+from clustergate.core.notation import counted
+from clustergate.core.quantities import parse_bytes, parse_duration
+from clustergate.core.reasons import Words
+from clustergate.core.texts import duration
 from clustergate.machine.node import read_node
 from clustergate.machine.nominal import nominal_gflops_per_core
-from clustergate.wording.notation import counted
-from clustergate.wording.quantities import parse_bytes, parse_duration
-from clustergate.wording.reasons import Words
-from clustergate.wording.texts import duration
 
 DESCRIPTION = """\
 Print an HPL.dat (or hpccinf.txt) for a machine; remarks go to standard error. Of a FILE that is

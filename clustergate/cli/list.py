@@ -10,10 +10,10 @@ from typing import Any
 
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import taken
-from clustergate.history.listing import listed_runs
-from clustergate.history.stored_runs import doubted_runs, left_out
+from clustergate.core.notation import counted
+from clustergate.judge.history.listing import listed_runs
+from clustergate.judge.history.stored_runs import doubted_runs, left_out
 from clustergate.report import console
-from clustergate.wording.notation import counted
 
 Rows = Sequence[Mapping[str, Any]]
 _MB = 1e6
@@ -83,9 +83,9 @@ def _runs(arguments: argparse.Namespace) -> Rows:
 
 
 def _stacks(arguments: argparse.Namespace) -> Rows:
-    from clustergate.golden import builds
-    from clustergate.paths import state_dir
+    from clustergate.core.paths import state_dir
     from clustergate.sites import configs
+    from clustergate.stacks.golden import builds
     from clustergate.stacks.manifest import ManifestError, read_manifest
 
     state = state_dir()
@@ -105,8 +105,8 @@ def _stacks(arguments: argparse.Namespace) -> Rows:
 
 
 def _systems(arguments: argparse.Namespace) -> Rows:
-    from clustergate.model import ClustergateError
-    from clustergate.references.lookup import references_of
+    from clustergate.core.model import ClustergateError
+    from clustergate.judge.references.lookup import references_of
     from clustergate.sites import configs
 
     try:

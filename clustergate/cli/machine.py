@@ -13,8 +13,13 @@ from pathlib import Path
 
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, RUN_NO_SUCH, abbreviated, near_runs, recent
-from clustergate.files.whole import read_json
-from clustergate.history.node_states import (
+from clustergate.core.commands import Invocation
+from clustergate.core.files.whole import read_json
+from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.core.reasons import Words
+from clustergate.core.store import names_run, run_folder, runs_folder
+from clustergate.core.words import COMPARE_ITSELF, FILE_UNREADABLE
+from clustergate.judge.history.node_states import (
     HERE,
     NODE_STATE,
     describe_changes,
@@ -31,11 +36,6 @@ from clustergate.machine.fingerprint import (
     to_record,
 )
 from clustergate.machine.load import load_between, read_load
-from clustergate.model import BadRequest, ClustergateError
-from clustergate.store import names_run, run_folder, runs_folder
-from clustergate.wording.commands import Invocation
-from clustergate.wording.general import COMPARE_ITSELF, FILE_UNREADABLE
-from clustergate.wording.reasons import Words
 
 DESCRIPTION = """\
 Print the state of this node: hardware, kernel, limits, network, software, and its current load.

@@ -8,7 +8,7 @@ import webbrowser
 
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
-from clustergate.history.listing import lacking, page_of
+from clustergate.judge.history.listing import lacking, page_of
 
 DESCRIPTION = (
     "Open the page of a run in a browser; without a display, print where it is. "

@@ -19,9 +19,9 @@ from typing import IO, Any
 
 from clustergate.benchmarks.formats import formats, parse
 from clustergate.cli.passing_on import option
-from clustergate.model import ClustergateError, OutputError, Row
-from clustergate.wording.outputs import OUTPUT_CUT_OFF, OUTPUT_DAMAGED, OUTPUT_UNREADABLE_HERE
-from clustergate.wording.reasons import Words
+from clustergate.core.model import ClustergateError, OutputError, Row
+from clustergate.core.outputs import OUTPUT_CUT_OFF, OUTPUT_DAMAGED, OUTPUT_UNREADABLE_HERE
+from clustergate.core.reasons import Words
 
 DESCRIPTION = """\
 Print the figures of benchmark outputs: one JSON object per line, or a table as CSV or Parquet. The

@@ -6,7 +6,7 @@ import argparse
 import itertools
 from typing import Any, NoReturn
 
-from clustergate.wording.notation import did_you_mean, nearest, printable
+from clustergate.core.notation import did_you_mean, nearest, printable
 
 
 def option(to: argparse._ActionsContainer, spelled: str, means: str, **how: Any) -> None:

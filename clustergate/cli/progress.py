@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.notation import printable
-from clustergate.wording.texts import Foreseen, duration, shortened
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.notation import printable
+from clustergate.core.texts import Foreseen, duration, shortened
 
 if TYPE_CHECKING:
     from rich.live import Live

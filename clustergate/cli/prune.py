@@ -8,16 +8,16 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
-from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import moment
-from clustergate.history import listing
-from clustergate.history.listing import Kept, StoredRun
-from clustergate.model import BadRequest
-from clustergate.paths import site_folder, state_dir
-from clustergate.wording.general import OPTION_NEGATIVE
-from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Words
+from clustergate.core import store
+from clustergate.core.model import BadRequest
+from clustergate.core.notation import counted
+from clustergate.core.paths import site_folder, state_dir
+from clustergate.core.reasons import Words
+from clustergate.core.words import OPTION_NEGATIVE
+from clustergate.judge.history import listing
+from clustergate.judge.history.listing import Kept, StoredRun
 
 DESCRIPTION = """\
 Show which runs can be removed, what stays and why, and how much space each part takes; --yes
@@ -93,7 +93,7 @@ def _days_of_baselines() -> dict[str, set[datetime.date]]:
 
     Raises where references cannot be read: nothing is removed then.
     """
-    from clustergate.references.lookup import references_of
+    from clustergate.judge.references.lookup import references_of
     from clustergate.sites.configs import load, site_files
 
     systems = {load(path).name for path in site_files()}

@@ -6,20 +6,20 @@ import contextlib
 import datetime
 import sys
 
-from clustergate import store
 from clustergate.cli.answers import telling
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.streams import print_coloured
-from clustergate.history import stored_runs
-from clustergate.history.listing import JUNIT
-from clustergate.model import ClustergateError, Evidence, Run, Verdict
+from clustergate.core import store
+from clustergate.core.commands import Invocation
+from clustergate.core.model import ClustergateError, Evidence, Run, Verdict
+from clustergate.judge.history import stored_runs
+from clustergate.judge.history.listing import JUNIT
 from clustergate.report import console, terminal
 from clustergate.report.publishing import UnpublishedError, publish
 from clustergate.report.summary import status_of
-from clustergate.session.readiness import say_in_the_way
-from clustergate.session.request import Request
-from clustergate.session.run import is_against_golden, run_session
-from clustergate.wording.commands import Invocation
+from clustergate.run.readiness import say_in_the_way
+from clustergate.run.request import Request
+from clustergate.run.run import is_against_golden, run_session
 
 
 def run_and_tell(

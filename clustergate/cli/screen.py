@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import datetime
 
-from clustergate import store
 from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
@@ -19,16 +18,18 @@ from clustergate.cli.selection import (
     taken,
     wished,
 )
-from clustergate.environment import export
-from clustergate.history.listing import SUMMARY
-from clustergate.launching.plan import PLAN
-from clustergate.model import ClustergateError
-from clustergate.schedulers.slurm_limits import note_words
-from clustergate.schedulers.wishes import words_in
-from clustergate.screening import folder, planning, wording
-from clustergate.screening.plan import is_screening
-from clustergate.session.readiness import say_in_the_way
-from clustergate.session.screening import (
+from clustergate.core import store
+from clustergate.core.commands import Invocation
+from clustergate.core.environment import export
+from clustergate.core.model import ClustergateError
+from clustergate.core.quantities import parse_duration
+from clustergate.core.reasons import Words
+from clustergate.core.texts import clock, duration
+from clustergate.core.words import OPTION_NEGATIVE, RESUME_OPTIONS
+from clustergate.judge.history.listing import SUMMARY
+from clustergate.launch.plan import PLAN
+from clustergate.run.readiness import say_in_the_way
+from clustergate.run.screening import (
     ScreenCall,
     call_to_resume,
     keep_verdict,
@@ -37,11 +38,10 @@ from clustergate.session.screening import (
     screen,
 )
 from clustergate.sites import configs as sites
-from clustergate.wording.commands import Invocation
-from clustergate.wording.general import OPTION_NEGATIVE, RESUME_OPTIONS
-from clustergate.wording.quantities import parse_duration
-from clustergate.wording.reasons import Words
-from clustergate.wording.texts import clock, duration
+from clustergate.sites.schedulers.slurm_limits import note_words
+from clustergate.sites.schedulers.wishes import words_in
+from clustergate.studies.screen import folder, planning, wording
+from clustergate.studies.screen.plan import is_screening
 
 DESCRIPTION = """\
 Measure every node alone, then pairs of nodes in rounds of disjoint pairs, in one job, and report

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from clustergate import store
 from clustergate.cli.passing_on import option
-from clustergate.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
-from clustergate.model import BadRequest, CaseRecord, ClustergateError
-from clustergate.wording.notation import did_you_mean, nearest, printable
-from clustergate.wording.reasons import Words
+from clustergate.core import store
+from clustergate.core.model import BadRequest, CaseRecord, ClustergateError
+from clustergate.core.notation import did_you_mean, nearest, printable
+from clustergate.core.reasons import Words
+from clustergate.judge.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
 
 if TYPE_CHECKING:
     from clustergate.sites.configs import Choice
@@ -85,7 +85,7 @@ def named_run(name: str, checks: Sequence[str] = ()) -> str:
     if (short := abbreviated(name)) != name:
         return short
     # Few name a session, and what knows ReFrame is slow to load.
-    from clustergate.session.reframe import run_of_session
+    from clustergate.run.reframe import run_of_session
 
     if run_id := run_of_session(name):
         return run_id
@@ -192,9 +192,9 @@ JOB_OPTION = Words(
 
 def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
     """Return the options for ReFrame by which jobs on a site are as :func:`add_wishes` says."""
-    from clustergate.schedulers.wishes import Wishes, chooses_nodes
-    from clustergate.session.placing import options_for
+    from clustergate.run.placing import options_for
     from clustergate.sites.configs import load
+    from clustergate.sites.schedulers.wishes import Wishes, chooses_nodes
 
     if chosen := chooses_nodes(getattr(arguments, "reframe_options", ())):
         raise ClustergateError(JOB_OPTION(option=chosen))

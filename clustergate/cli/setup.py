@@ -10,7 +10,7 @@ from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable, add_site, taken
-from clustergate.files.whole import parse_json
+from clustergate.core.files.whole import parse_json
 from clustergate.sites import configs as sites
 from clustergate.stacks import PROVIDERS, StackRequest
 from clustergate.stacks.manifest import Manifest

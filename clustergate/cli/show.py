@@ -8,7 +8,7 @@ import json
 from clustergate.cli.answers import answer_of
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
-from clustergate.history import listing
+from clustergate.judge.history import listing
 from clustergate.report.console import print_lines
 
 DESCRIPTION = (

@@ -14,23 +14,23 @@ from pathlib import Path
 
 import psutil
 
-from clustergate import store
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
 from clustergate.cli.selection import add_repeatable
-from clustergate.launching.hostfiles import fold
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import site_folder
+from clustergate.core.reasons import Words
+from clustergate.core.words import FILE_UNREADABLE
+from clustergate.launch.hostfiles import fold
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError
-from clustergate.paths import site_folder
-from clustergate.schedulers import said_by_slurm
 from clustergate.sites import pipelines, scontrol
 from clustergate.sites import writer as site_writer
 from clustergate.sites.kinds import node_kinds
+from clustergate.sites.schedulers import said_by_slurm
 from clustergate.sites.schema import site_schema
 from clustergate.stacks import existing, wheels
 from clustergate.stacks.wheels import STACK_NO_WHEELS
-from clustergate.wording.general import FILE_UNREADABLE
-from clustergate.wording.reasons import Words
 
 DESCRIPTION = (
     "Write a new site config, convert an old one, print the schema of all, or compare a GitLab "

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from clustergate.wording.notation import printable
+from clustergate.core.notation import printable
 
 
 class PrintableStream:

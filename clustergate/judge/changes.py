@@ -24,7 +24,7 @@ from clustergate.judge.scatter import (
     shrunk,
     trend,
 )
-from clustergate.one_thread import scipy
+from clustergate.stats.one_thread import scipy
 
 Floats = NDArray[np.float64]
 

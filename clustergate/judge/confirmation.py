@@ -13,7 +13,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.figures import name_of
+from clustergate.core.figures import name_of
+from clustergate.core.model import MEASURED, Better, Case, CaseId, Figure, Group, Judgement, Verdict
+from clustergate.core.notation import counted, listed
+from clustergate.core.reasons import Reason, Words
+from clustergate.core.texts import UNEXCUSED
 from clustergate.judge.rules import (
     BASELINE_UNKNOWN,
     CHANGE_CREPT,
@@ -36,10 +40,6 @@ from clustergate.judge.rules import (
     LAUNCHES_ALL_SLOW,
     LAUNCHES_SLOW_SHARE,
 )
-from clustergate.model import MEASURED, Better, Case, CaseId, Figure, Group, Judgement, Verdict
-from clustergate.wording.notation import counted, listed
-from clustergate.wording.reasons import Reason, Words
-from clustergate.wording.texts import UNEXCUSED
 
 TIMES = 2
 """How often a case that looks slow is launched again."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clustergate.judge.hypotheses import Hypothesis
 from clustergate.judge.kinds import FigureId
-from clustergate.one_thread import scipy
+from clustergate.stats.one_thread import scipy
 
 Floats = NDArray[np.float64]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clustergate.core.model import Anchor, BaselineRuns, Better
 from clustergate.judge.changes import FALSE_ALARM, Change, Judge, Past, slower
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.runs import SMALLEST_BASELINE, median, past_of, with_common_runs
-from clustergate.model import Anchor, BaselineRuns, Better
 
 # Fewer baselines make no line; of more the newest tell.
 _FEWEST, _MOST = 5, 24

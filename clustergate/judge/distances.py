@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from clustergate.model import LATENCY, UNKNOWN_DISTANCE, BaselineRuns, Better
+from clustergate.core.model import LATENCY, UNKNOWN_DISTANCE, BaselineRuns, Better
 
 
 def is_covariate(kind: str, nodes: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clustergate.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
+from clustergate.core.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
 
 # From that size on a message's time is that of its bytes, not of its start.
 LATENCY_BELOW_BYTES = 64 << 10
@@ -16,7 +16,7 @@ class FigureId:
     """A figure: the keys of its case in a reference file, its name, and what it measures.
 
     ``case`` is check, partition, stack, layout and effort. ``kind`` is one of
-    :data:`clustergate.model.KINDS`, ``size_bytes`` that of its messages, -1 where it has none.
+    :data:`clustergate.core.model.KINDS`, ``size_bytes`` that of its messages, -1 where it has none.
     It is ``unplaced`` where it depends on how far nodes are from each other, which nobody knows.
     """
 

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clustergate.statistics import MAD
+from clustergate.stats import MAD
 
 FEWEST_NODES = 4
 """Nodes from which on their median tells which of them is slow."""

@@ -15,10 +15,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from clustergate.judge.changes import HIDDEN, Change, Judge, apart, by_place, slower, surest
-from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import days, past_of, with_common_runs, worse_by
-from clustergate.model import (
+from clustergate.core.model import (
     BaselineRuns,
     Better,
     ComparedSet,
@@ -27,7 +24,10 @@ from clustergate.model import (
     Reference,
     Verdict,
 )
-from clustergate.wording.reasons import Facts, Reason, Words
+from clustergate.core.reasons import Facts, Reason, Words
+from clustergate.judge.changes import HIDDEN, Change, Judge, apart, by_place, slower, surest
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.runs import days, past_of, with_common_runs, worse_by
 
 FIGURE_BETWEEN = Words(
     "figure.between",

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from clustergate.benchmarks.registry import known_of
+from clustergate.core.model import LATENCY, MESSAGES, BaselineRuns, Better
 from clustergate.judge.changes import Past
 from clustergate.judge.distances import distances, shifts
 from clustergate.judge.kinds import FigureId, kind_of, kind_of_messages
-from clustergate.model import LATENCY, MESSAGES, BaselineRuns, Better
 
 SMALLEST_BASELINE = 5
 """Fewer runs are no baseline."""

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
-from clustergate.one_thread import scipy
+from clustergate.core.model import BANDWIDTH, COLLECTIVE, COMPUTE, LATENCY, MEMORY
+from clustergate.stats.one_thread import scipy
 
 Floats = NDArray[np.float64]
 

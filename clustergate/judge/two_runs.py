@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustergate.benchmarks.registry import known_of
+from clustergate.core.model import LATENCY, BaselineRuns, Better
+from clustergate.core.reasons import Reason, Words
 from clustergate.judge.changes import FALSE_ALARM, NOMINAL, Change, Judge, by_place, slower
 from clustergate.judge.hypotheses import called
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import is_of_figures, slower_by
 from clustergate.judge.runs import past_of, worse_by
 from clustergate.judge.scatter import EXCLUSIVE
-from clustergate.model import LATENCY, BaselineRuns, Better
-from clustergate.statistics import MAD
-from clustergate.statistics.comparison import Comparison, Relation, without_ratio
-from clustergate.statistics.slow_share import FEWEST_LAUNCHES, mostly_slow
-from clustergate.wording.reasons import Reason, Words
+from clustergate.stats import MAD
+from clustergate.stats.comparison import Comparison, Relation, without_ratio
+from clustergate.stats.slow_share import FEWEST_LAUNCHES, mostly_slow
 
 _COVERED = 0.98
 """What an interval covers both ends of which are sure to 99 %."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from clustergate.core.notation import listed
 from clustergate.machine.fingerprint import Value
-from clustergate.wording.notation import listed
 
 _PROGRAMS = "software.benchmark_programs_of_"
 LIKELIEST_FIRST = (

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clustergate.core.notation import printable
 from clustergate.machine.environment import HIDDEN, is_secret
 from clustergate.machine.node import END
-from clustergate.wording.notation import printable
 
 # What libraries look for in $HOME, each as it says itself: Open MPI with PMIx and PRRTE, UCX, UCC,
 # Hydra (MPICH, MVAPICH), Intel MPI, MVAPICH2, FlexiBLAS. Folders hold plug-ins.

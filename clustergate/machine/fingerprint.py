@@ -23,12 +23,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from clustergate.core.model import BadRequest
+from clustergate.core.paths import checkout
+from clustergate.core.reasons import Words
 from clustergate.machine.environment import is_secret
 from clustergate.machine.kernel_files import printable
 from clustergate.machine.node import SCRIPT
-from clustergate.model import BadRequest
-from clustergate.paths import checkout
-from clustergate.wording.reasons import Words
 
 Value = str | int | float | list[str] | None
 Fingerprint = dict[str, dict[str, Value]]

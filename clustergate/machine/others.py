@@ -1,6 +1,6 @@
 """Who else works on this node: other processes by name, before a run and while it goes on.
 
-The ranks' records tell how much others used of a launch (:mod:`clustergate.launching.disturbance`);
+The ranks' records tell how much others used of a launch (:mod:`clustergate.launch.disturbance`);
 nobody there can tell who they were.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from clustergate.core.notation import listed
+from clustergate.core.reasons import Facts, Words
 from clustergate.machine.load import DISTURBING_CORES, disturbing_cores
-from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Facts, Words
 
 _LOOK_S = 1.0
 _NAMED = 3

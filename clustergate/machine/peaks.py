@@ -19,7 +19,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.model import METRICS, Row
+from clustergate.core.model import METRICS, Row
 
 _FEWEST_TRIALS = 3
 _SMALLEST_SPREAD = 0.02
@@ -124,7 +124,7 @@ def _cores(cores: Sequence[int]) -> str:
 
 
 def peaks_of(rows: Iterable[Row]) -> tuple[Peak, ...]:
-    """Return the peaks that rows of :func:`clustergate.kernels.peaks.parse_peaks` tell of."""
+    """Return the peaks that rows of ``parse_peaks`` tell of."""
     return tuple(peak for peak in _rates(rows) if peak.kind in _NAMES)
 
 

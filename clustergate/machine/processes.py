@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from clustergate.interrupts import go_on
+from clustergate.core.interrupts import go_on
 
 GRACE_S = 3.0
 _LOOK_S = 0.2

@@ -9,9 +9,17 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from clustergate.ab import wording
-from clustergate.ab.comparisons import count_verdicts
-from clustergate.ab.results import (
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import Better, CaseRecord
+from clustergate.core.notation import counted, interval
+from clustergate.judge.assembly import removed_variables
+from clustergate.report import console, page, plots
+from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
+from clustergate.report.summary import Cause, FirstScreen
+from clustergate.stats.comparison import Comparison, Relation
+from clustergate.studies.ab import wording
+from clustergate.studies.ab.comparisons import count_verdicts
+from clustergate.studies.ab.results import (
     Compared,
     Curve,
     Level,
@@ -20,14 +28,6 @@ from clustergate.ab.results import (
     ahead_so_far,
     gain_of,
 )
-from clustergate.model import Better, CaseRecord
-from clustergate.report import console, page, plots
-from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
-from clustergate.report.summary import Cause, FirstScreen
-from clustergate.statistics.comparison import Comparison, Relation
-from clustergate.verdicts.assembly import removed_variables
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.notation import counted, interval
 
 _SIGNS = {
     Relation.A_BETTER: "A",

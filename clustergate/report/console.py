@@ -17,8 +17,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.notation import printable
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.notation import printable
 
 WIDTH_WHEN_PIPED = 100
 # What a line is of, where it begins with it: a verdict, the word of a gate, how a finding stands.

@@ -7,8 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustergate.gate.contract import Item
-from clustergate.gate.decision import (
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import Case, Evidence, Run, Verdict
+from clustergate.report import page, summary
+from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
+from clustergate.run.gate.contract import Item
+from clustergate.run.gate.decision import (
     CLOSED,
     MEANINGS,
     OPEN,
@@ -17,11 +21,7 @@ from clustergate.gate.decision import (
     Decision,
     status_of,
 )
-from clustergate.model import Case, Evidence, Run, Verdict
-from clustergate.report import page, summary
-from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
 from clustergate.sites.modes import MAINTENANCE
-from clustergate.wording.commands import NO_CALL, Invocation
 
 _LOOKS = {OPEN: "pass", CLOSED: "regression", UNJUDGED: "inconclusive"}
 _AGAIN = "`clustergate gate` judges again, once that is fixed"

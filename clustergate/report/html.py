@@ -1,7 +1,7 @@
 """One HTML file that says everything of a run and opens without a network.
 
-Pure: a :class:`~clustergate.model.Run` goes in, the text of the page comes out, the same for the
-same run.
+Pure: a :class:`~clustergate.core.model.Run` goes in, the text of the page comes out, the same for
+the same run.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from markupsafe import Markup
 
 from clustergate.benchmarks.registry import known_of
-from clustergate.judge.rules import FIGURE_AS_EXPECTED, FIGURE_EXCUSED, FIGURE_IMPROVEMENT
-from clustergate.model import (
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import (
     Better,
     Case,
     CaseState,
@@ -29,6 +29,10 @@ from clustergate.model import (
     Verdict,
     worst,
 )
+from clustergate.core.notation import counted, number
+from clustergate.core.texts import DOUBTFUL, doubt_lines, group_name, layout, plain, shape
+from clustergate.judge.assembly import verdicts
+from clustergate.judge.rules import FIGURE_AS_EXPECTED, FIGURE_EXCUSED, FIGURE_IMPROVEMENT
 from clustergate.report import page, plots, summary
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import CAUSES_SHOWN
@@ -36,10 +40,6 @@ from clustergate.report.trends import COLUMNS as TREND_COLUMNS
 from clustergate.report.trends import SMALLEST_HEIGHT, History
 from clustergate.report.trends import cells as trend_cells
 from clustergate.report.trends import name as trend_name
-from clustergate.verdicts.assembly import verdicts
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.notation import counted, number
-from clustergate.wording.texts import DOUBTFUL, doubt_lines, group_name, layout, plain, shape
 
 # A page of more plots takes a browser too long to open; what is left out stands in the tables.
 PLOTS_AT_MOST = 160

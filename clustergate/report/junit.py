@@ -15,14 +15,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
-from clustergate.model import Case, CaseState, Evidence, Figure, Run, Verdict
-from clustergate.verdicts.assembly import is_undecided, wrong_in
-from clustergate.verdicts.judging import exit_status
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.general import RUN_EMPTY
-from clustergate.wording.notation import number, printable
-from clustergate.wording.reasons import Reason, sentence_of
-from clustergate.wording.texts import (
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import Case, CaseState, Evidence, Figure, Run, Verdict
+from clustergate.core.notation import number, printable
+from clustergate.core.reasons import Reason, sentence_of
+from clustergate.core.texts import (
     DOUBTFUL,
     doubt_lines,
     doubts,
@@ -30,6 +27,9 @@ from clustergate.wording.texts import (
     group_name,
     shape,
 )
+from clustergate.core.words import RUN_EMPTY
+from clustergate.judge.assembly import is_undecided, wrong_in
+from clustergate.judge.judging import exit_status
 
 
 def render_junit(run: Run, invocation: Invocation = NO_CALL) -> str:

@@ -19,12 +19,12 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clustergate.model import Better
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import Better
+from clustergate.core.notation import number, printable
+from clustergate.core.texts import DOUBTFUL, duration, shape
 from clustergate.report import plots
 from clustergate.report.summary import CAUSES_SHOWN, gain_text
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.notation import number, printable
-from clustergate.wording.texts import DOUBTFUL, duration, shape
 
 BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
 # A bandwidth starts from 0: on a logarithmic axis it would tell what the time tells already.

@@ -15,8 +15,8 @@ from statistics import fmean
 
 from markupsafe import Markup, escape
 
-from clustergate.wording.notation import printable
-from clustergate.wording.texts import DOUBTFUL, shortened
+from clustergate.core.notation import printable
+from clustergate.core.texts import DOUBTFUL, shortened
 
 COLOURS = 7
 """The style sheet has so many, ``.s0`` and on."""

@@ -6,15 +6,15 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustergate import store
-from clustergate.history.listing import GATE, JUNIT, SUMMARY, take_back
-from clustergate.model import Run, Verdict
-from clustergate.session.resuming import write_ended
-from clustergate.wording.commands import NO_CALL, Invocation
+from clustergate.core import store
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import Run, Verdict
+from clustergate.judge.history.listing import GATE, JUNIT, SUMMARY, take_back
+from clustergate.run.resuming import write_ended
 
 if TYPE_CHECKING:
-    from clustergate.gate.workflow import Answer
     from clustergate.report.trends import History
+    from clustergate.run.gate.workflow import Answer
 
 GATE_PAGE = "gate.html"
 
@@ -75,7 +75,7 @@ def write_reports(
 def publish_gate(answer: Answer) -> list[str]:
     """Write the reports of a gate and, last, its answer; return the lines to be printed.
 
-    Raises :class:`clustergate.store.StoreError`.
+    Raises :class:`clustergate.core.store.StoreError`.
     """
     from clustergate.report.gate import first_screen, render_gate
     from clustergate.report.junit import render_junit

@@ -12,13 +12,16 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
-from clustergate import store
-from clustergate.launching.plan import PLAN, read_plan
+from clustergate.core import store
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.notation import counted, printable
+from clustergate.core.texts import shortened
+from clustergate.launch.plan import PLAN, read_plan
 from clustergate.report import page as frame
 from clustergate.report import plots
 from clustergate.report.summary import Cause, FirstScreen
-from clustergate.screening import folder, wording
-from clustergate.screening.findings import (
+from clustergate.studies.screen import folder, wording
+from clustergate.studies.screen.findings import (
     FEWEST,
     Screening,
     confidence_text,
@@ -26,11 +29,8 @@ from clustergate.screening.findings import (
     scontrol_lines,
     ticket,
 )
-from clustergate.screening.measures import PAIRS, Measure, Result
-from clustergate.screening.plan import Log, Plan
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.notation import counted, printable
-from clustergate.wording.texts import shortened
+from clustergate.studies.screen.measures import PAIRS, Measure, Result
+from clustergate.studies.screen.plan import Log, Plan
 
 TICKET, SCONTROL, HOSTFILE, PAGE = "ticket.txt", "scontrol.sh", "hostfile.txt", "screening.html"
 _LOOKS = {0: "pass", 1: "regression", 2: "inconclusive"}

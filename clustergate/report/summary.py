@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
-from clustergate.history.series import figure_name, key_of
-from clustergate.model import (
+from clustergate.core.model import (
     EXPECTATIONS,
     LAUNCHED_AGAIN,
     NODES,
@@ -29,12 +28,9 @@ from clustergate.model import (
     Verdict,
     worst,
 )
-from clustergate.sites.modes import MAINTENANCE
-from clustergate.verdicts.assembly import is_undecided, verdicts, wrong_in
-from clustergate.verdicts.judging import exit_status, worst_status
-from clustergate.wording.notation import counted, number
-from clustergate.wording.reasons import Reason, sentence_of
-from clustergate.wording.texts import (
+from clustergate.core.notation import counted, number
+from clustergate.core.reasons import Reason, sentence_of
+from clustergate.core.texts import (
     DISTURBED,
     DOUBT,
     DOUBTFUL,
@@ -49,6 +45,10 @@ from clustergate.wording.texts import (
     on_partitions,
     shape,
 )
+from clustergate.judge.assembly import is_undecided, verdicts, wrong_in
+from clustergate.judge.history.series import figure_name, key_of
+from clustergate.judge.judging import exit_status, worst_status
+from clustergate.sites.modes import MAINTENANCE
 
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
 CAUSES_SHOWN = 5

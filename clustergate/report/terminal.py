@@ -8,8 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import Case, CaseState, Run, Standing, Verdict
+from clustergate.core.notation import counted, number
+from clustergate.judge.assembly import is_undecided
 from clustergate.machine.peaks import OF_ALL_CORES
-from clustergate.model import Case, CaseState, Run, Standing, Verdict
 from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
     REFERENCE,
@@ -23,9 +26,6 @@ from clustergate.report.summary import (
     measured,
     status_of,
 )
-from clustergate.verdicts.assembly import is_undecided
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.notation import counted, number
 
 # Between columns of a table.
 _GAP = 3

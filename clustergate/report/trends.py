@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from clustergate import store
 from clustergate.benchmarks.registry import every_headline
-from clustergate.history import series
-from clustergate.history.node_states import changed_between
-from clustergate.history.stored_runs import left_out, stored_runs
-from clustergate.history.trends import Event, Trend, events, node_names, sentence, trends
-from clustergate.model import Run
+from clustergate.core import store
+from clustergate.core.model import Run
+from clustergate.core.notation import number
+from clustergate.judge.history import series
+from clustergate.judge.history.node_states import changed_between
+from clustergate.judge.history.stored_runs import left_out, stored_runs
+from clustergate.judge.history.trends import Event, Trend, events, node_names, sentence, trends
 from clustergate.report import console
-from clustergate.wording.notation import number
 
 _EVENTS_SHOWN = 12
 # Of what changed on a node, the likeliest explanations come first.

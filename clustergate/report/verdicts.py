@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from clustergate.model import Case, Figure, Group, Judgement, Run
+from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.model import Case, Figure, Group, Judgement, Run
+from clustergate.core.reasons import Reason, plain
+from clustergate.core.texts import figure_name, group_name
 from clustergate.report.summary import status_of
-from clustergate.wording.commands import NO_CALL, Invocation
-from clustergate.wording.reasons import Reason, plain
-from clustergate.wording.texts import figure_name, group_name
 
 FILE = "verdicts.json"
 """In the folder of a run."""

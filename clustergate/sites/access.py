@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from clustergate.launching.hostfiles import HostfileError, expand, fold
-from clustergate.schedulers.slurm_nodes import InPartition
-from clustergate.schedulers.wishes import last_in, values_in
+from clustergate.launch.hostfiles import HostfileError, expand, fold
+from clustergate.sites.schedulers.slurm_nodes import InPartition
+from clustergate.sites.schedulers.wishes import last_in, values_in
 
 Allows = Callable[[str, str], bool]
 """Tells of a node, by its name and its features as sinfo lists them, whether a job may get it."""

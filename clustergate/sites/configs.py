@@ -24,9 +24,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clustergate import store
 from clustergate.benchmarks.registry import check_paths
-from clustergate.launching.hostfiles import (
+from clustergate.core import store
+from clustergate.core.model import ClustergateError, NodeFacts, is_name
+from clustergate.core.notation import did_you_mean, nearest
+from clustergate.core.paths import is_site_folder_named, site_folder, state_dir, suite_folder
+from clustergate.core.reasons import Words
+from clustergate.launch.hostfiles import (
     Exclusion,
     Hostfile,
     HostfileError,
@@ -38,10 +42,6 @@ from clustergate.launching.hostfiles import (
 )
 from clustergate.machine.environment import ON_COMMAND_LINE, cleaning_script
 from clustergate.machine.node import read_node
-from clustergate.model import ClustergateError, NodeFacts, is_name
-from clustergate.paths import is_site_folder_named, site_folder, state_dir, suite_folder
-from clustergate.schedulers import PBS, SLURM
-from clustergate.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.sites.access import allowing, excluded_by, excluding, given_twice
 from clustergate.sites.description import (
     DETECTED,
@@ -54,12 +54,12 @@ from clustergate.sites.description import (
 )
 from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import reframe_modes
+from clustergate.sites.schedulers import PBS, SLURM
+from clustergate.sites.schedulers.wishes import nodes_of_slurm, partition_of_access
 from clustergate.sites.schema import merge_other_tests, require_valid
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.stacks.sources import FOLDER_MISSING
-from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Words
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.
@@ -365,7 +365,7 @@ def _prepare_reframe() -> None:
     # Imported, they register themselves.
     from reframe.core import logging
 
-    import clustergate.launching.launchers
+    import clustergate.launch.launchers
     import clustergate.sites.loader  # noqa: F401
 
     with contextlib.suppress(AttributeError):
@@ -379,7 +379,7 @@ def hostfile_of(system: str) -> Hostfile | None:
     """Return the nodes of a system, None where it has no hostfile.
 
     Those of ``CLUSTERGATE_WITHOUT_NODES`` are excluded, too. Raises
-    :class:`~clustergate.launching.hostfiles.HostfileError` that names the line when it cannot be
+    :class:`~clustergate.launch.hostfiles.HostfileError` that names the line when it cannot be
     used.
     """
     path = hostfile_path(system)

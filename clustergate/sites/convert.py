@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from clustergate import sites
-from clustergate.model import BadRequest
+from clustergate.core.model import BadRequest
+from clustergate.core.reasons import Words
 from clustergate.sites import configs, description
 from clustergate.sites.description import MPI_STACK, SiteError
-from clustergate.wording.reasons import Words
 
 _WIDTH = 100
 _EXTRAS = (

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from clustergate.benchmarks.registry import every_benchmark, every_check
-from clustergate.model import ClustergateError, NodeFacts
-from clustergate.schedulers import SLURM
-from clustergate.schedulers.slurm_limits import Limits, limits_of
-from clustergate.schedulers.wishes import is_exclusive, partition_of_access, qos_of_access
+from clustergate.core.model import ClustergateError, NodeFacts
+from clustergate.core.reasons import Words
+from clustergate.sites.schedulers import SLURM
+from clustergate.sites.schedulers.slurm_limits import Limits, limits_of
+from clustergate.sites.schedulers.wishes import is_exclusive, partition_of_access, qos_of_access
 from clustergate.sites.shape import Shape
 from clustergate.stacks import StackRequest, suggestion
-from clustergate.wording.reasons import Words
 
 # The feature of environments that are MPI stacks.
 MPI_STACK = "mpi-stack"

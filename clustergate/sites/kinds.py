@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from clustergate.launching.hostfiles import fold
+from clustergate.launch.hostfiles import fold
 from clustergate.sites.scontrol import SlurmNode, SlurmPartition
 
 # Firmware keeps a little memory, not the same on each node: such nodes are of one kind.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clustergate.launching.dialects import Layout
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
+from clustergate.launch.dialects import Layout
 from clustergate.sites.description import Partition
-from clustergate.wording.reasons import Words
 
 DOES_NOT_FIT = Words(
     "layout.does-not-fit",

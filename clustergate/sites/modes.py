@@ -23,13 +23,13 @@ from clustergate.benchmarks.registry import (
     load_added,
     not_loaded,
 )
-from clustergate.launching.dialects import Layout
-from clustergate.model import METRICS, CaseId, ClustergateError, Conditions, NodeFacts, Sample
+from clustergate.core.model import METRICS, CaseId, ClustergateError, Conditions, NodeFacts, Sample
+from clustergate.core.notation import nearest
+from clustergate.core.reasons import Words
+from clustergate.core.words import COMMAND_EXTRA, INPUT_UNKNOWN_NAME
+from clustergate.launch.dialects import Layout
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
-from clustergate.wording.general import COMMAND_EXTRA, INPUT_UNKNOWN_NAME
-from clustergate.wording.notation import nearest
-from clustergate.wording.reasons import Words
 
 # How the names of those begin that the suite's own extra adds.
 OF_EXTRA = "published-"
@@ -160,7 +160,7 @@ def _require_metrics(benchmark: Benchmark, check: Check) -> None:
                     check=check.name,
                     name=name,
                     benchmark=benchmark.name,
-                    meant=" or ".join(map(repr, near)) or "one of clustergate.model.METRICS",
+                    meant=" or ".join(map(repr, near)) or "one of clustergate.core.model.METRICS",
                 )
             )
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
+from clustergate.core.reasons import Words
+from clustergate.core.words import FILE_UNREADABLE
 from clustergate.sites import configs
 from clustergate.sites.description import SiteError
 from clustergate.stacks import suggestion
-from clustergate.wording.general import FILE_UNREADABLE
-from clustergate.wording.reasons import Words
 
 JOBS = ".clustergate-systems"
 _SYSTEM, _STACK = "CLUSTERGATE_SYSTEM", "CLUSTERGATE_STACK"

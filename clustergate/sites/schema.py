@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.registry import every_check
-from clustergate.files.whole import read_json
+from clustergate.core.files.whole import read_json
+from clustergate.core.notation import did_you_mean, nearest
+from clustergate.core.reasons import Words
 from clustergate.sites.description import (
     EXTRAS,
     MPI_STACK,
@@ -27,8 +29,6 @@ from clustergate.sites.description import (
 )
 from clustergate.stacks import PROVIDERS, suggestion, wheels
 from clustergate.stacks.spack.settings import LISTS, SpackSettings
-from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Words
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -520,7 +520,7 @@ def _backends(kind: str) -> Mapping[str, Any]:
     from reframe.core import backends
     from reframe.core.exceptions import ConfigError
 
-    import clustergate.launching.launchers  # noqa: F401
+    import clustergate.launch.launchers  # noqa: F401
 
     with suppress(ConfigError):
         # It loads ReFrame's own before it looks.

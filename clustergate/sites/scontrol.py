@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clustergate.launching.hostfiles import HostfileError, expand
-from clustergate.model import BadRequest
-from clustergate.wording.reasons import Words
+from clustergate.core.model import BadRequest
+from clustergate.core.reasons import Words
+from clustergate.launch.hostfiles import HostfileError, expand
 
 _MIB = 1 << 20
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")

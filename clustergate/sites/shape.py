@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from clustergate.model import ClustergateError
-from clustergate.wording.reasons import Words
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
 
 
 def process_counts(maximum: int) -> tuple[int, ...]:

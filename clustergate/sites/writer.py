@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from clustergate.launching.hostfiles import fold
+from clustergate.core.model import BadRequest
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Words
+from clustergate.launch.hostfiles import fold
 from clustergate.machine.nominal import flops_per_cycle
-from clustergate.model import BadRequest
 from clustergate.sites.kinds import NodeKind
-from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Words
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
 # Site configs of the suite's own.

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from clustergate.model import ClustergateError, Say
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.notation import did_you_mean, nearest
+from clustergate.core.reasons import Words
 from clustergate.stacks import modules, wheels
 from clustergate.stacks.builder import SetUp
 from clustergate.stacks.held import require_as_installed
@@ -15,8 +17,6 @@ from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
 from clustergate.stacks.spack.settings import STACK_PREFIX, environments
-from clustergate.wording.notation import did_you_mean, nearest
-from clustergate.wording.reasons import Words
 
 
 class Provider(Protocol):
@@ -57,7 +57,7 @@ def provide(
     """Put a stack on disk by its provider, write its manifest and return it.
 
     ``applications`` are wanted too; those that Spack builds are a setting. Raises a
-    :class:`~clustergate.model.ClustergateError` in one sentence that says what to do.
+    :class:`~clustergate.core.model.ClustergateError` in one sentence that says what to do.
     """
     set_up = SetUp(
         request.stack, state, say, request.settings, named_folders(), refresh, applications

@@ -23,15 +23,15 @@ from clustergate.benchmarks.build import (
     Wheel,
     Workplace,
 )
-from clustergate.files.whole import scratch_beside, write_whole
+from clustergate.core.files.whole import scratch_beside, write_whole
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.reasons import Words
 from clustergate.machine.environment import clean_environment
-from clustergate.model import ClustergateError, Say
 from clustergate.stacks import compilation, held, prefixes, sources
 from clustergate.stacks.compilation import Objects
 from clustergate.stacks.lacking import STACK_LACKS, LackError, missing_tools, sentence_of
 from clustergate.stacks.manifest import Program
 from clustergate.stacks.sources import SOURCE_KNOWN_UNAVAILABLE, SourceUnavailable
-from clustergate.wording.reasons import Words
 
 # In a build: the state folder below which its programs look for their libraries.
 STATE_FOLDER = ".state-folder"

@@ -25,10 +25,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.interrupts import go_on
+from clustergate.core.interrupts import go_on
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError
-from clustergate.wording.reasons import Words
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # As a shell says of what it called, too.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.files.whole import parse_json
+from clustergate.core.files.whole import parse_json
 from clustergate.machine.processes import capture
 from clustergate.stacks.modules import MODULE_COMMAND, MODULES_LATE
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of_module

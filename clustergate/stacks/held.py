@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from clustergate.files.whole import read_json, write_whole
-from clustergate.model import ClustergateError
+from clustergate.core.files.whole import read_json, write_whole
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
+from clustergate.core.words import FILE_UNREADABLE
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.sources import sha256_of
-from clustergate.wording.general import FILE_UNREADABLE
-from clustergate.wording.reasons import Words
 
 # Among the files of a folder: the folder itself.
 _FOLDER = "."

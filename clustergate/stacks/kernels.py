@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clustergate.benchmarks.build import Build, Command, Compiled, Workplace, mpicc
-from clustergate.kernels import SOURCES
+from clustergate.machine.kernels import SOURCES
 
 _PROOF = ("proof.c", "progress.c")
 FILES = (*_PROOF, "progress.h", "blas.h", "node_peaks.c", "dgemm.c", "core_distance.c", "pinned.h")

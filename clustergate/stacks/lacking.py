@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError
-from clustergate.wording.reasons import Words
 
 C, CXX, FORTRAN = "cc", "c++", "gfortran"
 # What installs a tool with apt-get, dnf and zypper, where it is not called as the tool itself.

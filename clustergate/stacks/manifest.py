@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from clustergate.files.whole import parse_json, write_whole
-from clustergate.model import ClustergateError, require_name
-from clustergate.wording.general import FILE_UNREADABLE
-from clustergate.wording.reasons import Words
+from clustergate.core.files.whole import parse_json, write_whole
+from clustergate.core.model import ClustergateError, require_name
+from clustergate.core.reasons import Words
+from clustergate.core.words import FILE_UNREADABLE
 
 SCHEMA = 1
 SET_UP = "CLUSTERGATE_SET_UP"
@@ -54,7 +54,7 @@ class Blas:
 class Manifest:
     """A stack on disk.
 
-    ``dialect`` names how its launcher wants to be told (see :mod:`clustergate.launching.dialects`),
+    ``dialect`` names how its launcher wants to be told (see :mod:`clustergate.launch.dialects`),
     ``library_pattern`` is a regular expression that ``MPI_Get_library_version`` must match,
     ``mpi_library`` the shared object that must be mapped. ``environment`` is what a job exports
     before it launches; ``PATH`` and ``LD_LIBRARY_PATH`` in it are put in front of what is there.

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate.files.shared import locked
-from clustergate.files.whole import scratch_beside
+from clustergate.core.files.shared import locked
+from clustergate.core.files.whole import scratch_beside
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError
 from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, SetUp, Toolchain
 from clustergate.stacks.manifest import Manifest
@@ -36,7 +37,6 @@ from clustergate.stacks.spack.libraries import (
     mpi_of_answer,
     mpi_of_module,
 )
-from clustergate.wording.reasons import Words
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 # Where nothing is loaded; what a shell brought along would hide what loading adds.
@@ -121,7 +121,7 @@ NO_LAUNCHER = Words(
 def provide(set_up: SetUp) -> Manifest:
     """Load what the settings name, compile the benchmarks with it and return the manifest.
 
-    Raises :class:`~clustergate.model.ClustergateError` where that gives no known MPI library.
+    Raises :class:`~clustergate.core.model.ClustergateError` where that gives no known MPI library.
     """
     loading, stack, state = Loading(**set_up.settings), set_up.stack, set_up.state
     builds = state / "builds"
@@ -198,7 +198,8 @@ MODULES_PRELOAD = Words(
 def load(loading: Loading, limit_s: float = _TIME_LIMIT_S) -> dict[str, str]:
     """Return the variables that loading sets; of search paths what it puts in front.
 
-    Raises :class:`~clustergate.model.ClustergateError` where it fails, or there is nobody to ask.
+    Raises :class:`~clustergate.core.model.ClustergateError` where it fails, or there is nobody to
+    ask.
     """
     clean = {**clean_environment(os.environ).environment, "PATH": _BARE_PATH}
     try:
@@ -272,8 +273,8 @@ def identify(
 ) -> tuple[Path, MpiPackage, str]:
     """Return the library that programs of this wrapper map, what it is, and its version.
 
-    A program is compiled and asks it. Raises :class:`~clustergate.model.ClustergateError` when that
-    fails, or nobody knows the library.
+    A program is compiled and asks it. Raises :class:`~clustergate.core.model.ClustergateError` when
+    that fails, or nobody knows the library.
     """
     clean = clean_environment(os.environ).environment
     environment = {**clean, **loaded, "PATH": f"{loaded['PATH']}:{_BARE_PATH}"}

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, scratch_beside
+from clustergate.core.files.shared import locked
+from clustergate.core.files.whole import full_disk, scratch_beside
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.reasons import Reason, Words
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError, Say
-from clustergate.wording.reasons import Reason, Words
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from clustergate.interrupts import nothing_begins
+from clustergate.core.interrupts import nothing_begins
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import Reason, Words
+from clustergate.core.store import require_home
 from clustergate.machine.processes import end_children
-from clustergate.model import ClustergateError, Say
-from clustergate.paths import state_dir
 from clustergate.stacks import StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, summary
 from clustergate.stacks.manifest import Manifest
-from clustergate.store import require_home
-from clustergate.wording.reasons import Reason, Words
 
 # Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
 AT_ONCE = {"spack": 2}

@@ -20,12 +20,12 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 
 from clustergate.benchmarks.build import Source
-from clustergate.files.shared import locked
-from clustergate.files.whole import scratch_beside
-from clustergate.interrupts import go_on
+from clustergate.core.files.shared import locked
+from clustergate.core.files.whole import scratch_beside
+from clustergate.core.interrupts import go_on
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError, Say
-from clustergate.wording.reasons import Words
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60

@@ -17,9 +17,10 @@ from typing import Any
 
 from clustergate.benchmarks.build import COMMON_UNIT, BlasLinkage, Build
 from clustergate.benchmarks.registry import builds
-from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, is_full
-from clustergate.model import ClustergateError, Say
+from clustergate.core.files.shared import locked
+from clustergate.core.files.whole import full_disk, is_full
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.reasons import Words
 from clustergate.stacks import compilation
 from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
 from clustergate.stacks.kernels import NODE_KERNELS
@@ -27,7 +28,6 @@ from clustergate.stacks.lacking import Lack, broken_compiler
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.prefixes import install_prefix, pinned_version
 from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
-from clustergate.wording.reasons import Words
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 OPENBLAS = "openblas.txt"

@@ -3,6 +3,6 @@
 Each function names its paper and section by the numbers of ``references/published``.
 """
 
-from clustergate.figures import DerivedError, require_positive
+from clustergate.core.figures import DerivedError, require_positive
 
 __all__ = ["DerivedError", "require_positive"]

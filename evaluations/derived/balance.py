@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from clustergate.figures import DerivedError, require_positive
-from clustergate.model import Better, Metric, Sample
-from clustergate.wording.reasons import Words
+from clustergate.core.figures import DerivedError, require_positive
+from clustergate.core.model import Better, Metric, Sample
+from clustergate.core.reasons import Words
 
 COLUMNS: Mapping[str, str] = {
     "HPL_Tflops": "HPL [Tflop/s]",

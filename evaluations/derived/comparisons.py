@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy
 
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
 from evaluations.derived import DerivedError
 
 SAME_COMPONENT = Words(

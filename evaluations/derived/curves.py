@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clustergate.model import Better, Metric, Sample
-from clustergate.wording.reasons import Words
+from clustergate.core.model import Better, Metric, Sample
+from clustergate.core.reasons import Words
 from evaluations.derived import DerivedError, require_positive
 from evaluations.derived.links import efficiency_percent, slot_peak_mb_s
 

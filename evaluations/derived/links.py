@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
 from evaluations.derived import DerivedError, require_positive
 
 ENCODING_8B_10B = 0.8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.figures import DerivedError, require_positive
-from clustergate.wording.reasons import Words
+from clustergate.core.figures import DerivedError, require_positive
+from clustergate.core.reasons import Words
 from evaluations.derived.balance import COLUMNS
 
 RATIO_THRESHOLD_TFLOPS = 1.0

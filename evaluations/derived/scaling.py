@@ -6,8 +6,8 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from clustergate.wording.general import INPUT_UNKNOWN_NAME
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
+from clustergate.core.words import INPUT_UNKNOWN_NAME
 from evaluations.derived import DerivedError, require_positive
 
 Series = Mapping[int, float]

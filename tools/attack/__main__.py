@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tools.attack.entries import listed
 from tools.attack.mutations import ATTACKS
 from tools.attack.records import damaged, told_lies

@@ -29,14 +29,14 @@ from clustergate.benchmarks.mpi_trials.output import TEST_BYTES
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.benchmarks.registry import every_benchmark, known_of
 from clustergate.benchmarks.stream.input import stream_measured
-from clustergate.figures import reported, samples_of
-from clustergate.kernels import peaks
-from clustergate.kernels.peaks import parse_peaks
-from clustergate.model import METRICS, Estimate, NodeFacts, OutputError, Row, Verdict
-from clustergate.paths import checkout
-from clustergate.proof import provenance
-from clustergate.proof.ranks import RankProof, read_proofs
-from clustergate.verdicts.judging import judge
+from clustergate.core.figures import reported, samples_of
+from clustergate.core.model import METRICS, Estimate, NodeFacts, OutputError, Row, Verdict
+from clustergate.core.paths import checkout
+from clustergate.judge.judging import judge
+from clustergate.launch.proof import provenance
+from clustergate.launch.proof.ranks import RankProof, read_proofs
+from clustergate.machine.kernels import peaks
+from clustergate.machine.kernels.peaks import parse_peaks
 
 DATA = checkout() / "tests" / "data"
 WORD = "attacked-0"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from clustergate.proof import provenance
+from clustergate.launch.proof import provenance
 from tools.attack.captures import WORD, Capture, captures
 
 Mutator = Callable[[str, Random, Capture], str | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from random import Random
 
-from clustergate.model import OutputError
+from clustergate.core.model import OutputError
 from tools.attack.captures import of_text
 from tools.attack.mutations import ATTACKS
 

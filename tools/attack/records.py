@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from clustergate.proof.ranks import (
+from clustergate.launch.proof.ranks import (
     BlasIdentity,
     ProofError,
     ProofExpectation,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from clustergate.kernels.peaks import SUITE
-from clustergate.model import Row
+from clustergate.core.model import Row
+from clustergate.machine.kernels.peaks import SUITE
 from tools.attack.captures import Capture, Refused, is_contradicted
 from tools.attack.mutations import Attack, Kind, variants
 

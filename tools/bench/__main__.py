@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from clustergate import store, version
+from clustergate import version
 from clustergate.cli.progress import Progress
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
 from clustergate.machine.fingerprint import processor_of, read_fingerprint, to_record
 from clustergate.machine.node import node_record
-from clustergate.model import ClustergateError
 from clustergate.report.console import width
 from tools.bench import (
     earlier,

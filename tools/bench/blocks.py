@@ -25,12 +25,12 @@ from clustergate.benchmarks.imb.blocks import bounded_mean
 from clustergate.benchmarks.imb.command import SIZES_FILE, imb_arguments, in_blocks, sizes_file
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
-from clustergate.launching.plan import read_log
-from clustergate.launching.reading import read_planned
-from clustergate.model import ClustergateError, Row
+from clustergate.core.model import ClustergateError, Row
+from clustergate.core.reasons import sentence_of
+from clustergate.launch.plan import read_log
+from clustergate.launch.reading import read_planned
 from clustergate.stacks.manifest import Manifest
-from clustergate.statistics.rounds import FEWEST
-from clustergate.wording.reasons import sentence_of
+from clustergate.stats.rounds import FEWEST
 from tools.bench import pairs, record
 from tools.bench.launches import times_of
 from tools.bench.slowdowns import NOTHING, SIZE, STACK, Change

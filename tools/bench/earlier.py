@@ -16,10 +16,10 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from clustergate.model import Better
-from clustergate.paths import checkout
-from clustergate.statistics.comparison import Comparison, Pair, Relation, compare, of_two_sessions
-from clustergate.wording.notation import interval
+from clustergate.core.model import Better
+from clustergate.core.notation import interval
+from clustergate.core.paths import checkout
+from clustergate.stats.comparison import Comparison, Pair, Relation, compare, of_two_sessions
 from tools.bench.spread import Figure, cell
 
 RECORDED = Path(__file__).with_name("recorded") / "commits"

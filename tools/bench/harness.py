@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate import store
-from clustergate.model import CaseRecord
-from clustergate.paths import state_dir
-from clustergate.session import reframe
+from clustergate.core import store
+from clustergate.core.model import CaseRecord
+from clustergate.core.paths import state_dir
+from clustergate.run import reframe
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from tools.bench.spread import Aim, Figure

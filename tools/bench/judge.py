@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate.baselines.proposals import Rule, make_baseline
-from clustergate.baselines.writer import updated
 from clustergate.benchmarks.registry import every_check
-from clustergate.figures import name_of, same_measurement
-from clustergate.history.series import collect
-from clustergate.history.stored_runs import PastRun
-from clustergate.judge import confirmation
+from clustergate.core.figures import name_of, same_measurement
+from clustergate.core.model import Case, CaseId, CaseRecord, Verdict
+from clustergate.judge import confirmation, coverage
+from clustergate.judge.assembly import Beside, Outcome, assemble, compared, verdicts
+from clustergate.judge.baselines.proposals import Rule, make_baseline
+from clustergate.judge.baselines.writer import updated
 from clustergate.judge.confirmation import Launched
-from clustergate.model import Case, CaseId, CaseRecord, Verdict
-from clustergate.references.lookup import References, parse_references
+from clustergate.judge.history.series import collect
+from clustergate.judge.history.stored_runs import PastRun
+from clustergate.judge.judging import exit_status, worst_status
+from clustergate.judge.references.lookup import References, parse_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode
-from clustergate.verdicts import coverage
-from clustergate.verdicts.assembly import Beside, Outcome, assemble, compared, verdicts
-from clustergate.verdicts.judging import exit_status, worst_status
 
 Again = Callable[[CaseId], CaseRecord | None]
 """Launches a case of the judged run again, alone: what that left, None where nothing can be."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.figures import name_of
+from clustergate.core.figures import name_of
 from clustergate.judge.bad_days import bad_days
 from clustergate.judge.changes import Judge, Past, slower
 from clustergate.judge.confirmation import TIMES

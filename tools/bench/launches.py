@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clustergate import model
-from clustergate.ab.gathering import comparable_samples
 from clustergate.benchmarks.imb.command import COUNTED
-from clustergate.model import METRICS, ClustergateError, Sample
+from clustergate.core import model
+from clustergate.core.model import METRICS, ClustergateError, Sample
+from clustergate.studies.ab.gathering import comparable_samples
 
 RECORDED = Path(__file__).with_name("recorded")
 FORMAT = 2

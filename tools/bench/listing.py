@@ -8,8 +8,8 @@ from pathlib import Path
 
 from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.registry import every_check
-from clustergate.paths import checkout
-from clustergate.session import reframe
+from clustergate.core.paths import checkout
+from clustergate.run import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from tools.bench.spread import Aim, Figure

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tools.bench import aims, metal, metal_aims, realdata, screening, simulated_creeping
 from tools.bench.runs import FOUND, PASSED
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.model import CaseId, CaseRecord, Verdict
-from clustergate.paths import checkout, state_dir
+from clustergate.core.model import CaseId, CaseRecord, Verdict
+from clustergate.core.paths import checkout, state_dir
 from tools.bench import simulated_rules
 from tools.bench.judge import Judge, judge_run, make_judge, of_figures, regressions
 from tools.bench.judge_alone import Alone

@@ -13,7 +13,7 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
 from tools.bench.field import SLOWER_TESTED
 
 PINNED = Path(__file__).with_name("otava.txt")

@@ -20,19 +20,19 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from clustergate.ab.deciding import Decider
-from clustergate.ab.gathering import Job
-from clustergate.ab.wholes import (
+from clustergate.core.model import Better, Sample
+from clustergate.stats import comparison
+from clustergate.stats.comparison import FAMILY_ERROR, Pair, Relation, compare
+from clustergate.stats.rounds import Question, Rounds, Trial, looks
+from clustergate.studies.ab.deciding import Decider
+from clustergate.studies.ab.gathering import Job
+from clustergate.studies.ab.wholes import (
     RULED_OUT,
     RULING_OUT_ERROR,
     TOLERATED,
     costs_of,
     is_slower,
 )
-from clustergate.model import Better, Sample
-from clustergate.statistics import comparison
-from clustergate.statistics.comparison import FAMILY_ERROR, Pair, Relation, compare
-from clustergate.statistics.rounds import Question, Rounds, Trial, looks
 from tools.bench import field, otava
 from tools.bench.launches import Launch
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change

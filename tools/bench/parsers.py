@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tools.bench.imb_text import ImbText, imb_text
 from tools.bench.spread import Aim, Figure
 from tools.bench.workspace import BenchError, Workspace

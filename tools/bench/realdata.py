@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.baselines.proposals import Rule
 from clustergate.benchmarks.hpcc.output import METRICS as OF_HPCC
-from clustergate.figures import name_of
-from clustergate.history.stored_runs import PastRun
-from clustergate.model import METRICS, Better, CaseId, CaseRecord, Launch, Sample, Verdict
+from clustergate.core.figures import name_of
+from clustergate.core.model import METRICS, Better, CaseId, CaseRecord, Launch, Sample, Verdict
+from clustergate.judge.baselines.proposals import Rule
+from clustergate.judge.history.stored_runs import PastRun
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import MODES
 from tools.bench.judge import judge_run, make_judge, of_figures, regressions

@@ -25,14 +25,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clustergate.ab.contenders import Named, in_ranks
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
 from clustergate.cli.progress import Progress
-from clustergate.launching.dialects import Layout, launch_options
-from clustergate.launching.launchers import exports
-from clustergate.launching.plan import (
+from clustergate.core.model import ClustergateError, Row
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import sentence_of
+from clustergate.launch.dialects import Layout, launch_options
+from clustergate.launch.launchers import exports
+from clustergate.launch.plan import (
     PLAN,
     Contender,
     Launched,
@@ -41,16 +43,14 @@ from clustergate.launching.plan import (
     read_log,
     write_plan,
 )
-from clustergate.launching.reading import expected_of, read_planned
-from clustergate.launching.stopping import exactly
+from clustergate.launch.reading import expected_of, read_planned
+from clustergate.launch.stopping import exactly
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.fingerprint import processor_of, read_fingerprint
 from clustergate.machine.node import node_record
-from clustergate.model import ClustergateError, Row
-from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
-from clustergate.wording.reasons import sentence_of
+from clustergate.studies.ab.contenders import Named, in_ranks
 from tools.bench.launches import (
     ASIDE,
     RECORDED,
@@ -217,7 +217,7 @@ def launched(job: Path, plan: Plan) -> subprocess.CompletedProcess[str]:
     """Launch a plan in the folder of a job, by its driver."""
     write_plan(job, plan)
     return subprocess.run(
-        [sys.executable, "-I", "-m", "clustergate.launching", str(job / PLAN)],
+        [sys.executable, "-I", "-m", "clustergate.launch", str(job / PLAN)],
         env=clean_environment(os.environ).environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -266,7 +266,7 @@ def window_of(manifests: Sequence[Manifest]) -> Window:
     software = fingerprint["software"]
     suite = [software.pop(name) for name in ("clustergate", "clustergate_checkout")]
     return Window(
-        launcher="clustergate.launching",
+        launcher="clustergate.launch",
         date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         engine=" ".join(str(version) for version in suite if version is not None),
         **{**node_record(), "processor": processor_of(fingerprint) or None},

@@ -15,20 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate import model
-from clustergate.baselines.proposals import Rule
-from clustergate.baselines.writer import Entry, Measured, updated
 from clustergate.benchmarks import imb
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.imb.command import MPI1_BENCHMARKS, ImbEffort
 from clustergate.benchmarks.registry import every_check
-from clustergate.figures import name_of, same_measurement, samples_of
-from clustergate.history.series import CaseKey
-from clustergate.history.stored_runs import PastRun
-from clustergate.launching.disturbance import without_moved_cores
-from clustergate.launching.estimation import widest_interval
-from clustergate.launching.stopping import is_enough
-from clustergate.model import (
+from clustergate.core import model
+from clustergate.core.figures import name_of, same_measurement, samples_of
+from clustergate.core.model import (
     METRICS,
     Better,
     Case,
@@ -40,7 +33,14 @@ from clustergate.model import (
     Sample,
     Verdict,
 )
-from clustergate.references.lookup import References, parse_references
+from clustergate.judge.baselines.proposals import Rule
+from clustergate.judge.baselines.writer import Entry, Measured, updated
+from clustergate.judge.history.series import CaseKey
+from clustergate.judge.history.stored_runs import PastRun
+from clustergate.judge.references.lookup import References, parse_references
+from clustergate.launch.disturbance import without_moved_cores
+from clustergate.launch.estimation import widest_interval
+from clustergate.launch.stopping import is_enough
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import MODES, Mode, effort_of
 from tools.bench import judge

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tools.bench.spread import Aim, Figure
 from tools.bench.workspace import BenchError, Workspace
 

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
 from clustergate.benchmarks.registry import every_check
-from clustergate.paths import checkout
-from clustergate.session import reframe
+from clustergate.core.paths import checkout
+from clustergate.run import reframe
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from tools.bench import scale_child

@@ -17,26 +17,26 @@ from typing import Any
 
 import numpy as np
 
-from clustergate import store
 from clustergate.benchmarks.registry import every_check
-from clustergate.history.node_states import NODES, digest_of, read_states
-from clustergate.launching.plan import LOG, Launched, write_plan
-from clustergate.launching.stopping import exactly
+from clustergate.core import store
+from clustergate.core.model import Better, CaseRecord, Conditions, Launch, Reference, Run, Sample
+from clustergate.core.paths import checkout
+from clustergate.judge.assembly import Outcome, assemble
+from clustergate.judge.history.node_states import NODES, digest_of, read_states
+from clustergate.launch.plan import LOG, Launched, write_plan
+from clustergate.launch.stopping import exactly
 from clustergate.machine.fingerprint import Fingerprint
 from clustergate.machine.fleet import kinds_of, odd_ones
-from clustergate.model import Better, CaseRecord, Conditions, Launch, Reference, Run, Sample
-from clustergate.paths import checkout
 from clustergate.report.html import render_html
 from clustergate.report.screening import first_screen, render_screening
 from clustergate.report.terminal import render
-from clustergate.screening.folder import read_screening
-from clustergate.screening.measures import MEASURES
-from clustergate.screening.plan import Plan
-from clustergate.screening.rounds import rounds as rounds_of_pairs
-from clustergate.session.judge import notes_of_stacks
+from clustergate.run.judge import notes_of_stacks
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
-from clustergate.verdicts.assembly import Outcome, assemble
+from clustergate.studies.screen.folder import read_screening
+from clustergate.studies.screen.measures import MEASURES
+from clustergate.studies.screen.plan import Plan
+from clustergate.studies.screen.rounds import rounds as rounds_of_pairs
 from tools.bench.parse_child import peak_bytes
 from tools.bench.workspace import BenchError
 

@@ -25,18 +25,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from clustergate import store
 from clustergate.cli.progress import Progress
-from clustergate.paths import checkout
+from clustergate.core import store
+from clustergate.core.paths import checkout
 from clustergate.report.console import width
-from clustergate.screening.evidence import grouped_medians
-from clustergate.screening.findings import analyse
-from clustergate.screening.localisation import Unit
-from clustergate.screening.measures import MEASURES, Result
-from clustergate.screening.plan import Log
-from clustergate.screening.rounds import number_of_rounds, rounds
-from clustergate.screening.wording import exit_status
-from clustergate.statistics import MAD
+from clustergate.stats import MAD
+from clustergate.studies.screen.evidence import grouped_medians
+from clustergate.studies.screen.findings import analyse
+from clustergate.studies.screen.localisation import Unit
+from clustergate.studies.screen.measures import MEASURES, Result
+from clustergate.studies.screen.plan import Log
+from clustergate.studies.screen.rounds import number_of_rounds, rounds
+from clustergate.studies.screen.wording import exit_status
 from tools.bench.launches import RECORDED, read_launches
 from tools.bench.simulated_clusters import BANDWIDTH, LATENCY, ROUND_S, Cluster, recorded, screen
 from tools.bench.workspace import file_for

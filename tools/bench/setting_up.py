@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from clustergate.files.whole import write_whole
+from clustergate.core.files.whole import write_whole
 from clustergate.stacks.manifest import Program, write_manifest
 from clustergate.stacks.spack import lock_choice, locks, provider
 from clustergate.stacks.spack.composition import read_spack_request

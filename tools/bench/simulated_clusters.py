@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.launching.plan import Contender
-from clustergate.screening.campaign import Campaign, Task
-from clustergate.screening.findings import Screening
-from clustergate.screening.localisation import Located
-from clustergate.screening.measures import PAIRS, Result
-from clustergate.screening.plan import EACH, TWO, Plan
-from clustergate.screening.rounds import number_of_rounds
+from clustergate.launch.plan import Contender
+from clustergate.studies.screen.campaign import Campaign, Task
+from clustergate.studies.screen.findings import Screening
+from clustergate.studies.screen.localisation import Located
+from clustergate.studies.screen.measures import PAIRS, Result
+from clustergate.studies.screen.plan import EACH, TWO, Plan
+from clustergate.studies.screen.rounds import number_of_rounds
 
 LATENCY, BANDWIDTH = (measure.key for measure in PAIRS)
 # A round as it is on a real network: reaching two nodes, starting, half a second of messages.

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from clustergate.baselines.proposals import Rule, make_baseline
-from clustergate.baselines.writer import updated
 from clustergate.benchmarks.registry import every_check
-from clustergate.history.series import collect
-from clustergate.references.lookup import References, parse_references
+from clustergate.judge.baselines.proposals import Rule, make_baseline
+from clustergate.judge.baselines.writer import updated
+from clustergate.judge.history.series import collect
+from clustergate.judge.references.lookup import References, parse_references
 from tools.bench.judge import Judge, judge_run
 from tools.bench.simulated_noise import BARE_METAL, MACHINES
 from tools.bench.simulated_runs import (

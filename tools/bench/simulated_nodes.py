@@ -1,7 +1,7 @@
 """The first run of a cluster of equal nodes: is the slow one named, and is nobody else. Pure.
 
 Each node runs a few jobs, which measure its kernels; what is said of the run is that of a check
-(:mod:`clustergate.verdicts.slow_nodes`).
+(:mod:`clustergate.judge.slow_nodes`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from clustergate.model import CaseRecord, Launch, Row, Verdict
-from clustergate.verdicts.slow_nodes import slow_nodes
+from clustergate.core.model import CaseRecord, Launch, Row, Verdict
+from clustergate.judge.slow_nodes import slow_nodes
 from tools.bench.simulated_noise import (
     BARE_METAL,
     COMPUTE,

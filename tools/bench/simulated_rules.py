@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from clustergate.model import CaseId
+from clustergate.core.model import CaseId
 from tools.bench import field as others
 from tools.bench.simulated_noise import (
     BANDWIDTH,

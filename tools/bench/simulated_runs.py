@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.benchmarks.hpcc.output import METRICS as OF_HPCC
 from clustergate.benchmarks.hpcc.output import parse_hpcc
-from clustergate.figures import name_of, reported, same_measurement, samples_of
-from clustergate.history.stored_runs import PastRun
-from clustergate.launching.stopping import is_enough
-from clustergate.model import DISTANCES, Better, CaseId, CaseRecord, Launch, Sample
-from clustergate.paths import checkout
+from clustergate.core.figures import name_of, reported, same_measurement, samples_of
+from clustergate.core.model import DISTANCES, Better, CaseId, CaseRecord, Launch, Sample
+from clustergate.core.paths import checkout
+from clustergate.judge.history.stored_runs import PastRun
+from clustergate.launch.stopping import is_enough
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import MODES, Mode
 from tools.bench.runs import effort
@@ -475,7 +475,7 @@ def _launches_taken(case: CaseForm, values: Array) -> int:
 
 
 def _widest(case: CaseForm, values: Array) -> float:
-    """Return what :func:`clustergate.launching.estimation.widest_interval` does of all samples."""
+    """Return what :func:`clustergate.launch.estimation.widest_interval` does of all samples."""
     of = values[:, case.compared]
     best, second = np.sort(of * case.sign[case.compared], axis=0)[:2]
     widths = (second - best) / 2 / np.abs(best)

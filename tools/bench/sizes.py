@@ -18,8 +18,8 @@ import scipy
 from numpy.typing import NDArray
 from rich.console import Console
 
-from clustergate.baselines.proposals import Rule
 from clustergate.cli.progress import Progress
+from clustergate.judge.baselines.proposals import Rule
 from clustergate.sites.modes import MODES, Mode
 from tools.bench import pairs, record, runs
 from tools.bench.field import Times

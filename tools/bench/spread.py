@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from scipy.stats import binom
 
-from clustergate.model import Estimate
+from clustergate.core.model import Estimate
 
 CONFIDENCE = 0.95
 _DRAWN = 4000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from clustergate.paths import checkout
+from clustergate.core.paths import checkout
 from tools.bench.spread import Aim, Figure
 from tools.bench.workspace import Workspace
 

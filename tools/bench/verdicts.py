@@ -28,11 +28,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from clustergate import store
-from clustergate.baselines.proposals import Rule
 from clustergate.cli.progress import Progress
-from clustergate.model import Case, CaseId, CaseRecord, ClustergateError
-from clustergate.paths import state_dir
+from clustergate.core import store
+from clustergate.core.model import Case, CaseId, CaseRecord, ClustergateError
+from clustergate.core.paths import state_dir
+from clustergate.judge.baselines.proposals import Rule
 from clustergate.report.console import width
 from clustergate.sites.modes import MODES, Mode
 from clustergate.stacks.manifest import Manifest

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import psutil
 
-from clustergate import store
+from clustergate.core import store
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import state_dir
 from clustergate.machine.processes import end_processes_with
-from clustergate.model import ClustergateError
-from clustergate.paths import state_dir
 from clustergate.sites import configs as sites
 
 # What the stacks on disk consist of, beside their manifests.

@@ -4,7 +4,7 @@ from clustergate.benchmarks.bidirectional_stream.output import parse_bidirection
 from clustergate.benchmarks.descriptor import Check, Headline, Sweep
 from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
 from clustergate.benchmarks.mpi_kernel import kernel_benchmark
-from clustergate.model import Limit
+from clustergate.core.model import Limit
 
 _BOTH_DIRECTIONS = Messages(2, 2, 2, pairs=True)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clustergate.benchmarks.mpi_kernel import KernelExpectation, kernel_parser, require_kind
-from clustergate.kernels.records import Line
-from clustergate.model import Row
+from clustergate.core.model import Row
+from clustergate.machine.kernels.records import Line
 
 
 @kernel_parser("bidirectional_stream")

@@ -18,9 +18,9 @@ from clustergate.benchmarks.mpi_kernel import (
     require_kind,
 )
 from clustergate.benchmarks.text import OUTPUT_OTHER_RUN
-from clustergate.kernels.records import Line
-from clustergate.model import Limit, Row
-from clustergate.wording.outputs import OUTPUT_LACKS
+from clustergate.core.model import Limit, Row
+from clustergate.core.outputs import OUTPUT_LACKS
+from clustergate.machine.kernels.records import Line
 
 CALLS = ("isend", "irecv")
 

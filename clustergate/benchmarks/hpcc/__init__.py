@@ -23,7 +23,7 @@ from clustergate.benchmarks.limits import (
     shared_by,
     stream_limits,
 )
-from clustergate.model import Better, Conditions, Limit, Sample
+from clustergate.core.model import Better, Conditions, Limit, Sample
 
 # STREAM goes through its arrays that often at least.
 _STREAM_TRIALS = 10

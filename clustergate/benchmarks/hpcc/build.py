@@ -15,7 +15,7 @@ from clustergate.benchmarks.build import (
     c_files,
     mpicc,
 )
-from clustergate.kernels import SOURCES
+from clustergate.machine.kernels import SOURCES
 
 HPCC = Source(
     "hpcc",

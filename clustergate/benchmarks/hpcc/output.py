@@ -56,7 +56,7 @@ from clustergate.benchmarks.hpl.output import (
     read_hpl,
     read_parameters,
 )
-from clustergate.model import (
+from clustergate.core.model import (
     BANDWIDTH,
     COMPUTE,
     LATENCY,
@@ -67,7 +67,7 @@ from clustergate.model import (
     OutputError,
     Row,
 )
-from clustergate.wording.outputs import (
+from clustergate.core.outputs import (
     OUTPUT_BAD_VALUE,
     OUTPUT_CONTRADICTION,
     OUTPUT_FAILURE,
@@ -79,7 +79,7 @@ from clustergate.wording.outputs import (
     OUTPUT_UNKNOWN,
     OUTPUT_WRONG_RESULT,
 )
-from clustergate.wording.reasons import Reason
+from clustergate.core.reasons import Reason
 
 _BANNER = "This is the DARPA/DOE HPC Challenge Benchmark version"
 TITLE = re.compile(_BANNER)
@@ -129,7 +129,7 @@ _KINDS = {
 
 
 def kind_of_figure(name: str, section: str) -> str:
-    """Return what a figure of the summary measures: one of :data:`clustergate.model.KINDS`."""
+    """Return what a figure of the summary measures: one of :data:`clustergate.core.model.KINDS`."""
     if section == "LatencyBandwidth":
         return LATENCY if name.endswith("_usec") else BANDWIDTH
     return _KINDS.get(section.removesuffix("_LCG"), COMPUTE)

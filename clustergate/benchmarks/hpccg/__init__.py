@@ -13,7 +13,7 @@ from clustergate.benchmarks.descriptor import (
 from clustergate.benchmarks.hpccg.build import BUILD
 from clustergate.benchmarks.hpccg.output import TITLE, parse_hpccg
 from clustergate.benchmarks.limits import rate_limits
-from clustergate.wording.general import INPUT_TOO_SMALL
+from clustergate.core.words import INPUT_TOO_SMALL
 
 HPCCG_EDGE = 64
 

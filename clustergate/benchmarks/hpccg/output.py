@@ -27,14 +27,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clustergate.benchmarks.text import Fields
-from clustergate.model import OutputError, Row
-from clustergate.wording.outputs import (
+from clustergate.core.model import OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_CONTRADICTION,
     OUTPUT_LACKS,
     OUTPUT_SECOND_RUN,
     OUTPUT_WRONG_RESULT,
 )
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
 
 SMALLEST_REDUCTION = 1e10
 TITLE = re.compile(r"Initial Residual = (\S+)\s*$")

@@ -15,7 +15,7 @@ from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
 from clustergate.benchmarks.hpl.output import TITLE, parse_hpl
 from clustergate.benchmarks.hpl.settings import settings_schema, trial
-from clustergate.wording.texts import SHARE, of_peak
+from clustergate.core.texts import SHARE, of_peak
 
 BENCHMARK = Benchmark(
     "hpl",

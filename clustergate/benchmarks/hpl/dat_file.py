@@ -26,9 +26,9 @@ from clustergate.benchmarks.hpl.sizing import (
     SizingError,
     file_fields,
 )
-from clustergate.wording.general import FILE_UNREADABLE
-from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Words
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Words
+from clustergate.core.words import FILE_UNREADABLE
 
 _SMALLEST_NB = 32
 # The file that lies in HPL's archive tests an installation.

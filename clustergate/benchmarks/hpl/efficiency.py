@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from clustergate.core.model import Row, Sample, derived_sample
+from clustergate.core.reasons import Reason, Words
+from clustergate.core.texts import SHARE
 from clustergate.machine.peaks import value_of
-from clustergate.model import Row, Sample, derived_sample
-from clustergate.wording.reasons import Reason, Words
-from clustergate.wording.texts import SHARE
 
 FMA_PEAK = "fma peak"
 DGEMM = "dgemm"

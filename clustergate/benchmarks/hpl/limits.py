@@ -8,7 +8,7 @@ from clustergate.benchmarks.limits import (
     compute_limits_of_all_cores,
     limits_of_any,
 )
-from clustergate.model import Limit
+from clustergate.core.model import Limit
 
 
 def limits(one: Measurement) -> tuple[Limit, ...]:

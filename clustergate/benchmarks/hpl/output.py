@@ -44,8 +44,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from clustergate.benchmarks.text import OUTPUT_OTHER_RUN, NumberedText
-from clustergate.model import OutputError, Row
-from clustergate.wording.outputs import (
+from clustergate.core.model import OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_CONTRADICTION,
     OUTPUT_DECIMAL_COMMA,
     OUTPUT_FAILURE,
@@ -57,7 +57,7 @@ from clustergate.wording.outputs import (
     OUTPUT_UNKNOWN,
     OUTPUT_WRONG_RESULT,
 )
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
 
 _BANNER = re.compile(r"HPLinpack (\d+)\.\d+\S*  --")
 # The first line, or a complaint in its place.

@@ -22,10 +22,10 @@ from clustergate.benchmarks.hpl.sizing import (
     process_grid,
     render_hpl_dat,
 )
-from clustergate.model import Row
-from clustergate.wording.general import INPUT_NOT_TAKEN
-from clustergate.wording.notation import counted
-from clustergate.wording.reasons import Words
+from clustergate.core.model import Row
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Words
+from clustergate.core.words import INPUT_NOT_TAKEN
 
 # Fields of an HplInput that hold lists, by the names that one of their values has here.
 _LISTED = {

@@ -22,9 +22,9 @@ from clustergate.benchmarks.hpl.output import (
     HplExpectation,
     hpl_flops,
 )
-from clustergate.model import ClustergateError, Sample
-from clustergate.wording.general import INPUT_NOT_POSITIVE, INPUT_NOT_TAKEN, INPUT_TOO_SMALL
-from clustergate.wording.reasons import Words
+from clustergate.core.model import ClustergateError, Sample
+from clustergate.core.reasons import Words
+from clustergate.core.words import INPUT_NOT_POSITIVE, INPUT_NOT_TAKEN, INPUT_TOO_SMALL
 
 BYTES_PER_ELEMENT = 8
 """HPL and HPCC compute in double precision."""

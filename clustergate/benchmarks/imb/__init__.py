@@ -27,7 +27,7 @@ from clustergate.benchmarks.imb.command import (
 from clustergate.benchmarks.imb.header import TITLE
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
-from clustergate.model import MESSAGES, Conditions, Limit
+from clustergate.core.model import MESSAGES, Conditions, Limit
 
 # Sendrecv counts a message twice and Exchange four times, each as it goes out and comes in.
 _MESSAGES: Mapping[str, Messages] = {

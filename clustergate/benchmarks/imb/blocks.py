@@ -12,7 +12,7 @@ from math import exp, log
 
 from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.benchmarks.imb.output import parse_imb
-from clustergate.model import ConditionValue, Row
+from clustergate.core.model import ConditionValue, Row
 
 _BOUND = log(2.0)
 _BANDWIDTH = "bandwidth_mb_s"

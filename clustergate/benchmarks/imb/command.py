@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import CannotRun, Effort
-from clustergate.wording.general import INPUT_NOT_POSITIVE, INPUT_NOT_TAKEN
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
+from clustergate.core.words import INPUT_NOT_POSITIVE, INPUT_NOT_TAKEN
 
 MPI1_BENCHMARKS = (
     *("PingPong", "PingPongSpecificSource", "PingPongAnySource"),

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clustergate.benchmarks.text import NumberedText
-from clustergate.wording.outputs import (
+from clustergate.core.outputs import (
     OUTPUT_FAILURE,
     OUTPUT_LACKS,
     OUTPUT_SECOND_RUN,

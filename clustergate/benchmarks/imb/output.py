@@ -15,15 +15,15 @@ over process counts that double up to the last. So every table and every line of
 beforehand but for its figures, and the parser holds the text to that plan: a table, a row or the
 closing line that is missing is an error.
 
-A row has the value names of :data:`clustergate.model.METRICS` and these conditions: ``processes``
-(of one group), ``groups`` (that ran at the same time), ``group`` where each has a row of its own
-(``-multi 1``), ``bytes``, ``repetitions``, ``mode`` (``AGGREGATE`` or ``NON-AGGREGATE``),
-``threads`` and ``window_size`` (IMB-MT). Where IMB printed words for figures (``out-of-mem.``,
-``int-overflow.``, ``time-out.``) the row has that word as its status, no values and no
-``repetitions``; what IMB gave up after it, sizes and since 2019 also process counts and modes, is
-not missing. A benchmark that IMB chose by itself and that cannot run with so many processes gives
-one row of the status ``invalid``; if it was asked for, that is an error. A "defects" column (a
-build with ``-DCHECK``) must be zero and is no value.
+A row has the value names of :data:`clustergate.core.model.METRICS` and these conditions:
+``processes`` (of one group), ``groups`` (that ran at the same time), ``group`` where each has a row
+of its own (``-multi 1``), ``bytes``, ``repetitions``, ``mode`` (``AGGREGATE`` or
+``NON-AGGREGATE``), ``threads`` and ``window_size`` (IMB-MT). Where IMB printed words for figures
+(``out-of-mem.``, ``int-overflow.``, ``time-out.``) the row has that word as its status, no values
+and no ``repetitions``; what IMB gave up after it, sizes and since 2019 also process counts and
+modes, is not missing. A benchmark that IMB chose by itself and that cannot run with so many
+processes gives one row of the status ``invalid``; if it was asked for, that is an error. A
+"defects" column (a build with ``-DCHECK``) must be zero and is no value.
 
 MB/s are of 2**20 bytes up to IMB 2017 and of 10**6 bytes from 2018 on. Sendrecv and the like count
 twice the message, Exchange and the like four times, and it is ``t_max`` that they are computed
@@ -81,8 +81,8 @@ from clustergate.benchmarks.imb.header import (
 from clustergate.benchmarks.imb.plan import ImbExpectation, Lengths, Plan
 from clustergate.benchmarks.imb.rules import broken_rule, contradiction, rules_of
 from clustergate.benchmarks.text import OUTPUT_OTHER_RUN
-from clustergate.model import ConditionValue, OutputError, Row
-from clustergate.wording.outputs import (
+from clustergate.core.model import ConditionValue, OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_DECIMAL_COMMA,
     OUTPUT_FAILURE,
     OUTPUT_LACKS,
@@ -90,7 +90,7 @@ from clustergate.wording.outputs import (
     OUTPUT_STRAY,
     OUTPUT_WRONG_RESULT,
 )
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
 
 _BENCHMARK = re.compile(r"# Benchmarking (Multi-)?(\w+)(?: \((?:\d+ x )+\d+\))?")
 _PROCESSES = re.compile(

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from clustergate.benchmarks.imb.command import BY_DEFAULT
 from clustergate.benchmarks.imb.header import RunInformation, Text
 from clustergate.benchmarks.text import OUTPUT_OTHER_RUN
-from clustergate.model import OutputError, Row
-from clustergate.wording.outputs import (
+from clustergate.core.model import OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_CONTRADICTION,
     OUTPUT_LACKS,
     OUTPUT_MISPLACED,

@@ -21,8 +21,8 @@ from clustergate.benchmarks.imb.columns import (
     RATE,
 )
 from clustergate.benchmarks.imb.header import RunInformation
-from clustergate.wording.outputs import OUTPUT_CONTRADICTION
-from clustergate.wording.reasons import Reason
+from clustergate.core.outputs import OUTPUT_CONTRADICTION
+from clustergate.core.reasons import Reason
 
 # Half of the last printed digit; the rest is for the rounding of this arithmetic.
 _HALF = 0.005 + 1e-9

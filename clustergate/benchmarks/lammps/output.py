@@ -25,8 +25,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.text import Fields, NumberedText
-from clustergate.model import OutputError, Row
-from clustergate.wording.outputs import (
+from clustergate.core.model import OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_BAD_VALUE,
     OUTPUT_DAMAGED,
     OUTPUT_FAILURE,
@@ -34,7 +34,7 @@ from clustergate.wording.outputs import (
     OUTPUT_SECOND_RUN,
     OUTPUT_WRONG_RESULT,
 )
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
 
 LARGEST_DRIFT = 0.01
 # Between builds, numbers of processes and of replicas; long-range forces are good to 1e-4.

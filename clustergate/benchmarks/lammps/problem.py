@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import CannotRun
-from clustergate.wording.general import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
+from clustergate.core.words import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
 
 # LAMMPS's own inputs: 20 cells of 4 atoms along each edge, and its data.rhodo.
 LJ_CELLS, LJ_ATOMS_PER_CELL, RHODO_ATOMS = 20, 4, 32000

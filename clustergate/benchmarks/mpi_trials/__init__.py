@@ -6,7 +6,7 @@ from clustergate.benchmarks.descriptor import Check, Headline, Sweep
 from clustergate.benchmarks.limits import Measurement, limits_of_any, link_reason
 from clustergate.benchmarks.mpi_kernel import kernel_benchmark
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, parse_mpi_trials
-from clustergate.model import COLLECTIVE, Limit
+from clustergate.core.model import COLLECTIVE, Limit
 
 
 def limits(one: Measurement) -> tuple[Limit, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES
-from clustergate.wording.general import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
+from clustergate.core.words import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
 
 CACHES_UNKNOWN = Words(
     "sizing.caches-unknown",

@@ -5,7 +5,7 @@
 
 There is a row for each test, size and, of the ping-pong, ``peer``. ``time_us`` is the mean over the
 trials of the maximum over the ranks, without the first trial and without spikes
-(:mod:`clustergate.statistics.spikes`), half of the round trip for the ping-pong. ``p95_time_us`` is
+(:mod:`clustergate.stats.spikes`), half of the round trip for the ping-pong. ``p95_time_us`` is
 what one trial of twenty exceeds at most: a call that is slow once in ten has it, and not the mean.
 """
 
@@ -22,10 +22,10 @@ from clustergate.benchmarks.mpi_kernel import (
     require_kind,
     times_of,
 )
-from clustergate.kernels.records import Line
-from clustergate.model import ConditionValue, Row
-from clustergate.statistics.spikes import filtered_mean, percentile_95
-from clustergate.wording.outputs import OUTPUT_BAD_VALUE, OUTPUT_CONTRADICTION
+from clustergate.core.model import ConditionValue, Row
+from clustergate.core.outputs import OUTPUT_BAD_VALUE, OUTPUT_CONTRADICTION
+from clustergate.machine.kernels.records import Line
+from clustergate.stats.spikes import filtered_mean, percentile_95
 
 # In doubles, as mpi_trials.c has them: the paper's 8 bytes, 10 Kbytes and 1 Mbyte.
 SMALL, MEDIUM, LARGE = 8, 10_000, 1_000_000

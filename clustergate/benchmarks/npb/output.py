@@ -28,8 +28,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clustergate.benchmarks.text import Fields
-from clustergate.model import ConditionValue, OutputError, Row
-from clustergate.wording.outputs import (
+from clustergate.core.model import ConditionValue, OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_CONTRADICTION,
     OUTPUT_DAMAGED,
     OUTPUT_MISPLACED,

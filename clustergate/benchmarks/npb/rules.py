@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 
 from clustergate.benchmarks.descriptor import CannotRun
-from clustergate.wording.general import INPUT_UNKNOWN_NAME
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
+from clustergate.core.words import INPUT_UNKNOWN_NAME
 
 NPB_CLASSES = ("S", "W", "A", "B", "C")
 _SQUARE, _POWER_OF_TWO, _ANY = "a square", "a power of two", "any number"

@@ -9,7 +9,7 @@ from clustergate.benchmarks.descriptor import Check, Format, Headline
 from clustergate.benchmarks.limits import DOUBLE_BYTES, Measurement, limits_of_any, stream_limits
 from clustergate.benchmarks.mpi_kernel import kernel_benchmark
 from clustergate.benchmarks.stream.output import TITLE, parse_mccalpins, parse_stream
-from clustergate.model import MEMORY, Limit, Row
+from clustergate.core.model import MEMORY, Limit, Row
 
 
 def limits(one: Measurement) -> tuple[Limit, ...]:

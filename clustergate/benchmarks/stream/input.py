@@ -5,7 +5,7 @@ from __future__ import annotations
 from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES
 from clustergate.benchmarks.stream.output import STREAM_KERNELS
-from clustergate.wording.reasons import Words
+from clustergate.core.reasons import Words
 
 # STREAM's own rule: each array at least four times the last-level caches.
 STREAM_CACHES = 4

@@ -30,10 +30,8 @@ from clustergate.benchmarks.mpi_kernel import (
     times_of,
 )
 from clustergate.benchmarks.text import Fields
-from clustergate.kernels.records import Line
-from clustergate.model import ConditionValue, OutputError, Row
-from clustergate.statistics.spikes import percentile_95
-from clustergate.wording.outputs import (
+from clustergate.core.model import ConditionValue, OutputError, Row
+from clustergate.core.outputs import (
     OUTPUT_BAD_VALUE,
     OUTPUT_CONTRADICTION,
     OUTPUT_DAMAGED,
@@ -42,6 +40,8 @@ from clustergate.wording.outputs import (
     OUTPUT_SECOND_RUN,
     OUTPUT_TWICE,
 )
+from clustergate.machine.kernels.records import Line
+from clustergate.stats.spikes import percentile_95
 
 STREAM_KERNELS = ("copy", "scale", "add", "triad")
 # STREAM counts what its loops touch: two arrays, or three.

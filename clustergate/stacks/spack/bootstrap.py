@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import yaml
 
-from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, read_json, scratch_beside
+from clustergate.core.files.shared import locked
+from clustergate.core.files.whole import full_disk, read_json, scratch_beside
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.paths import suite_folder
+from clustergate.core.reasons import Facts, Words
+from clustergate.core.store import unwritable
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError, Say
-from clustergate.paths import suite_folder
-from clustergate.store import unwritable
-from clustergate.wording.reasons import Facts, Words
 
 STAMP = ".clustergate-pin.json"
 # Spack's recipes, below a checkout of spack-packages.

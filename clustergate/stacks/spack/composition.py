@@ -17,9 +17,10 @@ from typing import Any
 import yaml
 
 from clustergate.benchmarks.registry import every_benchmark
-from clustergate.files.marked_yaml import read_document
-from clustergate.files.whole import write_whole
-from clustergate.model import ClustergateError
+from clustergate.core.files.marked_yaml import read_document
+from clustergate.core.files.whole import write_whole
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
 from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.externals import LAYOUT, External
@@ -31,7 +32,6 @@ from clustergate.stacks.spack.settings import (
     read_settings,
     spack_repo,
 )
-from clustergate.wording.reasons import Words
 
 OWN_SCOPE = "scope.yaml"
 DATABASE_SECONDS = 600

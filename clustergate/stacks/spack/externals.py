@@ -15,15 +15,15 @@ from typing import Any
 
 import yaml
 
-from clustergate.files.marked_yaml import read_document
-from clustergate.files.shared import locked
-from clustergate.files.whole import scratch_beside, write_whole
+from clustergate.core.files.marked_yaml import read_document
+from clustergate.core.files.shared import locked
+from clustergate.core.files.whole import scratch_beside, write_whole
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError, Say
 from clustergate.stacks import prefixes, wheels
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
-from clustergate.wording.reasons import Words
 
 # Part of the links' folder's name: raise it when this file lays something out differently.
 LAYOUT = "1"

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clustergate.model import ClustergateError
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
 from clustergate.stacks.manifest import Blas
-from clustergate.wording.reasons import Words
 
 
 @dataclass(frozen=True)

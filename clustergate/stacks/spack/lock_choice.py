@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate.files.whole import read_json, write_whole
-from clustergate.model import Say
+from clustergate.core.files.whole import read_json, write_whole
+from clustergate.core.model import Say
+from clustergate.core.notation import listed
 from clustergate.stacks.lacking import Lack, install_line
 from clustergate.stacks.spack import locks, recipes
 from clustergate.stacks.spack.composition import SpackRequest
@@ -22,7 +23,6 @@ from clustergate.stacks.spack.externals import SYSTEM_FOLDERS, specs_of_wheels
 from clustergate.stacks.spack.libraries import package_name
 from clustergate.stacks.spack.locks import Lock
 from clustergate.stacks.spack.settings import environment_file
-from clustergate.wording.notation import listed
 
 # Stands for the state folder in a committed lock: there the wheels are that it takes.
 STATE = "@state@"

@@ -16,10 +16,10 @@ from typing import Any
 
 import archspec.cpu
 
-from clustergate.files.whole import parse_json
-from clustergate.model import ClustergateError
-from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Words
+from clustergate.core.files.whole import parse_json
+from clustergate.core.model import ClustergateError
+from clustergate.core.notation import listed
+from clustergate.core.reasons import Words
 
 DEFAULT_BLAS = "openblas"
 # What packages took to build, in minutes of two busy cores; others take one or less.

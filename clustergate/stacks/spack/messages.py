@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from clustergate.files.whole import full_disk
+from clustergate.core.files.whole import full_disk
 from clustergate.stacks.lacking import CXX, FORTRAN, C, install_line
 
 LARGER_DISK = "name a larger disk in CLUSTERGATE_HOME or in the stack's setting 'store'"

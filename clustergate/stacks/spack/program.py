@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.interrupts import go_on
+from clustergate.core.interrupts import go_on
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.reasons import Words
 from clustergate.machine.environment import clean_environment
-from clustergate.model import ClustergateError, Say
 from clustergate.stacks.spack.messages import explain, progress_of
-from clustergate.wording.reasons import Words
 
 # Environments that leave the user's configuration out by `include::` came with it.
 MINIMUM = (1, 1)

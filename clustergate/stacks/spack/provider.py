@@ -18,12 +18,14 @@ from typing import Any
 
 from clustergate.benchmarks.build import BlasLinkage, Build, Source
 from clustergate.benchmarks.registry import builds, builds_on_request
-from clustergate.files.shared import locked
-from clustergate.files.whole import full_disk, is_full, write_whole
+from clustergate.core.files.shared import locked
+from clustergate.core.files.whole import full_disk, is_full, write_whole
+from clustergate.core.model import ClustergateError, Say
+from clustergate.core.notation import listed
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import Reason, Words
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.processes import capture
-from clustergate.model import ClustergateError, Say
-from clustergate.paths import state_dir
 from clustergate.stacks import wheels
 from clustergate.stacks.builder import Builder, SetUp, Toolchain
 from clustergate.stacks.compilation import build_key, compiler_identity
@@ -53,8 +55,6 @@ from clustergate.stacks.spack.messages import LARGER_DISK
 from clustergate.stacks.spack.program import SpackProgram, find_spack
 from clustergate.stacks.spack.settings import applications_of
 from clustergate.stacks.spack.sources import mirror_of
-from clustergate.wording.notation import listed
-from clustergate.wording.reasons import Reason, Words
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
 KERNELS = NODE_KERNELS.package

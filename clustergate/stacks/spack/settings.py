@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.registry import builds_on_request
-from clustergate.model import ClustergateError
-from clustergate.paths import suite_folder
-from clustergate.wording.reasons import Words
+from clustergate.core.model import ClustergateError
+from clustergate.core.paths import suite_folder
+from clustergate.core.reasons import Words
 
 STACK_PREFIX = "spack-"
 EXTERNALS = ("", "wheels")

@@ -16,7 +16,7 @@ from clustergate.benchmarks.descriptor import (
     Headline,
     Sweep,
 )
-from clustergate.model import Better, Metric
+from clustergate.core.model import Better, Metric
 from token_ring.output import TITLE, parse_token_ring
 
 HERE = Path(__file__).resolve().parent

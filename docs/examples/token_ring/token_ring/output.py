@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clustergate.model import OutputError, Row
+from clustergate.core.model import OutputError, Row
 
 TITLE = re.compile(r"# token_ring: ([1-9]\d*) processes, ([1-9]\d*) rounds")
 _FORMS = (r"token (\d+)", r"round_us (\d+\.\d{4})", r"# (end)")

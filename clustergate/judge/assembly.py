@@ -1,0 +1,993 @@
+"""Put a run together: what should have run, what ReFrame says, what the cases left behind.
+
+Pure: everything comes in as data. The result is a :class:`~clustergate.core.model.Run` in which
+each case that should have been there is there, with a verdict for each of its figures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from clustergate.benchmarks.limits import Measurement
+from clustergate.benchmarks.registry import known_of
+from clustergate.core.figures import (
+    SAME_MATRIX,
+    matrix_order,
+    name_of,
+    name_of_unmeasured,
+    same_measurement,
+)
+from clustergate.core.model import (
+    UNKNOWN_DISTANCE,
+    BaselineRuns,
+    Better,
+    Case,
+    CaseId,
+    CaseRecord,
+    CaseState,
+    ComparedSet,
+    Conditions,
+    ConditionValue,
+    Expectation,
+    Expected,
+    Figure,
+    Group,
+    Judgement,
+    Limit,
+    NodeFacts,
+    Reference,
+    Row,
+    Sample,
+    Verdict,
+)
+from clustergate.core.notation import counted, listed, number
+from clustergate.core.reasons import Facts, Reason, Words
+from clustergate.core.texts import VARIANT, figure_name, group_name
+from clustergate.judge import rules
+from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT
+from clustergate.judge.disproof import WORSE, disproved
+from clustergate.judge.distances import distances, is_covariate, rarer, shifts
+from clustergate.judge.judging import (
+    COMPARED,
+    NO_REFERENCE,
+    WRONG,
+    ReframeReference,
+    as_judged,
+    is_too_few,
+    judge,
+    judge_expected,
+    reframe_expected,
+    reframe_reference,
+    slow_against,
+    slow_share,
+    slow_together,
+    with_expected,
+)
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.node_peaks import relations
+from clustergate.judge.references.expectations import Expect, expected_of
+from clustergate.judge.references.lookup import effort_key, layout_key
+from clustergate.judge.runs import days, figure_id
+from clustergate.judge.scatter import FEWEST_DAYS
+from clustergate.launch.disturbance import most_disturbed
+from clustergate.launch.estimation import Sampled, sampled_figures
+from clustergate.launch.proof.ranks import library_title
+from clustergate.machine.environment import describe_removed
+from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
+from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT, variant_of
+from clustergate.stats.modality import Modes
+
+PERFORMANCE_PHASE = "performance"
+CASE_NO_FIGURES = Words(
+    "case.no-figures",
+    "it ran and left no figure",
+    remedy="look at its settings, its script and its output",
+)
+NO_FIGURES = CASE_NO_FIGURES()
+# Whatever is doubtful about its figure.
+_BEYOND_DOUBT = (Verdict.NO_REFERENCE, Verdict.IMPOSSIBLE, Verdict.INVALID)
+_LAUNCHES = "launches"
+OUT_OF_MEMORY = Words(
+    "figure.out-of-memory",
+    "the benchmark printed {word!r} instead of a result",
+    remedy="allow more with -- -S memory_gb=…, or leave the size out with -- -S largest_bytes=…",
+)
+TIMED_OUT = Words(
+    "figure.timed-out",
+    "the benchmark printed {word!r} instead of a result",
+    remedy=(
+        "give each size more time with -- -S time=…, or leave this one out with -- -S "
+        "largest_bytes=…"
+    ),
+)
+INTEGER_OVERFLOW = Words(
+    "figure.integer-overflow",
+    "the benchmark printed {word!r} instead of a result",
+    remedy="leave the size out with -- -S largest_bytes=…",
+)
+# A word that stands where figures should, and the code of its remedy.
+_UNMEASURED = {
+    "out-of-mem": OUT_OF_MEMORY,
+    "time-out": TIMED_OUT,
+    "int-overflow": INTEGER_OVERFLOW,
+}
+
+Nodes = Mapping[str, NodeFacts]
+"""What limits depend on, by system:partition."""
+NO_NODES: Nodes = {}
+
+ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
+"""What to expect of a figure: by check, partition, stack and conditions of its case."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What ReFrame says of one case: ``result`` is pass, fail, skip or abort.
+
+    ``partition`` and ``parameters`` are those of :class:`~clustergate.core.model.CaseId`. ``key``
+    names it in ReFrame's output, see :func:`clustergate.run.resuming.case_key`. ``full_disk`` is
+    the folder of a failed job whose disk is full, else empty.
+    """
+
+    name: str
+    check: str
+    stack: str
+    result: str
+    phase: str = ""
+    reason: str = ""
+    full_disk: str = ""
+    duration_s: float = 0.0
+    key: str = ""
+    partition: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def identity(self) -> CaseId:
+        """What tells it from the other cases of the run."""
+        return CaseId(self.check, self.partition, self.stack, self.parameters)
+
+
+def assemble(
+    expected: Iterable[CaseId],
+    outcomes: Sequence[Outcome],
+    records: Sequence[CaseRecord],
+    reference_of: ReferenceOf = lambda check, partition, stack, conditions, sample: None,
+    nodes: Nodes = NO_NODES,
+    mode: str = "",
+    not_set_up: Mapping[str, Reason] = MappingProxyType({}),
+    not_loaded: Mapping[str, Reason] = MappingProxyType({}),
+    expects: Sequence[Expect] = (),
+    beside: Beside | None = None,
+) -> tuple[Case, ...]:
+    """Return every case of a run, with those that are missing.
+
+    ``not_set_up`` says of stacks why there is nothing of them to be run, ``not_loaded`` of checks;
+    ``expects`` is what people wrote that figures must reach. ``beside`` is what :func:`compared`
+    says of the records, where it was asked already.
+
+    A case counts as run only when it left a record without complaints and ReFrame passed it, and
+    when it ran with the effort of the ``mode`` that was asked for, where one is named.
+    """
+    by_name = {record.name: record for record in records}
+    beside = beside or compared(records, reference_of, nodes)
+    cases = [
+        _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode, expects, beside)
+        for outcome in outcomes
+    ]
+    seen = {outcome.identity for outcome in outcomes}
+    missing = [key for key in expected if key not in seen]
+    cases += [_missing(k, not_set_up.get(k.stack) or not_loaded.get(k.check)) for k in missing]
+    return tuple(sorted(cases, key=lambda case: (case.check, case.stack)))
+
+
+CASE_MISSING = Words(
+    "case.missing",
+    "it should have run on {where} and did not",
+    remedy=(
+        "see that the check files load, that the stack is in the site config, and that no option "
+        "deselects it"
+    ),
+)
+
+
+def _missing(key: CaseId, why: Reason | None) -> Case:
+    return Case(
+        check=key.check,
+        stack=key.stack,
+        partition=key.partition,
+        parameters=key.parameters,
+        state=CaseState.MISSING,
+        conditions=conditions_of(key),
+        reasons=(why or CASE_MISSING(where=key.where),),
+    )
+
+
+def conditions_of(key: CaseId) -> Conditions:
+    """Return what is known of the launch of a case that nobody saw."""
+    known = dict(key.parameters)
+    conditions: dict[str, ConditionValue] = {}
+    if PROCESS_COUNT in known:
+        conditions["ranks"] = int(known[PROCESS_COUNT])
+    if NODE_USAGE in known:
+        conditions["placement"] = known[NODE_USAGE]
+    if variant := variant_of(key.check, key.parameters):
+        conditions[VARIANT] = variant
+    return conditions
+
+
+def unexpected(expected: Iterable[CaseId], outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a sentence for each case that ran and should not have been there."""
+    known = set(expected)
+    strangers = dict.fromkeys(
+        outcome.identity for outcome in outcomes if outcome.identity not in known
+    )
+    return [
+        f"{key.check} with {key.stack} on {key.where} ran and was not "
+        "to be expected of what was asked for: see which option selected it"
+        for key in strangers
+    ]
+
+
+OTHER_MODE = Words(
+    "case.other-mode",
+    "it ran with the effort of the mode {ran}, and {asked} was asked for",
+    remedy="name the mode by --mode alone, not by -- -S mode=…",
+)
+CASE_UNAVAILABLE = Words("case.unavailable", "{why}")
+CASE_FAILED = Words("case.failed", "{why}")
+FAILED_IN_PHASE = Words("case.failed-in-phase", "{why} (in ReFrame's phase {phase})")
+CASE_FULL_DISK = Words(
+    "case.full-disk",
+    "No space left on device for {folder}",
+    cause="the job could not write its output or its proof",
+    remedy="free some space and run again",
+)
+NOTHING_JUDGED = Words(
+    "case.nothing-judged",
+    "nothing of what it measured is judged ({names:names})",
+    remedy="give its rows a rate or a time by another name, with a direction",
+)
+
+
+def _case(
+    outcome: Outcome,
+    record: CaseRecord | None,
+    reference_of: ReferenceOf,
+    nodes: Nodes,
+    mode: str,
+    expects: Sequence[Expect],
+    beside: Beside,
+) -> Case:
+    left = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
+    shared: dict[str, Any] = {
+        "check": outcome.check,
+        "stack": outcome.stack,
+        "partition": outcome.partition or left.partition,
+        "parameters": outcome.parameters,
+        "conditions": left.conditions,
+        "duration_s": outcome.duration_s,
+        "command": left.command,
+        "notes": tuple(left.notes),
+        "peaks": of_all_cores(left.peaks),
+        "library": _library(left),
+    }
+    if left.unavailable:
+        why_not = CASE_UNAVAILABLE(why=left.unavailable)
+        return Case(state=CaseState.NOT_AVAILABLE, reasons=(why_not,), **shared)
+    full = [CASE_FULL_DISK(folder=outcome.full_disk)] if outcome.full_disk else []
+    if left.complaints:
+        return Case(state=CaseState.FAILED, reasons=(*full, *left.complaints), **shared)
+    effort = left.conditions.get("mode", mode)
+    if mode and effort != mode:
+        other = OTHER_MODE(ran=str(effort), asked=mode)
+        return Case(state=CaseState.FAILED, reasons=(other,), **shared)
+    figures: tuple[Figure, ...] = ()
+    groups: tuple[Group, ...] = ()
+    if record is not None:
+        figures, groups = _judged(record, reference_of, nodes, expects, beside)
+    # ReFrame fails a case in this phase for a figure beyond its bound, and always for what has no
+    # figure. The judge sees them all together, and has the last word.
+    failed = any(figure.judgement.verdict in WRONG for figure in figures)
+    failed |= left.name in beside.beyond
+    judged_alike = outcome.phase == PERFORMANCE_PHASE and (failed or bool(left.unmeasured))
+    if record is None or (outcome.result != "pass" and not judged_alike):
+        why = outcome.reason or f"ReFrame reports {outcome.result!r} and gives no reason"
+        code = FAILED_IN_PHASE if outcome.phase else CASE_FAILED
+        failed_in = code(why=why, phase=outcome.phase)
+        return Case(state=CaseState.FAILED, reasons=(failed_in, *full), **shared)
+    if not figures:
+        only = sorted({sample.metric for sample in record.samples})
+        nothing = NOTHING_JUDGED(names=only) if only else NO_FIGURES
+        return Case(state=CaseState.FAILED, reasons=(nothing,), **shared)
+    return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
+
+
+def _library(record: CaseRecord) -> str:
+    proof: Any = record.details.get("proof") or {}
+    return library_title(str(proof.get("library_version", ""))).replace(" Version:", "")
+
+
+def _judged(
+    record: CaseRecord,
+    reference_of: ReferenceOf,
+    nodes: Nodes,
+    expects: Sequence[Expect],
+    beside: Beside,
+) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
+    expected = references_for(record, sampled, reference_of)
+    slow = {group.benchmark: group for group in _slow_together(sampled, expected)}
+    groups = [slow.pop(one.benchmark, one) for one in beside.groups.get(record.name, ())]
+    doubt, limits = known_of(record.check).doubt, limits_for(record, sampled, nodes)
+    said = _said_beside(record, sampled, expected, beside)
+    wrong = wrong_references(record, sampled, expected, nodes)
+    judged = [
+        _figure(
+            one,
+            reference,
+            own,
+            doubt(one.sample, one.estimate.value),
+            said.get(place),
+            why,
+            by_hand,
+        )
+        for place, (one, reference, own, why, by_hand) in enumerate(
+            zip(
+                sampled,
+                expected,
+                limits,
+                wrong,
+                expectations_for(record, sampled, expects),
+                strict=True,
+            )
+        )
+    ]
+    # Once, though several launches may say it.
+    words = {name_of_unmeasured(row): row for row in record.unmeasured}
+    return (
+        *_measured_once(judged),
+        *map(_unmeasured, words.values()),
+        *relations(peaks_of(record.peaks)),
+    ), (*groups, *slow.values())
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What the figures of a run are called beside each other, and what they are as a whole.
+
+    ``judgements`` are by the names of cases and the places of their figures, ``groups`` by cases.
+    ``beyond`` are the cases that ReFrame fails by the bound of a figure alone. ``detectable`` is
+    what change of each level is found in 80 % of runs, as a logarithm. ``suspected`` are the sets
+    that are slower, ``sets`` what was compared as a whole.
+    """
+
+    judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[Group]] = field(default_factory=dict)
+    beyond: Collection[str] = ()
+    detectable: Mapping[str, float] = field(default_factory=dict)
+    suspected: frozenset[frozenset[FigureId]] = frozenset()
+    sets: tuple[ComparedSet, ...] = ()
+
+
+def compared(
+    records: Sequence[CaseRecord],
+    reference_of: ReferenceOf,
+    nodes: Nodes = NO_NODES,
+    watched: Collection[frozenset[FigureId]] = (),
+) -> Beside:
+    """Return what the figures of a run are called that have a baseline, those of each partition.
+
+    ``watched`` are sets, see :class:`clustergate.judge.rules.Comparison`.
+    """
+    judgements: dict[tuple[str, int], Judgement] = {}
+    groups: dict[str, list[Group]] = {}
+    beyond: set[str] = set()
+    detectable: dict[str, float] = {}
+    suspected: set[frozenset[FigureId]] = set()
+    sets: list[ComparedSet] = []
+    by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
+    for record in records:
+        for place, one in _with_baseline(record, reference_of):
+            if why := _never_so_far(one, record.distance):
+                judgements[record.name, place] = Judgement(Verdict.INCONCLUSIVE, (why,))
+            else:
+                by_partition.setdefault(record.partition, []).append((record.name, place, one))
+            if one.is_beyond_bound:
+                beyond.add(record.name)
+    for partition, some in by_partition.items():
+        exclusive = bool(nodes.get(partition, NodeFacts()).exclusive)
+        comparison = rules.Comparison([one for *_, one in some], exclusive, watched)
+        said = rules.judgements(comparison)
+        judgements |= {(n, p): j for (n, p, _), j in zip(some, said, strict=True)}
+        names = {one.figure.case: name for name, _, one in some}
+        for case, group in rules.groups(comparison):
+            groups.setdefault(names[case], []).append(group)
+        detectable |= comparison.judge.detectable()
+        suspected |= comparison.suspected
+        sets += rules.sets(comparison)
+    of_run = frozenset(suspected), tuple(sets)
+    return Beside(judgements, groups, frozenset(beyond), detectable, *of_run)
+
+
+def _with_baseline(
+    record: CaseRecord, reference_of: ReferenceOf
+) -> Iterator[tuple[int, rules.Compared]]:
+    """Yield the figures of a case that are judged beside others, each with its place."""
+    if record.unavailable or record.complaints or not record.samples:
+        return
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
+    doubt = known_of(record.check).doubt
+    for place, (one, reference) in enumerate(
+        zip(sampled, references_for(record, sampled, reference_of), strict=True)
+    ):
+        sample, value = one.sample, one.estimate.value
+        if reference is None or reference.baseline is None or reference.doubt or one.excuse:
+            continue
+        if sample.better is Better.NEITHER or sample.unit != reference.unit:
+            continue
+        if "against" in sample.conditions:
+            continue
+        if not (math.isfinite(value) and min(value, reference.value) > 0) or doubt(sample, value):
+            continue
+        if is_too_few(reference, one.estimate.samples):
+            continue
+        layout, effort = layout_key(record.conditions), effort_key(record.conditions)
+        case = (record.check, record.partition, record.stack, layout, effort)
+        of = (sample.benchmark, sample.metric, sample.conditions.get("bytes"))
+        figure = figure_id(case, name_of(sample), *of)
+        known, better, where = reference.baseline, sample.better, record.distance
+        shift, rare = 0.0, 1.0
+        if is_covariate(figure.kind, int(record.conditions.get("nodes", 1))):
+            apart = shifts(known, better)
+            if where in apart and UNKNOWN_DISTANCE not in apart:
+                shift, rare = apart[where], rarer(known, where)
+            else:
+                figure = dataclasses.replace(figure, unplaced=True)
+                if UNKNOWN_DISTANCE in (where, *apart) and days(known) < FEWEST_DAYS:
+                    # Near one day and far the next, few of them tell nothing.
+                    continue
+        yield place, rules.Compared(figure, value, better, reference, known, shift, rare)
+
+
+DISTANCE_UNSEEN = Words(
+    "distance.unseen",
+    "its nodes are of {distance}, and those of the baseline of {known:names}",
+    cause="how far nodes are from each other decides small messages",
+    remedy="take a baseline of runs on such nodes, too",
+)
+
+
+def _never_so_far(one: rules.Compared, where: str) -> Reason | None:
+    """Return why a figure is not judged that no run measured at its distance, None where it is."""
+    known = dict.fromkeys(distances(one.baseline))
+    if not one.figure.unplaced or UNKNOWN_DISTANCE in (where, *known):
+        return None
+    return DISTANCE_UNSEEN(distance=where, known=[*known])
+
+
+def _said_beside(
+    record: CaseRecord,
+    sampled: Sequence[Sampled],
+    expected: Sequence[Reference | None],
+    beside: Beside,
+) -> dict[int, Judgement]:
+    """Return what figures are called beside the others, by their places.
+
+    A rate against a peak is that rate once more, and what is said of it holds for both.
+    """
+    said = {
+        place: beside.judgements[record.name, place]
+        for place in range(len(sampled))
+        if (record.name, place) in beside.judgements
+    }
+    rates = {sampled[place].sample.benchmark: place for place in reversed(said)}
+    for place, (one, reference) in enumerate(zip(sampled, expected, strict=True)):
+        rate = rates.get(one.sample.benchmark)
+        with_runs = reference is not None and reference.baseline and not one.excuse
+        if rate is not None and with_runs and "against" in one.sample.conditions:
+            other = name_of(sampled[rate].sample)
+            same = FIGURE_SAME_MEASUREMENT(other=other)
+            said[place] = Judgement(said[rate].verdict, (same,))
+    return said
+
+
+AVERAGE_ALONE = Words(
+    "figure.average-alone",
+    "the only reference is that of {other}, the average over the ranks",
+    cause="one slow rank of many hardly moves the average",
+    remedy="take a new baseline: it has the slowest rank's time",
+)
+
+
+def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Yield figures; one without a reference has the verdict of the same measurement."""
+    by_name = {name_of(figure): figure for figure in figures}
+    for figure in figures:
+        name = name_of(figure)
+        # Older references are of the ranks' average.
+        alike = [*same_measurement(name), name.replace(".t_max_us", ".t_avg_us")]
+        others = filter(None, map(by_name.get, alike))
+        # An expectation is of one figure alone.
+        other = next(
+            (one for one in others if one.judgement.verdict in COMPARED and not one.expected), None
+        )
+        if other is not None and figure.judgement.reasons == (NO_REFERENCE,):
+            verdict, code = other.judgement.verdict, FIGURE_SAME_MEASUREMENT
+            if other.metric == "t_avg_us" and verdict is not Verdict.REGRESSION:
+                # One slow rank of many hardly moves the average.
+                verdict, code = Verdict.INCONCLUSIVE, AVERAGE_ALONE
+            judgement = Judgement(verdict, (code(other=name_of(other)),))
+            yield dataclasses.replace(figure, judgement=judgement, doubt=other.doubt)
+        else:
+            yield figure
+
+
+def limits_for(
+    record: CaseRecord, sampled: Sequence[Sampled], nodes: Nodes = NO_NODES
+) -> list[tuple[Limit, ...]]:
+    """Return the physical limits of each figure of a case."""
+    peaks = peaks_of(record.peaks)
+    node = dataclasses.replace(
+        nodes.get(record.partition, NodeFacts()), nearest_ns=nearest_ns(record.peaks)
+    )
+    return [
+        known_of(record.check).limits(
+            Measurement(record.check, record.conditions, one.sample, peaks, node)
+        )
+        for one in sampled
+    ]
+
+
+_TOLD_LEVELS = {
+    "kind": "all compute or all messages",
+    "stack": "a stack",
+    "benchmark of a case": "a benchmark",
+    "figure": "one size",
+}
+
+
+def found_at_80_percent(detectable: Mapping[str, float]) -> list[str]:
+    """Return in one sentence what a run would have found in four of five cases.
+
+    ``detectable`` is that by level, as a logarithm; without a baseline there is none.
+    """
+    levels = {level: what for level, what in _TOLD_LEVELS.items() if level in detectable}
+    parts = [
+        f"{what} {100 * math.expm1(detectable[level]):.0f} %"
+        for level, what in levels.items()
+        if math.isfinite(detectable[level])
+    ]
+    unknown = [what for level, what in levels.items() if math.isinf(detectable[level])]
+    if unknown:
+        parts.append(f"nothing of {' or '.join(unknown)}, until the baseline has more days")
+    return [f"4 of 5 such runs find, if slower: {', '.join(parts)}"] if parts else []
+
+
+def beyond_limits(record: CaseRecord) -> list[Reason]:
+    """Return which figures of a case cannot be, and why, whatever they are compared with."""
+    if "ranks_per_node" not in record.conditions:
+        return []  # of unknown cores nothing is known
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
+    bounded = zip(sampled, limits_for(record, sampled), strict=True)
+    return [
+        why.at(f"{name_of(one.sample)}: {judgement.verdict.value}")
+        for one, limits in bounded
+        if (judgement := _impossible(one, limits))
+        for why in judgement.reasons
+    ]
+
+
+def references_for(
+    record: CaseRecord, sampled: Sequence[Sampled], reference_of: ReferenceOf
+) -> list[Reference | None]:
+    """Return what to expect of each figure of a case, doubted where it was measured otherwise."""
+    where = (record.check, record.partition, record.stack, record.conditions)
+    order = matrix_order(record.samples, known_of(record.check).matrix) or 0
+    return [_doubted(reference_of(*where, one.sample), record, order) for one in sampled]
+
+
+def expectations_for(
+    record: CaseRecord, sampled: Sequence[Sampled], expects: Sequence[Expect]
+) -> list[tuple[Expectation, ...]]:
+    """Return what people wrote that each figure of a case must reach."""
+    case = (record.check, record.partition, record.stack, record.conditions)
+    values = [one.estimate.value for one in sampled]
+    return expected_of(expects, case, [one.sample for one in sampled], values)
+
+
+OTHER_PROCESSOR = Words(
+    "reference.other-processor",
+    "the reference was measured on another processor",
+    cause="{there} then, {here} now; a faster one would hide a slow-down",
+    remedy="take a baseline on this processor, or judge it as a system of its own; see {where}",
+)
+UNKNOWN_PROCESSOR = Words(
+    "reference.unknown-processor",
+    "the reference was measured on {there}, and the nodes did not tell their processors",
+    remedy="see why the job's node states are missing; see {where}",
+)
+OTHER_NODES = Words(
+    "reference.other-nodes",
+    "the reference was measured on {there:node|nodes} and this on {here:node|nodes}",
+    cause="the site config had other cores in a node, so that as many ranks lay otherwise",
+    remedy="take a new baseline; see {where}",
+)
+SMALLER_MATRIX = Words(
+    "reference.smaller-matrix",
+    "the reference is of a matrix of order {there}, and this of one of {here}",
+    cause="a larger one has a higher rate, and would hide a slow-down",
+    remedy="take a new baseline; see {where}",
+)
+OTHER_METHOD = Words(
+    "reference.other-method",
+    "the reference was not measured in the way of this run",
+    cause="the benchmark, or what its mode asks of it, was changed since",
+    remedy="take a new baseline; see {where}",
+)
+
+
+def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Reference | None:
+    # A faster processor, fewer nodes to cross, a larger matrix, or a method that yields better
+    # values, would hide as much of a slowdown.
+    if reference is None:
+        return reference
+    where = reference.where or "it"
+    there, here = "; ".join(reference.processors), "; ".join(record.processors)
+    if there and {*reference.processors} != {*record.processors}:
+        words = OTHER_PROCESSOR if here else UNKNOWN_PROCESSOR
+        doubt = words(there=there, here=here, where=where)
+    elif reference.nodes and reference.nodes != record.conditions.get("nodes", reference.nodes):
+        nodes: Facts = {"there": reference.nodes, "here": record.conditions["nodes"]}
+        doubt = OTHER_NODES(**nodes, where=where)
+    elif order > (1 + SAME_MATRIX) * reference.order > 0:
+        of: Facts = {"there": reference.order, "here": order}
+        doubt = SMALLER_MATRIX(**of, where=where)
+    elif reference.method and reference.method != record.method:
+        doubt = OTHER_METHOD(where=where)
+    else:
+        return reference
+    return dataclasses.replace(reference, doubt=doubt)
+
+
+def wrong_references(
+    record: CaseRecord,
+    sampled: Sequence[Sampled],
+    expected: Sequence[Reference | None],
+    nodes: Nodes = NO_NODES,
+) -> list[Reason | None]:
+    """Return of each figure of a case why its reference is proven wrong, None where it is not."""
+    exclusive = bool(nodes.get(record.partition, NodeFacts()).exclusive)
+    doubt = known_of(record.check).doubt
+    return [
+        # What is not to be trusted proves nothing.
+        None if doubt(one.sample, one.estimate.value) else why
+        for one, why in zip(
+            sampled, disproved(record.check, sampled, expected, exclusive=exclusive), strict=True
+        )
+    ]
+
+
+def _with_wrong_reference(judgement: Judgement, wrong: Reason | None) -> Judgement:
+    if wrong is None or judgement.verdict is Verdict.IMPOSSIBLE:
+        return judgement
+    if judgement.verdict is Verdict.REGRESSION or wrong.facts.get("how") == WORSE:
+        slipped = judgement.verdict is Verdict.REGRESSION and "how" in wrong.facts
+        return Judgement(judgement.verdict, (*judgement.reasons, *([wrong] if slipped else [])))
+    said = judgement.reasons if judgement.verdict is Verdict.INVALID else ()
+    return Judgement(Verdict.INVALID, (*said, wrong))
+
+
+def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
+    """Let a reference that is in doubt accuse, with the doubt, and let nothing pass by it."""
+    if doubt is None or judgement.verdict not in COMPARED:
+        return judgement
+    if judgement.verdict is Verdict.REGRESSION:
+        return Judgement(judgement.verdict, (*judgement.reasons, doubt))
+    return Judgement(Verdict.INCONCLUSIVE, (doubt, *judgement.reasons))
+
+
+def _slow_together(
+    sampled: Sequence[Sampled], expected: Sequence[Reference | None]
+) -> Iterator[Group]:
+    """Yield the benchmarks of a case of which whole launches are far worse than references."""
+    by_benchmark: dict[str, list[tuple[Sampled, Reference, BaselineRuns]]] = {}
+    for one, reference in zip(sampled, expected, strict=True):
+        if reference is not None and reference.baseline is not None and reference.value > 0:
+            member = (one, reference, reference.baseline)
+            by_benchmark.setdefault(one.sample.benchmark, []).append(member)
+    for benchmark, members in by_benchmark.items():
+        if len(members) < 2:
+            continue
+        orders = set.intersection(*(set(one.launches) for one, *_ in members))
+        means = [
+            statistics.fmean(
+                one.sample.better.worse_by(one.launches[order], reference.value)
+                for one, reference, _ in members
+            )
+            for order in sorted(orders)
+            if all(one.launches[order] > 0 for one, *_ in members)
+        ]
+        slow = slow_together(means, members[0][2], members[0][0].excuse)
+        if slow is not None:
+            names = tuple(name_of(one.sample) for one, *_ in members)
+            yield Group(benchmark, len(members), None, math.inf, slow, names)
+
+
+def reframe_figures(
+    sampled: Sequence[Sampled],
+    expected: Sequence[Reference | None],
+    unmeasured: Sequence[Row] = (),
+    limits: Sequence[Sequence[Limit]] = (),
+    wrong: Sequence[Reason | None] = (),
+    expectations: Sequence[Sequence[Expectation]] = (),
+) -> list[tuple[str, float, str, ReframeReference | None]]:
+    """Return what ReFrame is told of the figures of a case: name, value, unit, reference.
+
+    It fails what is wrong with one figure alone, and nothing else. Of what is ``unmeasured`` it is
+    told in how many launches, of which there may be none. ``wrong`` are :func:`wrong_references`.
+    """
+    rows: list[tuple[str, float, str, ReframeReference | None]] = []
+    none: list[tuple[()]] = [()] * len(sampled)
+    of_figures, whys = limits or none, wrong or [None] * len(sampled)
+    each = zip(sampled, expected, of_figures, whys, expectations or none, strict=True)
+    for one, reference, own, why, by_hand in each:
+        better, unit, value = one.sample.better, one.sample.unit, one.estimate.value
+        bounds = None
+        if reference is not None:
+            bounds = reframe_reference(reference, better, one.excuse)
+        judged = _judgement(one, reference, own, wrong=why)
+        judgement, stated = _with_expected(one, judged, by_hand)
+        missed = [x for x in stated if x.judgement.verdict is Verdict.REGRESSION]
+        for expected_one in missed or (stated if bounds is None else []):
+            bounds = reframe_expected(expected_one, better, unit)
+        rows.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
+    for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
+        rows.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
+    return rows
+
+
+def _figure(
+    sampled: Sampled,
+    reference: Reference | None,
+    limits: Sequence[Limit],
+    doubt: Reason | None,
+    beside: Judgement | None,
+    wrong: Reason | None,
+    expectations: Sequence[Expectation],
+) -> Figure:
+    sample = sampled.sample
+    judged = _judgement(sampled, reference, limits, beside, wrong)
+    judgement, expected = _with_expected(sampled, judged, expectations)
+    if doubt and judgement.verdict not in _BEYOND_DOUBT:
+        judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
+        expected = [dataclasses.replace(one, judgement=judgement) for one in expected]
+    reasons = [doubt]
+    if judgement.verdict is Verdict.INCONCLUSIVE and reference is not None:
+        reasons.append(reference.doubt)
+        slow = slow_share(list(sampled.launches.values()), sample.better, reference)
+        reasons += slow.reasons if slow else ()
+    if judgement.verdict is Verdict.INCONCLUSIVE:
+        for one in expectations:
+            slow = slow_against(one, sample.better, list(sampled.launches.values()))
+            reasons += slow.reasons if slow else ()
+    if sampled.excuse is not None:
+        reasons.append(sampled.excuse.doubt)
+    open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
+    return Figure(
+        benchmark=sample.benchmark,
+        metric=sample.metric,
+        unit=sample.unit,
+        better=sample.better,
+        conditions=sample.conditions,
+        estimate=sampled.estimate,
+        judgement=judgement,
+        remark=_modes_remark(sampled.modes, sample.unit) if sampled.modes else "",
+        doubt=next(filter(None, reasons), None) if open_question else None,
+        loosely_limited=any(limit.loose for limit in limits),
+        expected=tuple(expected),
+    )
+
+
+def _with_expected(
+    sampled: Sampled, judgement: Judgement, expectations: Sequence[Expectation]
+) -> tuple[Judgement, list[Expected]]:
+    """Return a figure's judgement with how it stands to what people expect of it, and to each."""
+    better, estimate = sampled.sample.better, sampled.estimate
+    if judgement.verdict is Verdict.IMPOSSIBLE or not math.isfinite(estimate.value):
+        return judgement, [Expected(one, judgement, 0.0) for one in expectations]
+    expected = [judge_expected(one, estimate, better, sampled.excuse) for one in expectations]
+    launches = list(sampled.launches.values())
+    return with_expected(judgement, expected, better, launches), expected
+
+
+def _judgement(
+    sampled: Sampled,
+    reference: Reference | None,
+    limits: Sequence[Limit],
+    beside: Judgement | None = None,
+    wrong: Reason | None = None,
+) -> Judgement:
+    if impossible := _impossible(sampled, limits):
+        return impossible
+    judgement = judge(
+        sampled.estimate,
+        sampled.sample.better,
+        sampled.sample.unit,
+        reference,
+        limits,
+        launches=list(sampled.launches.values()),
+        excuse=sampled.excuse,
+        beside=beside,
+    )
+    doubted = _with_doubt(judgement, reference.doubt if reference else None)
+    return _with_wrong_reference(doubted, wrong)
+
+
+def _impossible(sampled: Sampled, limits: Sequence[Limit]) -> Judgement | None:
+    """Judge the best launch alone: what it cannot be is not made possible by the others."""
+    best = dataclasses.replace(sampled.estimate, low=None, high=None)
+    judgement = judge(best, sampled.sample.better, sampled.sample.unit, limits=limits)
+    return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None
+
+
+def _modes_remark(modes: Modes, unit: str) -> str:
+    return (
+        f"two modes: {number(modes.low)} {unit} in {modes.launches_low} launches and "
+        f"{number(modes.high)} {unit} in {modes.launches_high} launches, nothing between"
+    )
+
+
+def modes_seen(cases: Sequence[Case]) -> list[str]:
+    """Return in one sentence how many figures have two modes, and what to do about them."""
+    remarked = [(case, figure) for case in cases for figure in case.figures if figure.remark]
+    if not remarked:
+        return []
+    case, figure = max(
+        remarked, key=lambda pair: pair[1].estimate.samples if pair[1].estimate else 0
+    )
+    count = "1 figure has" if len(remarked) == 1 else f"{len(remarked)} figures have"
+    return [
+        f"{count} two modes, each judged by its faster one, such as {case.check} with "
+        f"{case.stack}: {figure.benchmark} {figure.metric} of {figure.conditions.get('bytes', '-')}"
+        f" bytes: {figure.remark}; see that ranks are bound to cores and memory, that the protocol "
+        "does not change at this size, and that the node's other settings stay"
+    ]
+
+
+def removed_variables(records: Sequence[CaseRecord]) -> list[str]:
+    """Return in sentences which variables of the shell could have changed a figure of a run."""
+    removed = {k: v for record in records for k, v in record.removed_environment.items()}
+    proofs: list[Any] = [record.details.get("proof") for record in records if record.samples]
+    mapped = [(proof.get("blas") or {}).get("library") for proof in proofs if proof]
+    known = len(mapped) == len(proofs) > 0
+    libraries = {str(proof.get("library_version", "")) for proof in proofs if proof}
+    all_known = known and "" not in libraries
+    blas = list(filter(None, mapped)) if known else None
+    return describe_removed(removed, blas, libraries if all_known else None)
+
+
+def disturbances(records: Sequence[CaseRecord]) -> list[str]:
+    """Return what was disturbed, in how many cases and launches: peaks, and launches."""
+    return [*_disturbed_peaks(records), *_disturbed_launches(records)]
+
+
+def wide_limits(records: Sequence[CaseRecord]) -> list[str]:
+    """Return where physical limits are wider than what the node was measured to do, and why."""
+    measured = [record for record in records if record.samples]
+    peaks = [peaks_of(record.peaks) for record in measured]
+    lines = []
+    if without := peaks.count(()):
+        lines.append(
+            f"in {without} of {len(measured)} cases no peak of the node was measured, so only "
+            "what no processor does limits figures there; see `clustergate setup`"
+        )
+    if any(peak.virtual for of_partition in peaks for peak in of_partition):
+        lines.append(
+            "a virtual machine shows neither its highest clock nor what others on its host use, so "
+            "a figure is impossible here beyond 1.25 times the FMA peak, or twice the triad's"
+        )
+    return lines
+
+
+def loosely_limited(cases: Sequence[Case]) -> list[str]:
+    """Return in one sentence which rates no peak of their node limits, though it has some."""
+    names: dict[str, list[str]] = {}
+    for case in cases:
+        for figure in case.figures if case.peaks else ():
+            if figure.loosely_limited:
+                names.setdefault(case.check, []).append(figure.benchmark)
+    if not names:
+        return []
+    which = "; ".join(f"{check}: {listed(sorted(set(of)), 3)}" for check, of in names.items())
+    return [
+        f"no peak of the node bounds {counted(sum(map(len, names.values())), 'rate')} ({which}), "
+        "only what no processor reaches: their data may stay in the caches, or no peak applies"
+    ]
+
+
+def _disturbed_peaks(records: Sequence[CaseRecord]) -> Iterator[str]:
+    cases = [r for r in records if any(not (p.steady or p.undisturbed) for p in peaks_of(r.peaks))]
+    if cases:
+        yield (
+            f"in {len(cases)} of {len(records)} cases the node's peaks moved by more than a "
+            "quarter while they were measured, so only what no such cores reach limits figures "
+            "there"
+        )
+
+
+def _disturbed_launches(records: Sequence[CaseRecord]) -> Iterator[str]:
+    launches = [launch for record in records for launch in record.launches]
+    disturbed = [launch for launch in launches if launch.disturbed]
+    if disturbed:
+        was, of_them = "were disturbed and are", "the worst of them"
+        if len(disturbed) == 1:
+            was, of_them = "was disturbed and is", "it"
+        yield (
+            f"{len(disturbed)} of {counted(len(launches), 'launch')} {was} not counted; in "
+            f"{of_them} {most_disturbed(disturbed)}"
+        )
+
+
+FIGURE_UNMEASURED = Words("figure.unmeasured", "the benchmark printed {word!r} instead of a result")
+
+
+def _unmeasured(row: Row) -> Figure:
+    return Figure(
+        benchmark=row.benchmark,
+        metric="",
+        unit="",
+        better=Better.NEITHER,
+        conditions=row.conditions,
+        estimate=None,
+        judgement=Judgement(
+            Verdict.INVALID,
+            (_UNMEASURED.get(row.status, FIGURE_UNMEASURED)(word=row.status),),
+        ),
+    )
+
+
+def is_undecided(case: Case) -> bool:
+    """Tell whether a case ran and was so disturbed that none of its figures can be judged."""
+    return bool(case.figures) and all(
+        figure.doubt is not None or figure.judgement.verdict is Verdict.INCONCLUSIVE
+        for figure in case.figures
+    )
+
+
+def verdicts(cases: Sequence[Case]) -> list[Verdict]:
+    """Return the verdicts that a run's exit status follows from: of figures and of groups.
+
+    A case that failed or is missing is one invalid verdict. A run in which nothing was measured
+    is invalid as a whole.
+    """
+    given = [figure.judgement.verdict for case in cases for figure in case.figures]
+    given += [group.judgement.verdict for case in cases for group in case.groups]
+    given += [Verdict.INVALID for case in cases if case.state.broken]
+    return given or [Verdict.INVALID]
+
+
+def wrong_in(case: Case) -> list[tuple[str, Judgement]]:
+    """Return what is wrong with a case, by its name: groups first, then figures.
+
+    Of figures that are slower, and whose group is slower as a whole, the group speaks.
+    """
+    slow = [group for group in case.groups if group.judgement.verdict is Verdict.REGRESSION]
+    slower = {name for group in slow for name in group.names}
+    whole = {group.benchmark for group in slow if not group.names}
+    groups = [(group_name(group), group.judgement) for group in case.groups]
+    figures = [
+        (figure_name(figure), figure.judgement)
+        for figure in case.figures
+        if figure.judgement.verdict is not Verdict.REGRESSION
+        or (figure.benchmark not in whole and name_of(figure) not in slower)
+    ]
+    return [
+        (called, judgement) for called, judgement in groups + figures if judgement.verdict in WRONG
+    ]

@@ -1,8 +1,0 @@
-"""``python -m clustergate.launching PLAN``: what a job runs in place of a single launch."""
-
-import sys
-
-from clustergate.launching.driver import main
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,267 @@
+"""A call of ReFrame: run, followed, its output kept, and nothing of it left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO
+
+from clustergate.core import store
+from clustergate.core.notation import counted, printable
+from clustergate.core.reasons import Words
+from clustergate.core.texts import Foreseen
+from clustergate.judge.assembly import PERFORMANCE_PHASE, Outcome
+from clustergate.machine.processes import terminated_with_parent
+from clustergate.run.reframe import Call, Step, phase_of, read_outcomes, step_of
+from clustergate.run.resuming import completed, end_processes_of, lock_run
+from clustergate.sites.schedulers.slurm_queue import asked_in_slurm
+
+GRACE_S = 30.0
+# As if so much had taken as long as foreseen: one short case does not halve or double the rest.
+_AS_FORESEEN_S = 30.0
+_ASKED_EVERY_S = 5.0
+_RESULTS = {"OK": "ran", "SKIP": "not available here, or skipped"}
+
+
+# What ReFrame fails by its figures may pass when it is launched again.
+_LOOKED_AT = "ran, and some figure looks slow or wrong,"
+
+
+def _failed() -> str:
+    return "FAILED"
+
+
+def execute(
+    call: Call,
+    say: Callable[[str], None],
+    waiting_s: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({}),
+    failure: Callable[[], str] = _failed,
+) -> int:
+    """Run ReFrame, keep its output, report which case runs and how many are left, until when.
+
+    ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known,
+    ``failure`` says what a case came to that ReFrame calls failed. Returns its exit
+    status; raises ClustergateError when its output cannot be kept. Nothing that it started on this
+    node outlives it, and it does not outlive this process.
+    """
+
+    def waits_for(step: Step) -> str | None:
+        if step.partition not in call.in_slurm:
+            return ""
+        return asked_in_slurm(store.stage_folder(call.run_id))
+
+    progress_of = partial(
+        _sentences,
+        completed=completed(call.run_id),
+        waiting_s=waiting_s,
+        failure=failure,
+        waits_for=waits_for,
+    )
+    try:
+        return _run_reframe(call, say, progress_of)
+    finally:
+        end_processes_of(call.run_id)
+
+
+def measure(
+    call: Call, say: Callable[[str], None], failure: Callable[[], str] = _failed
+) -> list[Outcome]:
+    """Let ReFrame run, :func:`execute`, what is no run of a mode; return the outcomes."""
+    with lock_run(call.run_id) as beside:
+        for sentence in beside:
+            say(sentence)
+        status = execute(call, say, failure=failure)
+    return read_outcomes(call.report, status)
+
+
+JOBS_LEFT = Words(
+    "run.jobs-left",
+    "ReFrame did not cancel its jobs within {seconds:.0f} s",
+    remedy="see which of them still run (squeue, qstat, bjobs), and cancel these",
+)
+
+
+def _run_reframe(
+    call: Call, say: Callable[[str], None], progress_of: Callable[[Iterable[str]], Iterable[str]]
+) -> int:
+    with (
+        _open_log(call.log) as kept,
+        subprocess.Popen(
+            call.command,
+            env=call.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=terminated_with_parent,
+            # Else an interrupt at the terminal begins to cancel its jobs, and what is sent below
+            # ends that halfway.
+            start_new_session=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for sentence in progress_of(_tee(_lines(process.stdout), kept)):
+                say(sentence)
+            return process.wait()
+        except BaseException as stopped:
+            # ReFrame cancels its jobs when it is terminated. It must have the time to, and a reader
+            # for what it prints meanwhile.
+            process.terminate()
+            try:
+                process.communicate(timeout=GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                say(str(JOBS_LEFT(seconds=GRACE_S)))
+            if isinstance(stopped, OSError):
+                raise store.unwritable(call.log, stopped) from None
+            raise
+
+
+def _lines(pipe: IO[bytes]) -> Iterator[str]:
+    """Yield each line of a pipe, and an empty text whenever none came for some seconds."""
+    rest = b""
+    with selectors.DefaultSelector() as ready:
+        ready.register(pipe, selectors.EVENT_READ)
+        while True:
+            if not ready.select(_ASKED_EVERY_S):
+                yield ""
+                continue
+            # Not by the pipe's own buffer: what is in there would make nothing ready.
+            read = os.read(pipe.fileno(), 1 << 16)
+            *lines, rest = (rest + read).split(b"\n")
+            yield from (line.decode(errors="replace") + "\n" for line in lines)
+            if not read:
+                if rest:
+                    yield rest.decode(errors="replace")
+                return
+
+
+@contextlib.contextmanager
+def _open_log(log: Path) -> Iterator[IO[str]]:
+    """Open a log to append to, as a resumed run does; raises :class:`ClustergateError`."""
+    try:
+        # Line by line, because the run may be killed.
+        kept = log.open("a", buffering=1, encoding="utf-8")
+    except OSError as error:
+        raise store.unwritable(log, error) from None
+    try:
+        yield kept
+    finally:
+        # A full disk was reported when it was noticed; closing would report it again.
+        with contextlib.suppress(OSError):
+            kept.close()
+
+
+def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:
+    for line in lines:
+        # The log is read in terminals.
+        kept.write(printable(line))
+        yield line
+
+
+def _sentences(
+    lines: Iterable[str],
+    completed: Collection[str],
+    waiting_s: Mapping[tuple[str, str], Sequence[float]],
+    failure: Callable[[], str],
+    waits_for: Callable[[Step], str | None],
+) -> Iterator[str]:
+    """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
+
+    ``waits_for`` says what the job of a case waits for, nothing once it runs.
+    """
+    start = time.monotonic()
+    pace = Pace(waiting_s)
+    done = left = 0
+    submitted: Step | None = None
+    said = ""
+    failed_s: float | None = None
+    for line in lines:
+        if failed_s is not None and line:
+            is_judged = failure is _failed and phase_of(line) == PERFORMANCE_PHASE
+            yield f"  {_LOOKED_AT if is_judged else failure()} after {failed_s:.0f} s"
+            failed_s = None
+        if step := step_of(line):
+            ended = step.word not in ("RUN", "DRY")
+            left = step.left if ended else left
+            if step.is_fixture or step.key in completed:
+                continue
+            submitted, said = None if ended else step, ""
+            if ended:
+                done += 1
+                pace.end(_pair(step), time.monotonic() - start)
+                if step.word in _RESULTS:
+                    yield f"  {_RESULTS[step.word]} after {time.monotonic() - start:.0f} s"
+                else:
+                    # The next line says why.
+                    failed_s = time.monotonic() - start
+        if submitted and (step or not line):
+            what = f"{_readable(submitted.name)} with {submitted.stack}"
+            counts = f": {done} of {done + left} done" if left else ""
+            sentence = f"running {what}{counts}"
+            if why := waits_for(submitted):
+                sentence = f"waiting in Slurm's queue ({why}) for {what} to start{counts}"
+            elif why is None:
+                sentence = said or f"submitting {what}{counts}"
+            elif seconds := pace.of(_pair(submitted)):
+                sentence = Foreseen(sentence, datetime.datetime.now(), *seconds)
+            if sentence != said:
+                start = time.monotonic()
+                yield sentence
+            submitted, said = submitted if why != "" else None, sentence
+    if failed_s is not None:
+        yield f"  {failure()} after {failed_s:.0f} s"
+
+
+class Pace:
+    """How long the cases that wait will take: as foreseen, times what those that ended show.
+
+    ``waiting_s`` are the seconds of each case by its check and stack.
+    """
+
+    def __init__(self, waiting_s: Mapping[tuple[str, str], Sequence[float]]) -> None:
+        self._waiting = {pair: [*seconds] for pair, seconds in waiting_s.items()}
+        self._foreseen_s = self._took_s = _AS_FORESEEN_S
+
+    def end(self, pair: tuple[str, str], took_s: float) -> None:
+        """Take note that a case ended, so many seconds after it began."""
+        if seconds := self._waiting.get(pair):
+            self._foreseen_s += seconds.pop()
+            self._took_s += took_s
+
+    def of(self, pair: tuple[str, str]) -> tuple[float, float] | None:
+        """Return the seconds of the next case of a check and a stack, and of all that wait.
+
+        None where nothing is foreseen of it.
+        """
+        seconds = self._waiting.get(pair)
+        if not seconds:
+            return None
+        slower = self._took_s / self._foreseen_s
+        return slower * seconds[-1], slower * sum(map(sum, self._waiting.values()))
+
+
+def _pair(step: Step) -> tuple[str, str]:
+    return step.name.split()[0], step.stack
+
+
+def _readable(name: str) -> str:
+    """Return ``C (2 processes, packed)`` of ReFrame's ``C %process_count=2 %node_usage=packed``."""
+    check, *parameters = name.split(" %")
+    said = []
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.startswith("."):
+            value = f"{key[1:]}={value}"
+        elif value.isdigit():
+            value = counted(int(value), "process") if key == "process_count" else f"{key}={value}"
+        said.append(value)
+    return f"{check} ({', '.join(said)})" if said else check

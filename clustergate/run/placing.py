@@ -1,0 +1,97 @@
+"""What all jobs of a command are to ask the scheduler for, as ReFrame takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from clustergate.core.environment import export
+from clustergate.core.model import ClustergateError
+from clustergate.core.reasons import Words
+from clustergate.launch.hostfiles import expand, fold
+from clustergate.sites import configs as sites
+from clustergate.sites.configs import WITHOUT_NODES
+from clustergate.sites.description import Site
+from clustergate.sites.schedulers import SLURM
+from clustergate.sites.schedulers.slurm_limits import note_words
+from clustergate.sites.schedulers.wishes import Wishes, nodes_of_slurm, refused_by_slurm
+
+NO_SLURM = Words(
+    "wish.no-slurm",
+    "{option} is for Slurm, which no partition of {site} has",
+    remedy="for another scheduler, set `access` in the site config",
+)
+NO_NODE = Words("wish.no-node", "there is no node {name}", cause="known: {known}")
+UNKNOWN_NODES = Words(
+    "wish.unknown-nodes",
+    "neither a hostfile nor sinfo says which nodes there are",
+    remedy="write a hostfile: `clustergate hostfile --help`",
+)
+WISH_REFUSED = Words(
+    "wish.refused",
+    "Slurm refuses jobs in the partition {name} with {options:and}",
+    cause="{why}",
+    remedy=(
+        "`sacctmgr show associations user=$USER format=account,qos%60` lists what you may name, "
+        "and without the option your default applies"
+    ),
+)
+RESERVATION_REFUSED = Words(
+    "wish.reservation-refused",
+    "Slurm gives you no job in the reservation {name}",
+    cause="{why}",
+    remedy=(
+        "`scontrol show reservation {name}` lists its Users and Accounts; an operator adds you "
+        "by `scontrol update ReservationName={name} users+=$USER`"
+    ),
+)
+WISH_NOTHING_LEFT = Words(
+    "wish.nothing-left",
+    "no node is left to measure",
+    remedy="name fewer in --exclude",
+)
+
+
+def options_for(wishes: Wishes, site: Site) -> list[str]:
+    """Return the options for ReFrame by which all jobs are as wished.
+
+    Raises ClustergateError for nodes that are not there, and where no scheduler can be asked.
+    """
+    hostfile = sites.hostfile_of(site.name)
+    by_slurm = any(partition.scheduler in SLURM for partition in site.partitions)
+    words = set(wishes) - ({"nodes", "exclude"} if hostfile else set())
+    if words and not by_slurm:
+        option = f"--{sorted(words)[0]}"
+        raise ClustergateError(NO_SLURM(option=option, site=site.name))
+    note_words(wishes.words)
+    for partition in site.partitions if wishes.words else ():
+        if partition.scheduler in SLURM and (
+            why := refused_by_slurm(partition.access, wishes.words)
+        ):
+            if wishes.reservation and "reservation" in why:
+                raise ClustergateError(RESERVATION_REFUSED(name=wishes.reservation, why=why))
+            options = [f"--{word}" for word in wishes.words]
+            raise ClustergateError(WISH_REFUSED(options=options, name=partition.name, why=why))
+    without = set(expand(wishes.exclude)) if wishes.exclude else set()
+    if wishes.nodes or wishes.exclude:
+        there = [node.name for node in hostfile.nodes] if hostfile else nodes_of_slurm()
+        if not there:
+            raise ClustergateError(UNKNOWN_NODES())
+        only = expand(wishes.nodes) if wishes.nodes else there
+        for name in (*only, *without):
+            if name not in there:
+                raise ClustergateError(NO_NODE(name=name, known=fold(there)))
+        without |= set(there) - set(only)
+        if without >= set(there):
+            raise ClustergateError(WISH_NOTHING_LEFT())
+    keep_out(without)
+    return [f"--job-option={word}" for word in wishes.words]
+
+
+def keep_out(without: Collection[str]) -> None:
+    """Keep nodes out of what is measured from now on, beside those that are kept out already.
+
+    The hostfile does it, and in a job of Slurm the site config, whose own options must not be lost.
+    """
+    if without:
+        # ReFrame and the checks are processes of their own, and read it there.
+        export(WITHOUT_NODES, fold({*without, *sites.left_out()}))

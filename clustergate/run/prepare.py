@@ -1,0 +1,250 @@
+"""Before a run: its stacks on disk, its folder, and the call of ReFrame that makes it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from clustergate.core import store
+from clustergate.core.commands import settings_given, swept
+from clustergate.core.model import BadRequest, CaseId, ClustergateError, Say
+from clustergate.core.paths import state_dir
+from clustergate.core.reasons import Reason, Words
+from clustergate.judge.assembly import Outcome
+from clustergate.judge.baselines.of_before import judging_references
+from clustergate.judge.history.node_states import NODE_STATE, changed_here
+from clustergate.judge.history.stored_runs import Taken, last_time
+from clustergate.judge.references.lookup import References
+from clustergate.machine.fingerprint import read_fingerprint, to_record
+from clustergate.machine.processes import capture
+from clustergate.run import resuming
+from clustergate.run.forecast import absent_stacks, plan_of
+from clustergate.run.reframe import (
+    STOPPED,
+    Call,
+    call_for,
+    command,
+    environment_for,
+    how_it_ended,
+    last_error,
+    read_log,
+    require_partitions,
+    unknown_variable,
+    with_stacks,
+)
+from clustergate.run.request import Request, launched_otherwise, write_request
+from clustergate.sites import configs as sites
+from clustergate.sites import modes
+from clustergate.sites.description import Partition, Site
+from clustergate.sites.schedulers.wishes import overriding, words_in
+from clustergate.stacks import StackRequest
+from clustergate.stacks.golden.contents import software_of
+from clustergate.stacks.manifest import read_manifest
+from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that a run needs, and what it is to be judged by.
+
+    ``site`` is what the site config says, ``expected`` are the cases that should run,
+    ``taken_s`` how long they took before,
+    ``not_set_up`` says why stacks cannot, ``restriction`` what keeps this process from cores or
+    memory of the node, ``earlier`` are the outcomes that a run that is resumed has already,
+    ``measures`` tells whether any case is left to run, and ``notes`` are sentences about the run.
+    ``begun`` is by :func:`time.monotonic`.
+    """
+
+    request: Request
+    run_id: str
+    started: datetime.datetime
+    begun: float
+    site: Site
+    references: References
+    partitions: Sequence[Partition]
+    expected: Sequence[CaseId]
+    taken_s: Taken
+    not_set_up: Mapping[str, Reason]
+    call: Call
+    fingerprint: dict[str, Any]
+    restriction: str
+    earlier: Mapping[str, Outcome]
+    measures: bool
+    notes: Sequence[str]
+
+
+LAUNCHED_OTHERWISE = Words(
+    "resume.launched-otherwise",
+    "since the run began, the site config changed how {stacks:list} is launched",
+    cause="its cases are measured again",
+    remedy="for figures of before, start a new run with the site config of before",
+)
+NODE_CHANGED = Words(
+    "resume.node-changed",
+    "since the run began, this node changed: {changes:list}",
+    remedy="its cases are measured again",
+)
+SLURM_VARIABLES = Words(
+    "slurm.variables",
+    "{names:and} would replace what jobs ask Slurm for",
+    cause="left out of this run",
+    remedy="what all jobs need belongs in `access` of the partition",
+)
+
+
+def prepare(
+    request: Request,
+    run_id: str,
+    started: datetime.datetime,
+    say: Say,
+    *,
+    beside: Sequence[str] = (),
+    resumes: bool = False,
+) -> Prepared:
+    """Set up what a run needs and keep what it is asked for.
+
+    ``beside`` tells of other runs; ``resumes`` goes on with a run that is there. Raises
+    what sites, references and stacks raise.
+    """
+    begun = time.monotonic()
+    site = sites.load(request.site)
+    require_partitions(request.options, site)
+    stacks = site.stacks_named(request.stacks)
+    wanted = [stack.request for stack in stacks]
+    known = judging_references(site.name, {one.fullname: one.facts for one in site.partitions})
+    partitions = site.partitions_with(stacks)
+    if settings_given(request.options) and not resumes:
+        _require_settings(request, site)
+    expected, taken_s, plan = foresee(request, site, known)
+    launched = {stack.name: sites.launch_settings(site, stack.name) for stack in stacks}
+    if not resumes:
+        say(plan)
+        # Before anything can fail: what is there of the run says what it was to be.
+        write_request(request, run_id, launched)
+    absent = absent_stacks(one.stack for one in wanted)
+    not_set_up = _set_up(wanted, say)
+    # What an earlier set-up left of a stack that failed now must not be measured instead.
+    run_with = [one.stack for one in wanted if one.stack not in not_set_up]
+    if absent and not resumes:
+        say(foresee(replace(request, stacks=tuple(run_with)), site, known)[2])
+    fingerprint = state_here(run_with)
+    options = modes.reframe_options(request.mode, request.checks)
+    options += with_stacks(run_with) if request.stacks or not_set_up else []
+    options += request.options
+    call = call_for(
+        run_id, request.site, options, process_counts=request.process_counts, set_up=run_with
+    )
+    earlier: Mapping[str, Outcome] = {}
+    measures = True
+    notes = [*filter(None, [request.site_told]), *beside]
+    if call.in_slurm and (names := overriding(os.environ, words_in(options))):
+        notes.append(str(SLURM_VARIABLES(names=names)))
+    if not (state := call.report.with_name(NODE_STATE)).exists():
+        store.write_json(state, fingerprint)
+    if resumes:
+        otherwise = launched_otherwise(run_id, launched)
+        here = sites.partitions_here(site)
+        changed = changed_here(run_id, fingerprint["fingerprint"]) if here else []
+        earlier = resuming.restart(run_id, call, here, otherwise, changed=bool(changed))
+        whys = [LAUNCHED_OTHERWISE(stacks=otherwise)] if otherwise else []
+        if changed:
+            whys.append(NODE_CHANGED(changes=changed))
+            store.write_json(state, fingerprint)
+        for why in whys:
+            notes.append(str(why))
+            say(notes[-1])
+        noun = "case was" if len(earlier) == 1 else "cases were"
+        notes.append(f"resumed: {len(earlier)} {noun} completed before")
+        measures = not resuming.is_all_kept(read_log(call.log), earlier, run_with)
+        say(notes[-1] + ("" if measures else ", none is left to measure"))
+    return Prepared(
+        request=request,
+        run_id=run_id,
+        started=started,
+        begun=begun,
+        site=site,
+        references=known,
+        partitions=partitions,
+        expected=expected,
+        taken_s=taken_s,
+        not_set_up=not_set_up,
+        call=call,
+        fingerprint=fingerprint,
+        restriction=sites.restriction_of(site),
+        earlier=earlier,
+        measures=measures,
+        notes=notes,
+    )
+
+
+SWEEP_UNKNOWN = Words("sweep.unknown", "{why}", remedy="`reframe --describe` lists them")
+CHECK_REFUSED = Words("check.refused", "{why}", remedy="correct what follows `--`")
+NO_LIST = Words(
+    "check.no-list",
+    "ReFrame {ended} while it listed the checks",
+    remedy="run it again",
+)
+
+
+def _require_settings(request: Request, site: Site) -> None:
+    """Refuse now what ReFrame would refuse behind ``-S`` once stacks are there and a node quiet."""
+    options = [*modes.reframe_options(request.mode, request.checks), *request.options]
+    environment = {**environment_for(request.site, site), sites.LOG_LEVEL: "info"}
+    ended = capture(command(options, action="--list"), env=environment)
+    if ended.returncode < 0:
+        raise ClustergateError(NO_LIST(ended=how_it_ended(ended.returncode)))
+    if unknown := unknown_variable(ended.stdout + ended.stderr):
+        raise BadRequest(SWEEP_UNKNOWN(why=unknown))
+    if ended.returncode:
+        why = last_error((ended.stdout + ended.stderr).splitlines())
+        raise BadRequest(CHECK_REFUSED(why=why.rpartition(f"{STOPPED}: ")[2]))
+
+
+def state_here(stacks: Iterable[str]) -> dict[str, Any]:
+    """Return what is stored of where a run is started, and of the stacks that it launches."""
+    here = read_fingerprint()
+    for stack in stacks:
+        here["software"].update(software_of(read_manifest(state_dir(), stack)))
+    return to_record(here)
+
+
+def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[CaseId], Taken, str]:
+    """Return the cases that there should be, how long they took before, and the plan in a line."""
+    stacks, mode = site.stacks_named(request.stacks), request.mode
+    partitions = site.partitions_with(stacks)
+    checks = request.checks or mode.checks
+    sweeps = swept(request.options)
+    modes.require_sweeps(sweeps, checks)
+    expected = modes.expected_cases(checks, partitions, mode, request.process_counts, sweeps)
+    taken_s, disturbed = last_time(site.name, mode.name, request.options)
+    absent = absent_stacks(stack.name for stack in stacks)
+    now, without = datetime.datetime.now(), known.without(expected, mode.name)
+    plan = plan_of(
+        *(mode, expected, taken_s, now, absent),
+        referenced=len(without) < len(expected),
+        expectations=len(known.expects),
+        disturbed=disturbed,
+        wait_s=request.wait_s if are_here(partitions) else 0.0,
+        settings=settings_given(request.options),
+    )
+    return expected, taken_s, plan
+
+
+def are_here(partitions: Sequence[Partition]) -> bool:
+    """Tell whether this node is what is measured.
+
+    Elsewhere a scheduler chooses the nodes, and keeps others off them.
+    """
+    return all(partition.scheduler == "local" for partition in partitions)
+
+
+def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, Reason]:
+    """Put the stacks on disk and return why some of them cannot be, unless none can."""
+    failed = [one for one in provide_each(wanted, say=say) if isinstance(one, NotSetUp)]
+    if failed and len(failed) == len(wanted):
+        raise error_of(failed)
+    return {one.stack: one.reason for one in failed}

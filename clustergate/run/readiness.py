@@ -1,0 +1,762 @@
+"""What will work here and what will not, seen in seconds: nothing is measured or set up."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from clustergate.benchmarks.registry import builds_on_request, lost_tests, not_loaded
+from clustergate.core.files.shared import Mount, mount_of
+from clustergate.core.model import CaseId, ClustergateError, Say
+from clustergate.core.notation import counted, did_you_mean, nearest
+from clustergate.core.paths import HOME, state_dir
+from clustergate.core.reasons import Reason, Words, plain
+from clustergate.core.store import require_home, run_folder
+from clustergate.judge.history.node_states import HERE, astray_nodes, read_states, recorded_runs
+from clustergate.judge.references.lookup import References, references_of
+from clustergate.judge.standings import impossible, never_compared
+from clustergate.launch.hostfiles import Hostfile, expand, fold
+from clustergate.machine.node import read_node
+from clustergate.run.prepare import foresee
+from clustergate.run.request import Request
+from clustergate.sites import configs as sites
+from clustergate.sites.access import allowed_in
+from clustergate.sites.description import Partition, Site, Stack
+from clustergate.sites.modes import Mode, expected_cases
+from clustergate.sites.schedulers import SECONDS, SLURM
+from clustergate.sites.schedulers.slurm_nodes import (
+    DEFAULT,
+    InPartition,
+    NodesOfSlurm,
+    nodes_of_partitions,
+    not_used,
+)
+from clustergate.sites.schedulers.wishes import nodes_of_slurm, partition_of_access
+from clustergate.stacks import lacking, lacks, modules
+from clustergate.stacks.golden import builds as golden
+from clustergate.stacks.golden.builds import GOLDEN_NOT_WHOLE
+from clustergate.stacks.lacking import STACK_LACKS
+from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
+from clustergate.stacks.modules import MODULES_LATE
+from clustergate.stacks.spack.program import find_spack
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+_STACK = "stack "
+_OF_NODES = ("partition", "nodes", "hostfile", "cores")
+# What the three stacks of wheels take with their downloads, rounded up, and a run.
+_ROOM_MB = 1000
+_RUN_MB = 20
+# Linux' default; ranks with less were not tried.
+_STACK_KIB = 8192
+# For Slurm and all modules together, which are asked at once.
+_ASKING_S = 3.0
+# The newest runs, for when each node was looked at last.
+_RUNS_LOOKED_AT = 30
+# How often a gate asks Slurm that did not answer, and how long it waits before it does so again.
+_ATTEMPTS, _PAUSE_S = 3, 2.0
+_FABRICS = Path("/sys/class/infiniband")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, ``ok``, ``warn`` or ``fail``, and what it is, or why not and a remedy."""
+
+    what: str
+    status: str
+    says: str | Reason
+
+    @property
+    def is_of_nodes(self) -> bool:
+        """Tell whether it speaks of which nodes and cores there are, and are measured."""
+        return self.what.partition(" ")[0] in _OF_NODES
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON; ``reason`` is None where it is ok."""
+        why = plain(self.says) if isinstance(self.says, Reason) else None
+        return {"what": self.what, "status": self.status, "says": str(self.says), "reason": why}
+
+
+# --- what was read, and what it means: pure -----------------------------------------------------
+
+
+NOT_WRITABLE = Words(
+    "doctor.not-writable",
+    "{folder} is not writable",
+    remedy="name another folder in CLUSTERGATE_HOME",
+)
+NEW_HOME = Words(
+    "doctor.new-home",
+    "new, empty home {folder} (made just now): no stack and no result is there",
+    cause="CLUSTERGATE_HOME names it",
+    remedy="correct that if it is mistyped; else all is set up anew",
+)
+NOT_EXECUTABLE = Words(
+    "doctor.not-executable",
+    "no program can be started in {folder}",
+    cause="its file system is mounted noexec",
+    remedy="name another folder in CLUSTERGATE_HOME",
+)
+LITTLE_ROOM = Words(
+    "doctor.little-room",
+    "{folder} has {free_mb:.0f} MB free",
+    cause="three stacks of wheels and their downloads take {needed_mb:.0f} MB",
+    remedy="free some space, or name a folder on a larger disk in CLUSTERGATE_HOME",
+)
+
+
+def of_home(
+    folder: Path, free_mb: float, *, writable: bool, executable: bool, is_new: bool = False
+) -> Finding:
+    """Return whether stacks can be set up in a folder, and results kept there.
+
+    One that ``is_new`` was named by somebody, and nothing was ever made in it.
+    """
+    if not writable:
+        return Finding("home", FAIL, NOT_WRITABLE(folder=folder))
+    if not executable:
+        return Finding("home", FAIL, NOT_EXECUTABLE(folder=folder))
+    if free_mb < _ROOM_MB:
+        little = LITTLE_ROOM(folder=folder, free_mb=free_mb, needed_mb=_ROOM_MB)
+        return Finding("home", FAIL if free_mb < _RUN_MB else WARN, little)
+    if is_new:
+        return Finding("home", WARN, NEW_HOME(folder=folder))
+    return Finding("home", OK, f"{folder}, {free_mb / 1000:.1f} GB free")
+
+
+LOCAL_LOCKS = Words(
+    "doctor.local-locks",
+    "{folder} is on {kind}, mounted so that its locks may hold on this node alone",
+    cause="two nodes could set a stack up at the same time, or take one number for two runs",
+    remedy="start clustergate on one node at a time, or mount it with locks that all nodes see",
+)
+
+
+def of_locks(folder: Path, mount: Mount) -> list[Finding]:
+    """Return that another node may hold a lock of a folder at the same time."""
+    if not mount.locks_locally:
+        return []
+    kind = LOCAL_LOCKS(folder=folder, kind=mount.kind)
+    return [Finding("locks", WARN, kind)]
+
+
+DOCTOR_LOCKED = Words(
+    "doctor.locked",
+    "a rank may lock {limit} of memory (ulimit -l)",
+    cause="InfiniBand needs its buffers locked",
+    remedy=(
+        "set memlock to unlimited below /etc/security/limits.d, and for Slurm's jobs "
+        "LimitMEMLOCK=infinity for slurmd"
+    ),
+)
+STACK_SIZE = Words(
+    "doctor.stack-size",
+    "a process may have a stack of {limit} (ulimit -s), less than the usual {usual_kib} KiB",
+    remedy="`ulimit -s {usual_kib}`",
+)
+
+
+def of_limits(locked_kib: float, stack_kib: float, *, fabric: bool) -> list[Finding]:
+    """Return what the limits on locked memory and on the stack of a process mean for ranks."""
+    locked = Finding("locked memory", OK, _kib(locked_kib))
+    if fabric and locked_kib != float("inf"):
+        locked = Finding("locked memory", WARN, DOCTOR_LOCKED(limit=_kib(locked_kib)))
+    stack = Finding("stack size", OK, _kib(stack_kib))
+    if stack_kib < _STACK_KIB:
+        little = STACK_SIZE(limit=_kib(stack_kib), usual_kib=_STACK_KIB)
+        stack = Finding("stack size", WARN, little)
+    return [locked, stack]
+
+
+DOCTOR_LOCALE = Words(
+    "doctor.locale",
+    "standard output is {encoding}",
+    cause="characters that it lacks are replaced, or printed as ?",
+    remedy="`export LC_ALL=C.UTF-8`",
+)
+
+
+def of_locale(encoding: str) -> Finding:
+    """Return whether standard output takes all signs of the tables."""
+    if encoding.lower().replace("-", "") == "utf8":
+        return Finding("locale", OK, encoding)
+    return Finding("locale", WARN, DOCTOR_LOCALE(encoding=encoding))
+
+
+DOCTOR_UNAVAILABLE = Words("doctor.unavailable", "{names:names}: not available here", cause="{why}")
+
+
+def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list[Finding]:
+    """Return whether a stack that was set up is there, with all programs but those on request."""
+    what, launcher = _STACK + name, manifest.launcher
+    if why := manifest.unavailable:
+        return [Finding(what, WARN, DOCTOR_UNAVAILABLE(names=[name], why=why))]
+    # That of a site's modules may have no path of its own.
+    if os.path.isabs(launcher) and not os.access(launcher, os.X_OK):
+        return [Finding(what, FAIL, GOLDEN_NOT_WHOLE(stack=name, path=launcher))]
+    absent: dict[str, list[str]] = {}
+    for program, one in manifest.programs.items():
+        if one.unavailable and program not in on_request:
+            absent.setdefault(one.unavailable, []).append(program)
+    version = f"{manifest.mpi_name} {manifest.mpi_version}".strip()
+    return [
+        Finding(what, OK, f"{version}, set up by {manifest.provider}"),
+        *(
+            Finding(what, WARN, DOCTOR_UNAVAILABLE(names=names, why=why))
+            for why, names in absent.items()
+        ),
+    ]
+
+
+REFERENCES_NONE = Words(
+    "references.none",
+    "there are no references of {system}",
+    cause="figures are judged against physical limits alone, and the gate does not open",
+    remedy="`clustergate baseline`, after five runs over at least an hour, makes them",
+)
+EXPECTATIONS_ALONE = Words(
+    "references.expectations-alone",
+    "{system} has {expectations:expectation|expectations} and no references",
+    cause="all other figures are judged against physical limits alone, and the gate does not open",
+    remedy="`clustergate baseline`, after five runs over at least an hour, makes them",
+)
+
+
+def without_references(system: str, known: References) -> Reason:
+    """Return what to say of a system without references, which may have expectations."""
+    if count := len(known.expects):
+        return EXPECTATIONS_ALONE(system=system, expectations=count)
+    return REFERENCES_NONE(system=system)
+
+
+NOT_OF_THESE = Words(
+    "references.not-of-these",
+    "there are references of {figures:figure|figures}, but none of {of_mode} for {cases:names}",
+    cause="these are judged against physical limits alone",
+    remedy="`clustergate baseline`, after five runs of this mode over at least an hour, makes them",
+)
+
+
+def of_references(
+    system: str,
+    known: References,
+    planned: Sequence[CaseId] = (),
+    mode: str = "",
+    stacks: Collection[str] = (),
+    partitions: Sequence[Partition] = (),
+) -> Finding:
+    """Return whether there are references, of all that is planned in a mode where one is named."""
+    whys = [why for one in known.expects if (why := impossible(one, stacks))]
+    # A site config that cannot be read is told by itself.
+    never = never_compared(known, partitions) if partitions else {}
+    if whys := [*whys, *never.values()]:
+        return Finding("references", FAIL, whys[0])
+    count, expected = len(known.paths()), counted(len(known.expects), "expectation")
+    if not count and known.expects:
+        return Finding("references", OK, expected)
+    if not count:
+        return Finding("references", WARN, without_references(system, known))
+    if without := known.without(planned, mode):
+        cases = dict.fromkeys(f"{one.check} with {one.stack} on {one.partition}" for one in without)
+        why = NOT_OF_THESE(figures=count, of_mode=mode, cases=[*cases])
+        return Finding("references", WARN, why)
+    beside = f"; {expected}" if known.expects else ""
+    return Finding("references", OK, f"{counted(count, 'figure')}, {known.blessed}{beside}")
+
+
+NO_GOLDEN = Words(
+    "doctor.no-golden",
+    "no golden build of {stacks:list}",
+    cause="slower software cannot be distinguished from slower hardware",
+    remedy="`clustergate golden pin STACK` keeps one, once it is accepted",
+)
+
+
+def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
+    if without := [stack for stack in stacks if stack not in pinned]:
+        return Finding("golden builds", WARN, NO_GOLDEN(stacks=without))
+    return Finding("golden builds", OK, ", ".join(stacks))
+
+
+NO_PARTITION = Words(
+    "doctor.no-partition",
+    "Slurm has no partition {name!r}, which `access` of the partition {partition} names",
+    remedy="known: {known:list}{meant}",
+)
+FEWER_CORES = Words(
+    "doctor.fewer-cores",
+    "the site config states {used} of the {cores} cores that Slurm has of each node",
+    cause="the others are not measured",
+    remedy=(
+        "correct `cores_per_node`; what no job gets, such as the system's own cores, is "
+        "`reserved_cores_per_node`: {others}"
+    ),
+)
+NO_STACK = Words(
+    "doctor.no-stack",
+    "no stack belongs to the partition {name}: {nodes}",
+    cause="nobody measures them",
+    remedy=(
+        "name stacks in its environs, or let its extras say why a gate need not judge it: "
+        '"waived": "the reason"'
+    ),
+)
+OTHER_NODES = Words(
+    "doctor.other-nodes",
+    "the site config says {stated}, and Slurm has {has}",
+    cause=(
+        "jobs on more nodes or cores than there are never start, and nodes that it does not "
+        "count are not measured"
+    ),
+    remedy=(
+        "correct whichever is wrong: `sinfo --exact --format='%P %D %X %Y'` tells nodes, "
+        "sockets, and cores of a socket"
+    ),
+)
+
+
+def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Finding:
+    """Return the size of a partition, and whether Slurm has its nodes.
+
+    ``in_slurm`` are the nodes of each of Slurm's partitions, if it is one of Slurm.
+    """
+    what, shape = f"partition {partition.name}", partition.shape
+    excluded = f", {shape.excluded} more excluded" if shape.excluded else ""
+    size = f"{_size(shape.nodes, shape.cores_per_node)}, by {partition.scheduler}{excluded}"
+    # Of one whose nodes are all left out of this run nothing else is left.
+    none_left = shape.nodes == 1 and shape.excluded
+    if partition.environs == () and not (
+        partition.waived or partition.scheduler == "local" or none_left
+    ):
+        nodes = _size(shape.nodes, shape.cores_per_node)
+        return Finding(what, WARN, NO_STACK(name=partition.name, nodes=nodes))
+    if in_slurm is None or partition.environs == ():
+        return Finding(what, OK, size)
+    name = partition_of_access(partition.access)
+    if name not in in_slurm:
+        meant = did_you_mean(nearest(name, known := sorted({*in_slurm} - {DEFAULT})))
+        facts = {"name": name or "(default)", "known": known, "meant": meant}
+        return Finding(what, FAIL, NO_PARTITION(partition=partition.name, **facts))
+    allowed = allowed_in(in_slurm[name], partition.access)
+    has = (allowed or in_slurm[name]).by_cores
+    # Those that are excluded are so by `access`.
+    stated = shape.nodes + (shape.excluded if allowed is None else 0)
+    whole = partition.physical_cores_per_node
+    alike = has[whole]
+    if len(has) == 1 and shape.nodes <= sum(has.values()) <= stated and min(has) > whole:
+        of_each = {"used": whole, "cores": min(has), "others": min(has) - shape.cores_per_node}
+        return Finding(what, WARN, FEWER_CORES(**of_each))
+    # Of more than it counts a job may get others, of another kind among them, and some are measured
+    # by nobody.
+    if alike < shape.nodes or (sum(has.values()) > stated and allowed is not None):
+        each = " and ".join(_size(count, cores) for cores, count in sorted(has.items()))
+        fewer = has != in_slurm[name].by_cores
+        of = {"stated": _size(stated, whole), "has": each or "no node"}
+        of["has"] += " for what `access` asks" if fewer else ""
+        return Finding(what, WARN if has else FAIL, OTHER_NODES(**of))
+    return Finding(what, OK, size)
+
+
+def of_unused(
+    partition: Partition, in_slurm: NodesOfSlurm, out: Collection[str] = ()
+) -> list[Finding]:
+    """Return which nodes of a partition Slurm gives to nobody, but for those left ``out``."""
+    has = in_slurm.get(partition_of_access(partition.access), InPartition())
+    unused = (allowed_in(has, partition.access) or has).unused
+    left = {
+        fold(names): causes
+        for nodes, causes in unused.items()
+        if (names := [name for name in expand(nodes) if name not in out])
+    }
+    what = f"partition {partition.name}"
+    return [Finding(what, WARN, not_used(nodes, causes)) for nodes, causes in left.items()]
+
+
+UNREACHED_NODES = Words(
+    "doctor.unreached-nodes",
+    "no partition of the site config reaches {nodes} of Slurm's partition {name}",
+    cause="nobody measures them",
+    remedy=(
+        'describe them in a partition (`clustergate site scan` writes it), with "waived": "the '
+        'reason" in its extras if a gate need not judge it; or exclude them in the hostfile'
+    ),
+)
+UNTOLD_NODES = Words(
+    "doctor.untold-nodes",
+    (
+        "`access` of the partition {partition} does not tell which of Slurm's {nodes} nodes it "
+        "is for, and the site config states {stated}"
+    ),
+    cause="nodes that it does not count are not measured",
+    remedy="name them by --nodelist, --exclude, or a --constraint of features joined by & or |",
+)
+
+
+def of_unreached(
+    partitions: Sequence[Partition], in_slurm: NodesOfSlurm, out: Collection[str] = ()
+) -> list[Finding]:
+    """Return which nodes of Slurm no partition reaches, but for those left ``out``.
+
+    Where Slurm alone can tell which nodes `access` allows, those beyond what is stated are told.
+    """
+    reached, findings = {*out}, []
+    for partition in partitions:
+        has = in_slurm.get(partition_of_access(partition.access), InPartition())
+        allowed = allowed_in(has, partition.access)
+        names = _names_in(allowed or has)
+        reached |= names
+        stated = partition.shape.nodes + partition.shape.excluded
+        if allowed is None and len(names - {*out}) > stated:
+            counts = {"nodes": len(names), "stated": stated}
+            untold = UNTOLD_NODES(partition=partition.name, **counts)
+            findings.append(Finding("nodes", WARN, untold))
+    for name, has in in_slurm.items():
+        if rest := _names_in(has) - reached:
+            reached |= rest
+            unreached = UNREACHED_NODES(nodes=fold(sorted(rest)), name=name)
+            findings.append(Finding("nodes", WARN, unreached))
+    return findings
+
+
+def _names_in(has: InPartition) -> set[str]:
+    return {name for line in has.lines for name in expand(line.names)}
+
+
+UNKNOWN_NODES = Words(
+    "doctor.unknown-nodes",
+    "{source} lists {nodes}, which Slurm does not have: it has {known}",
+    cause=(
+        "Slurm refuses jobs that name unknown nodes, and jobs on more nodes than it has never start"
+    ),
+    remedy="correct the hostfile: `sinfo -N` lists the names",
+)
+OTHER_SLOTS = Words(
+    "doctor.other-slots",
+    "{source} says slots={slots} of {nodes}, and the site config {stated:list} cores per node",
+    cause="cores without slots stay idle, and ranks beyond the cores share them",
+    remedy="correct whichever is wrong",
+)
+
+
+def of_hostfile(
+    hostfile: Hostfile, cores: Collection[int], in_slurm: NodesOfSlurm | None = None
+) -> list[Finding]:
+    """Return whether a hostfile names the nodes that Slurm has, with as many slots as cores.
+
+    ``cores`` are those of a node of each partition of the site.
+    """
+    what, source = "hostfile", hostfile.source
+    listed = [node.name for node in hostfile.nodes]
+    findings = []
+    if in_slurm:
+        lists = dict.fromkeys(x.names for one in in_slurm.values() for x in one.lines)
+        known = {name for nodes in lists for name in expand(nodes)}
+        # Either may know a node by a longer name.
+        short = {name.partition(".")[0] for name in known}
+        unknown = [name for name in listed if name.partition(".")[0] not in short]
+        if unknown and known:
+            facts = {"source": source, "nodes": fold(unknown), "known": fold(known)}
+            status = FAIL if len(unknown) == len(listed) else WARN
+            findings.append(Finding(what, status, UNKNOWN_NODES(**facts)))
+    other: dict[int, list[str]] = {}
+    for node in hostfile.nodes:
+        if node.slots not in cores:
+            other.setdefault(node.slots, []).append(node.name)
+    for slots, names in other.items():
+        stated = [str(count) for count in sorted({*cores})]
+        of = {"source": source, "nodes": fold(names)}
+        other_slots = OTHER_SLOTS(slots=slots, stated=stated, **of)
+        findings.append(Finding(what, WARN, other_slots))
+    return findings or [Finding(what, OK, f"{counted(len(listed), 'node')}, {source}")]
+
+
+DOCTOR_ASTRAY = Words(
+    "doctor.astray",
+    "{says}",
+    remedy=(
+        "put that right, or exclude those nodes in the hostfile; `clustergate screen --quick` "
+        "then shows whether that was all"
+    ),
+)
+NOT_LOOKED_AT = Words(
+    "doctor.not-looked-at",
+    "no recent run looked at {nodes}, of {known} nodes",
+    remedy="`clustergate screen --quick` looks at every node",
+)
+
+
+def of_states(
+    known: Sequence[str], looked_at: Mapping[str, str], astray: Sequence[str] = ()
+) -> list[Finding]:
+    """Return which of the ``known`` nodes no recent run looked at, and which were not as before.
+
+    ``looked_at`` are the newest runs that kept the state of a node, by its short name.
+    """
+    rest = [name for name in known if name.partition(".")[0] not in looked_at]
+    findings = [Finding("states", WARN, DOCTOR_ASTRAY(says=one)) for one in astray]
+    if rest:
+        unseen = NOT_LOOKED_AT(nodes=fold(rest), known=len(known))
+        findings.append(Finding("states", WARN, unseen))
+    if findings or not known:
+        return findings
+    runs = sorted({looked_at[name.partition(".")[0]] for name in known})
+    return [Finding("states", OK, f"{counted(len(known), 'node')}, last seen by {runs[-1]}")]
+
+
+def _size(nodes: int, cores: int) -> str:
+    return f"{counted(nodes, 'node')} of {counted(cores, 'core')}"
+
+
+def _kib(limit: float) -> str:
+    return "unlimited" if limit == float("inf") else f"{limit:.0f} KiB"
+
+
+# --- looking ------------------------------------------------------------------------------------
+
+NOT_SET_UP = Words(
+    "doctor.not-set-up",
+    "{stack} is not set up yet",
+    remedy="`clustergate check`, `gate` and `ab` do so, and `clustergate setup` does it alone",
+)
+# What the plan of a run says as well, or what the run does itself.
+_IN_THE_PLAN = (NOT_SET_UP.code, REFERENCES_NONE.code)
+
+
+def look(named: str | None = None, mode: Mode | None = None) -> list[Finding]:
+    """Look at this machine and at a site, that of this name or the one that fits.
+
+    With a mode, the last finding is the plan of a run that starts now.
+    """
+    state = state_dir()
+    problems = [*_of_machine(state), *_of_site(named, state, mode)]
+    # What keeps a run from being planned was told where it was found.
+    sentences = [one.says for one in problems if one.what != "plan"]
+    return [one for one in problems if one.what != "plan" or one.says not in sentences]
+
+
+def say_in_the_way(
+    say: Say, site: Path, stacks: Collection[str] = (), *, software: bool = False
+) -> list[Finding]:
+    """Say what a run on a site will meet, before anything is set up or measured; return it.
+
+    It is with these of the site's stacks, or with all of them; ``software`` is for one that holds
+    golden builds against today's.
+    """
+    require_home()
+    sites.require_reframe()
+    others = _IN_THE_PLAN if software else (*_IN_THE_PLAN, NO_GOLDEN.code)
+    whose: dict[tuple[str, Reason], list[str]] = {}
+    for one in look(str(site)):
+        if not isinstance(one.says, Reason) or one.says.code in others:
+            continue
+        if not stacks or not one.what.startswith(_STACK) or one.what[len(_STACK) :] in stacks:
+            whose.setdefault((one.status, one.says), []).append(one.what)
+    for (status, why), what in whose.items():
+        say(f"{status}: {', '.join(what)}: {why}")
+    return [Finding(what[0], status, why) for (status, why), what in whose.items()]
+
+
+def nodes_in_the_way(site: Site, seconds: float | None, say: Say) -> list[Reason]:
+    """Return what speaks against the nodes of a site as they are now.
+
+    Slurm is asked until it answers, a few times at most and within so many ``seconds``.
+    """
+    in_slurm: Future[NodesOfSlurm] | None = None
+    if _is_of_slurm(site):
+        in_slurm, until = Future(), math.inf if seconds is None else time.monotonic() + seconds
+        for attempt in range(_ATTEMPTS):
+            left_s = until - time.monotonic()
+            try:
+                in_slurm.set_result(nodes_of_partitions(max(min(left_s, SECONDS), _ASKING_S)))
+                break
+            except ClustergateError as error:
+                if attempt + 1 == _ATTEMPTS or left_s < _ASKING_S:
+                    in_slurm.set_exception(error)
+                    break
+                say(f"{error.reason.without_remedy}; asking again")
+                time.sleep(_PAUSE_S)
+    return [
+        one.says
+        for one in _of_nodes(site, in_slurm)
+        if one.is_of_nodes and isinstance(one.says, Reason)
+    ]
+
+
+def _is_of_slurm(site: Site) -> bool:
+    return any(partition.scheduler in SLURM for partition in site.partitions)
+
+
+def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
+    try:
+        return look()
+    except ClustergateError as error:
+        return [
+            Finding(what, WARN if error.reason.code == MODULES_LATE.code else FAIL, error.reason)
+        ]
+
+
+def _of_machine(state: Path) -> Iterator[Finding]:
+    there = next(folder for folder in (state, *state.parents) if folder.is_dir())
+    mounted = os.statvfs(there)
+    try:
+        require_home(state)
+    except ClustergateError as error:
+        yield Finding("home", FAIL, error.reason)
+    yield of_home(
+        state,
+        shutil.disk_usage(there).free / 1e6,
+        writable=os.access(there, os.W_OK | os.X_OK),
+        executable=not mounted.f_flag & os.ST_NOEXEC,
+        is_new=bool(os.environ.get(HOME))
+        and not any((state / name).exists() for name in ("manifests", "results/runs")),
+    )
+    yield from of_locks(state, mount_of(there))
+    try:
+        sites.require_reframe()
+    except ClustergateError as error:
+        yield Finding("ReFrame", FAIL, error.reason)
+    for package, why in not_loaded().items():
+        yield Finding(f"package {package}", FAIL, why)
+    for why in dict.fromkeys(lost_tests().values()):
+        yield Finding("package", FAIL, why)
+    broken = lacking.broken_compiler()
+    lacked = STACK_LACKS(lacks=lacking.sentence_of(broken))
+    compiler = shutil.which("cc") or shutil.which("gcc") or lacking.C
+    yield Finding("compiler", FAIL if broken else OK, lacked if broken else compiler)
+    yield from of_limits(
+        _limit_kib(resource.RLIMIT_MEMLOCK),
+        _limit_kib(resource.RLIMIT_STACK),
+        fabric=_FABRICS.is_dir() and any(_FABRICS.iterdir()),
+    )
+    yield of_locale(sys.stdout.encoding or "ascii")
+
+
+def _limit_kib(which: int) -> float:
+    soft, _ = resource.getrlimit(which)
+    return float("inf") if soft == resource.RLIM_INFINITY else soft / 1024
+
+
+def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Finding]:
+    try:
+        chosen = sites.choose(named)
+        site = sites.load(chosen.path)
+    except ClustergateError as error:
+        yield Finding("site", FAIL, error.reason)
+        return
+    yield Finding("site", OK, str(chosen).removeprefix("site "))
+    on_request = {name for one in builds_on_request().values() for name in one.programs}
+    # A run that begins loads its modules itself.
+    look = partial(_look_at, state, on_request, chosen.path if mode else None)
+    with ThreadPoolExecutor() as pool:
+        asked = _is_of_slurm(site)
+        in_slurm = pool.submit(nodes_of_partitions, _ASKING_S) if asked else None
+        looks = [partial(look, stack) for stack in site.stacks]
+        of_stacks = pool.map(_tried, [_STACK + stack.name for stack in site.stacks], looks)
+    yield from _of_nodes(site, in_slurm)
+    yield from _tried("states", partial(_look_at_states, site))
+    yield from itertools.chain.from_iterable(of_stacks)
+    judged_by = cache(partial(references_of, site.name))
+    planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
+    stacks = [stack.name for stack in site.stacks]
+    of = (planned, mode.name if mode else "", stacks, site.partitions)
+    yield from _tried("references", lambda: [of_references(site.name, judged_by(), *of)])
+    yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
+    if mode:
+        run = Request(mode, chosen.path)
+        yield from _tried("plan", lambda: [Finding("plan", OK, foresee(run, site, judged_by())[2])])
+
+
+DOCTOR_RESTRICTED = Words(
+    "doctor.restricted",
+    "{restriction}",
+    cause="figures will be of those alone",
+    remedy="start it where all of the node may be used, or restrict every run in the same way",
+)
+
+
+def _of_nodes(site: Site, in_slurm: Future[NodesOfSlurm] | None) -> Iterator[Finding]:
+    hostfile = sites.hostfile_of(site.name)
+    out = {*(hostfile.excluded if hostfile else ()), *sites.left_out()}
+    of_slurm = [one for one in site.partitions if one.scheduler in SLURM]
+    for one in site.partitions:
+        asked = in_slurm if one in of_slurm else None
+        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, asked, out))
+    # That Slurm does not answer was said of its partitions.
+    known = in_slurm.result() if in_slurm and not in_slurm.exception() else None
+    if known:
+        yield from _tried("nodes", partial(of_unreached, of_slurm, known, out))
+    if hostfile:
+        cores = [one.shape.cores_per_node for one in site.partitions]
+        yield from _tried("hostfile", partial(of_hostfile, hostfile, cores, known))
+    node = read_node() if sites.partitions_here(site) else None
+    if node and (restriction := node.restriction()):
+        what = "cores" if node.lacks_cores else "memory"
+        yield Finding(what, WARN, DOCTOR_RESTRICTED(restriction=restriction))
+
+
+def _look_at_states(site: Site) -> list[Finding]:
+    """Say which nodes of several the newest runs looked at: a smoke test is on one of them."""
+    hostfile = sites.hostfile_of(site.name)
+    known = [node.name for node in hostfile.usable] if hostfile else []
+    if not known and _is_of_slurm(site):
+        known = nodes_of_slurm()
+    if len(known) < 2:
+        return []
+    looked_at: dict[str, str] = {}
+    astray: list[str] = []
+    for run in recorded_runs()[: -_RUNS_LOOKED_AT - 1 : -1]:
+        names = {node.partition(".")[0] for node in read_states(run_folder(run)) if node != HERE}
+        # Of the newest run that had a node it is told what that was like.
+        if names - looked_at.keys() & {name.partition(".")[0] for name in known}:
+            astray += astray_nodes(run_folder(run), first_too=False) if not looked_at else []
+            looked_at = {**dict.fromkeys(names, run), **looked_at}
+    return of_states(known, looked_at, astray)
+
+
+def _look_at_nodes(
+    one: Partition, asked: Future[NodesOfSlurm] | None, out: Collection[str]
+) -> list[Finding]:
+    in_slurm = asked.result() if asked else None
+    return [of_nodes(one, in_slurm), *(of_unused(one, in_slurm, out) if in_slurm else [])]
+
+
+def _look_at(
+    state: Path, on_request: Collection[str], site_config: Path | None, stack: Stack
+) -> list[Finding]:
+    """Look at a stack; where the site config is given, load its modules, too."""
+    # A Spack takes longer than this may to load anything.
+    if site_config and stack.provider == "modules" and "spack" not in stack.settings:
+        try:
+            modules.load(modules.Loading(**stack.settings), _ASKING_S)
+        except ClustergateError as error:
+            raise error.at(f"{site_config}: stack {stack.name}") from None
+    try:
+        return of_stack(stack.name, read_manifest(state, stack.name), on_request)
+    except ManifestError as error:
+        there = manifest_path(state, stack.name).exists()
+        not_set_up = error.reason if there else NOT_SET_UP(stack=stack.name)
+    if stack.provider == "spack":
+        # What its recipes need is known to Spack alone, which takes longer than this may.
+        find_spack(state, stack.settings.get("spack_root", ""))
+    elif lacked := lacks(stack.request, state):
+        not_set_up = STACK_LACKS(lacks=lacking.sentence_of(lacked))
+        return [Finding(_STACK + stack.name, FAIL, not_set_up)]
+    return [Finding(_STACK + stack.name, WARN, not_set_up)]
+
+
+def _look_at_golden(site: Site, state: Path) -> Finding:
+    pinned = golden.pinned_stacks(state)
+    for stack in pinned:
+        # Whether its files are what was pinned takes longer: `clustergate golden verify` tells.
+        golden.read(state, stack)
+    return of_golden([stack.name for stack in site.stacks], pinned)

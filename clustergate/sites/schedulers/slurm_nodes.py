@@ -1,0 +1,154 @@
+"""What Slurm says of its nodes: how many partitions have, and which it gives to nobody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from clustergate.core.model import Case, ClustergateError
+from clustergate.core.reasons import Reason, Words
+from clustergate.sites.schedulers import NO_ANSWER, SECONDS, SLURM, answer_of_slurm
+from clustergate.sites.schedulers.slurm_limits import is_in_reservation
+
+_USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
+# sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
+_MARKS = "~#!%$@^-+"
+_MOST = 5
+_RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
+_OUT = (
+    "repair {0} and run `scontrol update nodename={0} state=resume`, or exclude {0} in the hostfile"
+)
+DEFAULT = ""
+"""Stands for the partition that a job goes to that names none."""
+
+
+class Alike(NamedTuple):
+    """How many nodes Slurm has of so many cores, their names as a list such as ``n[1-4]``.
+
+    With them come their features, and why it does not use them, empty where it does.
+    """
+
+    nodes: int
+    cores: int
+    names: str
+    features: str
+    causes: str
+
+
+@dataclass
+class InPartition:
+    """What Slurm has in a partition."""
+
+    lines: list[Alike] = field(default_factory=list)
+
+    @property
+    def by_cores(self) -> Counter[int]:
+        """How many nodes it has of how many cores."""
+        counts: Counter[int] = Counter()
+        for line in self.lines:
+            counts[line.cores] += line.nodes
+        return counts
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """Why Slurm does not use some nodes, by lists of them."""
+        return {line.names: line.causes for line in self.lines if line.causes}
+
+
+NodesOfSlurm = Mapping[str, InPartition]
+"""Slurm's partitions by their names."""
+
+
+def notes_on_failure(schedulers: Iterable[str], cases: Iterable[Case]) -> list[str]:
+    """Return what Slurm says of its nodes when a case failed, nothing when none did."""
+    failed = any(case.state.broken for case in cases)
+    return notes_of_slurm() if failed and not {*SLURM}.isdisjoint(schedulers) else []
+
+
+def notes_of_slurm() -> list[str]:
+    """Ask Slurm, and return a sentence for each reason; one if Slurm does not answer."""
+    try:
+        notes = list(unused_nodes(_sinfo("--format=%N|%T|%E"), reserved=is_in_reservation()))
+    except ClustergateError as error:
+        return [str(error)]
+    more = [f"and {len(notes) - _MOST} more reasons: see sinfo -R"] if len(notes) > _MOST else []
+    return [*notes[:_MOST], *more]
+
+
+def unused_nodes(text: str, *, reserved: bool = False) -> Iterator[str]:
+    """Yield a sentence for each line of sinfo (``%N|%T|%E``) about nodes that are not in use.
+
+    Jobs in a reservation, ``reserved``, are given its nodes.
+    """
+    seen = set()
+    for line in text.splitlines():
+        nodes, _, rest = line.partition("|")
+        state, _, why = rest.partition("|")
+        causes = _causes(state, why, reserved)
+        # A node of several partitions is told for each.
+        if causes and (nodes, state) not in seen:
+            yield str(not_used(nodes, causes))
+        seen.add((nodes, state))
+
+
+NOT_USED = Words("slurm.not-used", "Slurm does not use {nodes}: {causes}", remedy="{remedy}")
+
+
+def not_used(nodes: str, causes: str) -> Reason:
+    """Return that Slurm does not use some nodes, why, and what to do about it."""
+    remedy = _RESERVED if causes.startswith("maint") else _OUT.format(nodes)
+    return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
+
+
+def _causes(state: str, why: str, reserved: bool) -> str:
+    """Return why Slurm does not use a node of this state (``%T``), empty where it does."""
+    silent = state.endswith("*")
+    state = state.rstrip("*").rstrip(_MARKS)
+    if (state in _USED or (reserved and state == "maint")) and not silent:
+        return ""
+    known = why if why != "none" else ""
+    return ", ".join(filter(None, [state, "does not respond" * silent, known]))
+
+
+def nodes_of_partitions(seconds: float = SECONDS) -> NodesOfSlurm:
+    """Ask Slurm within so many seconds which nodes its partitions have.
+
+    Raises :class:`ClustergateError` where it does not answer.
+    """
+    text = _sinfo("--all", "--exact", f"--format={_FORMAT}", seconds=seconds)
+    return nodes_in(text, reserved=is_in_reservation())
+
+
+_FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
+
+
+def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
+    """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%f|%T|%E``).
+
+    Jobs in a reservation, ``reserved``, are given its nodes. Raises :class:`ClustergateError` for
+    a line that is none: of nodes that it may be about nothing is known.
+    """
+    partitions: dict[str, InPartition] = {}
+    has_reason = False
+    for line in text.splitlines():
+        name, *rest = line.strip().split("|", 7)
+        if len(rest) != 7 or not all(number.isdecimal() for number in rest[:3]):
+            # A reason that somebody gave may have several lines.
+            if has_reason or not line.strip():
+                continue
+            raise ClustergateError(NO_ANSWER(why=f"sinfo printed {line.strip()[:80]!r}"))
+        has_reason = rest[6] != "none"
+        nodes, sockets, cores = map(int, rest[:3])
+        names, features, state, why = rest[3:]
+        alike = Alike(nodes, sockets * cores, names, features, _causes(state, why, reserved))
+        for key in (name.rstrip("*"), *([DEFAULT] if name.endswith("*") else [])):
+            has = partitions.setdefault(key, InPartition())
+            if names:
+                has.lines.append(alike)
+    return partitions
+
+
+def _sinfo(*options: str, seconds: float = SECONDS) -> str:
+    return answer_of_slurm(["sinfo", "--noheader", *options], seconds)

@@ -1,1 +1,0 @@
-"""How things are said: units, numbers, durations, names of figures and places."""
