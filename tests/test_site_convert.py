@@ -302,6 +302,18 @@ def test_reframe_refuses_it_in_one_sentence(path: Path) -> None:
     assert "Traceback" not in ended.stdout + ended.stderr
 
 
+def test_a_file_in_another_encoding_that_prints_is_converted(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"# coding: latin-1\n# für uns\nprint('here')\n{SHARED}"
+    path.write_bytes(text.replace("\n", "\r\n").encode("latin-1"))
+    assert cli.main(["site", "convert", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert "# 2: für uns\n" in printed.out
+    assert "here" in printed.err
+    assert "\nhere" not in printed.out
+
+
 def test_what_reads_site_configs_is_as_before(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,13 +1,16 @@
 """What a site config must not say is refused by file and key, before anything is launched."""
 
+import copy
+import functools
 import json
+import operator
 import os
 import re
 import runpy
 import subprocess
 import sys
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import jsonschema
 import pytest
 
 from clustergate import cli
+from clustergate.core.model import ClustergateError
 from clustergate.core.paths import checkout
 from clustergate.launch import launchers
 from clustergate.run import reframe
@@ -243,6 +247,18 @@ REFUSED = {
         "stacks[0].extras.hpl.nbb",
         "did you mean 'nb' .the block size NB.",
     ),
+    "a setting of the wheels": (
+        'stack("mpich")',
+        'stack("mpich", wheels={"x": 1})',
+        "stacks[0].extras.wheels.x",
+        "'wheels' of the stack mpich has no key 'x'; known: none",
+    ),
+    "a key of a resource": (
+        '"max_jobs": 1',
+        '"max_jobs": 1, "resources": [{"name": "gpu", "nodes": 1}]',
+        ".resources[0].nodes",
+        "the partition compute has no key 'nodes'; known: name, options",
+    ),
     "pmi": ('stack("mpich")', 'stack("mpich", pmy="pmix")', "stacks[0].pmy", "did you mean 'pmi'"),
     "no stack at all": (
         'stack("mpich")',
@@ -266,6 +282,41 @@ def test_what_must_not_be_said_is_refused_by_file_and_key(
     whole = f"systems[0].partitions[0]{key}" if key.startswith(".") else key
     assert said.startswith(f"{path}: {whole}: ")
     assert re.search(why, said), said
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of all that stands in a configuration."""
+    of_list = enumerate(value) if isinstance(value, list) else ()
+    for key, one in value.items() if isinstance(value, dict) else of_list:
+        yield (*path, key)
+        yield from places(one, (*path, key))
+
+
+def test_whatever_stands_in_the_place_of_a_value_is_taken_or_refused_in_one_sentence(
+    path: Path,
+) -> None:
+    partition = {
+        **{"name": "p", "scheduler": "slurm", "launcher": "clustergate", "access": ["-p x"]},
+        **{"environs": ["mpich"], "max_jobs": 1, "env_vars": [["A", "1"]]},
+        "extras": {
+            **{"nodes": 2, "cores_per_node": 2, "memory_bytes_per_node": 2**31, "fabric": ["x"]},
+            **{"nominal_gflops_per_core": 10, "process_counts": [2], "other_tests": {"a": 1}},
+        },
+    }
+    system = {"name": "a", "hostnames": ["n.*"], "partitions": [partition]}
+    stacks = [stack("mpich", hpl={"nb": 1}, waived={"HpccCheck": "x"}), {"name": "gnu"}]
+    said = {"systems": [system], "stacks": stacks}
+    refused = []
+    for *within, last in places(said):
+        for wrong in (None, -1, "", [None], {"x": 1}, object()):
+            changed: Any = copy.deepcopy(said)
+            functools.reduce(operator.getitem, within, changed)[last] = wrong
+            try:
+                configuration(**changed)
+            except ClustergateError as error:
+                refused.append(str(error))
+    assert len(refused) > 100
+    assert [one for one in refused if not one.startswith(f"{__file__}: ")] == []
 
 
 def test_reframe_says_in_one_sentence_why_a_site_config_is_refused(path: Path) -> None:

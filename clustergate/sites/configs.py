@@ -19,7 +19,7 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -140,9 +140,10 @@ def configuration(
     Raises :class:`SiteError` with file and key of what the site config must not say.
     """
     path = calling_file()
-    _require_no_classes([*systems, *stacks], path)
+    given = {"systems": _listed(systems), "environments": _listed(stacks)}
+    _require_no_classes(given.values(), path)
     try:
-        return _completed({"systems": [*map(_stated, systems)], "environments": [*stacks]})
+        return _completed({**given, "systems": _listed(given["systems"], _stated)})
     except SiteError as error:
         raise as_reframe_tells(error.at(path)) from None
     except ClustergateError as error:
@@ -178,13 +179,20 @@ SITE_CLASSES = Words(
 )
 
 
+def _listed(said: Any, as_stated: Callable[[Any], Any] = lambda one: one) -> Any:
+    """Return a list of what has items; the schema refuses what has none, or names them."""
+    has_items = isinstance(said, Iterable) and not isinstance(said, Mapping | str)
+    return [as_stated(one) for one in said] if has_items else said
+
+
 def _require_no_classes(said: Iterable[Any], path: str) -> None:
     """Refuse the classes by which site configs once said the same."""
     for one in said:
         if isinstance(one, Site | Partition | Stack):
             raise as_reframe_tells(SiteError(SITE_CLASSES(at=path, path=path)))
-        if isinstance(one, Mapping) and isinstance(parts := one.get("partitions"), list | tuple):
-            _require_no_classes(parts, path)
+        within = one.get("partitions") if isinstance(one, Mapping) else one
+        if isinstance(within, list | tuple):
+            _require_no_classes(within, path)
 
 
 def _stated(system: Any) -> Any:

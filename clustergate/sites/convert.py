@@ -11,9 +11,10 @@ import ast
 import io
 import json
 import math
+import sys
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Any
@@ -87,21 +88,21 @@ def converted(path: Path) -> str:
     Raises :class:`SiteError` for one that cannot be run, or says what no literal says, and
     :class:`BadRequest` for one that uses none of the classes.
     """
-    with _classes_there():
+    # What it prints is no part of the text.
+    with _classes_there(), redirect_stdout(sys.stderr):
         said = configs.run(path).get("site_configuration")
     if not isinstance(said, _Said):
         raise BadRequest(NO_CLASSES(at=str(path)))
-    source = path.read_bytes().decode()
-    stacks = [*map(_call_of, said.stacks)]
-    given = {"systems": [*said.systems], "stacks": stacks}
     try:
-        text = _text(_Call("configuration", (), given), 0, len("site_configuration = "))
+        text = _text(_Call("configuration", (), vars(said)), 0, len("site_configuration = "))
     except ValueError as error:
         raise SiteError(NO_LITERAL(at=str(path), value=str(error))) from None
-    stack = ", stack" if any(isinstance(one, _Call) for one in stacks) else ""
+    with tokenize.open(path) as file:
+        head = _head(file.read(), path)
+    stack = ", stack" if any(isinstance(one, _Call) for one in said.stacks) else ""
     alone = "by_name_alone = True\n" if configs.is_by_name_alone(path) else ""
     return (
-        f"{_head(source, path)}from clustergate.sites import configuration{stack}\n\n"
+        f"{head}from clustergate.sites import configuration{stack}\n\n"
         f"{alone}site_configuration = {text}\n"
     )
 
@@ -110,8 +111,8 @@ def converted(path: Path) -> str:
 class _Said:
     """What a site config says, in ReFrame's form."""
 
-    systems: Sequence[Any]
-    stacks: Sequence[Any]
+    systems: list[Any]
+    stacks: list[Any]
 
 
 def _configuration(systems: Sequence[Any], stacks: Sequence[Any] = ()) -> Any:
@@ -120,7 +121,7 @@ def _configuration(systems: Sequence[Any], stacks: Sequence[Any] = ()) -> Any:
     parts = [part for one in systems if isinstance(one, Mapping) for part in one["partitions"]]
     if not any(isinstance(one, (*_CLASSES.values(),)) for one in (*systems, *parts, *stacks)):
         return None
-    return _Said([*map(_system, systems)], [*map(_stack, (*own, *stacks))])
+    return _Said([*map(_system, systems)], [_call_of(_stack(one)) for one in (*own, *stacks)])
 
 
 def _system(said: Any) -> Any:
@@ -177,10 +178,10 @@ class _Call:
 
 def _call_of(stack: Any) -> Any:
     """Return the call of ``stack`` that returns an environment, or that of other tests itself."""
-    if MPI_STACK not in stack.get("features", ()):
+    extras = dict(stack.get("extras", {}))
+    provider = extras.pop("provider", None)
+    if MPI_STACK not in stack.get("features", ()) or provider is None:
         return stack
-    extras = dict(stack["extras"])
-    provider = extras.pop("provider")
     own = {"pmi", "waived", provider, *description.settable()}
     named = {} if provider == "wheels" else {"provider": provider}
     named |= {key: extras.pop(key) for key in [*extras] if key in own}

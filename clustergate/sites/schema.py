@@ -237,7 +237,7 @@ def _unknown_keys(error: ValidationError) -> list[tuple[str, str]]:
     Those that mean one stand first. Names of extras with the same first word say the same in
     another unit: ``memory_gib``.
     """
-    known, stated = _mapping(error.schema)["properties"], _mapping(error.instance)
+    known, stated = _mapping(error.schema).get("properties", {}), _mapping(error.instance)
     is_extras = OTHER_TESTS in known
 
     def meant(key: str) -> str:
@@ -254,11 +254,10 @@ WRONG_VALUE = Words("site.wrong-value", "{key!r} of {owner} is {value}; {wanted}
 
 def _error_for(error: ValidationError, said: Mapping[str, Any]) -> SiteError:
     path, schema, instance = list(error.absolute_path), _mapping(error.schema), error.instance
-    kind, name = _owner(path, said)
-    owner = f"the {kind} {name}".rstrip()
+    owner = _owner(path, said)
     known, stated = schema.get("properties", {}), _mapping(instance)
     if error.validator == "additionalProperties":
-        return _unknown(_unknown_keys(error), known, path, kind, name)
+        return _unknown(_unknown_keys(error), known, path, owner)
     if error.validator in ("required", "dependencies"):
         needs = {None: schema["required"], **schema.get("dependencies", {})}
         by, lacks = next(
@@ -310,15 +309,10 @@ UNKNOWN_KEY = Words("site.unknown-key", "{owner} has no key {key!r}", remedy="kn
 
 
 def _unknown(
-    keys: Sequence[tuple[str, str]],
-    known: Mapping[str, Any],
-    path: Sequence[Any],
-    kind: str,
-    name: str,
+    keys: Sequence[tuple[str, str]], known: Mapping[str, Any], path: Sequence[Any], owner: str
 ) -> SiteError:
     key, meant = keys[0]
-    at, owner = key_path([*path, key]), f"the {kind} {name}".rstrip()
-    means = _means(meant, known)
+    at, means = key_path([*path, key]), _means(meant, known)
     if OTHER_TESTS in known:
         facts = {"owner": owner, "other_tests": OTHER_TESTS}
         if meant:
@@ -326,10 +320,11 @@ def _unknown(
             return SiteError(MISTYPED_EXTRA(at=at, **facts))
         unread = [repr(key) for key, _ in keys]
         return SiteError(UNREAD_EXTRA(at=at, keys=unread, **facts))
-    below = _extras_of(str(path[-2]))["properties"] if kind in ("partition", "stack") else {}
-    if path[-1:] and isinstance(path[-1], str):
-        # Of settings within the extras nothing belongs below.
-        owner, below = f"{path[-1]!r} of {owner}", {}
+    *_, place, last = ("", "", *path)
+    # Extras are easily written one level too high.
+    below = _extras_of(place)["properties"] if place in ("partitions", "environments") else {}
+    if isinstance(last, str) and last:
+        owner = f"{last!r} of {owner}"
     if key in below:
         return SiteError(KEY_OF_EXTRAS(at=at, owner=owner, key=key))
     if meant := meant or nearest(key, below):
@@ -337,15 +332,15 @@ def _unknown(
     return SiteError(UNKNOWN_KEY(at=at, owner=owner, key=key, known=[*known] or ["none"]))
 
 
-def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a path leads to: its kind and its name."""
+def _owner(path: Sequence[Any], said: Mapping[str, Any]) -> str:
+    """Return what a path leads to, such as ``the partition compute``."""
     kinds = {"systems": "system", "partitions": "partition", "environments": "stack"}
     kind, name, value = "site config", "", said
     for before, step in zip([None, *path], path, strict=False):
         value = value[step]
         if isinstance(before, str) and before in kinds and isinstance(value, Mapping):
             kind, name = kinds[before], str(value.get("name", ""))
-    return kind, name
+    return f"the {kind} {name}".rstrip()
 
 
 _KINDS = {
