@@ -587,6 +587,19 @@ def test_what_comes_next_is_what_can_change_the_answer(
     assert "`clustergate gate --site local --budget 27m` screens again" in capsys.readouterr().out
 
 
+def test_an_interrupted_gate_names_the_call_that_would_open_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> Run:
+        raise KeyboardInterrupt
+
+    assert run_gate(monkeypatch, 100.0, "--budget", "6m", measured=interrupted) == 130
+    anew = "a gate is not resumed: `clustergate gate --site local --budget 27m` measures anew"
+    assert anew in capsys.readouterr().err
+    (begun,) = store.runs_folder().glob("*/gate.json")
+    assert json.loads(begun.read_text())["status"] is None
+
+
 def test_a_gate_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--resume", "20261101T000000Z-r1"], ["--resume"]):
         assert cli.main(["gate", "--site", "local", *words]) == 2

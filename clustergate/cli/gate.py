@@ -35,6 +35,7 @@ when every check was judged with every stack in every partition. Under a budget 
 most run first; what is left out counts as not judged. docs/operators.md says what to do next."""
 
 JUDGES = True
+_ANEW = "a gate is not resumed: `clustergate gate` measures anew"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -74,12 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume:
         raise ClustergateError(NOT_RESUMED())
     run_id = store.new_run_id(started)
-    anew = "a gate is not resumed: `clustergate gate` measures anew"
     try:
-        with (
-            answering(run_id, in_json=arguments.json),
-            saying_if_interrupted(store.run_folder(run_id) / GATE, anew, arguments.invocation),
-        ):
+        with answering(run_id, in_json=arguments.json):
             return _gate(arguments, started, run_id)
     finally:
         if arguments.copy_to is not None:
@@ -100,13 +97,14 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
             functools.partial(publish, invocation=gate.invocation),
             functools.partial(write_forms, invocation=gate.invocation),
         )
-        with Progress(gate.invocation) as say:
-            gate, measured = workflow.measure(gate, publisher, say)
-        answer = workflow.decide(gate, measured)
-        lines = publish_gate(answer)
-        with telling(run_id):
-            console.print_lines(lines, answer.invocation)
-            sys.stdout.flush()
+        with saying_if_interrupted(store.run_folder(run_id) / GATE, _ANEW, gate.invocation):
+            with Progress(gate.invocation) as say:
+                gate, measured = workflow.measure(gate, publisher, say)
+            answer = workflow.decide(gate, measured)
+            lines = publish_gate(answer)
+            with telling(run_id):
+                console.print_lines(lines, answer.invocation)
+                sys.stdout.flush()
     return answer.decision.status
 
 
