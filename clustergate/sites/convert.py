@@ -91,15 +91,15 @@ def converted(path: Path) -> str:
     # What it prints is no part of the text.
     with _classes_there(), redirect_stdout(sys.stderr):
         said = configs.run(path).get("site_configuration")
-    if not isinstance(said, _Said):
+    if not isinstance(said, _Call):
         raise BadRequest(NO_CLASSES(at=str(path)))
     try:
-        text = _text(_Call("configuration", (), vars(said)), 0, len("site_configuration = "))
+        text = _text(said, 0, len("site_configuration = "))
     except ValueError as error:
         raise SiteError(NO_LITERAL(at=str(path), value=str(error))) from None
     with tokenize.open(path) as file:
         head = _head(file.read(), path)
-    stack = ", stack" if any(isinstance(one, _Call) for one in said.stacks) else ""
+    stack = ", stack" if any(isinstance(one, _Call) for one in said.named["stacks"]) else ""
     alone = "by_name_alone = True\n" if configs.is_by_name_alone(path) else ""
     return (
         f"{head}from clustergate.sites import configuration{stack}\n\n"
@@ -108,20 +108,22 @@ def converted(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class _Said:
-    """What a site config says, in ReFrame's form."""
+class _Call:
+    """A call as it is written: a function, what stands in front, and arguments by their names."""
 
-    systems: list[Any]
-    stacks: list[Any]
+    function: str
+    first: Sequence[Any]
+    named: Mapping[str, Any]
 
 
-def _configuration(systems: Sequence[Any], stacks: Sequence[Any] = ()) -> Any:
-    """Return what a site config says, where it says it by classes."""
+def _configuration(systems: Sequence[Any], stacks: Sequence[Any] = ()) -> _Call | None:
+    """Return the call that says the same in ReFrame's form, None where no class is used."""
     own = [stack for one in systems if isinstance(one, _Site) for stack in one.stacks]
     parts = [part for one in systems if isinstance(one, Mapping) for part in one["partitions"]]
     if not any(isinstance(one, (*_CLASSES.values(),)) for one in (*systems, *parts, *stacks)):
         return None
-    return _Said([*map(_system, systems)], [_call_of(_stack(one)) for one in (*own, *stacks)])
+    calls = [_call_of(_stack(one)) for one in (*own, *stacks)]
+    return _Call("configuration", (), {"systems": [*map(_system, systems)], "stacks": calls})
 
 
 def _system(said: Any) -> Any:
@@ -165,15 +167,6 @@ def _classes_there() -> Iterator[None]:
             for name in names:
                 vars(module).pop(name)
             vars(module).update({name: known[name] for name in names if name in known})
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A call as it is written: a function, what stands in front, and arguments by their names."""
-
-    function: str
-    first: Sequence[Any]
-    named: Mapping[str, Any]
 
 
 def _call_of(stack: Any) -> Any:
