@@ -395,7 +395,9 @@ def test_pieces_of_recordings_are_judged_by_baselines_of_the_others() -> None:
         "evening": piece("two-core-vm-evening", 0, 60),
     }
     changes = (NOTHING, Change(STACK, 1.20))
-    found = verdicts.replayed(recorded, SMOKE, sessions=True, judged_runs=2, changes=changes)
+    found = verdicts.replayed(
+        recorded, SMOKE, baseline=verdicts.MANY, judged_runs=2, changes=changes
+    )
     assert found is not None
     assert (found.runs, found.figures) == (6, 416)
     for change in changes:
@@ -409,7 +411,7 @@ def test_pieces_of_recordings_are_judged_by_baselines_of_the_others() -> None:
     assert found.no_otava
     # None of them lasts as long as a baseline of a single session must.
     short = {"evening": recorded["evening"]}
-    assert verdicts.replayed(short, SMOKE, sessions=False, changes=changes) is None
+    assert verdicts.replayed(short, SMOKE, baseline=verdicts.ONE, changes=changes) is None
 
 
 def test_a_recording_of_another_processor_is_no_baseline() -> None:
@@ -426,7 +428,9 @@ def test_a_recording_of_another_processor_is_no_baseline() -> None:
         ],
     }
     changes = (NOTHING,)
-    found = verdicts.replayed(recorded, SMOKE, sessions=True, judged_runs=1, changes=changes)
+    found = verdicts.replayed(
+        recorded, SMOKE, baseline=verdicts.MANY, judged_runs=1, changes=changes
+    )
     assert found is not None
     told = [found.share(verdicts.OURS, NOTHING, answer).counts for answer in runs.ANSWERS]
     assert [sum(of for _, of in one) for one in told] == [3] * len(told)
@@ -499,7 +503,7 @@ def test_launches_that_never_have_all_figures_are_given_up(monkeypatch: pytest.M
 def test_where_others_used_the_node_nothing_is_said_of_the_stack() -> None:
     slowed = launches(10, slower=2.0, others_cores=0.9, provoked="competing process")
     found = list(verdicts.judged("competing process", judge(), slowed))
-    assert {row.verdict for row in found} == {"inconclusive"}
+    assert {row.verdict for row in found} == {"disturbed"}
 
 
 def test_launches_that_ran_out_of_their_time_are_told_and_not_passed() -> None:

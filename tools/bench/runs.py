@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from clustergate.core.model import (
     Case,
     CaseId,
     CaseRecord,
+    Figure,
     Group,
     Metric,
     Row,
@@ -35,9 +36,11 @@ from clustergate.core.model import (
 )
 from clustergate.judge.baselines.proposals import Rule
 from clustergate.judge.baselines.writer import Entry, Measured, updated
+from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT
 from clustergate.judge.history.series import CaseKey
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.references.lookup import References, parse_references
+from clustergate.judge.rules import FIGURE_EXCUSED
 from clustergate.launch.disturbance import without_moved_cores
 from clustergate.launch.estimation import widest_interval
 from clustergate.launch.stopping import is_enough
@@ -339,8 +342,8 @@ def judge_of(runs: Sequence[Run], mode: Mode, stacks: Sequence[str], rule: Rule)
 
 # --- what is said of a change -------------------------------------------------------------------
 
-FOUND, PASSED, INCONCLUSIVE, NO_REFERENCE = ANSWERS = (
-    "found", "passed", "inconclusive", "no reference",
+FOUND, PASSED, INCONCLUSIVE, DISTURBED, NO_REFERENCE = ANSWERS = (
+    "found", "passed", "inconclusive", "disturbed", "no reference",
 )  # fmt: skip
 
 
@@ -348,20 +351,31 @@ def answer(cases: Sequence[Case], affected: Mapping[str, Sequence[str]]) -> str:
     """Return what verdicts say of some figures, by stack and names such as ``PingPong/8``.
 
     A regression of any of them, or of a benchmark as a whole, is found. Nothing is passed while a
-    figure is inconclusive or has no reference.
+    figure is inconclusive or has no reference. It is disturbed where most of the inconclusive ones
+    are so for too few undisturbed launches.
     """
     seen: set[Verdict] = set()
+    excused: list[bool] = []
     for case in cases:
         names = set(affected.get(case.stack, ()))
         benchmarks = {name.partition("/")[0] for name in names}
         whole = {g.judgement.verdict for g in case.groups if benchmarks & benchmarks_of(g)}
         seen |= whole & {Verdict.REGRESSION}
-        seen |= {verdict for name, verdict in _of_figures(case) if name in names}
+        mine = [one for one in case.figures if _called(one) in names]
+        seen |= {one.judgement.verdict for one in mine}
+        excused += [
+            FIGURE_EXCUSED.code in {why.code for why in one.judgement.reasons}
+            for one in mine
+            if one.judgement.verdict is Verdict.INCONCLUSIVE
+            and one.judgement.reasons[0].code != FIGURE_SAME_MEASUREMENT.code
+        ]
     if Verdict.REGRESSION in seen:
         return FOUND
     if Verdict.NO_REFERENCE in seen and seen <= {Verdict.NO_REFERENCE, *_DECIDED}:
         return NO_REFERENCE
-    return PASSED if seen and seen <= set(_DECIDED) else INCONCLUSIVE
+    if seen and seen <= set(_DECIDED):
+        return PASSED
+    return DISTURBED if 2 * sum(excused) > len(excused) else INCONCLUSIVE
 
 
 def benchmarks_of(group: Group) -> set[str]:
@@ -372,12 +386,11 @@ def benchmarks_of(group: Group) -> set[str]:
 _DECIDED = (Verdict.PASS, Verdict.IMPROVEMENT)
 
 
-def _of_figures(case: Case) -> Iterator[tuple[str, Verdict]]:
-    for figure in case.figures:
-        yield f"{figure.benchmark}/{figure.conditions.get('bytes')}", figure.judgement.verdict
+def _called(figure: Figure) -> str:
+    return f"{figure.benchmark}/{figure.conditions.get('bytes')}"
 
 
 def decided(cases: Sequence[Case]) -> float:
     """Return the share of figures of some cases that a verdict decided, one way or the other."""
-    verdicts = [verdict for case in cases for _, verdict in _of_figures(case)]
+    verdicts = [one.judgement.verdict for case in cases for one in case.figures]
     return sum(v in (*_DECIDED, Verdict.REGRESSION) for v in verdicts) / max(len(verdicts), 1)

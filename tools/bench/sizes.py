@@ -31,6 +31,7 @@ from tools.bench.verdicts import (
     BASELINE_RUNS,
     INTERMITTENT,
     JUDGED_RUNS,
+    MANY,
     STACKS,
     baselines,
     processor_of,
@@ -250,7 +251,7 @@ def _ratios(
 def decided(of: Mapping[str, Sequence[Run]], mode: Mode) -> Share:
     """Return how many figures of unchanged runs a check decides, by a baseline of other hours."""
     counts = []
-    for basis, (name,) in baselines(of, sessions=True):
+    for basis, (name,) in baselines(of, MANY):
         judge = judge_of(basis, mode, STACKS, Rule())
         shares = [runs.decided([judge.case(run, stack) for stack in STACKS]) for run in of[name]]
         counts.append((round(sum(shares) * record.FIGURES), len(shares) * record.FIGURES))

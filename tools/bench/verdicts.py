@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from rich import box
@@ -65,6 +65,9 @@ JUDGED_RUNS, OTAVA_RUNS = 10, 2
 # A baseline of one recording: none of them lasts the hour that the rule asks for.
 SESSION = datetime.timedelta(hours=0.3)
 OURS, OTAVA = "clustergate", "E-divisive"
+# Of how many recordings a baseline is, by what it is called; the last is asked of quiet hosts.
+ONE, MANY, SEVEN = "one session", "many sessions", "7 sessions, quiet hosts"
+SESSIONS = {ONE: 1, MANY: 99, SEVEN: 7}
 # How often what looks slow is launched again.
 _AGAIN = 2
 DELAYS_NS = (20, 100)
@@ -95,6 +98,7 @@ CHANGES = (
 )
 
 
+_T = TypeVar("_T")
 Put = tuple[Mapping[str, Sequence[str]], Slowed]
 """What a change affects, by stack and figure, and how much slower each launch is."""
 
@@ -174,27 +178,29 @@ def replayed(
     recorded: Mapping[str, Sequence[Launch]],
     mode: Mode,
     *,
-    sessions: bool,
+    baseline: str,
     otava_python: Path | None = None,
     judged_runs: int = JUDGED_RUNS,
     changes: Sequence[Change],
 ) -> Replayed | None:
     """Return what is said of each recording by baselines of the others of its processor.
 
-    With ``sessions`` that is a baseline of all others together, else one of each that lasts for
-    :data:`SESSION`. None where nothing makes a baseline.
+    That is a ``baseline`` of :data:`SESSIONS`; one of a single recording lasts for :data:`SESSION`.
+    None where nothing makes a baseline.
     """
     of = {
         name: runs.runs_of(name, some, STACKS, runs.effort(mode).budget)
         for name, some in recorded.items()
+        if baseline != SEVEN or aims.is_quiet(some)
     }
     answers: Answers = Counter()
     seconds = dict.fromkeys((OURS, *field.RULES, OTAVA), 0.0)
     asked: list[Asked] = []
     judged, launches, figures = 0, 0, 0
     references, decided = [], []
-    for basis, others in baselines(of, sessions=sessions):
-        judge = judge_of(basis, mode, STACKS, Rule() if sessions else Rule(shortest=SESSION))
+    for basis, others in baselines(of, baseline):
+        span = Rule(shortest=SESSION) if baseline == ONE else Rule()
+        judge = judge_of(basis, mode, STACKS, span)
         figures = len(judge.references.paths()) + judge.refused
         references.append(judge.replayed_figures())
         known = {
@@ -234,7 +240,7 @@ def replayed(
     missing = _ask(asked, otava_python, answers) if otava_python else "Otava was not asked"
     return Replayed(
         mode.name,
-        "many sessions" if sessions else "one session",
+        baseline,
         [name for name in of if of[name]],
         judged,
         launches / judged / len(STACKS),
@@ -248,20 +254,20 @@ def replayed(
 
 
 def baselines(
-    of: Mapping[str, Sequence[Run]], *, sessions: bool
+    of: Mapping[str, Sequence[Run]], baseline: str
 ) -> Iterator[tuple[Sequence[Run], Sequence[str]]]:
     """Yield the runs of each baseline, and the recordings that it judges, of its processor."""
     known = {name: processor_of(some[0]) for name, some in of.items() if some}
-    for name, mine in of.items():
+    for name in of:
         others = [one for one in known if one != name and known[one] == known.get(name)]
-        if sessions:
-            each = math.ceil(BASELINE_RUNS / max(len(others), 1))
-            basis = [run for other in others for run in spread_out(of[other], each)]
-        else:
-            basis = spread_out(mine, BASELINE_RUNS)
+        sources = [name] if baseline == ONE else spread_out(others, SESSIONS[baseline])
+        if baseline == SEVEN and len(sources) < SESSIONS[SEVEN]:
+            continue
+        each = math.ceil(BASELINE_RUNS / max(len(sources), 1))
+        basis = [run for source in sources for run in spread_out(of[source], each)]
         long = basis and max(x.started for x in basis) - min(x.started for x in basis) >= SESSION
         if long and len(basis) >= Rule().fewest_runs:
-            yield basis, [name] if sessions else others
+            yield basis, others if baseline == ONE else [name]
 
 
 def processor_of(run: Run) -> str:
@@ -270,8 +276,8 @@ def processor_of(run: Run) -> str:
     return launch.window.processor or "AMD EPYC"
 
 
-def spread_out(some: Sequence[Run], count: int) -> list[Run]:
-    """Return so many runs, as far from each other as there are: first and last among them."""
+def spread_out(some: Sequence[_T], count: int) -> list[_T]:
+    """Return so many of some, as far from each other as there are: first and last among them."""
     if len(some) <= count:
         return list(some)
     return [some[round(k * (len(some) - 1) / max(count - 1, 1))] for k in range(count)]
@@ -747,14 +753,12 @@ def _replay(
         missing = str(error)
     found: list[dict[str, object]] = []
     for name in asked.modes:
-        for sessions in (False, True):
-            say(
-                f"replaying {name} by baselines of {'many sessions' if sessions else 'one session'}"
-            )
+        for baseline in SESSIONS:
+            say(f"replaying {name} by baselines of {baseline}")
             one = replayed(
                 recorded,
                 MODES[name],
-                sessions=sessions,
+                baseline=baseline,
                 otava_python=python,
                 judged_runs=asked.runs or JUDGED_RUNS,
                 changes=CHANGES,
