@@ -12,7 +12,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli import baseline, main
 from clustergate.core import store
 from clustergate.core.files.shared import locked
-from clustergate.core.model import Better, CaseRecord, Sample
+from clustergate.core.model import Better, CaseRecord, Launch, Sample
 from clustergate.judge.assembly import Outcome, assemble, verdicts
 from clustergate.judge.baselines.proposals import Rule
 from clustergate.judge.history import listing, series
@@ -94,6 +94,17 @@ def test_a_first_baseline_is_a_valid_file(references, capsys):
     told = capsys.readouterr().out
     assert f"{path} has 1 new reference from 8 runs, " in told
     assert [entry.name for entry in references.iterdir()] == ["local.yaml"]
+
+
+def test_a_copy_of_a_run_is_told(references, capsys):
+    for number, value in enumerate(STEADY):
+        write_run(number, value, launches=[Launch(0, number + 0.5, 1.0)])
+    original = write_run(8, 1.0, launches=[Launch(0, 9.5, 1.0)])
+    copy = write_run(9, 1.0, launches=[Launch(0, 9.5, 1.0)])
+    assert run() == 0
+    told = capsys.readouterr()
+    assert f"{copy} is left out: it is a copy of the run {original}\n" in told.err
+    assert "from 9 runs" in told.out
 
 
 def test_of_several_cases_with_too_few_runs_one_command_measures_all(references, capsys):

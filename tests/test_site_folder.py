@@ -153,7 +153,7 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
 
 def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_PROCESS_COUNTS", "two")
-    with pytest.raises(ClustergateError, match="process counts are a list such as 2,3,5"):
+    with pytest.raises(ClustergateError, match="CLUSTERGATE_PROCESS_COUNTS is a list"):
         sites.load(sites.find("alpha"))
 
 

@@ -106,7 +106,7 @@ def test_a_file_with_tolerances_is_complete(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tolerances: {comput: 3 %}\n", "did you mean 'compute'?"),
+        ("tolerances: {comput: 3 %}\n", "bandwidth, collectives; did you mean 'compute'?"),
         ("tolerances: {collective: 3 %}\n", "did you mean 'collectives'?"),
         ("tolerances: {compute: 3}\n", "'3' is no tolerance; write 3 % for 3 % worse"),
         ("tolerances: {compute: 0.03}\n", "is no tolerance"),

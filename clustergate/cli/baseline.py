@@ -134,6 +134,8 @@ def run(arguments: argparse.Namespace) -> int:
     for line in left_out(run.doubt for run in runs):
         print(arguments.invocation.completed(line), file=sys.stderr)
     figures = series.collect(runs, facts, wanted)
+    for line in series.copies(figures):
+        print(line, file=sys.stderr)
     if not figures:
         raise BadRequest(BASELINE_NO_FIGURE(system=system, folder=store.runs_folder()))
     if lost:

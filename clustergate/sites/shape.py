@@ -17,7 +17,7 @@ def process_counts(maximum: int) -> tuple[int, ...]:
 
 PROCESS_COUNTS = Words(
     "input.process-counts",
-    "process counts are a list such as 2,3,5",
+    "CLUSTERGATE_PROCESS_COUNTS is a list such as 2,3,5",
     remedy="this is not: {named!r}",
 )
 

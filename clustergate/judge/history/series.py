@@ -162,6 +162,15 @@ def figure_name(figure: Figure) -> str:
     return name_of(sample)
 
 
+COPY = "it is a copy of the run"
+
+
+def copies(figures: Iterable[Series]) -> list[str]:
+    """Return which runs are left out as they are copies of others, in sentences."""
+    why = {run: why for figure in figures for run, why in figure.left_out.items()}
+    return [f"{run} is left out: {of}" for run, of in sorted(why.items()) if of.startswith(COPY)]
+
+
 class _Case:
     """What runs say of one case, by the names of its figures."""
 
@@ -184,7 +193,7 @@ class _Case:
         launched = tuple(launch.started for launch in record.launches if launch.started)
         # Launches of two runs never begin at the same moments.
         if launched and (other := self.launched.setdefault(launched, run.run_id)) != run.run_id:
-            self.failed[run.run_id] = f"it is a copy of the run {other}"
+            self.failed[run.run_id] = f"{COPY} {other}"
             return
         if record.complaints:
             self.failed[run.run_id] = str(record.complaints[0])

@@ -63,7 +63,7 @@ TOLERANCE_VALUE = Words(
     "{value!r} is no tolerance",
     remedy="write 3 % for 3 % worse; what is 50 % worse is broken",
 )
-EXPECT_KEY = Words("expect.key", "unknown key {key!r}{meant}", remedy="the keys are {known:list}")
+EXPECT_KEY = Words("expect.key", "unknown key {key!r}", remedy="the keys are {known:list}{meant}")
 
 
 def complaints_of(document: Document) -> Iterator[tuple[Sequence[str | int], Reason]]:
