@@ -103,7 +103,9 @@ def crept(figures: Sequence[Accepted], *, exclusive: bool) -> list[Change]:
                 [[x.better.worse_by(value, 1.0) for value in x.medians.values()] for x in some]
             ).T
             past = Past([x.figure for x in some], np.array(numbers), values, exclusive=exclusive)
-            trends = slower(Judge(past, FALSE_ALARM).trends())
+            # Each of so many baselines was looked at.
+            chance = FALSE_ALARM / (len(days) - _FEWEST + 1)
+            trends = slower(Judge(past, chance).trends())
             said += [one.moved(places, days[0]) for one in trends]
     return said
 
