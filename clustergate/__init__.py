@@ -5,8 +5,8 @@ import sys
 
 # What the command imports beside Python's own modules, and what these import.
 _NEEDED = (
-    *("ClusterShell", "archspec", "filelock", "jinja2", "jsonschema", "numpy", "packaging"),
-    *("polars", "psutil", "referencing", "reframe", "requests", "yaml"),
+    *("ClusterShell", "archspec", "filelock", "jinja2", "jsonschema", "msgspec", "numpy"),
+    *("packaging", "polars", "psutil", "referencing", "reframe", "requests", "yaml"),
 )
 
 

@@ -5,15 +5,16 @@ Its state is kept beside the runs, so that what was interrupted goes on where it
 
 from __future__ import annotations
 
-import json
 import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from clustergate.core import store
+from clustergate.core.files.stored import decode, encode
+from clustergate.core.files.whole import read_json
 from clustergate.core.model import CaseRecord
 from clustergate.core.notation import counted
 from clustergate.core.paths import state_dir
@@ -75,20 +76,14 @@ def _state(paper: str) -> Path:
 
 def keep(study: Study) -> None:
     """Keep how far a study is."""
-    store.write_json(_state(study.paper), asdict(study))
+    store.write_json(_state(study.paper), encode(study))
 
 
 def kept(paper: str) -> Study | None:
     """Return the last study of a paper, None where there is none that can be read."""
     try:
-        found = json.loads(_state(paper).read_text(encoding="utf-8"))
-        steps = tuple(
-            Step(Part(**{**one["part"], "checks": tuple(one["part"]["checks"])}), one["run"],
-                 one["ended"], one["seconds"])
-            for one in found.pop("steps")
-        )  # fmt: skip
-        return Study(**{**found, "stacks": tuple(found["stacks"])}, steps=steps)
-    except (OSError, ValueError, KeyError, TypeError):
+        return decode(read_json(_state(paper)), Study)
+    except (OSError, ValueError):
         return None
 
 
@@ -182,7 +177,7 @@ def write_package(study: Study, paper: Paper, page: str, told: str, citation: st
     store.write_text(folder / "index.html", page)
     store.write_text(folder / "report.txt", told)
     store.write_text(folder / "citation.bib", citation)
-    store.write_json(folder / "study.json", asdict(study))
+    store.write_json(folder / "study.json", encode(study))
     store.write_text(folder / paper.source.name, paper.text)
     stacks = {record.stack for run in study.runs for record in store.read_cases(run)}
     for run in study.runs:

@@ -20,6 +20,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.cli import screen as cli_screen
 from clustergate.core import store
+from clustergate.core.files.stored import encode
 from clustergate.core.model import (
     Better,
     Case,
@@ -336,7 +337,7 @@ def test_hpl_of_a_smaller_matrix_says_nothing_of_a_larger_one() -> None:
         write_plan(where, Plan(run_id, [hpl], Budget(), 1, **plan))
         made = Launched("hpl", 0, 0, Launch(1, 0.0, 1.0), nodes=("n1",), values={"hpl_gflops": 1.0})
         with (where / LOG).open("a") as log:
-            log.write(json.dumps(made.plain()) + "\n")
+            log.write(json.dumps(encode(made)) + "\n")
         return run_id
 
     with_hpl_of(1, 1000)
@@ -1197,9 +1198,9 @@ def test_a_screening_is_resumed_with_what_it_was_called_with(
     asked = ScreenRequest(seconds=90.0, hpl_seconds=10.0)
     called = (("screen",), ("--site", "local"), ("--budget", "90s"), ("--hpl", "10s"))
     site = sites.choose("local").path
-    options = ["-x", "--job-option=qos=short"]
+    options = ("-x", "--job-option=qos=short")
     kept = screening.ScreenCall(site, asked, None, options, "n4", called)
-    keep_made(run_id, "screen", "local", **kept.plain())
+    keep_made(run_id, "screen", "local", **encode(kept))
     given: list[object] = []
     seen: list[tuple[str, str]] = []
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from clustergate.core.files.stored import decode
 from clustergate.core.model import CaseRecord
 from clustergate.machine.changes import describe_one, differences
 from clustergate.machine.configuration import (
@@ -102,7 +103,7 @@ def test_a_file_by_two_names_is_one(tmp_path):
 def test_a_file_comes_back_from_json():
     file = ConfigurationFile("~/ucx.conf", "0123456789ab", ("UCX_TLS",))
     as_json = {"path": file.path, "digest": file.digest, "settings": ["UCX_TLS"]}
-    assert ConfigurationFile.of(as_json) == file
+    assert decode(as_json, ConfigurationFile) == file
 
 
 def record_of(stack, *files):

@@ -44,10 +44,13 @@ def test_a_damaged_manifest_is_named(tmp_path, text):
 @pytest.mark.parametrize(
     ("edited", "said"),
     [
-        ({"proof_library": {}}, "proof_library is {}"),
-        ({"environment": {"FI_PROVIDER": 1}}, "FI_PROVIDER is 1"),
-        ({"programs": {"xhpl": {"path": 7}}}, "path is 7"),
-        ({"blas": {"name": "a", "version": 3, "library": ""}}, "version is 3"),
+        ({"proof_library": {}}, "proof_library: expected str, got object"),
+        ({"environment": {"FI_PROVIDER": 1}}, "environment.FI_PROVIDER: expected str, got int"),
+        ({"programs": {"xhpl": {"path": 7}}}, "programs.xhpl.path: expected str, got int"),
+        (
+            {"blas": {"name": "a", "version": 3, "library": ""}},
+            "blas.version: expected str, got int",
+        ),
     ],
 )
 def test_a_manifest_with_anything_but_texts_is_refused(tmp_path, edited, said):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.budget import Budget
+from clustergate.core.files.stored import encode
 from clustergate.core.model import Launch
 from clustergate.launch.crashes import crash_of, last_line
 from clustergate.launch.dialects import Layout
@@ -200,7 +201,7 @@ def test_a_program_that_crashed_is_not_told_as_measuring_the_peaks(tmp_path: Pat
     (folder / "stdout").write_text(INTEL)
     (folder / "stderr").write_text("")
     (tmp_path / "errors").write_text("x\n----\n")
-    (tmp_path / LOG).write_text(json.dumps(made.plain()) + "\n", encoding="utf-8")
+    (tmp_path / LOG).write_text(json.dumps(encode(made)) + "\n", encoding="utf-8")
     of_job = Layout(2, 1), plan, ("n1", "n2"), None, "FAILED", 139, "errors"
     first, *others = Job(tmp_path, plan, *of_job).complaints(1, ("n1", "n2"))
     assert str(first).startswith(

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
+from clustergate.core.files.stored import encode
 from clustergate.core.model import Better, ClustergateError, Estimate, Launch, Sample
 from clustergate.core.reasons import Reason, in_words
 from clustergate.launch.disturbance import (
@@ -492,7 +493,7 @@ def test_a_damaged_log_is_named_with_its_line(tmp_path):
 def test_a_log_that_was_written_twice_is_damaged(tmp_path):
     """Its launches counted twice, and a screening was twice as sure."""
     text = "".join(
-        json.dumps(Launched("a", 0, 0, Launch(order, 0.0, 1.0)).plain()) + "\n"
+        json.dumps(encode(Launched("a", 0, 0, Launch(order, 0.0, 1.0)))) + "\n"
         for order in range(2)
     )
     (tmp_path / LOG).write_text(text)

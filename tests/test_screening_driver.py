@@ -16,6 +16,7 @@ import pytest
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
 from clustergate.benchmarks.imb.command import SIZES_FILE, sizes_file
+from clustergate.core.files.stored import encode
 from clustergate.core.model import ClustergateError, Launch, OutputError
 from clustergate.launch.plan import Contender, Launched, PlanError, read_log, write_plan
 from clustergate.launch.proof.ranks import ProofExpectation
@@ -228,7 +229,7 @@ def test_a_log_of_what_cannot_be_is_refused_by_its_line(
 ) -> None:
     write_plan(tmp_path, plan_of([program("peaks", ["true"])], nodes=["n1", "n2"]))
     made = Launched("peaks", 0, 0, Launch(0, 1.0, 1.0), nodes=("n1",), values={"triad_gb_s": 9.0})
-    entries: list[dict[str, Any]] = [{"names": ["n1", "n2"]}, made.plain()]
+    entries: list[dict[str, Any]] = [{"names": ["n1", "n2"]}, encode(made)]
     log = tmp_path / "launches.jsonl"
     log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     assert read_screening(tmp_path)[1].results[0].values == {"triad_gb_s": 9.0}
@@ -245,7 +246,7 @@ def test_a_screening_resumed_days_later_is_in_doubt(tmp_path: Path, days: float)
     for order, node in enumerate(("n1", "n2")):
         launch = Launch(order, 1.8e9 + 86400.0 * days * order, 1.0)
         made = Launched("peaks", 0, 0, launch, nodes=(node,), values={"triad_gb_s": 9.0})
-        entries.append(made.plain())
+        entries.append(encode(made))
     entries.append({"ended": True})
     (tmp_path / "launches.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries))
     _, _, found = read_screening(tmp_path)

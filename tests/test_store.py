@@ -83,15 +83,15 @@ def test_a_damaged_record_is_named(tmp_path, text):
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("91.4", '"91.4"', "the value of HPL performance_gflops is '91.4'"),
+        ("91.4", '"91.4"', "samples[0].value: expected float, got str"),
         ("91.4", "NaN", "the value of HPL performance_gflops is nan"),
-        ("91.4", "true", "the value of HPL performance_gflops is True"),
-        ('{\n    "n": 8832\n   }', "null", "conditions are None"),
-        ('"stack": "mpich"', '"stack": ["mpich"]', "a name is"),
+        ("91.4", "true", "samples[0].value: expected float, got bool"),
+        ('{\n    "n": 8832\n   }', "null", "samples[0].conditions: expected object, got null"),
+        ('"stack": "mpich"', '"stack": ["mpich"]', "stack: expected str, got array"),
         ('"Gflop/s"', '"Mflop/s"', "HPL performance_gflops is in 'Mflop/s', higher is better"),
         ('"higher"', '"lower"', "HPL performance_gflops is in 'Gflop/s', lower is better"),
-        ("116.6", '"116.6"', "a figure of fma_peak is none: ['116.6', 1, 1]"),
-        ("116.6", "-1", "a figure of fma_peak is none: [-1, 1, 1]"),
+        ("116.6", '"116.6"', "peaks[0].values.performance_gflops: expected float, got str"),
+        ("116.6", "-1", "a figure of fma_peak is none: [-1.0, 1, 1]"),
         ('"core_ids": "0,1"', '"cores": 2', "the cores of fma_peak are None"),
     ],
 )

@@ -64,9 +64,9 @@ def _type_of(form: str, context: FunctionContext) -> Type:
         return number
     if form in ("of", "compared"):
         return UnionType([number, NoneType()])
-    lists = [named("typing.Sequence", named(f"builtins.{of}")) for of in ("str", "int")]
+    words_or_numbers = UnionType([named("builtins.str"), named("builtins.int")])
     others = [named("builtins.str"), named("pathlib.Path"), named("builtins.Exception")]
-    return UnionType([number, *others, *lists, NoneType()])
+    return UnionType([number, *others, named("typing.Sequence", words_or_numbers), NoneType()])
 
 
 def plugin(version: str) -> type[Plugin]:

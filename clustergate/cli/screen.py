@@ -149,7 +149,7 @@ def _called(arguments: argparse.Namespace) -> ScreenCall:
         asked = dataclasses.replace(asked, seconds=_QUICK_S)
     if arguments.rounds < 0:
         raise ClustergateError(OPTION_NEGATIVE(option="--rounds", value=arguments.rounds))
-    return ScreenCall(site, asked, arguments.stack, wished(arguments, site))
+    return ScreenCall(site, asked, arguments.stack, tuple(wished(arguments, site)))
 
 
 def _resumed(run_id: str, arguments: argparse.Namespace) -> ScreenCall | None:

@@ -13,14 +13,13 @@ import enum
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clustergate.core.reasons import (
     Fact,
     Reason,
     Words,
-    from_plain,
     plain,
     sentence_of,
 )
@@ -645,18 +644,6 @@ class Launch:
         if self.lost_cores is None or not self.own_cores:
             return None
         return self.lost_cores / self.own_cores
-
-    def plain(self) -> dict[str, Any]:
-        return {**asdict(self), "disturbed": plain(self.disturbed) if self.disturbed else None}
-
-    @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Launch:
-        """Return what :meth:`plain` made, or what was stored before reasons had codes.
-
-        Raises KeyError and TypeError for what is neither.
-        """
-        disturbed = content.get("disturbed")
-        return cls(**{**content, "disturbed": from_plain(disturbed) if disturbed else None})
 
 
 @dataclass(frozen=True)

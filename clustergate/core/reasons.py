@@ -20,7 +20,7 @@ from typing import Any, Generic, ParamSpec
 
 from clustergate.core.notation import listed, number
 
-Fact = str | int | float | bool | Sequence[str] | Sequence[int] | None
+Fact = str | int | float | bool | Sequence[str | int] | None
 Given = Fact | Path | Exception
 """What a fact is made of: an exception stands for why something failed."""
 Facts = dict[str, Any]

@@ -6,9 +6,7 @@ the proof and the command line of each case are here, linked by the case's uniqu
 
 from __future__ import annotations
 
-import collections.abc
 import contextlib
-import dataclasses
 import datetime
 import functools
 import getpass
@@ -19,28 +17,24 @@ import pwd
 import re
 import shutil
 import stat
-import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeGuard
 
 from clustergate.core.files.shared import locked
+from clustergate.core.files.stored import UnknownKey, decode, encode
 from clustergate.core.files.whole import is_full, read_json, write_whole
 from clustergate.core.model import (
     INPUT_NO_NAME,
     METRICS,
     BadRequest,
-    Better,
     CaseRecord,
     ClustergateError,
-    Launch,
-    Row,
-    Sample,
     is_name,
     number_of_run,
 )
 from clustergate.core.paths import state_dir
-from clustergate.core.reasons import Words, from_plain, plain
+from clustergate.core.reasons import Words
 
 SCHEMA = 1
 # Conditions of a node's peaks that are computed with.
@@ -271,13 +265,7 @@ def case_names(run_id: str, state: Path | None = None) -> list[str]:
 def write_case(run_id: str, record: CaseRecord, state: Path | None = None) -> Path:
     """Store what a case left behind and return the file."""
     path = case_file(run_id, record.name, state)
-    content = dataclasses.asdict(record)
-    content["samples"] = [
-        {**dataclasses.asdict(sample), "better": sample.better.value} for sample in record.samples
-    ]
-    content["complaints"] = [plain(complaint) for complaint in record.complaints]
-    content["launches"] = [launch.plain() for launch in record.launches]
-    write_json(path, {"schema": SCHEMA, **content})
+    write_json(path, {"schema": SCHEMA, **encode(record)})
     return path
 
 
@@ -304,51 +292,30 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
             content = read_json(path)
             if content.pop("schema") != SCHEMA:
                 raise StoreError(OTHER_VERSION(path=path))
-            samples = [
-                Sample(**{**sample, "better": Better(sample["better"])})
-                for sample in content.pop("samples")
-            ]
-            content["launches"] = [Launch.read(launch) for launch in content.get("launches", ())]
-            content["complaints"] = [from_plain(one) for one in content["complaints"]]
-            content["unmeasured"] = [Row(**row) for row in content["unmeasured"]]
-            content["peaks"] = [Row(**row) for row in content["peaks"]]
-            records.append(_checked(CaseRecord(**content, samples=samples)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            records.append(_checked(decode(content, CaseRecord)))
+        except UnknownKey:
             # What a later version adds is no damage, and must not be removed.
-            later = "unexpected keyword" in str(error)
-            words = OTHER_VERSION if later else RUN_DAMAGED_CASE
-            raise StoreError(words(path=path, why=error)) from None
+            raise StoreError(OTHER_VERSION(path=path)) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(RUN_DAMAGED_CASE(path=path, why=error)) from None
     return records
 
 
 def _checked(record: CaseRecord) -> CaseRecord:
-    """Return a record of the types that it was written with, in which figures are numbers.
+    """Return a record in which figures are numbers, and each of a launch stands once.
 
     Raises ValueError for one edited otherwise.
     """
-    names = (record.name, record.check, record.stack, record.partition)
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"a name is {names}")
-    rows = [row.conditions for row in (*record.peaks, *record.unmeasured)]
-    for one in (record.conditions, *rows, *(sample.conditions for sample in record.samples)):
-        if not isinstance(one, dict):
-            raise ValueError(f"conditions are {one!r}")
     for name in _COUNTS.intersection(record.conditions):
         _require(name, record.conditions[name], int)
     for sample in record.samples:
-        texts = (sample.benchmark, sample.metric, sample.unit)
-        of_types = {*map(type, texts)} == {str} and type(sample.order) is int
-        if not of_types:
-            raise ValueError(f"a sample is {sample!r:.200}")
-        if not _CONDITIONS.issuperset(map(type, sample.conditions.values())):
-            raise ValueError(f"the conditions of a sample are {sample.conditions!r:.200}")
         for name in _COUNTS_OF_SAMPLES.intersection(sample.conditions):
             _require(f"{name} of a sample", sample.conditions[name], int)
     known = {name: (metric.unit, metric.better) for name, metric in METRICS.items()}
     samples = set()
     for sample in record.samples:
         name = f"{sample.benchmark} {sample.metric}"
-        if not _is_number(sample.value):
+        if not math.isfinite(sample.value):
             raise ValueError(f"the value of {name} is {sample.value!r}")
         said = sample.unit, sample.better
         if said != known.setdefault(sample.metric, said):
@@ -363,14 +330,11 @@ def _checked(record: CaseRecord) -> CaseRecord:
             raise ValueError(f"a figure of {row.benchmark} is none: {numbers}")
         if not re.fullmatch(r"\d+(,\d+)*", str(row.conditions.get("core_ids"))):
             raise ValueError(f"the cores of {row.benchmark} are {row.conditions.get('core_ids')!r}")
-    for name, kind in _kinds(CaseRecord).items():
-        # Of samples there may be a million.
-        if name != "samples":
-            _require(name, getattr(record, name), kind)
     for name, kind in _DETAILS.items():
         if name in record.details:
             _require(name, record.details[name], kind)
-    if hosts := _mapping(record.details.get("proof")).get("hosts"):
+    proof = record.details.get("proof")
+    if isinstance(proof, dict) and (hosts := proof.get("hosts")):
         _require("hosts", hosts, Sequence[str])
     # What has a code that nobody knows, or lacks a fact, has no sentence.
     for why in (*record.complaints, *(one.disturbed for one in record.launches)):
@@ -391,37 +355,13 @@ _DETAILS: Mapping[str, Any] = {
 _COUNTS = {"ranks", "ranks_per_node", "nodes", "cores_per_rank"}
 # Conditions that are computed with.
 _COUNTS_OF_SAMPLES = {"bytes", "n", "processes", "vector_size", "elements", "peer"}
-_CONDITIONS = {str, int, float, bool}
-_kinds = functools.cache(get_type_hints)
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _require(name: str, value: object, kind: Any) -> None:
-    if not _is_of(value, kind):
-        raise ValueError(f"{name} is {value!r:.200}")
-
-
-def _is_of(value: object, kind: Any) -> bool:
-    """Tell whether a value that JSON held is of a type, as the fields of a record are written."""
-    origin, of = get_origin(kind) or kind, get_args(kind)
-    if origin in (types.UnionType, Union):
-        return any(_is_of(value, one) for one in of)
-    if origin is object:
-        return True
-    if origin is float:
-        return _is_number(value)
-    if origin is int:
-        return type(value) is int
-    if origin is collections.abc.Mapping:
-        return isinstance(value, dict) and all(_is_of(one, of[1]) for one in value.values())
-    if origin is collections.abc.Sequence:
-        return isinstance(value, list | tuple) and all(_is_of(one, of[0]) for one in value)
-    if isinstance(origin, type) and dataclasses.is_dataclass(origin) and isinstance(value, origin):
-        return all(_is_of(getattr(value, name), one) for name, one in _kinds(origin).items())
-    return isinstance(value, origin)
+def _require(name: str, value: object, form: Any) -> None:
+    try:
+        decode(value, form)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from clustergate.core.files.stored import decode
 from clustergate.core.files.whole import read_json, write_whole
 from clustergate.core.model import ClustergateError, Row
 from clustergate.launch.disturbance import nearest_of
@@ -132,7 +133,7 @@ class Asides:
     def _distances_ns(self) -> list[float]:
         with contextlib.suppress(OSError, ValueError, TypeError, ClustergateError):
             if self._distances:
-                return [float(ns) for ns in read_json(self._distances)]
+                return decode(read_json(self._distances), list[float])
         return []
 
     def _measure_each(self, when: str) -> None:
@@ -194,8 +195,8 @@ class Asides:
         """Return what another job measured, None where it cannot be read."""
         path = self._files[aside.name]
         with contextlib.suppress(OSError, ValueError, TypeError, ClustergateError):
-            known = _Known(*read_json(path)) if path else None
-            if known and all(map(_rows, known[:3])) and isinstance(known.at_s, float):
+            known = decode(read_json(path), _Known) if path else None
+            if known and all(map(_rows, known[:3])):
                 return known
         return None
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.core.files.shared import look_afresh
+from clustergate.core.files.stored import encode
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.disturbance import NodeLoad, are_far, kept_off, node_loads, worst
@@ -181,7 +182,7 @@ class Engine:
         self._may_wait_s += launched.launch.seconds
         if launched.failed:
             raise LaunchError(LAUNCH_FAILED(sentence=launched.failed), launched.status)
-        self.note(launched.plain())
+        self.note(encode(launched))
         return launched
 
     def attempt(

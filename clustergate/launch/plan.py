@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
@@ -13,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from clustergate.benchmarks.budget import Budget
+from clustergate.core.files.stored import decode, encode
 from clustergate.core.files.whole import parse_json, read_json
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Words
@@ -67,16 +67,6 @@ class Contender:
     on: str = ""
     without: tuple[str, ...] = ()
     patience: Patience | None = None
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Contender:
-        proof, patience = entry.get("expected"), entry.get("patience")
-        read = {
-            "without": (*entry.get("without", ()),),
-            "expected": ProofExpectation(**proof) if proof else None,
-            "patience": Patience(**patience) if patience else None,
-        }
-        return cls(**{**entry, **read})
 
 
 @dataclass(frozen=True)
@@ -157,26 +147,16 @@ class Launched:
     without: tuple[str, ...] = ()
     waited_s: float = 0.0
 
-    def plain(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "launch": self.launch.plain()}
 
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Launched:
-        nodes, values = [*map(str, entry.get("nodes", ()))], entry.get("values", {})
-        if len(set(nodes)) < len(nodes):
-            raise ValueError(f"it names {max(nodes, key=nodes.count)} twice")
-        for key, value in values.items():
-            if not 0.0 < value < math.inf:
-                raise ValueError(f"{key} is {value}")
-        # Earlier versions noted a node's boot and processor with each launch.
-        known = {name: value for name, value in entry.items() if name != "machine"}
-        return cls(
-            **{
-                **known,
-                "launch": Launch.read(entry["launch"]),
-                **{name: (*entry.get(name, ()),) for name in ("nodes", "without")},
-            }
-        )
+def _launched(entry: Mapping[str, Any]) -> Launched:
+    # Earlier versions noted a node's boot and processor with each launch.
+    launched = decode({k: v for k, v in entry.items() if k != "machine"}, Launched)
+    if len(set(launched.nodes)) < len(launched.nodes):
+        raise ValueError(f"it names {max(launched.nodes, key=launched.nodes.count)} twice")
+    for key, value in launched.values.items():
+        if not 0.0 < value < math.inf:
+            raise ValueError(f"{key} is {value}")
+    return launched
 
 
 @dataclass(frozen=True)
@@ -277,7 +257,7 @@ def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def write_plan(job: Path, plan: Plan) -> None:
-    (job / PLAN).write_text(json.dumps(dataclasses.asdict(plan), indent=1), encoding="utf-8")
+    (job / PLAN).write_text(json.dumps(encode(plan), indent=1), encoding="utf-8")
 
 
 OTHER_VERSION = Words(
@@ -290,20 +270,15 @@ OTHER_VERSION = Words(
 def read_plan(path: Path, form: type[Form]) -> Form:
     """Read a plan of that form; raises :class:`PlanError` when it cannot be read."""
     try:
-        content = read_json(path)
-        content["contenders"] = list(map(Contender.of, content["contenders"]))
-        content["budget"] = Budget(**content["budget"])
-        content["asides"] = [Aside(**entry) for entry in content["asides"]]
-        content["parts"] = tuple(content.get("parts", ()))
-        return form(**content)
+        return decode(read_json(path), form)
     except OSError as error:
         raise PlanError(FILE_UNREADABLE(path=path, why=error)) from None
     except (ValueError, KeyError, TypeError) as error:
         raise PlanError(OTHER_VERSION(path=path, why=error)) from None
 
 
-def _files(entries: Iterable[Mapping[str, Any]]) -> tuple[ConfigurationFile, ...]:
-    return tuple(map(ConfigurationFile.of, entries))
+def _files(entries: object) -> tuple[ConfigurationFile, ...]:
+    return decode(entries, tuple[ConfigurationFile, ...])
 
 
 PLAN_DAMAGED_LOG = Words("plan.damaged-log", "not an entry of a launch log ({why})")
@@ -332,7 +307,7 @@ def read_log(job: Path) -> JobLog:
         try:
             entry = parse_json(line)
             if "launch" in entry:
-                launches.append(made := Launched.of(entry))
+                launches.append(made := _launched(entry))
                 if made.launch.order in orders:
                     raise ValueError(f"launch {made.launch.order} stands twice")
                 orders.add(made.launch.order)
@@ -348,7 +323,7 @@ def read_log(job: Path) -> JobLog:
                     known = single["unlike"].get(node, ())
                     single["unlike"][str(node)] = tuple(dict.fromkeys([*known, *others]))
             elif "turn" in entry:
-                rounds.append(Round(**entry))
+                rounds.append(decode(entry, Round))
             else:
                 ((kind, content),) = entry.items()
                 single[kind] = _SINGLE[kind](content)

@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clustergate.core.notation import printable
 from clustergate.machine.environment import HIDDEN, is_secret
@@ -72,11 +71,6 @@ class ConfigurationFile:
         settings = ", ".join(self.settings[:_SETTINGS_TOLD])
         more = len(self.settings) - _SETTINGS_TOLD
         return f"{self.path} ({settings}{f' and {more} more' if more > 0 else ''})"
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> ConfigurationFile:
-        """Return what was stored of one, with its fields as JSON has them."""
-        return cls(str(record["path"]), str(record["digest"]), tuple(record["settings"]))
 
 
 def keep_personal_files_out(

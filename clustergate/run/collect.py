@@ -10,6 +10,7 @@ from typing import Any
 
 from clustergate.benchmarks.registry import lost_tests
 from clustergate.core import store
+from clustergate.core.files.stored import decode
 from clustergate.core.model import Case, CaseRecord, ComparedSet
 from clustergate.core.reasons import Reason
 from clustergate.judge.assembly import Outcome
@@ -120,6 +121,6 @@ def configuration_of(records: Sequence[CaseRecord]) -> dict[str, list[str]]:
     for record in records:
         files: Any = record.details.get("site_files")
         if files is not None:
-            texts = {f"{one} {one.digest}" for one in map(ConfigurationFile.of, files)}
+            texts = {f"{one} {one.digest}" for one in decode(files, tuple[ConfigurationFile, ...])}
             texts_of.setdefault(f"configuration_of_{record.stack}", set()).update(texts)
     return {name: sorted(texts) for name, texts in texts_of.items()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_type_hints
 
 from clustergate.core import store
+from clustergate.core.files.stored import decode, encode
 from clustergate.core.files.whole import read_json
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
@@ -56,7 +57,7 @@ Launched = Mapping[str, Mapping[str, str]]
 
 
 def write_request(request: Request, run_id: str, launched: Launched | None = None) -> None:
-    content = {**dataclasses.asdict(request), "mode": request.mode.name, "site": str(request.site)}
+    content = {**encode(request), "mode": request.mode.name}
     content |= {"by": store.user_name(), _LAUNCHED: launched or {}}
     store.write_json(store.run_folder(run_id) / ASKED, content)
 
@@ -114,22 +115,10 @@ def read_request(run_id: str) -> Request:
         raise ClustergateError(RUN_SCREENING(run=run_id))
     try:
         asked = read_json(path)
-        return Request(
-            modes.mode_named(str(asked["mode"])),
-            Path(str(asked["site"])),
-            tuple(asked["stacks"]),
-            tuple(asked["checks"]),
-            tuple(asked["options"]),
-            str(asked["process_counts"]),
-            str(asked.get("site_told", "")),
-            bool(asked.get("fallback")),
-            float(asked.get("wait_s", WAIT_S)),
-            bool(asked.get("strict")),
-            str(asked.get("without_nodes", "")),
-            tuple(asked.get("called", ())),
-            bool(asked.get("confirm", True)),
-            float(asked.get("confirm_wait_s", CONFIRM_WAIT_S)),
-        )
+        mode, site = modes.mode_named(decode(asked["mode"], str)), decode(asked["site"], Path)
+        forms = [(k, form) for k, form in get_type_hints(Request).items() if k in asked]
+        own = {k: decode(asked[k], form, k) for k, form in forms if k not in ("mode", "site")}
+        return Request(mode, site, **own)
     except FileNotFoundError:
         raise ClustergateError(OPTIONS_LOST(run=run_id)) from None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -8,9 +8,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from clustergate.core import store
+from clustergate.core.files.stored import decode, encode
 from clustergate.core.files.whole import read_json
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
@@ -45,12 +45,9 @@ class ScreenCall:
     site: Path
     asked: planning.ScreenRequest
     stack: str | None = None
-    options: Sequence[str] = ()
+    options: tuple[str, ...] = ()
     without_nodes: str = ""
     called: Sequence[Sequence[str]] = ()
-
-    def plain(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "site": str(self.site)}
 
 
 def call_to_resume(run_id: str) -> ScreenCall | None:
@@ -63,14 +60,8 @@ def call_to_resume(run_id: str) -> ScreenCall | None:
         made = read_json(path)
         if "asked" not in made:
             return None
-        return ScreenCall(
-            Path(str(made["site"])),
-            planning.ScreenRequest(**made["asked"]),
-            made["stack"],
-            tuple(made["options"]),
-            str(made["without_nodes"]),
-            tuple(made["called"]),
-        )
+        own = {one.name: made[one.name] for one in dataclasses.fields(ScreenCall)}
+        return decode(own, ScreenCall)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -175,8 +166,8 @@ def screen(
     is_slurm = partition.scheduler in SLURM
     run = store.run_folder(run_id)
     without = os.environ.get(sites.WITHOUT_NODES, "")
-    of_call = ScreenCall(site, asked, stack, options, without, called)
-    keep_made(run_id, "screen", described.name, **of_call.plain())
+    of_call = ScreenCall(site, asked, stack, tuple(options), without, called)
+    keep_made(run_id, "screen", described.name, **encode(of_call))
     store.write_json(run / NODE_STATE, state_here([with_stack.name]))
     outcomes = measure(call, say, failure=lambda: wording.found_in(where))
     reasons = [outcome.reason for outcome in outcomes if outcome.reason]

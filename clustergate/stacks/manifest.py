@@ -5,13 +5,13 @@ A check reads the manifest by the stack's name and never asks who provided it.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clustergate.core.files.stored import decode, encode
 from clustergate.core.files.whole import parse_json, write_whole
 from clustergate.core.model import ClustergateError, require_name
 from clustergate.core.reasons import Words
@@ -111,7 +111,7 @@ def write_manifest_file(path: Path, manifest: Manifest) -> None:
 
 
 def as_text(manifest: Manifest) -> str:
-    return json.dumps({"schema": SCHEMA, **dataclasses.asdict(manifest)}, indent=2) + "\n"
+    return json.dumps({"schema": SCHEMA, **encode(manifest)}, indent=2) + "\n"
 
 
 NOT_SET_UP = Words(
@@ -161,19 +161,6 @@ def parse_manifest(text: str, path: Path) -> Manifest:
         record: dict[str, Any] = parse_json(text)
         if record.pop("schema") != SCHEMA:
             raise ManifestError(OTHER_VERSION(path=path))
-        blas = record.pop("blas")
-        programs = {name: Program(**entry) for name, entry in record.pop("programs").items()}
-        manifest = Manifest(**record, blas=Blas(**blas) if blas else None, programs=programs)
-        for part in (manifest, *programs.values(), *([manifest.blas] if manifest.blas else ())):
-            _require_texts(part)
-        return manifest
+        return decode(record, Manifest)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ManifestError(MANIFEST_DAMAGED(path=path, why=error)) from None
-
-
-def _require_texts(part: Manifest | Program | Blas) -> None:
-    """Raise ValueError where a text, or a variable of an environment, is none."""
-    own = {one.name: getattr(part, one.name) for one in fields(part) if one.type == "str"}
-    for name, value in {**own, **dict(getattr(part, "environment", {}))}.items():
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is {value!r}")

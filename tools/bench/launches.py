@@ -21,6 +21,7 @@ from typing import Any
 
 from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.core import model
+from clustergate.core.files.stored import decode, encode
 from clustergate.core.model import METRICS, ClustergateError, Sample
 from clustergate.studies.ab.gathering import comparable_samples
 
@@ -163,7 +164,7 @@ def write_launches(path: Path, launches: Iterable[Launch]) -> None:
 def _line_of(launch: Launch) -> dict[str, Any]:
     entry = {f.name: getattr(launch, f.name) for f in dataclasses.fields(launch)}
     del entry["window"], entry["microseconds"]
-    return {**entry, "noted": launch.noted.plain()}
+    return {**entry, "noted": encode(launch.noted)}
 
 
 def read_launches(path: Path) -> Iterator[Launch]:
@@ -216,7 +217,7 @@ def _launch(window: Window, entry: Mapping[str, Any]) -> Launch:
     """Return a launch without its times, which follow from all launches of the window."""
     parts = {
         **entry,
-        "noted": model.Launch.read(entry["noted"]),
+        "noted": decode(entry["noted"], model.Launch),
         "distances_ns": tuple(entry["distances_ns"]),
     }
     return Launch(window=window, microseconds={}, **parts)

@@ -19,6 +19,7 @@ import numpy as np
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.core import store
+from clustergate.core.files.stored import encode
 from clustergate.core.model import Better, CaseRecord, Conditions, Launch, Reference, Run, Sample
 from clustergate.core.paths import checkout
 from clustergate.judge.assembly import Outcome, assemble
@@ -73,7 +74,7 @@ def write_log(folder: Path, names: list[str]) -> None:
                 launch = Launch(next(order), 1.7e9 + turn, 2.0, lost_cores=0.0)
                 nodes = names[pair[0]], names[pair[1]]
                 made = Launched(MEASURES[LATENCY].kind, turn, 0, launch, nodes=nodes, values=values)
-                log.write(json.dumps(made.plain()) + "\n")
+                log.write(json.dumps(encode(made)) + "\n")
         log.write('{"ended": true}\n')
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from clustergate import version
 from clustergate.core import store
 from clustergate.core.files.shared import locked, mount_of
+from clustergate.core.files.stored import decode, encode
 from clustergate.core.files.whole import read_json, write_whole
 from clustergate.core.model import BadRequest, Say, require_name
 from clustergate.core.notation import listed
@@ -233,7 +234,7 @@ def _pinned(
         _digests(settings, (one.digest for one in site_files([golden.launcher, *mapped]))),
         contents.digest(as_text(golden)),
     )
-    record = {"schema": _SCHEMA, **dataclasses.asdict(result)}
+    record = {"schema": _SCHEMA, **encode(result)}
     write_whole(home / _CONTENTS, json.dumps(record, indent=1) + "\n")
     write_manifest_file(home / _MANIFEST, golden)
     return result
@@ -266,22 +267,11 @@ def read(state: Path, stack: str) -> Golden:
         record: dict[str, Any] = read_json(path)
         if record.pop("schema") != _SCHEMA:
             raise BadRequest(OTHER_VERSION(path=path, again=_again(stack)))
-        return _checked(Golden(**record))
+        golden = decode(record, Golden)
+        datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
+        return golden
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadRequest(GOLDEN_DAMAGED(path=path, why=error, again=_again(stack))) from None
-
-
-def _checked(golden: Golden) -> Golden:
-    """Return a record as it was written; raises ValueError and TypeError for one edited since."""
-    datetime.datetime.strptime(golden.pinned, "%Y-%m-%dT%H:%M:%S%z")
-    if not isinstance(golden.size, int):
-        raise ValueError(f"its size is {golden.size!r}")
-    texts = [golden.note, golden.by, *golden.roots]
-    for named in (golden.tree, golden.held, golden.system, golden.settings):
-        texts += [*dict(named), *dict(named).values()]
-    if strange := [text for text in texts if not isinstance(text, str)]:
-        raise ValueError(f"it has {strange[0]!r}")
-    return golden
 
 
 GOLDEN_CHANGED = Words(

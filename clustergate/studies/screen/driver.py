@@ -20,6 +20,7 @@ from clustergate.benchmarks.hpl.sizing import hpl_expectation
 from clustergate.benchmarks.imb.command import SIZES_FILE
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.benchmarks.imb.plan import ImbExpectation
+from clustergate.core.files.stored import encode
 from clustergate.core.model import ClustergateError, Launch, Row
 from clustergate.core.reasons import Words, sentence_of
 from clustergate.launch.allocation import allocated_hosts
@@ -187,7 +188,7 @@ class Launcher:
             try:
                 for future in as_completed(futures):
                     made = future.result()
-                    self.engine.note(made.plain())
+                    self.engine.note(encode(made))
                     failed += bool(made.failed)
                     yield result_of(made)
             except BaseException:
