@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clustergate.core import store
 from clustergate.core.model import (
@@ -18,7 +19,7 @@ from clustergate.core.model import (
     Say,
     Verdict,
 )
-from clustergate.core.reasons import Words
+from clustergate.core.reasons import Reason, Words
 from clustergate.judge import confirmation
 from clustergate.judge.history.trends import day_and_time
 from clustergate.run.gate import controls
@@ -30,12 +31,16 @@ from clustergate.run.request import Request
 from clustergate.run.run import run_session
 from clustergate.run.screening import screen
 from clustergate.sites import configs as sites
-from clustergate.sites.description import Site
+from clustergate.sites.description import Partition, Site
 from clustergate.studies.ab.comparisons import METHOD, measured_otherwise, other_processors
 from clustergate.studies.ab.sample_sets import compare_sets, from_run
 from clustergate.studies.screen import folder, planning
 from clustergate.studies.screen.findings import Screening
 from clustergate.studies.screen.plan import Log, named_by
+
+if TYPE_CHECKING:
+    from clustergate.judge.two_runs import TwoRuns
+    from clustergate.stats.comparison import Comparison
 
 _TOLERATED = 0.05
 
@@ -74,17 +79,10 @@ def screen_partitions(
     evidence: list[Evidence] = []
     without: list[str] = []
     as_before: list[Control] = []
-    today = datetime.datetime.now(datetime.timezone.utc).date()
-    share_s, hpl_s = contract.allotted.screening_s / len(partitions), contract.allotted.hpl_s
     for place, partition in enumerate(partitions):
         below = f"/{partition.name}" if place else ""
         stack = next((s for s in contract.stacks if s in partition.stacks), partition.stacks[0])
-        asked = planning.ScreenRequest(
-            seconds=share_s,
-            hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
-            partition=partition.name,
-            launches=contract.allotted.launches,
-        )
+        asked = _share_of(contract, partition, len(partitions))
         part = f"screening of {partition.fullname}" if len(partitions) > 1 else "screening"
         try:
             log, screening = screen(path, run_id + below, asked, stack, say, options, called)
@@ -92,22 +90,45 @@ def screen_partitions(
         except ClustergateError as error:
             evidence.append(Evidence(part, Verdict.INVALID, (error.reason,)))
             continue
-        items = gating.of_screening(screening, ended=log.ended)
         by = named_by(partition.name, stack)
-        known = list(earlier_screenings(site.name, by, screening.what, run_id, before, below))
-        earlier = [(of, day_and_time(when), one) for of, when, one in known]
-        items += gating.against_screening(screening, earlier)
-        memory = [(of, when.date(), one) for of, when, one in known if when.date() < today]
-        worse, control = controls.of_nodes(
-            screening, memory, exclusive=bool(partition.has_nodes_for_itself)
-        )
-        items += worse
+        earlier = list(earlier_screenings(site.name, by, screening.what, run_id, before, below))
+        exclusive = bool(partition.has_nodes_for_itself)
+        against_earlier, control = _against(earlier, screening, exclusive=exclusive)
         as_before.append(control)
         evidence += [
-            dataclasses.replace(one, part=one.part.replace("screening", part, 1)) for one in items
+            dataclasses.replace(one, part=one.part.replace("screening", part, 1))
+            for one in (*gating.of_screening(screening, ended=log.ended), *against_earlier)
         ]
         without += screening.keeps_out if screening.what == "node" else ()
     return evidence, without, controls.of_all_nodes(as_before, evidence)
+
+
+def _share_of(contract: Contract, partition: Partition, partitions: int) -> planning.ScreenRequest:
+    """Return what to screen of one of so many partitions, which share the time."""
+    share_s, hpl_s = contract.allotted.screening_s / partitions, contract.allotted.hpl_s
+    return planning.ScreenRequest(
+        seconds=share_s,
+        hpl_seconds=hpl_s if share_s >= 4 * hpl_s else 0.0,
+        partition=partition.name,
+        launches=contract.allotted.launches,
+    )
+
+
+def _against(
+    earlier: Sequence[tuple[str, datetime.datetime, Screening]],
+    now: Screening,
+    *,
+    exclusive: bool,
+) -> tuple[list[Evidence], Control]:
+    """Return what is worse than in earlier screenings, and whether the nodes are as they were.
+
+    Those of today are compared with, and are no other day.
+    """
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    worse = gating.against_screening(now, [(of, day_and_time(at), one) for of, at, one in earlier])
+    memory = [(of, at.date(), one) for of, at, one in earlier if at.date() < today]
+    than_ever, control = controls.of_nodes(now, memory, exclusive=exclusive)
+    return [*worse, *than_ever], control
 
 
 SLOW_ONCE = Words(
@@ -181,63 +202,66 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     """
     if before is None:
         return []
-    part = f"against the run {before}"
+    part, unknown = f"against the run {before}", Verdict.INCONCLUSIVE if asked else Verdict.PASS
     try:
         for why in other_processors(store.read_cases(before), store.read_cases(run_id)):
-            return [Evidence(part, _unknown(asked), (why,))]
+            return [Evidence(part, unknown, (why,))]
         keys, both = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
-        why = GATE_INCOMPARABLE(why=str(error))
-        return [Evidence(part, _unknown(asked), (why,))]
+        return [Evidence(part, unknown, (GATE_INCOMPARABLE(why=str(error)),))]
+    otherwise = [Evidence(part, unknown, (why,)) for why in measured_otherwise(keys)]
+    if all(one.ratio is None for one in both.comparisons):
+        return otherwise or [Evidence(part, unknown, (NONE_IN_BOTH(),))]
+    absent = [Evidence(part, unknown, (why,)) for why in _absent(keys, both.comparisons)]
+    return [*otherwise, *_slower(before, keys, both), *absent]
+
+
+def _slower(before: str, keys: Sequence[Mapping[str, str]], both: TwoRuns) -> list[Evidence]:
+    """Return which sets of figures are slower than in the run ``before``, or may be far slower."""
+    from clustergate.stats.comparison import Relation
+
+    part = f"against the run {before}"
+    slower = [one for one in both.moved if one.better is Relation.A_BETTER]
+    sure = [Changed(one.name, one.by, one.usual) for one in slower if one.is_sure]
+    judged = sum(one.low is not None for one in both.comparisons)
+    evidence = gating.against_run(sure, judged, before, _undecided(keys, both.comparisons))
+    unsure = [one.reason_in("this run") for one in slower if not one.is_sure]
+    if not judged:
+        # It stands for nothing then, and takes nothing from what references say.
+        figures = sum(one.ratio is not None for one in both.comparisons)
+        unsure.append(LAST_UNJUDGED(figures=figures))
+    return evidence + [Evidence(part, Verdict.PASS, (why,)) for why in unsure]
+
+
+def _undecided(
+    keys: Sequence[Mapping[str, str]], results: Sequence[Comparison]
+) -> Iterator[Changed]:
+    """Yield the figures of which nobody can say whether they are slower, and by how much so far."""
     from clustergate.benchmarks.registry import every_metric
     from clustergate.stats.comparison import Relation
 
-    results, undecided = both.comparisons, []
     for key, one in zip(keys, results, strict=True):
         better = every_metric()[key["metric"]].better
         if one.verdict is Relation.INCONCLUSIVE and one.ratio and better is not Better.NEITHER:
             name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
             name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
             times = one.ratio if better is Better.LOWER else 1 / one.ratio
-            undecided.append(Changed(name, times - 1))
-    otherwise = measured_otherwise(keys)
-    evidence = [Evidence(part, _unknown(asked), (w,)) for w in otherwise]
-    if all(one.ratio is None for one in results):
-        why = NONE_IN_BOTH()
-        return evidence or [Evidence(part, _unknown(asked), (why,))]
-    slower = [
-        Changed(one.name, one.by, one.usual)
-        for one in both.moved
-        if one.better is Relation.A_BETTER and one.is_sure
-    ]
-    judged = sum(one.low is not None for one in results)
-    evidence += gating.against_run(slower, judged, before, undecided)
-    evidence += [
-        Evidence(part, Verdict.PASS, (one.reason_in("this run"),))
-        for one in both.moved
-        if one.better is Relation.A_BETTER and not one.is_sure
-    ]
-    if not judged:
-        # It stands for nothing then, and takes nothing from what references say.
-        why = LAST_UNJUDGED(figures=sum(one.ratio is not None for one in results))
-        evidence.append(Evidence(part, Verdict.PASS, (why,)))
+            yield Changed(name, times - 1)
+
+
+def _absent(keys: Sequence[Mapping[str, str]], results: Sequence[Comparison]) -> Iterator[Reason]:
+    """Yield of which cases the run before has nothing, and of which this one."""
     pairs = list(zip(map(_case_of, keys), results, strict=True))
     in_both = {case for case, one in pairs if one.ratio is not None}
     in_both |= {_case_of(key) for key in keys if METHOD in key}
-    for code, absent in (
+    for words, cases in (
         (BEFORE_LACKS, [case for case, one in pairs if one.samples_b]),
         (LACKS_OF_BEFORE, [case for case, one in pairs if one.samples_a]),
     ):
-        if lacks := dict.fromkeys(case for case in absent if case not in in_both):
-            why = code(cases=list(lacks))
-            evidence.append(Evidence(part, _unknown(asked), (why,)))
-    return evidence
+        if lacks := dict.fromkeys(case for case in cases if case not in in_both):
+            yield words(cases=list(lacks))
 
 
 def _case_of(key: Mapping[str, str]) -> str:
     ranks = f", {key['ranks']} ranks" if "ranks" in key else ""
     return f"{key['check']} with {key['stack']} ({key['partition']}{ranks})"
-
-
-def _unknown(asked: bool) -> Verdict:
-    return Verdict.INCONCLUSIVE if asked else Verdict.PASS
