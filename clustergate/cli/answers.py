@@ -13,6 +13,7 @@ from typing import Any
 
 from clustergate.cli.passing_on import option
 from clustergate.core import store
+from clustergate.core.files.stored import encode
 from clustergate.core.files.whole import read_json
 from clustergate.core.model import BadRequest, Verdict
 from clustergate.core.store import RUN_DAMAGED_CASE
@@ -84,7 +85,7 @@ def _screened(folder: Path) -> dict[str, Any]:
         evidence = [
             replace(e, verdict=unable) if e.verdict is Verdict.PASS else e for e in evidence
         ]
-    return {"evidence": [one.plain() for one in evidence], "exit_status": status}
+    return {"evidence": encode(evidence), "exit_status": status}
 
 
 def _content(path: Path) -> dict[str, Any]:

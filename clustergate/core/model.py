@@ -14,13 +14,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from clustergate.core.reasons import (
     Fact,
     Reason,
     Words,
-    plain,
     sentence_of,
 )
 
@@ -472,10 +470,6 @@ class ExpectationStanding:
     reason: Reason
     of: str = ""
 
-    def plain(self) -> dict[str, Any]:
-        of = {"name": self.name, "standing": self.standing.value, "of": self.of}
-        return {**of, "reason": plain(self.reason)}
-
 
 @dataclass(frozen=True, order=True)
 class CaseId:
@@ -726,10 +720,6 @@ class Evidence:
     def sentence(self) -> str:
         """Return of what it is, and why."""
         return (f"{self.of}: " if self.of else "") + sentence_of(self.reasons)
-
-    def plain(self) -> dict[str, Any]:
-        record = {"part": self.part, "verdict": self.verdict.value, "of": self.of}
-        return {**record, "reasons": list(map(plain, self.reasons))}
 
 
 RESUMED = "resumed"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from clustergate.core.commands import NO_CALL, Invocation
+from clustergate.core.files.stored import encode
 from clustergate.core.model import Case, Figure, Group, Judgement, Run
 from clustergate.core.reasons import Reason, plain
 from clustergate.core.texts import figure_name, group_name
@@ -25,8 +26,8 @@ def as_json(run: Run, invocation: Invocation = NO_CALL) -> dict[str, Any]:
         "started": run.started,
         "cases": list(map(_case, run.cases)),
         "unjudged": _reasons(run.unjudged),
-        "expectations": [one.plain() for one in run.expectations],
-        "evidence": [one.plain() for one in run.evidence],
+        "expectations": encode(run.expectations),
+        "evidence": encode(run.evidence),
         "sharing": run.sharing,
         "finds_percent": {name: 100 * math.expm1(by) for name, by in run.finds.items()},
         "exit_status": status_of(run),

@@ -17,6 +17,7 @@ from typing import Any
 from clustergate.core import store
 from clustergate.core.commands import Invocation
 from clustergate.core.files.shared import locked
+from clustergate.core.files.stored import encode
 from clustergate.core.files.whole import read_json
 from clustergate.core.model import Case, ClustergateError, Evidence, Run, Say, Verdict
 from clustergate.core.quantities import parse_duration
@@ -175,7 +176,7 @@ class Answer:
             "status": self.decision.status,
             "word": self.decision.word,
             "because": self.decision.because,
-            "evidence": [one.plain() for one in self.run.evidence],
+            "evidence": encode(self.run.evidence),
             "must_be_judged": [
                 {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
                 for one in self.items
