@@ -300,6 +300,17 @@ def test_on_shared_nodes_a_stack_that_is_slower_is_found_beside_the_others(days,
     assert (named >= 16, accused <= 1) == (True, True)
 
 
+def test_on_shared_nodes_a_slow_day_of_all_is_seldom_suspicious():
+    suspicious = 0
+    for seed in range(150):
+        lot = np.random.default_rng(seed)
+        judge = Judge(Past(MACHINE, *history(lot, 5, 3, noise=0.01, between=0.08)))
+        # Launched again the same day, it would be as slow.
+        _, (now,) = history(lot, 1, noise=0.01, between=0.08)
+        suspicious += any(not one.controlled for one in slower(judge.changes(now)))
+    assert suspicious <= 2
+
+
 def with_slow(at, by, days=8, seed=1):
     """Return a baseline of a run a day of which some figures were slower on the fourth."""
     of_days, values = history(np.random.default_rng(seed), days)

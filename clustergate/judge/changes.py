@@ -355,7 +355,12 @@ class Judge:
 
     def _bounds_of(self, known: Scatter) -> Floats:
         levels = Counter(one.level for one in self.hypotheses)
-        chance = self.chance / len(levels) / np.array([levels[x.level] for x in self.hypotheses])
+        of_level = np.array([levels[x.level] for x in self.hypotheses])
+        chance = self.chance / len(levels) / of_level
+        if not self.past.exclusive:
+            # What a day does to all of a kind, launches of the same day confirm.
+            once = np.minimum(chance, FALSE_ALARM / of_level)
+            chance = np.where(self._contrasts.controlled, chance, once)
         return np.maximum(_student(known.freedom, chance) * known.spread, self._least)
 
     @cached_property
