@@ -84,7 +84,7 @@ def test_a_damaged_record_is_named(tmp_path, text):
     ("old", "new", "told"),
     [
         ("91.4", '"91.4"', "samples[0].value: expected float, got str"),
-        ("91.4", "NaN", "the value of HPL performance_gflops is nan"),
+        ("91.4", "NaN", "samples[0].value: nan is no number"),
         ("91.4", "true", "samples[0].value: expected float, got bool"),
         ('{\n    "n": 8832\n   }', "null", "samples[0].conditions: expected object, got null"),
         ('"stack": "mpich"', '"stack": ["mpich"]', "stack: expected str, got array"),

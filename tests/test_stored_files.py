@@ -278,6 +278,8 @@ def test_what_is_written_today_is_what_was_stored(name: str) -> None:
     ("name", "old", "new", "key"),
     [
         ("case.json", '"seconds": 3.25', '"seconds": "3"', "launches[0].seconds: expected float"),
+        ("case.json", '"lost_cores": 0.5', '"lost_cores": NaN', "launches[0].lost_cores: nan"),
+        ("case.json", '"launch_s": 6.25', '"launch_s": 1e999', "details.launch_s: inf"),
         ("case.json", '"order": 1,', '"order": 1.5,', "launches[1].order: expected int"),
         ("case.json", '"lower"', '"low"', "samples[0].better: invalid enum value 'low'"),
         ("case.json", '"code": "output.lacks"', '"word": 1', "complaints[0]: expected a reason"),
@@ -306,6 +308,31 @@ def test_of_a_damaged_file_its_name_and_the_key_are_told(
         read(home)
     assert str(path) in str(error.value)
     assert key in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        *(("case.json", key) for key in ("samples", "complaints", "unmeasured", "peaks", "stack")),
+        *(("manifest.json", key) for key in ("programs", "blas", "provider")),
+        *(("golden.json", "size"), ("plan.json", "asides"), ("plan.json", "contenders")),
+        *(("asked.json", key) for key in ("mode", "site", "stacks", "checks", "options")),
+        ("made.json", "options"),
+    ],
+)
+def test_a_file_without_what_every_version_wrote_is_damaged(
+    home: Path, name: str, key: str
+) -> None:
+    at, read, _ = KINDS[name]
+    path = _place(home, name, at)
+    if name == "golden.json":
+        (path.parent / "manifest.json").touch()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    del content[key]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ClustergateError, match=f"{key}") as error:
+        read(home)
+    assert str(path) in str(error.value)
 
 
 def test_an_evaluation_whose_file_is_damaged_has_none(home: Path) -> None:

@@ -270,7 +270,7 @@ OTHER_VERSION = Words(
 def read_plan(path: Path, form: type[Form]) -> Form:
     """Read a plan of that form; raises :class:`PlanError` when it cannot be read."""
     try:
-        return decode(read_json(path), form)
+        return decode(read_json(path), form, always=("asides",))
     except OSError as error:
         raise PlanError(FILE_UNREADABLE(path=path, why=error)) from None
     except (ValueError, KeyError, TypeError) as error:

@@ -104,6 +104,10 @@ RUN_OPTIONS_DAMAGED = Words(
 )
 
 
+# What every version wrote of a request.
+_ALWAYS = ("site", "stacks", "checks", "options", "process_counts")
+
+
 def read_request(run_id: str) -> Request:
     """Return what an earlier run was asked for; raises :class:`ClustergateError`."""
     path = store.run_folder(run_id) / ASKED
@@ -115,10 +119,11 @@ def read_request(run_id: str) -> Request:
         raise ClustergateError(RUN_SCREENING(run=run_id))
     try:
         asked = read_json(path)
-        mode, site = modes.mode_named(decode(asked["mode"], str)), decode(asked["site"], Path)
-        forms = [(k, form) for k, form in get_type_hints(Request).items() if k in asked]
-        own = {k: decode(asked[k], form, k) for k, form in forms if k not in ("mode", "site")}
-        return Request(mode, site, **own)
+        mode = modes.mode_named(decode(asked["mode"], str, "mode"))
+        forms = get_type_hints(Request)
+        of_all = [name for name in forms if name in asked or name in _ALWAYS]
+        own = {k: decode(asked[k], forms[k], k) for k in of_all if k != "mode"}
+        return Request(mode, **own)
     except FileNotFoundError:
         raise ClustergateError(OPTIONS_LOST(run=run_id)) from None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -161,6 +161,6 @@ def parse_manifest(text: str, path: Path) -> Manifest:
         record: dict[str, Any] = parse_json(text)
         if record.pop("schema") != SCHEMA:
             raise ManifestError(OTHER_VERSION(path=path))
-        return decode(record, Manifest)
+        return decode(record, Manifest, always=("blas", "programs"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ManifestError(MANIFEST_DAMAGED(path=path, why=error)) from None

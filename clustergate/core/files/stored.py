@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import json
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -38,15 +39,19 @@ def encode(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def decode(content: Any, form: type[T], key: str = "") -> T:
+def decode(content: Any, form: type[T], key: str = "", *, always: Iterable[str] = ()) -> T:
     """Return what :func:`encode` made of a value of that type; ``key`` is where it stood.
 
-    Raises ValueError that names the key for what it did not make, as :class:`UnknownKey` where
-    that is one more.
+    ``always`` are keys that every version wrote although their fields have a default. Raises
+    ValueError that names the key for what it did not make, as :class:`UnknownKey` where that is
+    one more.
     """
     # It costs a start what few commands need.
     import msgspec
 
+    if isinstance(content, dict) and (missing := {*always} - content.keys()):
+        raise ValueError(f"{_at(key, min(missing))}: this key is missing")
+    _require_finite(content, key)
     try:
         return msgspec.convert(_prepared(content, form, key), form, dec_hook=_decoded)
     except msgspec.ValidationError as error:
@@ -54,6 +59,17 @@ def decode(content: Any, form: type[T], key: str = "") -> T:
             decode(part, kind, _at(key, name))
         what = str(error).partition(" - at ")[0].replace("`", "")
         raise ValueError(f"{key}: {what[:1].lower()}{what[1:]}" if key else what) from None
+
+
+def _require_finite(content: Any, key: str) -> None:
+    """Raise ValueError for a NaN or an infinity, which is never stored: it compares as nothing."""
+    try:
+        json.dumps(content, allow_nan=False)
+    except ValueError:
+        parts = content.items() if isinstance(content, dict) else ()
+        for name, part in enumerate(content) if isinstance(content, list) else parts:
+            _require_finite(part, _at(key, name))
+        raise ValueError(f"{key}: {content!r:.80} is no number") from None
 
 
 def _decoded(kind: type, value: Any) -> Any:
