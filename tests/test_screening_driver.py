@@ -216,7 +216,10 @@ def test_each_launch_is_noted_as_those_of_a_check_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"values": {"fma_peak_gflops": math.nan}}, "launches.jsonl:2: .*fma_peak_gflops is nan"),
+        (
+            {"values": {"fma_peak_gflops": math.nan}},
+            "launches.jsonl:2: .*fma_peak_gflops: nan is no number",
+        ),
         ({"values": {"fma_peak_gflops": -1.0}}, "launches.jsonl:2: .*fma_peak_gflops is -1.0"),
         ({"values": {"fma_peak_gflops": "fast"}}, "launches.jsonl:2: "),
         ({"nodes": ["n1", "n1"]}, "launches.jsonl:2: .*it names n1 twice"),
