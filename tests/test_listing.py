@@ -315,11 +315,15 @@ def test_a_run_is_named_by_its_number_or_its_beginning(
 
 
 @pytest.mark.parametrize("command", ["show", "open"])
+@pytest.mark.parametrize("taken_back", [False, True])
 def test_a_gate_without_an_answer_is_called_again_as_it_was(
-    home: Path, capsys: pytest.CaptureFixture[str], command: str
+    home: Path, capsys: pytest.CaptureFixture[str], command: str, taken_back: bool
 ) -> None:
     called = [["gate"], ["--site", "alpha"], ["--budget", "20m"]]
-    make("20261101T000000Z-r1", asked=asked(), gate={"status": None, "called": called})
+    begun = {"status": None} if taken_back else {"status": None, "called": called}
+    folder = make("20261101T000000Z-r1", asked=asked(), gate=begun)
+    if taken_back:
+        listing.keep_made(folder.name, "screen", "alpha", called)
     assert cli.main([command, "last"]) == 1
     assert "run `clustergate gate --site alpha --budget 20m`;" in capsys.readouterr().err
 

@@ -173,8 +173,10 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         begun = kind != "check" or (folder / PRINTED).is_file()
         error = BadRequest((RUN_UNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
-        # What comes next is that call again.
-        error.call = _content(folder / GATE).get("called") or () if kind == "gate" else ()
+        if kind == "gate":
+            # What comes next is that call again; of an answer that was taken back the screening
+            # in the same folder has it.
+            error.call = _content(folder / GATE).get("called") or call_of(folder.name)
         return error
     return BadRequest(NO_SUMMARY(**facts))
 
