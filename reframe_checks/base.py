@@ -50,7 +50,7 @@ from clustergate.run.reframe import case_key
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.layouts import laid_out
-from clustergate.sites.schedulers.slurm_limits import SHORTEST_S
+from clustergate.sites.schedulers.scheduler import SHORTEST_S
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from reframe_checks.build import StackBuild
 from reframe_checks.sweeps import require_base

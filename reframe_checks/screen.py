@@ -17,7 +17,7 @@ from clustergate.launch.dialects import srun_environment
 from clustergate.launch.plan import PLAN
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
-from clustergate.sites.schedulers import SLURM
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.stacks.manifest import read_manifest
 from clustergate.studies.screen import folder, planning
 from clustergate.studies.screen.switches import known_switches
@@ -62,8 +62,8 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
         wanted = self.screen_stack or self.current_partition.environs[0].name
         self.skip_if(self.current_environ.name != wanted, f"the screening is with {wanted}")
         shape = partition_of(self).shape
-        # Of Slurm all nodes that are free: one that is down would be waited for in vain.
-        flexible = partition_of(self).scheduler in SLURM
+        # All nodes that are free: one that is down would be waited for in vain.
+        flexible = scheduler_of(partition_of(self).scheduler).takes_free_nodes
         self.num_tasks = (
             0 if flexible and not self.is_dry_run() else shape.cores_per_node * shape.nodes
         )

@@ -36,7 +36,7 @@ from clustergate.run import contest
 from clustergate.run.contest import number_of_jobs
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
-from clustergate.sites.schedulers.slurm_limits import Limits
+from clustergate.sites.schedulers.scheduler import Limits
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.stats.comparison import Relation
 from clustergate.stats.rounds import FEWEST

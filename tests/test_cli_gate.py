@@ -64,6 +64,7 @@ from clustergate.run.software_evidence import same_build
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
+from clustergate.sites.schedulers.local import Local
 from clustergate.stacks import StackRequest
 from clustergate.stacks.modules import MODULES_LATE
 from clustergate.stacks.set_up import NotSetUp
@@ -1238,8 +1239,8 @@ def test_a_screening_that_measured_nothing_names_the_nodes_that_slurm_does_not_u
     monkeypatch.setattr(screening, "provide_each", lambda *rest, **how: provided)
     monkeypatch.setattr(screening, "state_here", lambda stacks: {})
     monkeypatch.setattr(screening, "measure", lambda *rest, **how: [])
-    monkeypatch.setattr(screening, "SLURM", ("local",))
-    monkeypatch.setattr(screening, "notes_of_slurm", lambda: ["Slurm does not use n[1-4]: down"])
+    notes = ["Slurm does not use n[1-4]: down"]
+    monkeypatch.setattr(Local, "unused_notes", lambda scheduler: notes, raising=True)
     site = sites.choose("local").path
     with pytest.raises(ClustergateError, match=r"it; Slurm does not use n.1-4.: down; ReFrame's "):
         screening.screen(site, run_id, ScreenRequest(), None, lambda sentence: None)

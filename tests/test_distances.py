@@ -23,6 +23,7 @@ from clustergate.judge.distances import rarer, shifts
 from clustergate.judge.runs import figure_id, past_of
 from clustergate.launch.hostfiles import parse_hostfile
 from clustergate.run.judge import of_unknown_distance
+from clustergate.sites.schedulers import slurm
 from clustergate.studies.screen import switches
 from clustergate.studies.screen.switches import distance_between, distance_of, groups_of_slurm
 
@@ -59,7 +60,7 @@ def test_switches_without_groups_are_of_one() -> None:
 
 
 def test_slurm_or_the_hostfile_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(switches, "answer_of_slurm", lambda words: TOPOLOGY)
+    monkeypatch.setattr(slurm, "answer_of_slurm", lambda words: TOPOLOGY)
     nowhere = tmp_path / "alpha.ibnetdiscover"
     assert distance_of(["n001", "n005"], "slurm", nowhere) == BEYOND
     assert distance_of(["n001", "n005"], "local", nowhere) == ""

@@ -18,7 +18,8 @@ from clustergate.run.forecast import beyond_forecast, plan_of, waiting_s
 from clustergate.run.readiness import FAIL, OK, WARN, Finding, of_states, say_in_the_way
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import mode_named
-from clustergate.sites.schedulers.slurm_nodes import nodes_in
+from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers.slurm.nodes import nodes_in
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from tests.described_partitions import described
@@ -344,7 +345,9 @@ def test_the_nodes_that_slurm_does_not_use_are_listed_with_its_reason() -> None:
 def test_a_hostfile_names_the_nodes_of_slurm_with_all_their_cores(
     text: str, expected: list[tuple[str, str]]
 ) -> None:
-    found = doctor.of_hostfile(parse_hostfile(text, "alpha.txt"), [96, 64], nodes_in(SINFO))
+    found = doctor.of_hostfile(
+        parse_hostfile(text, "alpha.txt"), [96, 64], {scheduler_of("slurm"): nodes_in(SINFO)}
+    )
     assert [one.status for one in found] == [status for status, _ in expected]
     for one, (_, begun) in zip(found, expected, strict=True):
         assert str(one.says).startswith(begun)

@@ -15,6 +15,7 @@ from clustergate.run import execute as execution
 from clustergate.run.execute import Pace, execute
 from clustergate.run.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
 from clustergate.sites import configs
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import SET_UP
 from reframe_checks import build
@@ -125,7 +126,8 @@ def test_cases_that_take_longer_than_foreseen_put_off_the_end():
 
 def test_only_jobs_of_slurm_are_looked_for_in_its_queue():
     call = call_for("x", checkout() / "ci" / "virtual_cluster.py", [])
-    assert call.in_slurm == ["virtual-cluster:srun", "virtual-cluster:mpirun"]
+    of_slurm = [name for name, one in call.schedulers.items() if one is scheduler_of("slurm")]
+    assert of_slurm == ["virtual-cluster:srun", "virtual-cluster:mpirun"]
 
 
 def test_no_variable_sends_jobs_to_other_nodes_than_the_site_config(monkeypatch):
@@ -165,7 +167,8 @@ def test_a_job_in_the_queue_is_not_told_to_run(tmp_path, monkeypatch):
         "printf '[       OK ] (1/1) HplCheck /be2cd3ab @local:node+mpich'"
     )
     words, environment = ["/bin/sh", "-c", script], {"CLUSTERGATE_RUN_ID": "x"}
-    call = Call("x", words, environment, tmp_path / "reframe.json", ["local:node"])
+    queued = {"local:node": scheduler_of("slurm")}
+    call = Call("x", words, environment, tmp_path / "reframe.json", queued)
     assert told_by(call) == [
         "submitting HplCheck with mpich",
         "waiting in Slurm's queue (Priority) for HplCheck with mpich to start",

@@ -7,9 +7,9 @@ import pytest
 
 from clustergate.core.model import ClustergateError
 from clustergate.launch.hostfiles import parse_hostfile
-from clustergate.sites import description
 from clustergate.sites.description import Partition
-from clustergate.sites.schedulers.slurm_limits import Limits
+from clustergate.sites.schedulers import slurm
+from clustergate.sites.schedulers.scheduler import Limits
 from clustergate.stacks.manifest import Manifest, Program
 from clustergate.studies.screen.plan import CPUS, EACH, HOSTFILE, NODES
 from clustergate.studies.screen.planning import ScreenRequest, plan_screening, within_limits
@@ -145,7 +145,7 @@ def test_srun_starts_a_pair_on_its_two_nodes(dialect: str, pmi: str) -> None:
 
 def limited(monkeypatch: pytest.MonkeyPatch, seconds: float | None, nodes: int | None) -> Partition:
     allowed = Limits(seconds, nodes)
-    monkeypatch.setattr(description, "limits_of", lambda *names: allowed)
+    monkeypatch.setattr(slurm, "limits_of", lambda *names: allowed)
     return FOUR
 
 

@@ -12,7 +12,7 @@ from clustergate import cli
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.sites.kinds import NodeKind, node_kinds
-from clustergate.sites.schedulers.wishes import partition_of_access
+from clustergate.sites.schedulers.slurm.options import partition_of_access
 from clustergate.sites.scontrol import has_reserved_cores, nodes_of, partitions_of
 from clustergate.sites.writer import (
     hostname_patterns,

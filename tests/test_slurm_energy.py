@@ -6,7 +6,7 @@ import pytest
 
 from clustergate.core.model import Launch
 from clustergate.machine.power import Power
-from clustergate.sites.schedulers.slurm_energy import (
+from clustergate.sites.schedulers.slurm.energy import (
     Step,
     ask,
     boundary_of,

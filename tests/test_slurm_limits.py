@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from clustergate.core.model import ClustergateError
-from clustergate.sites.schedulers import slurm_limits
-from clustergate.sites.schedulers.slurm_limits import Limits, limits_in, limits_of, note_words
+from clustergate.sites.schedulers.scheduler import Limits
+from clustergate.sites.schedulers.slurm import limits as slurm_limits
+from clustergate.sites.schedulers.slurm.limits import (
+    limits_in,
+    limits_of,
+    note_words,
+    within_qos,
+    within_reservation,
+)
 
 # `scontrol show partition` of the virtual cluster, cut; MaxTime and MaxNodes are put in.
 SAID = """\
@@ -86,11 +93,11 @@ def test_no_job_may_last_longer_than_its_reservation(scontrol: Callable[[str, in
     scontrol(RESERVATION, 0)
     note_words(["account=x", "reservation=window"])
     own, end = Limits(1800.0, 4), 1764172100
-    assert own.within_reservation(end - 3600) == own
-    left = own.within_reservation(end - 1259)
+    assert within_reservation(own, end - 3600) == own
+    left = within_reservation(own, end - 1259)
     assert left == Limits(1200.0, 4, "window", end)
     assert re.match(r"the reservation window ends at \d\d:\d\d; extend it by `scon", str(left.why))
-    assert Limits().within_reservation(end + 5).seconds == 0.0
+    assert within_reservation(Limits(), end + 5).seconds == 0.0
 
 
 def test_a_reservation_that_is_not_there_is_refused(scontrol: Callable[[str, int], None]) -> None:
@@ -100,7 +107,7 @@ def test_a_reservation_that_is_not_there_is_refused(scontrol: Callable[[str, int
     # Slurm itself does not answer.
     scontrol("", 1)
     note_words(["reservation=window"])
-    assert Limits().within_reservation() == Limits()
+    assert within_reservation(Limits()) == Limits()
 
 
 # `scontrol --oneliner show assoc_mgr flags=qos` of the virtual cluster, cut.
@@ -114,11 +121,11 @@ QOS=night(2) GrpTRES=cpu=N(0),node=N(0) MaxWallPJ=30 MaxTRESPJ=cpu=6,node=3 X=1
 
 def test_a_qos_limits_its_jobs() -> None:
     """A job that asked for more was cancelled, as it would have waited for ever."""
-    assert Limits().within_qos("normal", QOS) == Limits().within_qos("nigh", QOS) == Limits()
-    within = Limits().within_qos("night", QOS)
+    assert within_qos(Limits(), "normal", QOS) == within_qos(Limits(), "nigh", QOS) == Limits()
+    within = within_qos(Limits(), "night", QOS)
     assert within == Limits(1800.0, 3, qos="night")
     assert str(within.why).startswith("the QOS night gives no job more than 1800 s; raise its MaxW")
-    assert Limits(600.0, 2).within_qos("night", QOS) == Limits(600.0, 2)
+    assert within_qos(Limits(600.0, 2), "night", QOS) == Limits(600.0, 2)
 
 
 SLURM = """\

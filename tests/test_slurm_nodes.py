@@ -3,8 +3,11 @@
 import pytest
 
 from clustergate.core.model import Case, CaseState
+from clustergate.run.judge import notes_on_failure
 from clustergate.run.reframe import stopped_early
-from clustergate.sites.schedulers import slurm_nodes
+from clustergate.sites.description import Partition, Site
+from clustergate.sites.schedulers import slurm
+from clustergate.sites.schedulers.slurm import nodes as slurm_nodes
 
 TEXT = """\
 n[2-4]|drained|broken fan
@@ -75,12 +78,17 @@ def test_a_session_that_reframe_stopped_says_why_although_it_passed():
     assert stopped_early(["[  PASSED  ] Ran 2/2 test case(s)"]) == []
 
 
+def site(*schedulers: str) -> Site:
+    partitions = [Partition(name=name, scheduler=name) for name in schedulers]
+    return Site(name="alpha", hostnames=[], partitions=partitions)
+
+
 def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monkeypatch):
-    monkeypatch.setattr(slurm_nodes, "notes_of_slurm", lambda: ["asked"])
+    monkeypatch.setattr(slurm, "notes_of_slurm", lambda: ["asked"])
     ran, failed = (Case("HplCheck", "mpich", state) for state in (CaseState.RAN, CaseState.FAILED))
-    assert slurm_nodes.notes_on_failure(["local", "squeue"], [ran, failed]) == ["asked"]
-    assert slurm_nodes.notes_on_failure(["squeue"], [ran]) == []
-    assert slurm_nodes.notes_on_failure(["local"], [failed]) == []
+    assert notes_on_failure(site(*["local", "squeue"]), [ran, failed]) == ["asked"]
+    assert notes_on_failure(site(*["squeue"]), [ran]) == []
+    assert notes_on_failure(site(*["local"]), [failed]) == []
 
 
 def test_nodes_in_a_maintenance_reservation_are_named_with_the_option_to_use_them():

@@ -10,6 +10,7 @@ import pytest
 from clustergate.benchmarks.budget import Budget
 from clustergate.core.model import ClustergateError
 from clustergate.launch.plan import LOG
+from clustergate.sites.schedulers import slurm
 from clustergate.studies.screen import folder, switches
 from clustergate.studies.screen.findings import analyse
 from clustergate.studies.screen.localisation import Unit
@@ -161,7 +162,7 @@ def test_the_list_of_ports_says_what_the_topology_says(devices: list[str]) -> No
 def test_a_file_of_one_rail_says_nothing_of_the_other_than_that_slurms_may_be_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(switches, "answer_of_slurm", lambda words: SLURM)
+    monkeypatch.setattr(slurm, "answer_of_slurm", lambda words: SLURM)
     fabric = tmp_path / "alpha.ibnetdiscover"
     fabric.write_text(PORTS)
     assert "n001" not in known_switches("slurm", fabric)
@@ -181,7 +182,7 @@ Switch\t36 "S-{guid}"\t\t# "MF0;core1:CS7500/L{board}/U1" enhanced port 0 lid 7 
 
 
 def test_the_file_goes_before_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(switches, "answer_of_slurm", lambda words: SLURM)
+    monkeypatch.setattr(slurm, "answer_of_slurm", lambda words: SLURM)
     fabric = tmp_path / "alpha.ibnetdiscover"
     assert known_switches("slurm", fabric)[0]["n003"] == "leaf1"
     assert known_switches("local", fabric)[0] == {}

@@ -17,14 +17,9 @@ from clustergate.run.request import Request, read_request, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
-from clustergate.sites.schedulers.wishes import (
-    Wishes,
-    chooses_nodes,
-    is_exclusive,
-    nodes_of_slurm,
-    partition_of_access,
-    words_in,
-)
+from clustergate.sites.schedulers import chooses_nodes, scheduler_of
+from clustergate.sites.schedulers.slurm.options import nodes_of_slurm, partition_of_access
+from clustergate.sites.schedulers.wishes import Wishes, words_in
 
 SITE = """\
 from clustergate.sites import configuration, stack
@@ -166,7 +161,7 @@ def test_words_become_options_of_every_job(site: Write) -> None:
     ]
     assert words_in(["--job-option=exclude=n1", *options_for(asked, site("slurm"))]) == [
         "exclude=n1",
-        *asked.words,
+        *scheduler_of("slurm").words(asked),
     ]
 
 
@@ -365,25 +360,28 @@ def test_a_run_without_any_node_is_refused(site: Write, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "exclusive"),
+    ("scheduler", "access", "exclusive"),
     [
-        (["--partition=main", "--exclusive"], True),
-        (["-p main --exclusive"], True),
+        ("slurm", ["--partition=main", "--exclusive"], True),
+        ("slurm", ["-p main --exclusive"], True),
+        ("flux", ["--exclusive"], True),
         # Others of the same user may run there.
-        (["--exclusive=user"], False),
-        (["--exclude=n1"], False),
-        (["-l place=scatter:excl"], True),
-        (["-l select=1:ncpus=4,place=excl"], True),
-        (["-l place=scatter"], False),
-        ([], False),
+        ("slurm", ["--exclusive=user"], False),
+        ("slurm", ["--exclude=n1"], False),
+        ("pbs", ["-l place=scatter:excl"], True),
+        ("pbspro", ["-l select=1:ncpus=4,place=excl"], True),
+        ("pbs", ["-l place=scatter"], False),
+        ("slurm", [], False),
     ],
 )
-def test_whether_a_job_has_its_nodes_for_itself(access: list[str], exclusive: bool) -> None:
-    assert is_exclusive(access) is exclusive
+def test_whether_a_job_has_its_nodes_for_itself(
+    scheduler: str, access: list[str], exclusive: bool
+) -> None:
+    assert scheduler_of(scheduler).is_exclusive(access) is exclusive
     # What the site config says counts.
     for stated in (True, False):
-        partition = Partition(name="main", scheduler="slurm", access=access, exclusive=stated)
+        partition = Partition(name="main", scheduler=scheduler, access=access, exclusive=stated)
         assert partition.facts.exclusive is stated
     # Else nobody says it, and it is seen.
-    of_access = Partition(name="main", scheduler="slurm", access=access).facts.exclusive
+    of_access = Partition(name="main", scheduler=scheduler, access=access).facts.exclusive
     assert of_access is (exclusive or None)

@@ -15,7 +15,7 @@ from clustergate.core.paths import site_folder, suite_folder
 from clustergate.core.reasons import Words
 from clustergate.launch import hostfiles
 from clustergate.sites.configs import site_files
-from clustergate.sites.schedulers.slurm_nodes import nodes_of_partitions, not_used
+from clustergate.sites.schedulers import scheduler_of
 
 DESCRIPTION = (
     "Check and summarize a hostfile, or print its usable nodes in the format that "
@@ -100,14 +100,15 @@ def _unused_by_slurm(hostfile: hostfiles.Hostfile) -> tuple[set[str], list[str]]
     None where there is no Slurm. Where it uses none at all, as in maintenance, they may all be
     reached by ssh, and are told only.
     """
+    slurm = scheduler_of("slurm")
     if shutil.which("sinfo") is None:
         return set(), []
     try:
-        in_slurm = nodes_of_partitions(_ASKING_S)
+        queues = slurm.queues(_ASKING_S)
     except ClustergateError as error:
         return set(), [] if _NO_SLURM in str(error) else [str(error)]
     causes: dict[str, str] = {}
-    for has in in_slurm.values():
+    for has in queues.values():
         for listed, why in has.unused.items():
             causes |= dict.fromkeys(hostfiles.expand(listed), why)
     # Either may know a node by a longer name.
@@ -118,7 +119,7 @@ def _unused_by_slurm(hostfile: hostfiles.Hostfile) -> tuple[set[str], list[str]]
         if (short := node.name.partition(".")[0]) in of_short
     }
     said = [
-        str(not_used(hostfiles.fold(name for name in unused if unused[name] == why), why))
+        str(slurm.not_used(hostfiles.fold(name for name in unused if unused[name] == why), why))
         for why in dict.fromkeys(unused.values())
     ]
     return ({*unused} if len(unused) < len(hostfile.usable) else set()), said

@@ -38,7 +38,7 @@ from clustergate.run.screening import (
     screen,
 )
 from clustergate.sites import configs as sites
-from clustergate.sites.schedulers.slurm_limits import note_words
+from clustergate.sites.schedulers import note_words
 from clustergate.sites.schedulers.wishes import words_in
 from clustergate.studies.screen import folder, planning, wording
 from clustergate.studies.screen.plan import is_screening

@@ -194,7 +194,8 @@ def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
     """Return the options for ReFrame by which jobs on a site are as :func:`add_wishes` says."""
     from clustergate.run.placing import options_for
     from clustergate.sites.configs import load
-    from clustergate.sites.schedulers.wishes import Wishes, chooses_nodes
+    from clustergate.sites.schedulers import chooses_nodes
+    from clustergate.sites.schedulers.wishes import Wishes
 
     if chosen := chooses_nodes(getattr(arguments, "reframe_options", ())):
         raise ClustergateError(JOB_OPTION(option=chosen))

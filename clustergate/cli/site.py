@@ -27,7 +27,7 @@ from clustergate.machine.processes import capture
 from clustergate.sites import pipelines, scontrol
 from clustergate.sites import writer as site_writer
 from clustergate.sites.kinds import node_kinds
-from clustergate.sites.schedulers import said_by_slurm
+from clustergate.sites.schedulers.slurm.commands import said_by_slurm
 from clustergate.sites.schema import site_schema
 from clustergate.stacks import existing, wheels
 from clustergate.stacks.wheels import STACK_NO_WHEELS

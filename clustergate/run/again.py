@@ -42,6 +42,7 @@ from clustergate.run.reframe import (
 )
 from clustergate.sites.configs import WITHOUT_NODES, left_out
 from clustergate.sites.modes import used_shape
+from clustergate.sites.schedulers import scheduler_of
 
 _NAMED = 3
 # The end of the job of Slurm that this process is in, in seconds since the epoch.
@@ -216,7 +217,7 @@ def _call(
     resuming.end_processes_of(run_id)
     if before and (elsewhere := _elsewhere(prepared, collected, wanted, before)):
         environment = {**call.environment, WITHOUT_NODES: ",".join(elsewhere)}
-        call = Call(call.run_id, call.command, environment, call.report, call.in_slurm)
+        call = Call(call.run_id, call.command, environment, call.report, call.schedulers)
     return call
 
 
@@ -298,7 +299,9 @@ def _absences(prepared: Prepared, slow: Collection[CaseId], attempt: int) -> dic
 
 def _waits(prepared: Prepared, partition: str) -> bool:
     """Tell whether jobs of a partition wait in a queue."""
-    return any(p.fullname == partition and p.scheduler != "local" for p in prepared.partitions)
+    return any(
+        p.fullname == partition and scheduler_of(p.scheduler).is_batch for p in prepared.partitions
+    )
 
 
 NOT_ASKED = Words("again.not-asked", "--no-confirm was given")

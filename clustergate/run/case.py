@@ -49,7 +49,7 @@ from clustergate.machine.fingerprint import Fingerprint, processor_of
 from clustergate.machine.kernels.peaks import parse_peaks
 from clustergate.machine.traffic import beside_the_fabric
 from clustergate.sites.description import Partition
-from clustergate.sites.schedulers import SLURM, slurm_energy
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.studies.screen.switches import distance_of
 
 # The exit status of what a signal ended is above this.
@@ -238,7 +238,7 @@ class Job:
         return [BESIDE_THE_FABRIC(sentence=sentence)] if sentence else []
 
     def powers(self) -> dict[int, power.Power]:
-        """Return the watts of each launch: by RAPL, by Slurm, or stated; of none without any."""
+        """Return the watts of each launch: measured by RAPL or the scheduler, or stated."""
         said, nodes = self.partition, self.layout.nodes
         cores = self.layout.ranks_per_node * self.layout.cores_per_rank
         sockets = (said.watts_per_socket, said.cores_per_socket)
@@ -246,8 +246,8 @@ class Job:
         launches = [made.launch for made in self.log.launches]
         measured = {one.order: power.measured_power(one, nodes) for one in launches}
         counted: Mapping[int, power.Power] = {}
-        if said.scheduler in SLURM and None in measured.values():
-            counted = slurm_energy.ask(self.job_id, launches)
+        if None in measured.values():
+            counted = scheduler_of(said.scheduler).powers(self.job_id, launches)
         known = {k: watts or counted.get(k, stated) for k, watts in measured.items()}
         return {order: watts for order, watts in known.items() if watts is not None}
 

@@ -22,7 +22,6 @@ from clustergate.judge.assembly import PERFORMANCE_PHASE, Outcome
 from clustergate.machine.processes import terminated_with_parent
 from clustergate.run.reframe import Call, Step, phase_of, read_outcomes, step_of
 from clustergate.run.resuming import completed, end_processes_of, lock_run
-from clustergate.sites.schedulers.slurm_queue import asked_in_slurm
 
 GRACE_S = 30.0
 # As if so much had taken as long as foreseen: one short case does not halve or double the rest.
@@ -54,9 +53,9 @@ def execute(
     """
 
     def waits_for(step: Step) -> str | None:
-        if step.partition not in call.in_slurm:
-            return ""
-        return asked_in_slurm(store.stage_folder(call.run_id))
+        scheduler = call.schedulers.get(step.partition)
+        why = scheduler.waits_for(store.stage_folder(call.run_id)) if scheduler else ""
+        return f"in {scheduler.name}'s queue ({why})" if scheduler and why else why
 
     progress_of = partial(
         _sentences,
@@ -176,7 +175,7 @@ def _sentences(
 ) -> Iterator[str]:
     """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
 
-    ``waits_for`` says what the job of a case waits for, nothing once it runs.
+    ``waits_for`` says in which queue the job of a case waits, and why; nothing once it runs.
     """
     start = time.monotonic()
     pace = Pace(waiting_s)
@@ -208,7 +207,7 @@ def _sentences(
             counts = f": {done} of {done + left} done" if left else ""
             sentence = f"running {what}{counts}"
             if why := waits_for(submitted):
-                sentence = f"waiting in Slurm's queue ({why}) for {what} to start{counts}"
+                sentence = f"waiting {why} for {what} to start{counts}"
             elif why is None:
                 sentence = said or f"submitting {what}{counts}"
             elif seconds := pace.of(_pair(submitted)):

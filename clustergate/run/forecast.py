@@ -14,7 +14,6 @@ from clustergate.core.texts import clock, duration
 from clustergate.judge.history.stored_runs import Taken
 from clustergate.sites.description import Site
 from clustergate.sites.modes import MAINTENANCE, Mode
-from clustergate.sites.schedulers import SLURM
 from clustergate.stacks.manifest import manifest_path
 
 
@@ -50,8 +49,7 @@ def absent_stacks(stacks: Iterable[str]) -> list[str]:
 def beyond_forecast(site: Site, stacks: Iterable[str]) -> str:
     """Return what takes time beside what is foreseen of a gate, empty where nothing does."""
     more = [f"the set-up of {', '.join(absent)}"] if (absent := absent_stacks(stacks)) else []
-    if any(partition.scheduler in SLURM for partition in site.partitions):
-        more.append("waiting in Slurm's queue")
+    more += [f"waiting in {one.name}'s queue" for one in site.schedulers if one.is_batch]
     return f", plus {' and '.join(more)}" if more else ""
 
 

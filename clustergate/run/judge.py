@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clustergate.benchmarks.registry import not_loaded
@@ -37,9 +37,6 @@ from clustergate.run.resuming import measured_long_before
 from clustergate.sites.configs import hostfile_of
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import Mode
-from clustergate.sites.schedulers import SLURM
-from clustergate.sites.schedulers.slurm_nodes import notes_on_failure
-from clustergate.sites.schedulers.wishes import nodes_of_slurm
 
 _WORTH_SAYING_S = 1.0
 
@@ -142,7 +139,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         *map(str, elsewhere),
         *known.unsized(records),
         *known.unused(records, whole=not (request.stacks or prepared.not_set_up)),
-        *notes_on_failure((one.scheduler for one in prepared.site.partitions), cases),
+        *notes_on_failure(prepared.site, cases),
     ]
     return Run(
         run_id=prepared.run_id,
@@ -177,8 +174,13 @@ def _known_nodes(site: Site) -> list[str]:
     """Return the nodes of a site that may be measured, none where nothing says which there are."""
     if hostfile := hostfile_of(site.name):
         return [node.name for node in hostfile.usable]
-    in_slurm = any(partition.scheduler in SLURM for partition in site.partitions)
-    return nodes_of_slurm() if in_slurm else []
+    return [name for scheduler in site.schedulers for name in scheduler.node_names()]
+
+
+def notes_on_failure(site: Site, cases: Iterable[Case]) -> list[str]:
+    """Return why schedulers do not use nodes if a case failed, nothing when none did."""
+    failed = any(case.state.broken for case in cases)
+    return [note for one in site.schedulers for note in one.unused_notes()] if failed else []
 
 
 NODES_NOT_SEEN = Words(

@@ -11,9 +11,8 @@ from clustergate.launch.hostfiles import expand, fold
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.description import Site
-from clustergate.sites.schedulers import SLURM
-from clustergate.sites.schedulers.slurm_limits import note_words
-from clustergate.sites.schedulers.wishes import Wishes, nodes_of_slurm, refused_by_slurm
+from clustergate.sites.schedulers import note_words, scheduler_of
+from clustergate.sites.schedulers.wishes import Wishes
 
 NO_SLURM = Words(
     "wish.no-slurm",
@@ -25,24 +24,6 @@ UNKNOWN_NODES = Words(
     "wish.unknown-nodes",
     "neither a hostfile nor sinfo says which nodes there are",
     remedy="write a hostfile: `clustergate hostfile --help`",
-)
-WISH_REFUSED = Words(
-    "wish.refused",
-    "Slurm refuses jobs in the partition {name} with {options:and}",
-    cause="{why}",
-    remedy=(
-        "`sacctmgr show associations user=$USER format=account,qos%60` lists what you may name, "
-        "and without the option your default applies"
-    ),
-)
-RESERVATION_REFUSED = Words(
-    "wish.reservation-refused",
-    "Slurm gives you no job in the reservation {name}",
-    cause="{why}",
-    remedy=(
-        "`scontrol show reservation {name}` lists its Users and Accounts; an operator adds you "
-        "by `scontrol update ReservationName={name} users+=$USER`"
-    ),
 )
 WISH_NOTHING_LEFT = Words(
     "wish.nothing-left",
@@ -57,23 +38,21 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
     Raises ClustergateError for nodes that are not there, and where no scheduler can be asked.
     """
     hostfile = sites.hostfile_of(site.name)
-    by_slurm = any(partition.scheduler in SLURM for partition in site.partitions)
-    words = set(wishes) - ({"nodes", "exclude"} if hostfile else set())
-    if words and not by_slurm:
-        option = f"--{sorted(words)[0]}"
-        raise ClustergateError(NO_SLURM(option=option, site=site.name))
-    note_words(wishes.words)
-    for partition in site.partitions if wishes.words else ():
-        if partition.scheduler in SLURM and (
-            why := refused_by_slurm(partition.access, wishes.words)
-        ):
-            if wishes.reservation and "reservation" in why:
-                raise ClustergateError(RESERVATION_REFUSED(name=wishes.reservation, why=why))
-            options = [f"--{word}" for word in wishes.words]
-            raise ClustergateError(WISH_REFUSED(options=options, name=partition.name, why=why))
+    options = set(wishes) - ({"nodes", "exclude"} if hostfile else set())
+    for option in sorted(options):
+        if not any(option in one.job_options for one in site.schedulers):
+            raise ClustergateError(NO_SLURM(option=f"--{option}", site=site.name))
+    words = [word for one in site.schedulers for word in one.words(wishes)]
+    note_words(words)
+    for partition in site.partitions:
+        scheduler_of(partition.scheduler).require_permitted(
+            partition.name, partition.access, wishes
+        )
     without = set(expand(wishes.exclude)) if wishes.exclude else set()
     if wishes.nodes or wishes.exclude:
-        there = [node.name for node in hostfile.nodes] if hostfile else nodes_of_slurm()
+        there = [name for one in site.schedulers for name in one.node_names()]
+        if hostfile:
+            there = [node.name for node in hostfile.nodes]
         if not there:
             raise ClustergateError(UNKNOWN_NODES())
         only = expand(wishes.nodes) if wishes.nodes else there
@@ -84,7 +63,7 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
         if without >= set(there):
             raise ClustergateError(WISH_NOTHING_LEFT())
     keep_out(without)
-    return [f"--job-option={word}" for word in wishes.words]
+    return [f"--job-option={word}" for word in words]
 
 
 def keep_out(without: Collection[str]) -> None:

@@ -40,7 +40,8 @@ from clustergate.run.request import Request, launched_otherwise, write_request
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
-from clustergate.sites.schedulers.wishes import overriding, words_in
+from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers.wishes import words_in
 from clustergate.stacks import StackRequest
 from clustergate.stacks.golden.contents import software_of
 from clustergate.stacks.manifest import read_manifest
@@ -90,7 +91,7 @@ NODE_CHANGED = Words(
 )
 SLURM_VARIABLES = Words(
     "slurm.variables",
-    "{names:and} would replace what jobs ask Slurm for",
+    "{names:and} would replace what jobs ask {scheduler} for",
     cause="left out of this run",
     remedy="what all jobs need belongs in `access` of the partition",
 )
@@ -141,8 +142,9 @@ def prepare(
     earlier: Mapping[str, Outcome] = {}
     measures = True
     notes = [*filter(None, [request.site_told]), *beside]
-    if call.in_slurm and (names := overriding(os.environ, words_in(options))):
-        notes.append(str(SLURM_VARIABLES(names=names)))
+    for scheduler in site.schedulers:
+        if names := scheduler.overriding(os.environ, words_in(options)):
+            notes.append(str(SLURM_VARIABLES(names=names, scheduler=scheduler.name)))
     if not (state := call.report.with_name(NODE_STATE)).exists():
         store.write_json(state, fingerprint)
     if resumes:
@@ -239,7 +241,7 @@ def are_here(partitions: Sequence[Partition]) -> bool:
 
     Elsewhere a scheduler chooses the nodes, and keeps others off them.
     """
-    return all(partition.scheduler == "local" for partition in partitions)
+    return not any(scheduler_of(one.scheduler).is_batch for one in partitions)
 
 
 def _set_up(wanted: Sequence[StackRequest], say: Say) -> dict[str, Reason]:

@@ -31,18 +31,10 @@ from clustergate.machine.node import read_node
 from clustergate.run.prepare import foresee
 from clustergate.run.request import Request
 from clustergate.sites import configs as sites
-from clustergate.sites.access import allowed_in
 from clustergate.sites.description import Partition, Site, Stack
 from clustergate.sites.modes import Mode, expected_cases
-from clustergate.sites.schedulers import SECONDS, SLURM
-from clustergate.sites.schedulers.slurm_nodes import (
-    DEFAULT,
-    InPartition,
-    NodesOfSlurm,
-    nodes_of_partitions,
-    not_used,
-)
-from clustergate.sites.schedulers.wishes import nodes_of_slurm, partition_of_access
+from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers.scheduler import DEFAULT, SECONDS, Queue, Queues, Scheduler
 from clustergate.stacks import lacking, lacks, modules
 from clustergate.stacks.golden import builds as golden
 from clustergate.stacks.golden.builds import GOLDEN_NOT_WHOLE
@@ -59,11 +51,11 @@ _ROOM_MB = 1000
 _RUN_MB = 20
 # Linux' default; ranks with less were not tried.
 _STACK_KIB = 8192
-# For Slurm and all modules together, which are asked at once.
+# For schedulers and all modules together, which are asked at once.
 _ASKING_S = 3.0
 # The newest runs, for when each node was looked at last.
 _RUNS_LOOKED_AT = 30
-# How often a gate asks Slurm that did not answer, and how long it waits before it does so again.
+# How often a gate asks a scheduler that does not answer, and how long it waits in between.
 _ATTEMPTS, _PAUSE_S = 3, 2.0
 _FABRICS = Path("/sys/class/infiniband")
 
@@ -290,12 +282,12 @@ def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
 
 NO_PARTITION = Words(
     "doctor.no-partition",
-    "Slurm has no partition {name!r}, which `access` of the partition {partition} names",
+    "{scheduler} has no {queue} {name!r}, which `access` of the partition {partition} names",
     remedy="known: {known:list}{meant}",
 )
 FEWER_CORES = Words(
     "doctor.fewer-cores",
-    "the site config states {used} of the {cores} cores that Slurm has of each node",
+    "the site config states {used} of the {cores} cores that {scheduler} has of each node",
     cause="the others are not measured",
     remedy=(
         "correct `cores_per_node`; what no job gets, such as the system's own cores, is "
@@ -313,78 +305,77 @@ NO_STACK = Words(
 )
 OTHER_NODES = Words(
     "doctor.other-nodes",
-    "the site config says {stated}, and Slurm has {has}",
+    "the site config says {stated}, and {scheduler} has {has}",
     cause=(
         "jobs on more nodes or cores than there are never start, and nodes that it does not "
         "count are not measured"
     ),
-    remedy=(
-        "correct whichever is wrong: `sinfo --exact --format='%P %D %X %Y'` tells nodes, "
-        "sockets, and cores of a socket"
-    ),
+    remedy="correct whichever is wrong: {tells}",
 )
 
 
-def of_nodes(partition: Partition, in_slurm: NodesOfSlurm | None = None) -> Finding:
-    """Return the size of a partition, and whether Slurm has its nodes.
+def of_nodes(partition: Partition, queues: Queues | None = None) -> Finding:
+    """Return the size of a partition, and whether its scheduler has its nodes.
 
-    ``in_slurm`` are the nodes of each of Slurm's partitions, if it is one of Slurm.
+    ``queues`` are those of the scheduler, if it tells them.
     """
+    scheduler = scheduler_of(partition.scheduler)
     what, shape = f"partition {partition.name}", partition.shape
     excluded = f", {shape.excluded} more excluded" if shape.excluded else ""
     size = f"{_size(shape.nodes, shape.cores_per_node)}, by {partition.scheduler}{excluded}"
     # Of one whose nodes are all left out of this run nothing else is left.
     none_left = shape.nodes == 1 and shape.excluded
-    if partition.environs == () and not (
-        partition.waived or partition.scheduler == "local" or none_left
-    ):
+    if partition.environs == () and not (partition.waived or not scheduler.is_batch or none_left):
         nodes = _size(shape.nodes, shape.cores_per_node)
         return Finding(what, WARN, NO_STACK(name=partition.name, nodes=nodes))
-    if in_slurm is None or partition.environs == ():
+    if queues is None or partition.environs == ():
         return Finding(what, OK, size)
-    name = partition_of_access(partition.access)
-    if name not in in_slurm:
-        meant = did_you_mean(nearest(name, known := sorted({*in_slurm} - {DEFAULT})))
-        facts = {"name": name or "(default)", "known": known, "meant": meant}
+    asked = {"scheduler": scheduler.name, "queue": scheduler.queue_word}
+    name = scheduler.queue_in(partition.access)
+    if name not in queues:
+        meant = did_you_mean(nearest(name, known := sorted({*queues} - {DEFAULT})))
+        facts = {"name": name or "(default)", "known": known, "meant": meant, **asked}
         return Finding(what, FAIL, NO_PARTITION(partition=partition.name, **facts))
-    allowed = allowed_in(in_slurm[name], partition.access)
-    has = (allowed or in_slurm[name]).by_cores
+    allowed = scheduler.allowed_in(queues[name], partition.access)
+    has = (allowed or queues[name]).by_cores
     # Those that are excluded are so by `access`.
     stated = shape.nodes + (shape.excluded if allowed is None else 0)
     whole = partition.physical_cores_per_node
     alike = has[whole]
     if len(has) == 1 and shape.nodes <= sum(has.values()) <= stated and min(has) > whole:
         of_each = {"used": whole, "cores": min(has), "others": min(has) - shape.cores_per_node}
-        return Finding(what, WARN, FEWER_CORES(**of_each))
+        return Finding(what, WARN, FEWER_CORES(scheduler=scheduler.name, **of_each))
     # Of more than it counts a job may get others, of another kind among them, and some are measured
     # by nobody.
     if alike < shape.nodes or (sum(has.values()) > stated and allowed is not None):
         each = " and ".join(_size(count, cores) for cores, count in sorted(has.items()))
-        fewer = has != in_slurm[name].by_cores
+        fewer = has != queues[name].by_cores
         of = {"stated": _size(stated, whole), "has": each or "no node"}
         of["has"] += " for what `access` asks" if fewer else ""
+        of |= {"scheduler": scheduler.name, "tells": scheduler.lists_sizes}
         return Finding(what, WARN if has else FAIL, OTHER_NODES(**of))
     return Finding(what, OK, size)
 
 
-def of_unused(
-    partition: Partition, in_slurm: NodesOfSlurm, out: Collection[str] = ()
-) -> list[Finding]:
-    """Return which nodes of a partition Slurm gives to nobody, but for those left ``out``."""
-    has = in_slurm.get(partition_of_access(partition.access), InPartition())
-    unused = (allowed_in(has, partition.access) or has).unused
+def of_unused(partition: Partition, queues: Queues, out: Collection[str] = ()) -> list[Finding]:
+    """Return which nodes of a partition its scheduler gives to nobody, but for those ``out``."""
+    scheduler = scheduler_of(partition.scheduler)
+    has = queues.get(scheduler.queue_in(partition.access), Queue())
+    unused = (scheduler.allowed_in(has, partition.access) or has).unused
     left = {
         fold(names): causes
         for nodes, causes in unused.items()
         if (names := [name for name in expand(nodes) if name not in out])
     }
     what = f"partition {partition.name}"
-    return [Finding(what, WARN, not_used(nodes, causes)) for nodes, causes in left.items()]
+    return [
+        Finding(what, WARN, scheduler.not_used(nodes, causes)) for nodes, causes in left.items()
+    ]
 
 
 UNREACHED_NODES = Words(
     "doctor.unreached-nodes",
-    "no partition of the site config reaches {nodes} of Slurm's partition {name}",
+    "no partition of the site config reaches {nodes} of {scheduler}'s {queue} {name}",
     cause="nobody measures them",
     remedy=(
         'describe them in a partition (`clustergate site scan` writes it), with "waived": "the '
@@ -394,51 +385,57 @@ UNREACHED_NODES = Words(
 UNTOLD_NODES = Words(
     "doctor.untold-nodes",
     (
-        "`access` of the partition {partition} does not tell which of Slurm's {nodes} nodes it "
-        "is for, and the site config states {stated}"
+        "`access` of the partition {partition} does not tell which of {scheduler}'s {nodes} nodes "
+        "it is for, and the site config states {stated}"
     ),
     cause="nodes that it does not count are not measured",
-    remedy="name them by --nodelist, --exclude, or a --constraint of features joined by & or |",
+    remedy="{narrow}",
 )
 
 
 def of_unreached(
-    partitions: Sequence[Partition], in_slurm: NodesOfSlurm, out: Collection[str] = ()
+    partitions: Sequence[Partition],
+    scheduler: Scheduler,
+    queues: Queues,
+    out: Collection[str] = (),
 ) -> list[Finding]:
-    """Return which nodes of Slurm no partition reaches, but for those left ``out``.
+    """Return which nodes of a scheduler none of its partitions reaches, but for those left ``out``.
 
-    Where Slurm alone can tell which nodes `access` allows, those beyond what is stated are told.
+    Where it alone can tell which nodes `access` allows, those beyond what is stated are told.
     """
     reached, findings = {*out}, []
     for partition in partitions:
-        has = in_slurm.get(partition_of_access(partition.access), InPartition())
-        allowed = allowed_in(has, partition.access)
+        has = queues.get(scheduler.queue_in(partition.access), Queue())
+        allowed = scheduler.allowed_in(has, partition.access)
         names = _names_in(allowed or has)
         reached |= names
         stated = partition.shape.nodes + partition.shape.excluded
         if allowed is None and len(names - {*out}) > stated:
+            by = {"scheduler": scheduler.name, "narrow": scheduler.narrows}
             counts = {"nodes": len(names), "stated": stated}
-            untold = UNTOLD_NODES(partition=partition.name, **counts)
+            untold = UNTOLD_NODES(partition=partition.name, **by, **counts)
             findings.append(Finding("nodes", WARN, untold))
-    for name, has in in_slurm.items():
+    for name, has in queues.items():
         if rest := _names_in(has) - reached:
             reached |= rest
-            unreached = UNREACHED_NODES(nodes=fold(sorted(rest)), name=name)
+            by = {"scheduler": scheduler.name, "queue": scheduler.queue_word, "name": name}
+            unreached = UNREACHED_NODES(nodes=fold(sorted(rest)), **by)
             findings.append(Finding("nodes", WARN, unreached))
     return findings
 
 
-def _names_in(has: InPartition) -> set[str]:
-    return {name for line in has.lines for name in expand(line.names)}
+def _names_in(has: Queue) -> set[str]:
+    return {name for line in has.groups for name in expand(line.names)}
 
 
 UNKNOWN_NODES = Words(
     "doctor.unknown-nodes",
-    "{source} lists {nodes}, which Slurm does not have: it has {known}",
+    "{source} lists {nodes}, which {scheduler} does not have: it has {known}",
     cause=(
-        "Slurm refuses jobs that name unknown nodes, and jobs on more nodes than it has never start"
+        "{scheduler} refuses jobs that name unknown nodes, and jobs on more nodes than it has "
+        "never start"
     ),
-    remedy="correct the hostfile: `sinfo -N` lists the names",
+    remedy="correct the hostfile: {names}",
 )
 OTHER_SLOTS = Words(
     "doctor.other-slots",
@@ -449,23 +446,24 @@ OTHER_SLOTS = Words(
 
 
 def of_hostfile(
-    hostfile: Hostfile, cores: Collection[int], in_slurm: NodesOfSlurm | None = None
+    hostfile: Hostfile, cores: Collection[int], queues_of: Mapping[Scheduler, Queues]
 ) -> list[Finding]:
-    """Return whether a hostfile names the nodes that Slurm has, with as many slots as cores.
+    """Return whether a hostfile names the nodes that schedulers have, with as many slots as cores.
 
     ``cores`` are those of a node of each partition of the site.
     """
     what, source = "hostfile", hostfile.source
     listed = [node.name for node in hostfile.nodes]
     findings = []
-    if in_slurm:
-        lists = dict.fromkeys(x.names for one in in_slurm.values() for x in one.lines)
+    for scheduler, queues in queues_of.items():
+        lists = dict.fromkeys(x.names for one in queues.values() for x in one.groups)
         known = {name for nodes in lists for name in expand(nodes)}
         # Either may know a node by a longer name.
         short = {name.partition(".")[0] for name in known}
         unknown = [name for name in listed if name.partition(".")[0] not in short]
         if unknown and known:
             facts = {"source": source, "nodes": fold(unknown), "known": fold(known)}
+            facts |= {"scheduler": scheduler.name, "names": scheduler.lists_names}
             status = FAIL if len(unknown) == len(listed) else WARN
             findings.append(Finding(what, status, UNKNOWN_NODES(**facts)))
     other: dict[int, list[str]] = {}
@@ -569,31 +567,31 @@ def say_in_the_way(
 def nodes_in_the_way(site: Site, seconds: float | None, say: Say) -> list[Reason]:
     """Return what speaks against the nodes of a site as they are now.
 
-    Slurm is asked until it answers, a few times at most and within so many ``seconds``.
+    A scheduler is asked until it answers, a few times at most and within so many ``seconds``.
     """
-    in_slurm: Future[NodesOfSlurm] | None = None
-    if _is_of_slurm(site):
-        in_slurm, until = Future(), math.inf if seconds is None else time.monotonic() + seconds
+    asked: dict[Scheduler, Future[Queues]] = {one: Future() for one in _listing(site)}
+    until = math.inf if seconds is None else time.monotonic() + seconds
+    for scheduler, queues in asked.items():
         for attempt in range(_ATTEMPTS):
             left_s = until - time.monotonic()
             try:
-                in_slurm.set_result(nodes_of_partitions(max(min(left_s, SECONDS), _ASKING_S)))
+                queues.set_result(scheduler.queues(max(min(left_s, SECONDS), _ASKING_S)))
                 break
             except ClustergateError as error:
                 if attempt + 1 == _ATTEMPTS or left_s < _ASKING_S:
-                    in_slurm.set_exception(error)
+                    queues.set_exception(error)
                     break
                 say(f"{error.reason.without_remedy}; asking again")
                 time.sleep(_PAUSE_S)
     return [
         one.says
-        for one in _of_nodes(site, in_slurm)
+        for one in _of_nodes(site, asked)
         if one.is_of_nodes and isinstance(one.says, Reason)
     ]
 
 
-def _is_of_slurm(site: Site) -> bool:
-    return any(partition.scheduler in SLURM for partition in site.partitions)
+def _listing(site: Site) -> list[Scheduler]:
+    return [one for one in site.schedulers if one.lists_nodes]
 
 
 def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding]:
@@ -658,11 +656,10 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     # A run that begins loads its modules itself.
     look = partial(_look_at, state, on_request, chosen.path if mode else None)
     with ThreadPoolExecutor() as pool:
-        asked = _is_of_slurm(site)
-        in_slurm = pool.submit(nodes_of_partitions, _ASKING_S) if asked else None
+        asked = {one: pool.submit(one.queues, _ASKING_S) for one in _listing(site)}
         looks = [partial(look, stack) for stack in site.stacks]
         of_stacks = pool.map(_tried, [_STACK + stack.name for stack in site.stacks], looks)
-    yield from _of_nodes(site, in_slurm)
+    yield from _of_nodes(site, asked)
     yield from _tried("states", partial(_look_at_states, site))
     yield from itertools.chain.from_iterable(of_stacks)
     judged_by = cache(partial(references_of, site.name))
@@ -684,17 +681,21 @@ DOCTOR_RESTRICTED = Words(
 )
 
 
-def _of_nodes(site: Site, in_slurm: Future[NodesOfSlurm] | None) -> Iterator[Finding]:
+def _of_nodes(site: Site, asked: Mapping[Scheduler, Future[Queues]]) -> Iterator[Finding]:
     hostfile = sites.hostfile_of(site.name)
     out = {*(hostfile.excluded if hostfile else ()), *sites.left_out()}
-    of_slurm = [one for one in site.partitions if one.scheduler in SLURM]
     for one in site.partitions:
-        asked = in_slurm if one in of_slurm else None
-        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, asked, out))
-    # That Slurm does not answer was said of its partitions.
-    known = in_slurm.result() if in_slurm and not in_slurm.exception() else None
-    if known:
-        yield from _tried("nodes", partial(of_unreached, of_slurm, known, out))
+        queues = asked.get(scheduler_of(one.scheduler))
+        yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, queues, out))
+    # That a scheduler does not answer was said of its partitions.
+    known = {
+        scheduler: has
+        for scheduler, queues in asked.items()
+        if not queues.exception() and (has := queues.result())
+    }
+    for scheduler, has in known.items():
+        own = [one for one in site.partitions if scheduler_of(one.scheduler) is scheduler]
+        yield from _tried("nodes", partial(of_unreached, own, scheduler, has, out))
     if hostfile:
         cores = [one.shape.cores_per_node for one in site.partitions]
         yield from _tried("hostfile", partial(of_hostfile, hostfile, cores, known))
@@ -708,8 +709,8 @@ def _look_at_states(site: Site) -> list[Finding]:
     """Say which nodes of several the newest runs looked at: a smoke test is on one of them."""
     hostfile = sites.hostfile_of(site.name)
     known = [node.name for node in hostfile.usable] if hostfile else []
-    if not known and _is_of_slurm(site):
-        known = nodes_of_slurm()
+    if not known:
+        known = [name for one in site.schedulers for name in one.node_names()]
     if len(known) < 2:
         return []
     looked_at: dict[str, str] = {}
@@ -724,10 +725,10 @@ def _look_at_states(site: Site) -> list[Finding]:
 
 
 def _look_at_nodes(
-    one: Partition, asked: Future[NodesOfSlurm] | None, out: Collection[str]
+    one: Partition, asked: Future[Queues] | None, out: Collection[str]
 ) -> list[Finding]:
-    in_slurm = asked.result() if asked else None
-    return [of_nodes(one, in_slurm), *(of_unused(one, in_slurm, out) if in_slurm else [])]
+    queues = asked.result() if asked else None
+    return [of_nodes(one, queues), *(of_unused(one, queues, out) if queues else [])]
 
 
 def _look_at(

@@ -15,8 +15,8 @@ import shutil
 import signal
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,9 @@ from clustergate.machine.environment import clean_call
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import parameters_of
-from clustergate.sites.schedulers import SLURM
-from clustergate.sites.schedulers.wishes import overriding, words_in
+from clustergate.sites.schedulers import SCHEDULERS, scheduler_of
+from clustergate.sites.schedulers.scheduler import Scheduler
+from clustergate.sites.schedulers.wishes import words_in
 from clustergate.stacks.manifest import SET_UP
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
@@ -49,14 +50,14 @@ PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"
 class Call:
     """A call of ReFrame for a run; it writes ``report``, and what it prints is kept beside that.
 
-    Jobs of the partitions ``in_slurm`` wait in Slurm's queue.
+    ``schedulers`` are those of the partitions, by their full names.
     """
 
     run_id: str
     command: Sequence[str]
     environment: Mapping[str, str]
     report: Path
-    in_slurm: Collection[str] = ()
+    schedulers: Mapping[str, Scheduler] = field(default_factory=dict)
 
     @property
     def log(self) -> Path:
@@ -86,18 +87,19 @@ def call_for(
     if process_counts is not None:
         environment[PROCESS_COUNTS] = process_counts
     path = store.run_folder(run_id) / report
-    in_slurm = [one.fullname for one in loaded.partitions if one.scheduler in SLURM]
-    return Call(run_id, command(options, report=path), environment, path, in_slurm)
+    schedulers = {one.fullname: scheduler_of(one.scheduler) for one in loaded.partitions}
+    return Call(run_id, command(options, report=path), environment, path, schedulers)
 
 
 def environment_for(path: Path, site: Site, words: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment in which ReFrame is called: the shell's, without options in disguise.
 
-    ``words`` are options of sbatch. What is installed beside this Python stands in front of what
-    PYTHONPATH adds.
+    ``words`` are options of the scheduler. What is installed beside this Python stands in front of
+    what PYTHONPATH adds.
     """
-    variables = sites.reframe_variables(path, site)
-    environment = clean_call(os.environ, variables, overriding(os.environ, words))
+    variables, words = sites.reframe_variables(path, site), [*words]
+    overriding = [name for one in SCHEDULERS for name in one.overriding(os.environ, words)]
+    environment = clean_call(os.environ, variables, overriding)
     if "PYTHONPATH" in environment:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     return environment

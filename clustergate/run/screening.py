@@ -26,8 +26,7 @@ from clustergate.run.request import RUN_OPTIONS_DAMAGED
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
-from clustergate.sites.schedulers import SLURM
-from clustergate.sites.schedulers.slurm_nodes import notes_of_slurm
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.stacks.set_up import NotSetUp, provide_each
 from clustergate.studies.screen import folder, planning, wording
 from clustergate.studies.screen.findings import Screening
@@ -163,7 +162,7 @@ def screen(
         *options,
     ]
     call = call_for(run_id, site, all_options, report="screening-reframe.json")
-    is_slurm = partition.scheduler in SLURM
+    scheduler = scheduler_of(partition.scheduler)
     run = store.run_folder(run_id)
     without = os.environ.get(sites.WITHOUT_NODES, "")
     of_call = ScreenCall(site, asked, stack, tuple(options), without, called)
@@ -179,13 +178,13 @@ def screen(
     if plan.what == "node":
         sentences = astray_nodes(run, first_too=asked.quick)
         screening = replace(screening, astray=(*screening.astray, *sentences))
-    if screening.absent and is_slurm:
+    if screening.absent:
         # They are named, and why they are not used.
-        more = (*screening.more_doubts, *notes_of_slurm())
+        more = (*screening.more_doubts, *scheduler.unused_notes())
         screening = replace(screening, more_doubts=more)
     if not log.results:
         # Of Slurm it takes the nodes that are free: where none is, ReFrame skips it.
-        whys = [*(reasons[:1] or ["ReFrame skipped it"]), *(notes_of_slurm() if is_slurm else ())]
+        whys = [*(reasons[:1] or ["ReFrame skipped it"]), *scheduler.unused_notes()]
         why = "; ".join(whys)
         raise ClustergateError(NOTHING_MEASURED(why=why, log=call.log))
     return log, screening

@@ -42,7 +42,6 @@ from clustergate.launch.hostfiles import (
 )
 from clustergate.machine.environment import ON_COMMAND_LINE, cleaning_script
 from clustergate.machine.node import read_node
-from clustergate.sites.access import allowing, excluded_by, excluding, given_twice
 from clustergate.sites.description import (
     DETECTED,
     EXTRAS,
@@ -54,8 +53,7 @@ from clustergate.sites.description import (
 )
 from clustergate.sites.description import SiteError as SiteError
 from clustergate.sites.modes import reframe_modes
-from clustergate.sites.schedulers import PBS, SLURM
-from clustergate.sites.schedulers.wishes import nodes_of_slurm, partition_of_access
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schema import merge_other_tests, require_valid
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import ManifestError, read_manifest
@@ -75,13 +73,6 @@ FALLBACK = DETECTED
 BATCH_JOB = (
     *("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID"),
     *("PJM_JOBID", "LOADL_STEP_ID", "SGE_TASK_ID"),
-)
-# Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
-NEVER_STARTS = (
-    *("ReqNodeNotAvail", "Nodes required for job are DOWN", "PartitionDown", "NodeDown"),
-    *("PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "InvalidAccount", "InvalidQOS"),
-    *("QOSMaxNodePerJobLimit", "QOSMaxWallDurationPerJobLimit", "AssocMaxNodePerJobLimit"),
-    *("AssocMaxWallDurationPerJobLimit", "ReservationDeleted"),
 )
 
 
@@ -234,7 +225,8 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
         partitions = []
         for index, stated in enumerate(system["partitions"]):
             partition = {"environs": named, **stated}
-            if partition["scheduler"] == "local" and _has_stacks(partition, said["environments"]):
+            is_batch = scheduler_of(partition["scheduler"]).is_batch
+            if not is_batch and _has_stacks(partition, said["environments"]):
                 # ReFrame's eight at once would share the cores of this node.
                 partition.setdefault("max_jobs", 1)
             at = f"systems[{number}].partitions[{index}]"
@@ -450,30 +442,22 @@ def _on_nodes(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[
 
     ``at`` is where it stands in the site config.
     """
-    partition, access = Partition.of(said), [*said.get("access", ())]
-    options = said.get("sched_options", {})
+    partition = Partition.of(said)
+    scheduler = scheduler_of(partition.scheduler)
     if partition.launcher == "clustergate-ssh" and nodes is None:
         raise SiteError(NO_HOSTFILE(at=f"{at}.launcher", partition=partition.name))
-    if partition.scheduler != "local" and partition.nodes is None and nodes is None:
+    if scheduler.is_batch and partition.nodes is None and nodes is None:
         # One node of many would be measured, and all that must be judged would have been.
         facts = {"partition": partition.name, "scheduler": partition.scheduler}
         raise SiteError(NO_NODES(at=f"{at}.extras.nodes", **facts))
-    if partition.scheduler in SLURM:
-        if twice := given_twice(access):
-            facts = {"partition": partition.name, "option": f"--{twice}"}
-            raise SiteError(ACCESS_TWICE(at=f"{at}.access", **facts))
-        # A job that Slurm started again would find the folder of its first start.
-        access.append("--no-requeue")
-        # Else Slurm is free to put ranks that should lie apart on one node.
-        own = {"use_nodes_option": True, "slurm_job_cancel_reasons": list(NEVER_STARTS)}
-        options = {**own, **options}
-    if partition.scheduler in PBS and not any("place=" in option for option in access):
-        # Else PBS puts what should lie on several nodes on one.
-        access.append("-l place=scatter")
+    if twice := scheduler.given_twice(partition.access):
+        facts = {"partition": partition.name, "option": f"--{twice}"}
+        raise SiteError(ACCESS_TWICE(at=f"{at}.access", **facts))
+    access = scheduler.completed(partition.access)
+    options = {**scheduler.reframe_options, **said.get("sched_options", {})}
     try:
         nodes_left = _nodes_left(said, nodes, at) if nodes or left_out() else {}
-        if partition.scheduler in SLURM:
-            access = excluding(access, nodes.excluded if nodes else left_out())
+        access = scheduler.excluding(access, nodes.excluded if nodes else left_out())
     except HostfileError as why:
         facts = {"partition": partition.name, "why": str(why)}
         raise SiteError(ACCESS_EXCLUDE(at=f"{at}.access", **facts)) from None
@@ -498,17 +482,16 @@ def _nodes_left(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dic
     """Return what changes of a partition without the nodes that are excluded, or left out now."""
     partition = Partition.of(said)
     stated = partition.nodes or (len(nodes.nodes) if nodes else 1)
-    in_slurm = partition.scheduler in SLURM and not nodes and left_out()
+    scheduler, ask = scheduler_of(partition.scheduler), not nodes and left_out()
     # Of those left out only the nodes of this partition are missing from it, as far as is known.
-    there = partition_of_access(partition.access), allowing(partition.access)
-    own_names = {*nodes_of_slurm(*there)} if in_slurm else set()
+    own_names = {*scheduler.node_names(partition.access)} if ask else set()
     usable = stated - len([n for n in left_out() if n in own_names or not own_names])
     none_left = bool(own_names) and own_names <= {*left_out()}
     if nodes:
         name, listed = partition.name, len(nodes.nodes)
         own = _nodes_of_kind(nodes, partition.cores_per_node, stated)
-        by_access = partition.scheduler in SLURM and nodes.excluded
-        out = {*nodes.excluded, *(excluded_by(partition.access) if by_access else ())}
+        by_access = scheduler.excluded_by(partition.access) if nodes.excluded else ()
+        out = {*nodes.excluded, *by_access}
         usable = sum(node.name not in out for node in own)
         if stated > listed:
             raise SiteError(
@@ -915,9 +898,9 @@ def partitions_with_own_nodes(site: Site) -> list[Partition]:
     shared = hostfile_of(site.name) is not None
     by_access: dict[tuple[str, ...], Partition] = {}
     for partition in site.partitions:
-        own = () if shared or partition.scheduler == "local" else partition.access
+        apart = not shared and scheduler_of(partition.scheduler).is_batch
         if partition.stacks and not partition.waived:
-            by_access.setdefault(tuple(own), partition)
+            by_access.setdefault(tuple(partition.access if apart else ()), partition)
     return list(by_access.values())
 
 

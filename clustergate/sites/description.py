@@ -13,9 +13,8 @@ from typing import Any
 from clustergate.benchmarks.registry import every_benchmark, every_check
 from clustergate.core.model import ClustergateError, NodeFacts
 from clustergate.core.reasons import Words
-from clustergate.sites.schedulers import SLURM
-from clustergate.sites.schedulers.slurm_limits import Limits, limits_of
-from clustergate.sites.schedulers.wishes import is_exclusive, partition_of_access, qos_of_access
+from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers.scheduler import Limits, Scheduler
 from clustergate.sites.shape import Shape
 from clustergate.stacks import StackRequest, suggestion
 
@@ -184,15 +183,14 @@ class Partition:
 
         None where neither says it: others may, where the scheduler lets them.
         """
-        return (is_exclusive(self.access) or None) if self.exclusive is None else self.exclusive
+        if self.exclusive is not None:
+            return self.exclusive
+        return scheduler_of(self.scheduler).is_exclusive(self.access) or None
 
     @property
     def limits(self) -> Limits:
-        """What Slurm allows a job of the partition; another scheduler says nothing of it."""
-        if self.scheduler not in SLURM:
-            return Limits()
-        names = partition_of_access(self.access), qos_of_access(self.access)
-        return limits_of(*names).within_reservation()
+        """What the scheduler allows a job of the partition, as far as it says."""
+        return scheduler_of(self.scheduler).limits(self.access)
 
 
 EXTRAS = tuple(one for one in fields(Partition) if one.metadata)
@@ -296,6 +294,12 @@ class Site:
                 meant = suggestion(name, known, detected=self.name == DETECTED)
                 raise SiteError(UNKNOWN_STACK(name=name, known=known, meant=meant))
         return [stack for stack in self.stacks if not names or stack.name in names]
+
+    @property
+    def schedulers(self) -> Sequence[Scheduler]:
+        """The schedulers of its partitions, each once."""
+        by_name = {one.name: one for one in (scheduler_of(p.scheduler) for p in self.partitions)}
+        return [*by_name.values()]
 
     def partitions_with(self, stacks: Sequence[Stack]) -> list[Partition]:
         return [replace(p, environs=_in_order(stacks, p.stacks)) for p in self.partitions]

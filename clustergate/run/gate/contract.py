@@ -28,6 +28,7 @@ from clustergate.run.software_evidence import Builds
 from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.sites.modes import MAINTENANCE, Mode, judged_figures
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.studies.screen.findings import FEWEST
 
 BY_REFERENCE = "its references"
@@ -232,7 +233,7 @@ def _notes_on_partitions(site: Site) -> Iterator[str]:
     for one in site.partitions:
         if one.waived:
             yield f"waived by the site config: partition {one.name}: {one.waived}"
-        elif not one.stacks and one.scheduler == "local":
+        elif not one.stacks and not scheduler_of(one.scheduler).is_batch:
             yield f"not judged: partition {one.name}, to which no stack belongs"
         elif one.reserved_cores_per_node:
             cores = counted(one.reserved_cores_per_node, "core")

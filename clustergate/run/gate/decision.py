@@ -28,7 +28,7 @@ from clustergate.judge.assembly import verdicts, wrong_in
 from clustergate.judge.standings import not_compared
 from clustergate.run.gate.contract import NO_CONTROL, Control, Item, reasons_of
 from clustergate.run.software_evidence import worse_ones
-from clustergate.sites.schedulers import NO_ANSWER
+from clustergate.sites.schedulers import NO_ANSWERS
 from clustergate.stats.slow_share import FAR_WORSE
 from clustergate.studies.screen.findings import FEWEST, Screening
 from clustergate.studies.screen.measures import MEASURES
@@ -385,10 +385,10 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
 def of_nodes(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence]:
     """Return what spoke against the nodes before anything was measured, and what does after it.
 
-    A node that one of them names was not judged, or not for sure. That Slurm did not answer
+    A node that one of them names was not judged, or not for sure. That a scheduler did not answer
     ``before`` is settled where it did later.
     """
-    known = [why for why in before if why.code != NO_ANSWER.code]
+    known = [why for why in before if why.code not in NO_ANSWERS]
     return [
         Evidence("nodes", Verdict.INCONCLUSIVE, (why,)) for why in dict.fromkeys((*after, *known))
     ]

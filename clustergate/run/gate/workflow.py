@@ -43,7 +43,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.sites.modes import MAINTENANCE
-from clustergate.sites.schedulers import NO_ANSWER
+from clustergate.sites.schedulers import NO_ANSWERS
 from clustergate.stacks.set_up import STACK_NOT_PROVIDED
 
 # A later end than was announced is told from this on.
@@ -322,7 +322,7 @@ def _announce(gate: Gate, nodes: Sequence[Reason], begins: datetime.datetime, sa
     for why in (
         *reasons_of(contract.judged_by(())),
         *coverage.lacking(known, modes.mode_named(MAINTENANCE), gate.site.partitions, ()),
-        *(one for one in nodes if one.code != NO_ANSWER.code),
+        *(one for one in nodes if one.code not in NO_ANSWERS),
     ):
         say(f"the gate will not open, whatever the results: {why}")
     if not known.paths():

@@ -1,63 +1,49 @@
-"""What batch systems say of nodes and jobs."""
+"""Schedulers, one file or package each: to add one, write it and name it in :data:`SCHEDULERS`."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from clustergate.core.model import ClustergateError
-from clustergate.core.reasons import Words
-from clustergate.machine.processes import capture
+from clustergate.sites.schedulers.local import Local
+from clustergate.sites.schedulers.pbs import Pbs
+from clustergate.sites.schedulers.scheduler import Scheduler
+from clustergate.sites.schedulers.slurm import Slurm
 
-SLURM = ("slurm", "squeue")
-"""The schedulers of ReFrame that are Slurm."""
-PBS = ("pbs", "pbspro")
-"""Those that are PBS; Torque has no ``place``."""
-SECONDS = 10.0
-"""What a command of Slurm's may take: a controller that is down must not hold up the verdict."""
+__all__ = [
+    "NO_ANSWERS",
+    "SCHEDULERS",
+    "Limits",
+    "Scheduler",
+    "chooses_nodes",
+    "note_words",
+    "scheduler_of",
+]
+
+SCHEDULERS: tuple[Scheduler, ...] = (Slurm("Slurm"), Pbs("PBS"), Local("local"))
+"""Those of which the suite knows more than ReFrame does."""
+_BY_NAME = {name: one for one in SCHEDULERS for name in one.reframe_names}
+NO_ANSWERS = frozenset(one.no_answer.code for one in SCHEDULERS if one.no_answer)
+"""The codes of reasons that a scheduler could not be asked."""
 
 
-def asking() -> dict[str, str]:
-    """Return an environment in which Slurm's commands leave out nothing, with times in seconds.
+def scheduler_of(name: str) -> Scheduler:
+    """Return the scheduler that a partition of the site config names."""
+    return _BY_NAME.get(name) or Scheduler(name)
 
-    ``SINFO_PARTITION`` and the like narrow what a user sees.
+
+def chooses_nodes(options: Iterable[str]) -> str:
+    """Return which of the options for ReFrame replaces a job's nodes, empty if none does.
+
+    It would stand last and replace what the site config says, and what is kept out.
     """
-    narrowing = ("SINFO_", "SQUEUE_", "SACCT_")
-    own = {name: value for name, value in os.environ.items() if not name.startswith(narrowing)}
-    return {**own, "SLURM_TIME_FORMAT": "%s"}
+    given = [*options]
+    return next(filter(None, (one.chooses_nodes(given) for one in SCHEDULERS)), "")
 
 
-NO_ANSWER = Words(
-    "slurm.no-answer",
-    "Slurm could not be asked for its nodes: {why}",
-    remedy=(
-        "run this on a login node of the Slurm system; there `scontrol ping` shows whether its "
-        "controller answers"
-    ),
-)
+def note_words(words: Iterable[str]) -> None:
+    """Let all jobs of this process be limited as options of theirs demand.
 
-
-def answer_of_slurm(command: Sequence[str], seconds: float = SECONDS) -> str:
-    """Return what a command of Slurm's prints within so many seconds.
-
-    Raises :class:`ClustergateError` where it fails or does not answer.
+    Raises :class:`ClustergateError` for a reservation that is not there.
     """
-    try:
-        ended = capture(command, env=asking(), timeout=seconds)
-    except FileNotFoundError:
-        raise ClustergateError(NO_ANSWER(why=f"there is no {command[0]} on PATH")) from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClustergateError(NO_ANSWER(why=error)) from None
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or [f"{command[0]} failed"])[-1]
-        raise ClustergateError(NO_ANSWER(why=last))
-    return ended.stdout
-
-
-def said_by_slurm(command: Sequence[str]) -> str:
-    """Return what a command of Slurm's prints; nothing when it fails or does not answer."""
-    try:
-        return answer_of_slurm(command)
-    except ClustergateError:
-        return ""
+    for scheduler in SCHEDULERS:
+        scheduler.note_words(words)

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
-from clustergate.machine.processes import capture
-from clustergate.sites.schedulers import SECONDS, said_by_slurm
 
-_REFUSAL = re.compile(
-    r"(?i)[^:\n]*\b(?:account|accounting|qos|permission|denied)\b.*$", re.MULTILINE
-)
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,@+:=-]{0,199}")
-
 
 NO_WORD = Words("wish.no-word", "{option} takes the name of one, not {value!r}")
 
@@ -44,102 +36,8 @@ class Wishes:
     def __iter__(self) -> Iterator[str]:
         return (field.name for field in fields(self) if getattr(self, field.name))
 
-    @property
-    def words(self) -> list[str]:
-        """The options of sbatch for those that are words."""
-        named = ((name, getattr(self, name)) for name in ("reservation", "qos", "account"))
-        return [f"{name}={value}" for name, value in named if value]
-
-
-def refused_by_slurm(access: Iterable[str], words: Iterable[str]) -> str:
-    """Return why Slurm gives this user no job with such options, empty where it does or is silent.
-
-    ``access`` is that of a partition, ``words`` are :attr:`Wishes.words`.
-    """
-    options = [*shlex.split(" ".join(access)), *(f"--{word}" for word in words)]
-    try:
-        ended = capture(["sbatch", "--test-only", *options, "--wrap=true"], timeout=SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    # That there is no room now is another matter.
-    said = _REFUSAL.findall(ended.stderr) if ended.returncode else []
-    return str(said[-1]).strip() if said else ""
-
-
-_CHOOSING = re.compile(
-    r"(?:^|\0)(?:-J\0?|--job-option[=\0])(?:#\w+ +)?(-{0,2}(?:exclude|x|nodelist|w|partition|p))"
-    r"(?=[ =\0]|$)"
-)
-
-
-def chooses_nodes(options: Iterable[str]) -> str:
-    """Return which option of sbatch among those for ReFrame chooses nodes, empty where none does.
-
-    It would stand last and replace what the site config says, and what is kept out.
-    """
-    chosen = _CHOOSING.search("\0".join(options))
-    return chosen[1] if chosen else ""
-
 
 def words_in(options: Iterable[str]) -> list[str]:
-    """Return :attr:`Wishes.words` of the options for ReFrame that were made of them."""
+    """Return the words in the options for ReFrame that :meth:`Scheduler.words` gave."""
     option = "--job-option="
     return [one.removeprefix(option) for one in options if one.startswith(option)]
-
-
-# Which of these there may be depends on the user.
-_OF_THE_USER = ("account", "qos", "reservation", "wckey")
-
-
-def overriding(environ: Iterable[str], words: Iterable[str]) -> list[str]:
-    """Return the variables by which sbatch passes over what job scripts ask for, sbatch(1).
-
-    Account, QOS and the like stay the user's, but for those that ``words`` name.
-    """
-    named = {word.partition("=")[0] for word in words}
-    kept = {f"SBATCH_{name.upper()}" for name in _OF_THE_USER if name not in named}
-    return sorted(name for name in environ if name.startswith("SBATCH_") and name not in kept)
-
-
-def partition_of_access(access: Iterable[str]) -> str:
-    """Return the partition that options of sbatch name, empty where they leave it to Slurm."""
-    return last_in(access, "partition", "p").partition(",")[0]
-
-
-def qos_of_access(access: Iterable[str]) -> str:
-    """Return the QOS that options of sbatch name, empty where they leave it to Slurm."""
-    return last_in(access, "qos", "q")
-
-
-# Of sbatch, alone or beside other options in one word, and of PBS; exclusive to a user is shared.
-_EXCLUSIVE = re.compile(r"(?:^|\s)--exclusive(?=\s|$)|(?:^|[\s,])place=(?:\w+:)?excl(?:host)?\b")
-
-
-def is_exclusive(access: Iterable[str]) -> bool:
-    """Tell whether options of the scheduler ask for nodes on which no other job runs."""
-    return _EXCLUSIVE.search(" ".join(access)) is not None
-
-
-def last_in(access: Iterable[str], long: str, short: str) -> str:
-    """Return what the last of them says, which counts, empty where there is none."""
-    return ["", *values_in(access, long, short)][-1]
-
-
-def values_in(access: Iterable[str], long: str, short: str) -> list[str]:
-    """Return all that one option of sbatch says, by either of its names."""
-    option = rf"(?:^|\s)(?:--{long}[= ]|-{short} *)[\"']?([^\s\"']+)"
-    return list(map(str, re.findall(option, " ".join(access))))
-
-
-def nodes_of_slurm(
-    partition: str = "", allows: Callable[[str, str], bool] | None = None
-) -> list[str]:
-    """Return the nodes that Slurm knows, or those of a partition; none where it does not say.
-
-    ``allows`` takes those that count, by their names and features.
-    """
-    of = [f"--partition={partition}"] if partition else []
-    # Hidden partitions, too.
-    command = ["sinfo", "--all", "--noheader", "--Node", "--format=%N|%f", *of]
-    lines = (line.partition("|") for line in said_by_slurm(command).split())
-    return list(dict.fromkeys(n for n, _, having in lines if not allows or allows(n, having)))

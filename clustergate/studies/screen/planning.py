@@ -12,6 +12,7 @@ from clustergate.core.reasons import Words
 from clustergate.launch.dialects import hostfile_dialect
 from clustergate.launch.hostfiles import Hostfile, expand
 from clustergate.sites.description import Partition
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.stacks.manifest import Manifest
 from clustergate.studies.screen import orders
 from clustergate.studies.screen.driver import CORE
@@ -92,7 +93,7 @@ def plan_screening(
     :mod:`.orders` raises.
     """
     usable = chosen(asked.nodes, hostfile)
-    scheduled = partition.scheduler != "local"
+    scheduled = scheduler_of(partition.scheduler).is_batch
     cores = not usable and not scheduled
     listed = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
     if cores:

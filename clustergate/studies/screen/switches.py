@@ -1,6 +1,6 @@
 """Which switch each node is on, and how far nodes are from each other, as far as anybody says.
 
-That are Slurm, a file that describes the fabric, and the hostfile.
+That are the scheduler, a file that describes the fabric, and the hostfile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from clustergate.core.model import DISTANCES, ClustergateError
 from clustergate.core.reasons import Words
 from clustergate.core.words import FILE_UNREADABLE
 from clustergate.launch.hostfiles import Hostfile, HostfileError, expand
-from clustergate.sites.schedulers import NO_ANSWER, SLURM, answer_of_slurm
+from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers.scheduler import Scheduler
 
 # Slurm, scontrol(1) and topology.conf(5):
 #     SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[001-003]
@@ -39,7 +40,6 @@ _PARENT = re.compile(
     r'^[ \t]*SwitchName *= *"?([^\s"]+)[^#\n]*?\sSwitches *= *"?([^\s#"]+)',
     re.MULTILINE | re.IGNORECASE,
 )
-_RECORD = re.compile(r"^[ \t]*\w+Name=", re.MULTILINE)
 # ibnetdiscover(8): a switch, then a line for each of its ports with what it leads to.
 #     Switch  41 "S-248a070300000010"  # "MF0;leaf1:MQM8700/U1" enhanced port 0 lid 1 lmc 0
 #     [1]     "H-98039b0300aa0001"[1](98039b0300aa0001)  # "n001 mlx5_0" lid 11 4xHDR
@@ -144,8 +144,8 @@ def _known_places(
     text = ""
     with contextlib.suppress(ClustergateError, OSError):
         switch_of, no_answer = known_switches(scheduler, fabric, devices)
-        if scheduler in SLURM and not no_answer:
-            text = answer_of_slurm(["scontrol", "show", "topology"])
+        if not no_answer:
+            text = scheduler_of(scheduler).topology()
         text += fabric.read_text(errors="replace") if fabric.exists() else ""
         return switch_of, groups_of_slurm(text)
     return {}, {}
@@ -199,26 +199,23 @@ _ATTEMPTS, _PAUSE_S = 3, 2.0
 
 NO_TOPOLOGY = Words(
     "slurm.no-topology",
-    "Slurm did not tell which switch a node is on ({why})",
+    "{scheduler} did not tell which switch a node is on ({why})",
     remedy="run this again, or name the switches by switch= in the hostfile",
 )
 
 
-def asked_of_slurm() -> dict[str, str]:
-    """Return the switch of each node as far as Slurm says it: nothing where it has no topology.
+def asked_of(scheduler: Scheduler) -> dict[str, str]:
+    """Return the switch of each node as far as a scheduler says it, nothing without a topology.
 
     Raises :class:`ClustergateError` where it does not answer, asked a few times.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            text = answer_of_slurm(["scontrol", "show", "topology"])
-            if text.strip() and not _RECORD.search(text):
-                raise ClustergateError(NO_ANSWER(why=f"scontrol printed {text.strip()[:80]!r}"))
-            return switches_of_slurm(text)
+            return switches_of_slurm(scheduler.topology())
         except ClustergateError as error:
             if attempt == _ATTEMPTS:
                 why = error.reason.facts["why"]
-                raise ClustergateError(NO_TOPOLOGY(why=why)) from None
+                raise ClustergateError(NO_TOPOLOGY(why=why, scheduler=scheduler.name)) from None
         time.sleep(_PAUSE_S)
     return {}
 
@@ -233,19 +230,18 @@ NO_FABRIC = Words(
 def known_switches(
     scheduler: str, fabric: Path, devices: Iterable[str] = ()
 ) -> tuple[dict[str, str], str]:
-    """Return the switch of each node as far as Slurm says it, and a file that describes the fabric.
+    """Return the switch of each node as far as its scheduler and a file on the fabric say it.
 
-    With them comes why Slurm does not say it, empty where it was not asked or did. The file is the
+    With them comes why that does not say it, empty where it was not asked or did. The file is the
     output of ibnetdiscover, or a topology.conf, and says it better: an administrator put it there.
     ``devices`` are those that carry messages. Raises :class:`ClustergateError` for a file that
     names no node at a switch.
     """
     switch_of, no_answer = {}, ""
-    if scheduler in SLURM:
-        try:
-            switch_of = asked_of_slurm()
-        except ClustergateError as error:
-            no_answer = str(error)
+    try:
+        switch_of = asked_of(scheduler_of(scheduler))
+    except ClustergateError as error:
+        no_answer = str(error)
     if fabric.exists():
         try:
             text = fabric.read_text(errors="replace")
@@ -255,7 +251,7 @@ def known_switches(
         wired = {_node(adapter) for _, adapter in _adapters(text)}
         if not of_file and not wired:
             raise ClustergateError(NO_FABRIC(path=fabric))
-        # Of a node with several rails the file says more than Slurm, and perhaps no one switch.
+        # Of a node with several rails the file says more, and perhaps no one switch.
         switch_of = {node: one for node, one in switch_of.items() if node not in wired}
         switch_of |= of_file | switches_of_ibnetdiscover(text, devices)
     return switch_of, no_answer

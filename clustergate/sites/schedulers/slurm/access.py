@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from clustergate.launch.hostfiles import HostfileError, expand, fold
-from clustergate.sites.schedulers.slurm_nodes import InPartition
-from clustergate.sites.schedulers.wishes import last_in, values_in
+from clustergate.sites.schedulers.scheduler import Queue
+from clustergate.sites.schedulers.slurm.options import last_in, values_in
 
 Allows = Callable[[str, str], bool]
 """Tells of a node, by its name and its features as sinfo lists them, whether a job may get it."""
@@ -37,7 +37,7 @@ def allowing(access: Sequence[str]) -> Allows | None:
     return allows
 
 
-def allowed_in(partition: InPartition, access: Sequence[str]) -> InPartition | None:
+def allowed_in(partition: Queue, access: Sequence[str]) -> Queue | None:
     """Return what Slurm has of a partition for such jobs, None where it alone can tell."""
     if not any(last_in(access, *option) for option in _NARROWING):
         return partition
@@ -45,11 +45,11 @@ def allowed_in(partition: InPartition, access: Sequence[str]) -> InPartition | N
     if allows is None:
         return None
     lines = []
-    for line in partition.lines:
+    for line in partition.groups:
         names = [name for name in expand(line.names) if allows(name, line.features)]
         if names:
             lines.append(line._replace(nodes=len(names), names=fold(names)))
-    return InPartition(lines)
+    return Queue(lines)
 
 
 def excluding(access: Sequence[str], names: Iterable[str]) -> list[str]:

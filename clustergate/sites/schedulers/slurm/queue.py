@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clustergate.sites.schedulers import said_by_slurm
+from clustergate.sites.schedulers.slurm.commands import said_by_slurm
 
 # A job with nodes that are still being started runs nothing either.
 _WAITING = frozenset({"PENDING", "CONFIGURING"})

@@ -5,23 +5,21 @@ A partition says it, its QOS, and the one that the jobs ask for.
 
 from __future__ import annotations
 
-import datetime
 import functools
 import os
 import re
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clustergate.core.environment import export
 from clustergate.core.model import ClustergateError
-from clustergate.core.reasons import Reason, Words
+from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
-from clustergate.sites.schedulers import SECONDS, asking, said_by_slurm
+from clustergate.sites.schedulers.scheduler import SECONDS, Limits
+from clustergate.sites.schedulers.slurm.commands import asking, said_by_slurm
 
-SHORTEST_S = 60.0
-"""Slurm counts the time limits of jobs in whole minutes."""
 # The end of the reservation of all jobs, in seconds since the epoch, and its name, and their QOS:
 # ReFrame and the checks are processes of their own, and read it there.
 _RESERVATION = "CLUSTERGATE_RESERVATION"
@@ -30,74 +28,31 @@ _QOS = "CLUSTERGATE_QOS"
 _ENFORCED = re.compile(r"^AccountingStorageEnforce\s*=.*\b(limits|safe|all)\b", re.MULTILINE)
 
 
-LIMIT_PARTITION = Words(
-    "limit.partition",
-    "the partition gives no job more than {seconds:g} s",
-    remedy="raise its MaxTime if that is too little",
-)
-LIMIT_QOS = Words(
-    "limit.qos",
-    "the QOS {name} gives no job more than {seconds:g} s",
-    remedy="raise its MaxWall or name another one by --qos if that is too little",
-)
-LIMIT_RESERVATION = Words(
-    "limit.reservation",
-    "the reservation {name} ends at {ends_at}",
-    remedy=(
-        "extend it by `scontrol update ReservationName={name} duration=MINUTES` if that is too "
-        "little"
-    ),
-)
+def within_qos(limits: Limits, name: str, text: str) -> Limits:
+    """Return what is left of limits by a QOS, in ``scontrol --oneliner show assoc_mgr``."""
+    of = re.search(rf"^QOS={re.escape(name)}\(.*", text, re.MULTILINE)
+    minutes, nodes = (
+        re.search(pattern, of[0] if of else "")
+        for pattern in (r"\bMaxWallPJ=(\d+)", r"\bMaxTRESPJ=(?:\S*,)?node=(\d+)")
+    )
+    within = limits
+    if nodes and (limits.nodes is None or int(nodes[1]) < limits.nodes):
+        within = replace(within, nodes=int(nodes[1]))
+    if minutes and (limits.seconds is None or 60.0 * int(minutes[1]) < limits.seconds):
+        within = replace(within, seconds=60.0 * int(minutes[1]), qos=name)
+    return within
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The longest time in seconds and the most nodes of a job; None for what nobody limits.
-
-    ``reservation`` is the one by whose end, ``until``, they are limited, if they are, ``qos`` the
-    one that gives no more time than that.
-    """
-
-    seconds: float | None = None
-    nodes: int | None = None
-    reservation: str = ""
-    until: float = 0.0
-    qos: str = ""
-
-    @property
-    def why(self) -> Reason:
-        """What gives a job no more time."""
-        if self.reservation:
-            ends_at = f"{datetime.datetime.fromtimestamp(self.until):%H:%M}"
-            return LIMIT_RESERVATION(name=self.reservation, ends_at=ends_at)
-        if self.qos:
-            return LIMIT_QOS(name=self.qos, seconds=self.seconds or 0.0)
-        return LIMIT_PARTITION(seconds=self.seconds or 0.0)
-
-    def within_qos(self, name: str, text: str) -> Limits:
-        """Return what is left of it by a QOS, in ``scontrol --oneliner show assoc_mgr``."""
-        of = re.search(rf"^QOS={re.escape(name)}\(.*", text, re.MULTILINE)
-        minutes, nodes = (
-            re.search(pattern, of[0] if of else "")
-            for pattern in (r"\bMaxWallPJ=(\d+)", r"\bMaxTRESPJ=(?:\S*,)?node=(\d+)")
-        )
-        limits = self
-        if nodes and (self.nodes is None or int(nodes[1]) < self.nodes):
-            limits = replace(limits, nodes=int(nodes[1]))
-        if minutes and (self.seconds is None or 60.0 * int(minutes[1]) < self.seconds):
-            limits = replace(limits, seconds=60.0 * int(minutes[1]), qos=name)
+def within_reservation(limits: Limits, now: float | None = None) -> Limits:
+    """Return what is left of limits before the reservation ends, at which Slurm ends its jobs."""
+    end, _, name = os.environ.get(_RESERVATION, "").partition(" ")
+    if not name:
         return limits
-
-    def within_reservation(self, now: float | None = None) -> Limits:
-        """Return what is left of it before the reservation ends, at which Slurm ends its jobs."""
-        end, _, name = os.environ.get(_RESERVATION, "").partition(" ")
-        if not name:
-            return self
-        until = float(end)
-        left_s = max(until - (time.time() if now is None else now), 0.0) // 60 * 60
-        if self.seconds is not None and self.seconds <= left_s:
-            return self
-        return replace(self, seconds=left_s, reservation=name, until=until, qos="")
+    until = float(end)
+    left_s = max(until - (time.time() if now is None else now), 0.0) // 60 * 60
+    if limits.seconds is not None and limits.seconds <= left_s:
+        return limits
+    return replace(limits, seconds=left_s, reservation=name, until=until, qos="")
 
 
 def is_in_reservation() -> bool:
@@ -165,7 +120,7 @@ def limits_of(partition: str, qos: str = "") -> Limits:
     if names and _ENFORCED.search(said_by_slurm(["scontrol", "show", "config"])):
         known = said_by_slurm(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos"])
         for name in sorted(names):
-            limits = limits.within_qos(name, known)
+            limits = within_qos(limits, name, known)
     return limits
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from clustergate.core.model import Launch
 from clustergate.machine.power import PACKAGES_AND_MEMORY, Power
-from clustergate.sites.schedulers import said_by_slurm
+from clustergate.sites.schedulers.slurm.commands import said_by_slurm
 
 SHORTEST_S = 30.0
 """A launch must last so long: Slurm tells times in whole seconds, and reads its counters rarely."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from clustergate.core.model import Case, ClustergateError
+from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
-from clustergate.sites.schedulers import NO_ANSWER, SECONDS, SLURM, answer_of_slurm
-from clustergate.sites.schedulers.slurm_limits import is_in_reservation
+from clustergate.sites.schedulers.scheduler import DEFAULT, SECONDS, NodeGroup, Queue, Queues
+from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
+from clustergate.sites.schedulers.slurm.limits import is_in_reservation
 
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
@@ -20,51 +18,6 @@ _RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reserv
 _OUT = (
     "repair {0} and run `scontrol update nodename={0} state=resume`, or exclude {0} in the hostfile"
 )
-DEFAULT = ""
-"""Stands for the partition that a job goes to that names none."""
-
-
-class Alike(NamedTuple):
-    """How many nodes Slurm has of so many cores, their names as a list such as ``n[1-4]``.
-
-    With them come their features, and why it does not use them, empty where it does.
-    """
-
-    nodes: int
-    cores: int
-    names: str
-    features: str
-    causes: str
-
-
-@dataclass
-class InPartition:
-    """What Slurm has in a partition."""
-
-    lines: list[Alike] = field(default_factory=list)
-
-    @property
-    def by_cores(self) -> Counter[int]:
-        """How many nodes it has of how many cores."""
-        counts: Counter[int] = Counter()
-        for line in self.lines:
-            counts[line.cores] += line.nodes
-        return counts
-
-    @property
-    def unused(self) -> dict[str, str]:
-        """Why Slurm does not use some nodes, by lists of them."""
-        return {line.names: line.causes for line in self.lines if line.causes}
-
-
-NodesOfSlurm = Mapping[str, InPartition]
-"""Slurm's partitions by their names."""
-
-
-def notes_on_failure(schedulers: Iterable[str], cases: Iterable[Case]) -> list[str]:
-    """Return what Slurm says of its nodes when a case failed, nothing when none did."""
-    failed = any(case.state.broken for case in cases)
-    return notes_of_slurm() if failed and not {*SLURM}.isdisjoint(schedulers) else []
 
 
 def notes_of_slurm() -> list[str]:
@@ -112,7 +65,7 @@ def _causes(state: str, why: str, reserved: bool) -> str:
     return ", ".join(filter(None, [state, "does not respond" * silent, known]))
 
 
-def nodes_of_partitions(seconds: float = SECONDS) -> NodesOfSlurm:
+def nodes_of_partitions(seconds: float = SECONDS) -> Queues:
     """Ask Slurm within so many seconds which nodes its partitions have.
 
     Raises :class:`ClustergateError` where it does not answer.
@@ -124,13 +77,13 @@ def nodes_of_partitions(seconds: float = SECONDS) -> NodesOfSlurm:
 _FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
 
 
-def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
+def nodes_in(text: str, *, reserved: bool = False) -> Queues:
     """Return the nodes of each partition in lines of sinfo (``%P|%D|%X|%Y|%N|%f|%T|%E``).
 
     Jobs in a reservation, ``reserved``, are given its nodes. Raises :class:`ClustergateError` for
     a line that is none: of nodes that it may be about nothing is known.
     """
-    partitions: dict[str, InPartition] = {}
+    partitions: dict[str, Queue] = {}
     has_reason = False
     for line in text.splitlines():
         name, *rest = line.strip().split("|", 7)
@@ -142,11 +95,11 @@ def nodes_in(text: str, *, reserved: bool = False) -> NodesOfSlurm:
         has_reason = rest[6] != "none"
         nodes, sockets, cores = map(int, rest[:3])
         names, features, state, why = rest[3:]
-        alike = Alike(nodes, sockets * cores, names, features, _causes(state, why, reserved))
+        alike = NodeGroup(nodes, sockets * cores, names, features, _causes(state, why, reserved))
         for key in (name.rstrip("*"), *([DEFAULT] if name.endswith("*") else [])):
-            has = partitions.setdefault(key, InPartition())
+            has = partitions.setdefault(key, Queue())
             if names:
-                has.lines.append(alike)
+                has.groups.append(alike)
     return partitions
 
 

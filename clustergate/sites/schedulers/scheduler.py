@@ -1,0 +1,229 @@
+"""What a scheduler tells of its nodes and jobs, and what its jobs are given."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clustergate.core.model import Launch
+from clustergate.core.reasons import Reason, Words
+from clustergate.machine.power import Power
+from clustergate.sites.schedulers.wishes import Wishes
+
+SECONDS = 10.0
+"""What a scheduler's command may take: a server that is down must not hold up the verdict."""
+SHORTEST_S = 60.0
+"""The shortest time limit that a job is submitted with: Slurm counts in whole minutes."""
+DEFAULT = ""
+"""Stands for the queue that a job goes to that names none."""
+# Of Slurm and Flux, alone or beside other options in one word; exclusive to a user is shared.
+_EXCLUSIVE = re.compile(r"(?:^|\s)--exclusive(?=\s|$)")
+
+LIMIT_PARTITION = Words(
+    "limit.partition",
+    "the partition gives no job more than {seconds:g} s",
+    remedy="raise its MaxTime if that is too little",
+)
+LIMIT_QOS = Words(
+    "limit.qos",
+    "the QOS {name} gives no job more than {seconds:g} s",
+    remedy="raise its MaxWall or name another one by --qos if that is too little",
+)
+LIMIT_RESERVATION = Words(
+    "limit.reservation",
+    "the reservation {name} ends at {ends_at}",
+    remedy=(
+        "extend it by `scontrol update ReservationName={name} duration=MINUTES` if that is too "
+        "little"
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The longest time in seconds and the most nodes of a job; None for what nobody limits.
+
+    ``reservation`` is the one by whose end, ``until``, they are limited, if they are, ``qos`` the
+    one that gives no more time than that.
+    """
+
+    seconds: float | None = None
+    nodes: int | None = None
+    reservation: str = ""
+    until: float = 0.0
+    qos: str = ""
+
+    @property
+    def why(self) -> Reason:
+        """What gives a job no more time."""
+        if self.reservation:
+            ends_at = f"{datetime.datetime.fromtimestamp(self.until):%H:%M}"
+            return LIMIT_RESERVATION(name=self.reservation, ends_at=ends_at)
+        if self.qos:
+            return LIMIT_QOS(name=self.qos, seconds=self.seconds or 0.0)
+        return LIMIT_PARTITION(seconds=self.seconds or 0.0)
+
+
+class NodeGroup(NamedTuple):
+    """How many nodes a scheduler has of so many cores, their names as a list such as ``n[1-4]``.
+
+    With them come their features, and why it does not use them, empty where it does.
+    """
+
+    nodes: int
+    cores: int
+    names: str
+    features: str
+    causes: str
+
+
+@dataclass
+class Queue:
+    """The nodes of a queue; Slurm calls it a partition."""
+
+    groups: list[NodeGroup] = field(default_factory=list)
+
+    @property
+    def by_cores(self) -> Counter[int]:
+        """How many nodes it has of how many cores."""
+        counts: Counter[int] = Counter()
+        for group in self.groups:
+            counts[group.cores] += group.nodes
+        return counts
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """Why the scheduler does not use some nodes, by lists of them."""
+        return {group.names: group.causes for group in self.groups if group.causes}
+
+
+Queues = Mapping[str, Queue]
+"""A scheduler's queues by their names."""
+
+
+class Scheduler:
+    """A scheduler that ReFrame submits to, and of which nothing more is known.
+
+    Each one that the suite knows overrides what it tells; what it does not tell is not asked for.
+    ``access`` is that of a partition of the site config: options of the scheduler's submit command.
+    """
+
+    reframe_names: tuple[str, ...] = ()
+    """What ReFrame calls it in a partition's ``scheduler``."""
+    is_batch = True
+    """Whether jobs wait in its queue and run on nodes that it chooses."""
+    lists_nodes = False
+    """Whether :meth:`queues` and :meth:`node_names` tell its nodes."""
+    takes_free_nodes = False
+    """Whether ReFrame can ask it for all nodes that are free."""
+    no_answer: Words[...] | None = None
+    """The reason when it cannot be asked."""
+    queue_word = "queue"
+    """What it calls a queue."""
+    lists_sizes = lists_names = narrows = ""
+    """What tells an operator the sizes and the names of its nodes, and how `access` names some."""
+    job_options: frozenset[str] = frozenset()
+    """The fields of :class:`Wishes` that its jobs can be submitted with."""
+    reframe_options: Mapping[str, Any] = {}
+    """ReFrame's ``sched_options`` of its partitions, where the site config sets none."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    # --- limits, nodes, energy, and the queue ---
+
+    def limits(self, access: Sequence[str]) -> Limits:
+        """Return what a job may take; nothing is limited where the scheduler does not say."""
+        return Limits()
+
+    def queues(self, seconds: float = SECONDS) -> Queues:
+        """Return the nodes of each queue.
+
+        Raises :class:`ClustergateError` with :attr:`no_answer` if it does not answer in time.
+        """
+        return {}
+
+    def node_names(self, access: Sequence[str] = ()) -> list[str]:
+        """Return all its nodes, or those that ``access`` allows; none if it does not say."""
+        return []
+
+    def unused_notes(self) -> list[str]:
+        """Return a sentence for each reason why nodes are unused, or one if it is silent."""
+        return []
+
+    def not_used(self, nodes: str, causes: str) -> Reason:
+        """Return that some of the nodes of :meth:`queues` are not used, why, and the remedy."""
+        raise NotImplementedError
+
+    def powers(self, job: str, launches: Sequence[Launch]) -> dict[int, Power]:
+        """Return the mean power of a job's launches by their order, where energy is counted."""
+        return {}
+
+    def waits_for(self, folder: Path) -> str | None:
+        """Return why a job below a folder waits; empty if it runs, None if there is none."""
+        return ""
+
+    def topology(self) -> str:
+        """Return its switches and their nodes in the form of topology.conf(5), if it has any.
+
+        Raises :class:`ClustergateError` if it does not answer.
+        """
+        return ""
+
+    # --- access ---
+
+    def queue_in(self, access: Iterable[str]) -> str:
+        """Return the queue that options name, empty where they leave it to the scheduler."""
+        return DEFAULT
+
+    def allowed_in(self, queue: Queue, access: Sequence[str]) -> Queue | None:
+        """Return those nodes of a queue that options allow, None where it alone can tell."""
+        return queue
+
+    def is_exclusive(self, access: Iterable[str]) -> bool:
+        """Tell whether options ask for nodes on which no other job runs."""
+        return _EXCLUSIVE.search(" ".join(access)) is not None
+
+    def given_twice(self, access: Sequence[str]) -> str:
+        """Return the option that has two values of which one is lost, empty if there is none."""
+        return ""
+
+    def completed(self, access: Sequence[str]) -> list[str]:
+        """Return options with those that every job of the suite needs."""
+        return [*access]
+
+    def excluding(self, access: Sequence[str], names: Iterable[str]) -> list[str]:
+        """Return options that keep out nodes, beside those that they keep out already.
+
+        Raises :class:`HostfileError` where these are not a list of names.
+        """
+        return [*access]
+
+    def excluded_by(self, access: Sequence[str]) -> set[str]:
+        """Return the nodes that options keep out; raises as :meth:`excluding` does."""
+        return set()
+
+    # --- what a user wants of all jobs of a command ---
+
+    def words(self, wishes: Wishes) -> list[str]:
+        """Return the options for ReFrame's ``--job-option``."""
+        return []
+
+    def require_permitted(self, partition: str, access: Sequence[str], wishes: Wishes) -> None:
+        """Raise :class:`ClustergateError` if it gives this user no such jobs in a partition."""
+
+    def note_words(self, words: Iterable[str]) -> None:
+        """Let :meth:`limits` know of :meth:`words`; raises :class:`ClustergateError` for none."""
+
+    def chooses_nodes(self, options: Iterable[str]) -> str:
+        """Return which of the options for ReFrame replaces a job's nodes, empty if none does."""
+        return ""
+
+    def overriding(self, environ: Iterable[str], words: Iterable[str]) -> list[str]:
+        """Return the variables that replace what job scripts ask for, unless a user means them."""
+        return []
