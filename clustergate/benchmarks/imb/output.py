@@ -292,9 +292,9 @@ class _Table:
         self._conditions = head.conditions
         self._asked_repetitions = expect.repetitions
         # The rows of one size, one for each group.
-        self._of_a_size = head.groups if columns.is_grouped else 1
+        self._rows_per_size = head.groups if columns.is_grouped else 1
         due = lengths.expected(head.benchmark, text) if columns.is_sized else [NO_SIZE]
-        self._due = due and [size for size in due for _ in range(self._of_a_size)]
+        self._due = due and [size for size in due for _ in range(self._rows_per_size)]
         # Of each row so far.
         self._sizes: list[int] = []
         self._repetitions = 0
@@ -374,7 +374,7 @@ class _Table:
                 self._gap = self._gap or self._text.number
                 return False
             return not line or (self._gap > 0 and line[0] in "#!")
-        if len(self._sizes) % self._of_a_size and (not line or line[0] in "#!"):
+        if len(self._sizes) % self._rows_per_size and (not line or line[0] in "#!"):
             raise self._text.error(OUTPUT_LACKS(missing="a row of one of the groups"))
         return line.startswith(("#", "!"))
 
@@ -399,7 +399,7 @@ class _Table:
 
     def _place(self, group: int, size: int) -> None:
         """Take a row to the others, or raise if it is not the one that comes next."""
-        place, each = len(self._sizes), self._of_a_size
+        place, each = len(self._sizes), self._rows_per_size
         if group != place % each:
             due = f"one of group {place % each}"
             raise self._text.error(OUTPUT_MISPLACED(what=f"a row of group {group}", due=due))
@@ -462,7 +462,7 @@ class _Table:
         if self._due is None:
             if not self._sizes:
                 raise text.error(ROWS_LOST(table=name, missing="any row"))
-            self._lengths.compare(name, self._sizes[:: self._of_a_size], text)
+            self._lengths.compare(name, self._sizes[:: self._rows_per_size], text)
         elif missing := self._missing():
             row = f"its row of {missing[0]} bytes" if self._columns.is_sized else "its only row"
             line = self._gap or text.number
