@@ -16,7 +16,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 # clustergate.core.paths finds them at the top of the clone, and here where the package is
 # installed.
-TOP = ("hostfiles", "references", "site_configs", "spack-repo")
+TOP = ("docs", "hostfiles", "references", "site_configs", "spack-repo")
 # The papers' systems have hostfiles and references of the same name.
 SYSTEMS = {
     site.stem
@@ -60,6 +60,9 @@ def chosen(of_papers: bool) -> type[build_py]:
             ]
 
         def takes(self, package: str, file: str) -> bool:
+            if package.startswith("clustergate.suite.docs"):
+                # Messages name pages; pictures and what makes a site of them stay in the clone.
+                return not of_papers and file.endswith(".md")
             in_top = package.startswith("clustergate.suite")
             return not in_top or is_of_papers(file) == of_papers
 

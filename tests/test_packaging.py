@@ -148,6 +148,13 @@ def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(
     assert paths.site_file("references", "local") == tmp_path / "named" / "references" / "local"
 
 
+def test_without_a_clone_the_help_says_where_the_pages_are_that_messages_name(installed, capsys):
+    (installed / "docs").mkdir()
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert f"docs/, site_configs/ and hostfiles/ are in {installed}\n" in capsys.readouterr().out
+
+
 def test_the_recipe_for_apptainer_copies_what_is_there_and_its_shell_is_linted(tmp_path):
     """Apptainer itself is not needed: its shell lines are read by ShellCheck."""
     text = (checkout() / "ci" / "container" / "clustergate.def").read_text(encoding="utf-8")
@@ -209,6 +216,10 @@ def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
         PYTHONPATH=str(checkout() / "clustergate" / "core" / "files"),
     )
     assert "1 of 1 cases ran" in told
+    (pages,) = re.findall(r"^docs/, .* are in (.*)$", run(clustergate, "--help"), re.M)
+    named = re.findall(r"docs/[\w-]+\.md", run(clustergate, "gate", "--help"))
+    assert named
+    assert all((Path(pages) / page).is_file() for page in named)
     state = place / "home" / ".local" / "state" / "clustergate"
     (report,) = state.glob("results/runs/*/report.html")
     assert report.stat().st_size

@@ -156,7 +156,7 @@ def test_a_command_that_prints_json_tells_an_error_so(
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     assert main(["history", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)["error"]
-    assert (told["code"], told["facts"]["folder"][:1]) == ("run.none-selected", "/")
+    assert (told["code"], told["facts"]["folder"][:1]) == ("run.none", "/")
 
 
 def test_the_page_of_reasons_is_that_of_the_words() -> None:

@@ -145,10 +145,20 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "file"))
     with pytest.raises(
-        sites.SiteError, match=r"results cannot be written: .*CLUSTERGATE_HOME"
+        ClustergateError, match=r"^\S+results cannot be written: .*CLUSTERGATE_HOME"
     ) as told:
         sites.load(checkout() / "site_configs" / "local.py")
     assert "free some space" not in str(told.value)
+
+
+def test_a_folder_above_the_state_that_cannot_be_made_is_not_the_site_configs_fault(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "home").write_text("")
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home" / ".local" / "state"))
+    with pytest.raises(ClustergateError) as refused:
+        sites.load(checkout() / "site_configs" / "local.py")
+    assert str(refused.value).startswith(f"{tmp_path}/home/.local/state/results cannot be written")
 
 
 def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch):

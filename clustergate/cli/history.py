@@ -62,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     figures = [one for one in every if fnmatch.fnmatchcase(one.name, pattern or "*")]
     found_trends = history.trends(figures, by_figure=pattern is not None)
     if not found_trends:
+        selection.require_run()
         raise BadRequest(NONE_SELECTED(folder=store.runs_folder()))
     if arguments.json:
         for trend in found_trends:

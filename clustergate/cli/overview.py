@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from clustergate.core.paths import is_clone, suite_folder
+
 
 @dataclass(frozen=True)
 class About:
@@ -86,7 +88,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         ),
         "hostfile": About(
             "check a hostfile, or print it for a launcher or for Slurm",
-            ("hostfile westmere-m610-qdr",),
+            ("hostfile virtual-cluster",),
         ),
         "bootstrap": About("install the pinned Spack and its packages", ("bootstrap",)),
         "activate": About(
@@ -129,8 +131,10 @@ def overview(added: Mapping[str, str] | None = None) -> str:
         lines += ["", f"{group}:"] if those else []
         lines += [f"  {name:<{_INDENT - 2}}{purpose}".rstrip() for name, purpose in those.items()]
     first = ("check", "show last", "open", "baseline --dry-run")
-    last = "clustergate COMMAND --help has the options of each."
-    return "\n".join([*lines, "", *_examples(first), "", last, ""])
+    last = ["clustergate COMMAND --help has the options of each."]
+    if not is_clone():
+        last.append(f"docs/, site_configs/ and hostfiles/ are in {suite_folder('docs').parent}")
+    return "\n".join([*lines, "", *_examples(first), "", *last, ""])
 
 
 def examples_of(command: str) -> str:

@@ -46,6 +46,12 @@ NO_RECENT = Words(
 )
 
 
+def require_run() -> None:
+    """Raise :class:`BadRequest` where nothing was measured yet."""
+    if not in_order():
+        raise BadRequest(RUN_NONE(folder=store.runs_folder()))
+
+
 def recent(name: str, holding: str = "", checks: Sequence[str] = ()) -> Path:
     """Return the folder of the last or the previous run that holds a file of this name.
 
@@ -56,8 +62,8 @@ def recent(name: str, holding: str = "", checks: Sequence[str] = ()) -> Path:
         for _, run in in_order(holding)
         if not checks or any(any(run.glob(f"cases/{check}*.json")) for check in checks)
     ]
-    if not checks and not in_order():
-        raise BadRequest(RUN_NONE(folder=store.runs_folder()))
+    if not checks:
+        require_run()
     if len(runs) < RECENT[name]:
         of = f" of {' or '.join(checks)}" if checks else ""
         raise BadRequest(NO_RECENT(name=name, of=of, folder=store.runs_folder()))

@@ -216,8 +216,7 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
     # What the checks would only stumble over when ReFrame loads them.
     Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
     state = state_dir()
-    results = state / "results"
-    results.mkdir(parents=True, exist_ok=True)
+    store.make_folder(state / "results")
     named = [environment["name"] for environment in said["environments"]]
     completed = []
     for number, system in enumerate(said["systems"]):
@@ -610,9 +609,7 @@ def run(path: Path) -> dict[str, Any]:
     except SyntaxError as error:
         raise _not_python(path, error) from None
     except OSError as error:
-        if error.filename is None or not Path(error.filename).is_relative_to(state_dir()):
-            raise SiteError(SITE_BROKEN(at=str(path), why=str(error))) from None
-        raise SiteError(store.unwritable(Path(error.filename), error).reason) from None
+        raise SiteError(SITE_BROKEN(at=str(path), why=str(error))) from None
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))

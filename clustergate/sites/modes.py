@@ -95,7 +95,7 @@ MODES: Mapping[str, Mode] = {
     for mode in (
         Mode(
             name="smoke",
-            purpose="does everything run and look sane? (`make check`)",
+            purpose="does everything run and look sane? (the default)",
             duration="at most 3 minutes on two idle cores, once built",
             nodes="one of each partition",
             time_limit="10m",
