@@ -94,7 +94,7 @@ def test_what_was_carried_is_measured_without_a_network(carried, cut_off, tmp_pa
         printed = typed(check, away, *cut_off, cwd=tmp_path / "clustergate")
     finally:
         away.rename(carried)
-    assert "PASS" in printed or "NO REFERENCE" in printed
+    assert "NOTHING WRONG FOUND" in printed or "TOO BUSY TO JUDGE" in printed
     state = tmp_path / "clustergate" / ".clustergate"
     for name in ("xhpl", "IMB-MPI1", "node_peaks"):
         program = read_manifest(state, "mpich").program(name)

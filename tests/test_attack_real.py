@@ -27,7 +27,9 @@ long = functools.partial(pytest.param, marks=pytest.mark.long)
 
 
 def verdict_of(ended, check="HplCheck", stack="mpich"):
-    of = re.compile(rf"  (invalid|impossible|regression): [^:]*\b{check}\b[^:]* with {stack}\b")
+    of = re.compile(
+        rf" ?(✗ [A-Z ]+: |! (invalid|impossible|regression): )[^:]*\b{check}\b[^:]* with {stack}\b"
+    )
     return "\n".join(line for line in ended.stdout.splitlines() if of.match(line))
 
 

@@ -61,7 +61,7 @@ def test_the_name_of_a_file_is_not_obeyed(tmp_path):
 
 
 def test_the_summary_shows_notes_from_elsewhere():
-    run = Run("r", "local", "smoke", "2026-11-22T10:00:00+00:00", 1.0, (), notes=(HOSTILE,))
+    run = Run("r", "local", "smoke", "2026-11-22T10:00:00+00:00", 1.0, (), changes=(HOSTILE,))
     said = terminal.render(run, width=100)
     assert "␛]0;title" in said
     assert printable(said) == said
@@ -254,18 +254,17 @@ def test_a_terminal_has_verdicts_in_colour_unless_no_color_says_otherwise(variab
 
 
 @pytest.mark.parametrize(
-    ("behind", "style"),
+    ("line", "end", "style"),
     [
-        ("2 of 2 met", "green"),
-        ("1 of 2 met. not decided: HPL 90 Gflop/s is 1 % below 91", "yellow"),
-        ("1 of 2 met. not compared: no check measures 'PingPng'", "red"),
-        ("1 of 2 met. HPL 80 Gflop/s is 12 % below 91", "red"),
+        (" ✓ NOTHING WRONG FOUND. No earlier run", 22, "green"),
+        (" ~ TOO BUSY TO JUDGE. Others used", 20, "yellow"),
+        (" ✗ SLOWER: 1 of 777 results", 9, "red"),
+        (" ! doubtful (*): 3 more", 2, "yellow"),
     ],
 )
-def test_the_headline_of_expectations_has_the_colour_of_the_worst(behind, style):
-    """It had none."""
-    text = console._with_colour(f"EXPECTATIONS: {behind}")
-    assert [(span.start, span.end, span.style) for span in text.spans] == [(0, 12, style)]
+def test_an_answer_has_the_colour_of_its_mark(line, end, style):
+    text = console._with_colour(line)
+    assert [(span.start, span.end, span.style) for span in text.spans] == [(0, end, style)]
 
 
 def test_a_pipe_has_no_colour():

@@ -259,7 +259,7 @@ FAULTS = [
         ["accounting-down", "head"],
         checked(),
         [
-            r"invalid: HplCheck with mpich\b.*: .*run session stopped: .*sacct: error: ",
+            r"HplCheck with mpich\b.*: .*run session stopped: .*sacct: error: ",
             "0 of 3 cases ran",
         ],
     ),
@@ -294,7 +294,7 @@ FAULTS = [
         with_script("sleep 300", checked("srun", *ACROSS, "-S", "n=500", "-S", "time_limit=1m")),
         [r"\(TIMEOUT\): its time limit was reached, so .* or the limit is too short"],
     ),
-    Fault("node under two names", [], with_alias, ["invalid: HplCheck(.|\n)*n1"], nodes="n1"),
+    Fault("node under two names", [], with_alias, ["HplCheck(.|\n)*n1"], nodes="n1"),
     Fault(
         "wrong process manager interface",
         [],

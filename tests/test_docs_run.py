@@ -297,7 +297,7 @@ def test_a_command_prints_what_the_page_shows(command, printed, tmp_path):
 
 
 FIGURE = re.compile(
-    r"> 100\*|\b\d{8}T\d{6}Z-r\d+|\b(?=\w*\d)[0-9a-f]{7,64}\b"
+    r"> 100\*|[<>]= |\b\d{8}T\d{6}Z-r\d+|\b(?=\w*\d)[0-9a-f]{7,64}\b"
     r"|(?<![\w.])[-+]?\d[\d.,]*(?:e[+-]?\d+)?\*?"
 )
 # A cell of a comparison, and a value that is not there.
@@ -310,7 +310,7 @@ NOISE = re.compile(
     r"|marked|GHz times flops|could not be fetched|core-to-core|not quiet|peaks took"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
     r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ |\d more times"
-    r"|^Crossovers:|is ahead up to|^  next: `\S*clustergate (baseline|check --mode smoke)"
+    r"|^Crossovers:|is ahead up to|^ (✓|~|Next|Page)  ?|^       \S.*: +clustergate "
 )
 
 
@@ -330,7 +330,7 @@ def unlike(sample: str, printed: str) -> list[str]:
     An ellipsis stands for anything. A paragraph that begins with what noise decides is left out,
     and so is a cause where there are more of them than a terminal shows.
     """
-    more = re.search(r"^  and \d+ more on the page$", printed, re.MULTILINE)
+    more = re.search(r"^ ! \d+ more on the page$", printed, re.MULTILINE)
     lines = {masked(line) for line in printed.splitlines()}
     sample = "".join(line for line in sample.splitlines(True) if not OF_SETUP.match(line))
     found = []
@@ -343,7 +343,7 @@ def unlike(sample: str, printed: str) -> list[str]:
         for line in told:
             wanted = re.sub(r"…\S*", ".*", re.escape(masked(line)))
             fits = any(re.fullmatch(wanted, one) for one in lines)
-            if more and re.match(r"  (inconclusive|invalid|no reference): ", line):
+            if more and re.match(r" ! (inconclusive|invalid|no reference): ", line):
                 continue
             if line.strip("… ") and not NOISE.search(line) and not fits:
                 found.append(line)
@@ -361,8 +361,8 @@ def unlike(sample: str, printed: str) -> list[str]:
         ("1 of 1 cases ran in 54 s,", "1 of 1 cases ran in 1 min 7 s,", True),
         ("HPL   Gflop/s   12.7", "HPL  GFLOPS  12.7", False),
         ("a sentence that is gone", "another sentence", False),
-        ("  invalid: it", "  invalid: that\n  and 2 more on the page", True),
-        ("  invalid: it", "  invalid: that", False),
+        (" ! invalid: it", " ! invalid: that\n ! 2 more on the page", True),
+        (" ! invalid: it", " ! invalid: that", False),
     ],
 )
 def test_what_is_shown_is_held_against_what_is_printed(

@@ -40,7 +40,7 @@ def left_nothing(suite):
 def verdict_line(said, stack="mpich"):
     """Return the line of a summary that says what is wrong with HPL."""
     (line,) = [x for x in said.splitlines() if f"HplCheck with {stack}" in x]
-    assert line.startswith("  invalid: ")
+    assert line.startswith((" ✗ FAILED: ", " ✗ DID NOT RUN: ", " ! invalid: "))
     return line
 
 
@@ -84,7 +84,7 @@ def test_a_plain_reframe_call_runs_every_check_with_every_stack(suite):
 def test_check_fails_when_cases_that_should_run_did_not(suite):
     ended = suite.check("-n", "HplCheck", "-S", "n=1000")
     assert ended.returncode == 2
-    assert re.search(r"  invalid: .* with [a-z-]+.*: missing: ", ended.stdout)
+    assert re.search(r" ✗ DID NOT RUN: .* with [a-z-]+.*: ", ended.stdout)
     assert "case.missing" in suite.codes("HpccCheck")
     assert ended.stdout.splitlines()[-1].startswith("clustergate check: exit status 2")
     assert f"{len(suite.stacks)} of {3 * len(suite.stacks)} cases ran" in ended.stdout
@@ -217,8 +217,8 @@ def test_a_strict_run_beside_programs_on_all_cores_fails_and_names_them(suite, t
         lenient = suite.check("-S", "n=4000", selection=one)
         ended = suite.check("-S", "n=4000", selection=("--strict", *one))
     assert (lenient.returncode, ended.returncode) == (0, 2), ended.stdout
-    assert "1 case: no figure could be judged" in ended.stdout.splitlines()[-1]
-    told = re.search(r"disturbed: during this run others used .*: (.*)", ended.stdout)
+    assert "no figure of a case could be judged" in ended.stdout.splitlines()[-1]
+    told = re.search(r"TOO BUSY TO JUDGE. during this run others used .*: (.*)", ended.stdout)
     assert told, ended.stdout
     assert "hog of " in told[1]
 
@@ -240,7 +240,7 @@ def test_two_runs_in_one_home_leave_each_other_alone(suite):
     second = suite.check("-n", "HplCheck", "-p", "mpich|openmpi", "-S", "n=1000")
     output, _ = first.communicate()
     for told, ran in (output, 1), (second.stdout, 2):
-        assert f", {ran} of 9 cases ran in " in told
+        assert f"   {ran} of 9 cases ran in " in told
         assert not re.search("HplCheck with openmpi[^:]*: failed", told), told
     assert " running in this home" in second.stdout
 

@@ -410,7 +410,7 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
     now = datetime.datetime.now().astimezone()
     assert running.run_and_tell(request, folder.name, now, NO_CALL, resumes=True) == 1
     said = capsys.readouterr().out
-    assert (folder / "summary.txt").read_text().startswith("\nREGRESSION: ")
+    assert (folder / "summary.txt").read_text().splitlines()[2].startswith(" ✗ SLOWER: ")
     for text in (said, (folder / "report.html").read_text()):
         assert "PingPong takes 1.2 x" in text
     assert "no golden openmpi" in said

@@ -194,8 +194,8 @@ def without_missing(said):
 
 def failure(said):
     """Return what the summary says is wrong with the case of HPL."""
-    of = "  invalid: HplCheck with"
-    return "\n".join(line for line in said.splitlines() if line.startswith(of))
+    of = re.compile(r" (✗ FAILED: [^.]*\. |! invalid: )HplCheck with")
+    return "\n".join(line for line in said.splitlines() if of.match(line))
 
 
 @pytest.mark.parametrize("stack", ["mpich", "intel-mpi"])

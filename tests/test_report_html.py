@@ -32,7 +32,7 @@ from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import judge
 from clustergate.report import html, plots
 from clustergate.report.html import render_html
-from clustergate.report.summary import compared, next_steps
+from clustergate.report.summary import compared, next_commands, status_of
 from clustergate.report.terminal import render
 
 CELLS = {"td", "th"}
@@ -144,7 +144,9 @@ def test_a_captured_run_is_told_in_the_order_an_operator_asks(page):
     told = ["verdict", "machine", "counts", "curves", "hpcc", "figures"]
     assert sections == told
     verdict = page.with_id("verdict")
-    assert verdict.startswith("NO REFERENCE local, mode smoke, 8 of 9 cases ran")
+    assert verdict.startswith(
+        "NOTHING WRONG FOUND No earlier run: nothing to compare with. local, "
+    )
     assert "clustergate check: exit status 0" in verdict
     assert "clustergate gate" not in verdict
     absent = "not available ImbMpi1Check with openmpi: imb 2021.7 could not be fetched"
@@ -258,8 +260,9 @@ def test_a_regression_does_not_hide_what_did_not_run():
     )
     page = Page(render_html(run(case(figures=(slow,)), broken)))
     verdict = page.with_id("verdict")
-    assert verdict.startswith("REGRESSION")
+    assert verdict.startswith("FAILED 1 of 2 cases. ")
     assert "1 of 2 cases ran" in verdict
+    assert "regression ImbMpi1Check with mpich" in verdict
     assert "invalid ImbMpi1Check with openmpi" in verdict
     assert "failed: 2 of 4 ranks wrote no proof" in page.with_id("wrong")
 
@@ -298,16 +301,20 @@ def test_many_troubles_fold_and_none_is_lost():
 def test_a_page_says_its_verdict_as_the_terminal_does(verdict):
     one = run(case(figures=(figure(verdict=verdict),)))
     page = Page(render_html(one))
-    first = render(one, width=100).splitlines()[1]
-    assert page.with_id("verdict").startswith(first.replace(":", "", 1))
-    assert first.startswith(f"{verdict.value.upper()}: ")
-    assert first.endswith(f"1 figure measured: 1 {verdict.value}")
+    first = render(one, width=200).splitlines()[2]
+    answer = re.sub(r"(?<=[A-Z])[:.]", "", first[3:], count=1)
+    assert page.with_id("verdict").startswith(answer)
+    assert f"1 figure measured: 1 {verdict.value}" in page.with_id("verdict")
+    assert (first[1] == "✓") == (
+        verdict in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_REFERENCE)
+    )
+    assert first[1] == "✓" or status_of(one) or verdict is Verdict.INCONCLUSIVE
 
 
 def test_an_empty_run_is_no_success():
     page = Page(render_html(run()))
     verdict = page.with_id("verdict")
-    assert verdict.startswith("INVALID local")
+    assert verdict.startswith("NOTHING MEASURED No case of this run has a result. local")
     assert "nothing measured" in page.with_id("verdict")
     assert "exit status 2" in verdict
     assert "no cases" in page.with_id("counts")
@@ -318,7 +325,7 @@ def test_a_run_in_which_nothing_is_available_is_no_success():
         state=CaseState.NOT_AVAILABLE, reasons=(in_words("no source"),), conditions={}, command=""
     )
     page = Page(render_html(run(absent, dataclasses.replace(absent, stack="openmpi"))))
-    assert page.with_id("verdict").startswith("INVALID local")
+    assert page.with_id("verdict").startswith("NOTHING MEASURED No case of this run has a result. ")
     assert "nothing measured" in page.with_id("verdict")
     assert "ImbMpi1Check with mpich, openmpi: no source" in page.with_id("verdict")
 
@@ -733,10 +740,10 @@ def test_at_most_five_causes_stand_on_the_first_screen_and_all_below():
     ],
 )
 def test_the_first_screen_says_what_the_terminal_says_next(finished, command):
-    (step,) = next_steps([finished], run().run_id, "smoke")
+    (_, step), *_ = next_commands([finished], run().run_id, "smoke")
     page = Page(render_html(run(finished)))
     assert step.replace("`", "") in page.with_id("verdict")
-    assert page.all("code")[-1]["text"].startswith(f"clustergate {command}")
+    assert any(one["text"].startswith(f"clustergate {command}") for one in page.all("code"))
 
 
 def test_after_a_pass_nothing_is_left_to_do():

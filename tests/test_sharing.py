@@ -8,7 +8,7 @@ import pytest
 from clustergate.core.model import CaseRecord, Launch, Row, Run
 from clustergate.judge.assembly import found_at_80_percent
 from clustergate.judge.sharing import in_words, sharing_of
-from clustergate.report.summary import first_screen
+from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
 
 
@@ -68,9 +68,9 @@ def test_the_first_line_says_it_in_two_words() -> None:
     alone, shared = (sharing_of("a:b", stated, []) for stated in (True, False))
     assert in_words([alone, alone]) == "exclusive nodes"
     assert in_words([alone, shared]) == "exclusive nodes and shared ones"
-    line = first_screen(run(sharing="exclusive nodes")).lines()[0]
-    assert "alpha, exclusive nodes, mode smoke" in line
-    assert "alpha, mode smoke" in first_screen(run()).lines()[0]
+    line = render(run(sharing="exclusive nodes"), width=100).splitlines()[1]
+    assert line.startswith("clustergate   alpha   exclusive nodes   mode smoke   ")
+    assert "nodes" not in render(run(), width=100).splitlines()[1]
 
 
 def test_what_a_run_finds_is_told_for_programs_and_where_it_finds_nothing() -> None:

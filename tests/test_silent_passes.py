@@ -34,7 +34,9 @@ FIRST_RANK = '[ "$PMI_RANK" = 0 ]'
 
 def verdict_of(ended, check="HplCheck", stack="mpich"):
     """Return what the summary says is wrong with a case, empty when nothing is."""
-    of = re.compile(rf"  (invalid|impossible|regression): [^:]*\b{check}\b[^:]* with {stack}\b")
+    of = re.compile(
+        rf" ?(✗ [A-Z ]+: |! (invalid|impossible|regression): )[^:]*\b{check}\b[^:]* with {stack}\b"
+    )
     return "\n".join(line for line in ended.stdout.splitlines() if of.match(line))
 
 
@@ -184,7 +186,7 @@ def test_25_27_a_rate_that_no_machine_has_is_impossible_beside_another_program(s
     suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{IN_NO_TIME}'")
     ended = suite.check(*SMALL_HPL)
     assert ended.returncode == 2
-    assert verdict_of(ended).startswith("  impossible: "), ended.stdout
+    assert verdict_of(ended).startswith(" ✗ IMPOSSIBLE: "), ended.stdout
     assert suite.facts("limit.exceeded")["value"] == pytest.approx(9.999e89)
     (efficiency,) = [x for x in ended.stdout.splitlines() if x.startswith("HPL of measured FMA")]
     assert efficiency.endswith("*")
@@ -207,7 +209,7 @@ def test_26_a_collective_call_in_no_time_is_impossible(suite):
     options = ("-p", "mpich", "-S", "benchmarks=Allreduce", "-S", "launches=1")
     ended = suite.check(*options, selection=("--check", "ImbMpi1Check"))
     assert ended.returncode == 2
-    assert verdict_of(ended, "ImbMpi1Check").startswith("  impossible: "), ended.stdout
+    assert verdict_of(ended, "ImbMpi1Check").startswith(" ✗ IMPOSSIBLE: "), ended.stdout
     assert suite.facts("limit.not-reached", "ImbMpi1Check")["value"] == 0
 
 
@@ -416,7 +418,7 @@ def test_29_a_neighbour_does_not_excuse_more_than_it_can_explain(suite, tmp_path
     if launch["kept_off"] > 0.7:
         pytest.skip("others use the machine so much that they may explain it")
     assert ended.returncode == 1, ended.stdout
-    assert verdict_of(ended).startswith("  regression: ")
+    assert verdict_of(ended).startswith(" ✗ SLOWER: ")
     assert "launches.unexcused" in suite.codes()
     junit = max(suite.home.glob("results/runs/*/junit.xml")).read_text()
     assert '<failure type="regression"' in junit
@@ -456,7 +458,7 @@ def test_30_most_launches_far_worse_are_no_improvement(suite, tmp_path):
     if not fast or len(quiet) < 2 * len(fast) or not 0.5 < changed < 5:
         pytest.skip("others use the machine so much that too few of its launches count")
     assert ended.returncode == 0, ended.stdout
-    assert any(line.startswith("INCONCLUSIVE: ") for line in ended.stdout.splitlines())
+    assert " ✓ " not in ended.stdout
     assert "launches.slow-share" in suite.codes()
 
 

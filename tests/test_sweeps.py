@@ -169,10 +169,10 @@ THREE = (variant(50, 1, "nb=128"), variant(57, 1, "nb=192"), variant(53, 1.9, "n
 
 def test_variants_stand_as_columns_and_the_best_is_marked() -> None:
     said = render(run_of(*THREE), width=120)
-    (head,) = [line for line in said.splitlines() if line.startswith("figure")]
-    assert head.split()[2:] == ["mpich", "nb=128", "mpich", "nb=192", "mpich", "nb=256"]
+    (head,) = [line for line in said.splitlines() if line.strip().startswith("mpich nb")]
+    assert head.split() == ["mpich", "nb=128", "mpich", "nb=192", "mpich", "nb=256"]
     (row,) = [line for line in said.splitlines() if line.startswith("HPL ")]
-    assert re.split(r"\s{2,}", row.strip()) == ["HPL", "Gflop/s", "50.00", "57.00 (best)", "53.00"]
+    assert re.split(r"\s{2,}", row.strip()) == ["HPL", "Gflop/s", "50", "57 (best)", "53"]
     assert NOT_TOLD_APART not in said
     page = render_html(run_of(*THREE))
     assert page.count("(best)") == 1
@@ -202,7 +202,7 @@ def test_none_is_the_best_where_launches_do_not_tell(cases: Sequence[Case]) -> N
 
 def test_lower_is_better_of_times_and_neither_of_neither() -> None:
     lower = [dataclasses.replace(one, figures=()) for one in THREE]
-    for better, best in ((Better.LOWER, "50.00 (best)"), (Better.NEITHER, "")):
+    for better, best in ((Better.LOWER, "50 (best)"), (Better.NEITHER, "")):
         cases = [
             dataclasses.replace(
                 bare, figures=(dataclasses.replace(full.figures[0], better=better),)
@@ -217,14 +217,13 @@ def test_lower_is_better_of_times_and_neither_of_neither() -> None:
 def test_each_stack_has_a_best_of_its_own() -> None:
     more = (variant(90, 1, "nb=128", "openmpi"), variant(70, 1, "nb=192", "openmpi"))
     said = render(run_of(*THREE, *more), width=200)
-    assert "57.00 (best)" in said
-    assert "90.00 (best)" in said
+    assert "57 (best)" in said
+    assert "90 (best)" in said
 
 
 def test_without_a_sweep_a_summary_is_as_ever() -> None:
     said = render(run_of(variant(57, 1, "")), width=120)
-    (head,) = [line for line in said.splitlines() if line.startswith("figure")]
-    assert head.split() == ["figure", "unit", "mpich"]
+    assert any(line.split() == ["mpich"] for line in said.splitlines())
     assert NOT_TOLD_APART not in said
 
 

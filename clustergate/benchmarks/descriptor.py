@@ -102,12 +102,14 @@ class Share:
     """A headline's figure against what the node could do in the same job, a line of its own.
 
     ``peak`` is one of :func:`clustergate.machine.peaks.of_all_cores`; a ``rate`` is told in percent
-    of it, with all ranks of the node together, a time of one node as so many of it.
+    of it, with all ranks of the node together if it is that of a rank (``per_rank``), a time of one
+    node as so many of it.
     """
 
     title: str
     peak: str
     rate: bool = True
+    per_rank: bool = True
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Headline:
 
     Without a ``pick`` that is the best of them, whether more or less is better.
     ``scale`` turns the figure's unit into ``unit``; ``above_whole`` says how it can exceed 100 %.
+    It stands on the first screen if it has a name there (``first``), beside what the node can do:
+    its ``share``, or its ``peak`` where the share is told by other headlines.
     """
 
     title: str
@@ -128,6 +132,8 @@ class Headline:
     scale: float = 1.0
     share: Share | None = None
     above_whole: str = ""
+    first: str = ""
+    peak: Share | None = None
 
     def shows(self, figure: Figure | Sample) -> bool:
         """Tell whether a figure of the check belongs on this line."""

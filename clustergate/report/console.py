@@ -28,8 +28,9 @@ _STYLES = {
     **dict.fromkeys(("doubtful", "disturbed", "not judged"), "yellow"),
     **dict.fromkeys(("regression", "invalid", "impossible", "stay closed", "fail", "fault"), "red"),
 }
-# The headline of expectations has its verdict behind the count.
-_EXPECTATIONS = re.compile(r"(EXPECTATIONS): (\d+) of (\d+) met(?:\.\s+not\s+(decided):)?")
+# The answer of a run: its mark, and its word in capitals.
+_ANSWER = re.compile(r" ?([✓✗~!])(?: [A-Z][A-Z ]+(?=[:.]))?")
+_OF_MARKS = {"✓": "green", "✗": "red", "~": "yellow", "!": "yellow"}
 _WORD = re.compile(r"\s*([A-Za-z ]+?)(?=:| {2,})")
 WIDTH_STORED = 80
 """Of what is stored to be shown again, on whatever terminal."""
@@ -139,7 +140,6 @@ def _with_colour(line: str) -> Text:
     text, word = Text(line), _WORD.match(line)
     if word and (style := _STYLES.get(word[1].lower())):
         text.stylize(style, *word.span(1))
-    if met := _EXPECTATIONS.match(line):
-        style = "green" if met[2] == met[3] else "yellow" if met[4] else "red"
-        text.stylize(style, *met.span(1))
+    if answer := _ANSWER.match(line):
+        text.stylize(_OF_MARKS[answer[1]], *answer.span())
     return text

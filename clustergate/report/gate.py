@@ -86,11 +86,10 @@ def _step(one: Evidence, run_id: str, cases: Sequence[Case], software_s: float) 
     if part.startswith("against the run "):
         before = part.removeprefix("against the run ")
         return f"`clustergate compare {before} {run_id}` lists every figure of both"
-    return (
-        next(iter(summary.next_steps(cases, run_id, MAINTENANCE)), "")
-        if part == "benchmarks"
-        else ""
-    )
+    if part != "benchmarks":
+        return ""
+    steps = summary.next_commands(cases, run_id, MAINTENANCE)
+    return next((f"`{command}`: {why}" for why, command in steps), "")
 
 
 def render_gate(

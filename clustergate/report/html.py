@@ -33,7 +33,7 @@ from clustergate.core.notation import counted, number
 from clustergate.core.texts import DOUBTFUL, doubt_lines, group_name, layout, plain, shape
 from clustergate.judge.assembly import verdicts
 from clustergate.judge.rules import FIGURE_AS_EXPECTED, FIGURE_EXCUSED, FIGURE_IMPROVEMENT
-from clustergate.report import page, plots, summary
+from clustergate.report import answer, page, plots, summary
 from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
 from clustergate.report.summary import CAUSES_SHOWN
 from clustergate.report.trends import COLUMNS as TREND_COLUMNS
@@ -68,7 +68,7 @@ def render_html(run: Run, history: History = NO_HISTORY, invocation: Invocation 
     anchors: dict[int, str] = {}
     for index, case in enumerate(run.cases, 1):
         anchors.setdefault(id(case), f"case-{index}")
-    troubles = summary.troubles(run.cases)
+    troubles = answer.troubles(run.cases)
     return page.render(
         "report.html.j2",
         scripted=True,

@@ -22,11 +22,9 @@ from clustergate.core.model import (
     CaseState,
     Evidence,
     Figure,
-    Judgement,
     Run,
     Standing,
     Verdict,
-    worst,
 )
 from clustergate.core.notation import counted, number
 from clustergate.core.reasons import Reason, sentence_of
@@ -42,12 +40,11 @@ from clustergate.core.texts import (
     doubts,
     duration,
     group_name,
-    on_partitions,
-    shape,
 )
 from clustergate.judge.assembly import is_undecided, verdicts, wrong_in
 from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import exit_status, worst_status
+from clustergate.report.answer import Trouble, answer_of, is_too_busy, troubles, where, where_of
 from clustergate.sites.modes import MAINTENANCE
 
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
@@ -132,7 +129,7 @@ def first_screen(run: Run) -> FirstScreen:
     """Return what is said first of a run; of ``gate`` in its mode, if it differs."""
     judged = verdicts(run.cases)
     both = [*judged, *(one.verdict for one in run.evidence)]
-    verdict, check, gate = worst(both), status_of(run), exit_status(both, "gate")
+    check, gate = status_of(run), exit_status(both, "gate")
     exits = [("clustergate check", check, exit_meaning(run))]
     if run.mode == MAINTENANCE and gate != check:
         exits.append(("clustergate gate", gate, _GATE_MEANING))
@@ -143,28 +140,23 @@ def first_screen(run: Run) -> FirstScreen:
     measured = counted(figures, "figure") if figures else "nothing"
     groups = sum(len(case.groups) for case in run.cases)
     measured += f" and {counted(groups, 'group')}" if groups else ""
-    word = verdict.value.upper()
-    sentence = (
+    whole = (
         f"{', '.join(filter(None, [run.system, run.sharing, f'mode {run.mode}']))}, "
         f"{ran} of {len(run.cases)} cases ran in "
         f"{duration(run.duration_s)}, {measured} measured: {in_words}{_disturbed(run.cases)}"
     )
-    beside_it: tuple[str, ...] = ()
-    if stated := expectations(run):
-        beside_it = (f"{EXPECTATIONS.upper()}: {stated}", *_of_other_runs(run))
-        # What is wrong beside them is told first.
-        if verdict.severity <= _worst_expected(run).severity or check == 0:
-            beside_it, word, sentence = (sentence, *beside_it[1:]), EXPECTATIONS.upper(), stated
-            verdict = _worst_expected(run)
-        beside_it = (*beside_it, *_without_expectation(run))
+    stated = expectations(run)
+    beside_it = [f"{EXPECTATIONS.upper()}: {stated}", *of_other_runs(run)] if stated else []
+    beside_it += _without_expectation(run) if stated else ()
+    answer = answer_of(run, check)
     return FirstScreen(
-        verdict.name.lower(),
-        word,
-        sentence,
+        answer.look.name.lower(),
+        answer.word,
+        answer.sentence,
         causes(run),
-        next_steps(run.cases, run.run_id, run.mode),
+        [f"`{command}`: {why}" for why, command in next_commands(run.cases, run.run_id, run.mode)],
         exits,
-        beside_it,
+        [whole, *beside_it],
     )
 
 
@@ -174,10 +166,6 @@ _AS_VERDICT = {
     Standing.NOT_COMPARED: Verdict.INVALID,
     Standing.MISSED: Verdict.REGRESSION,
 }
-
-
-def _worst_expected(run: Run) -> Verdict:
-    return worst(_AS_VERDICT[x.standing] for x in run.expectations if x.standing in _AS_VERDICT)
 
 
 def expectations(run: Run) -> str:
@@ -204,7 +192,7 @@ def expectations(run: Run) -> str:
     )
 
 
-def _of_other_runs(run: Run) -> Iterator[str]:
+def of_other_runs(run: Run) -> Iterator[str]:
     """Yield in a line which expectations are of another mode, stack or number of nodes."""
     others = [one for one in run.expectations if one.standing is Standing.ELSEWHERE]
     if others:
@@ -283,87 +271,39 @@ def _fails_as_undecided(run: Run) -> bool:
     return run.strict and any(map(is_undecided, run.cases))
 
 
-def next_steps(cases: Sequence[Case], run_id: str, mode: str) -> list[str]:
-    """Return the next command in a sentence, none where there is nothing left to do."""
+def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[str, str]]:
+    """Return what to do now: for what, and the command; nothing where nothing is left to do."""
+    measured_again = f"clustergate check --mode {mode}"
     if any(case.state is CaseState.MISSING for case in cases):
-        return [f"`clustergate check --resume {run_id}` runs the missing cases"]
+        return [("the missing cases", f"clustergate check --resume {run_id}")]
     for case in cases:
+        of = f"--check {case.check} --stack {case.stack}"
         if any(judged.verdict is Verdict.REGRESSION for _, judged in wrong_in(case)):
-            of = f"--check {case.check} --stack {case.stack}"
-            return [f"`clustergate history {of}` shows since when, and what else changed then"]
+            return [
+                ("since when, and what changed then", f"clustergate history {of}"),
+                ("this case again", f"{measured_again} {of}"),
+            ]
     for case in cases:
         if case.state is CaseState.FAILED or wrong_in(case):
-            of = f"--mode {mode} --check {case.check} --stack {case.stack}"
-            return [f"`clustergate check {of}` measures it again, once the cause is fixed"]
-    again, figures = f"`clustergate check --mode {mode}`", [f for c in cases for f in c.figures]
-    if 2 * sum(figure.doubt is not None for figure in figures) > len(figures):
+            of = f"--check {case.check} --stack {case.stack}"
+            return [("again, once the cause is mended", f"{measured_again} {of}")]
+    stacks = list(dict.fromkeys(case.stack for case in cases if case.figures))
+    contest = [f"clustergate ab --a {stacks[0]} --b {stacks[1]}"] if len(stacks) > 1 else []
+    if is_too_busy(cases):
         return [
-            f"{again} measures again, when nothing else runs on the node or on its host; most "
-            f"figures are doubtful ({DOUBTFUL}), and no baseline is made of those"
+            *(("works on a busy machine, 20 s", command) for command in contest),
+            ("when nothing else runs", measured_again),
         ]
-    if {figure.judgement.verdict for figure in figures} == {Verdict.NO_REFERENCE}:
+    figures = [figure for case in cases for figure in case.figures]
+    if figures and {f.judgement.verdict for f in figures} == {Verdict.NO_REFERENCE}:
         return [
-            "`clustergate baseline`, after five such runs over at least an hour, makes these "
-            "figures the baseline; until then the physical limits alone judge"
+            *(("which MPI is faster, for sure, 20 s", command) for command in contest),
+            ("what this machine should reach", "clustergate expect"),
+            ("judge later runs, after 5 over an hour", "clustergate baseline"),
         ]
     if any(map(is_undecided, cases)):
-        return [f"{again} measures again, when nothing else runs"]
+        return [("again, when nothing else runs", measured_again)]
     return []
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """What is wrong with a case: ``reason`` is why it does not count, ``wrong`` its wrong figures.
-
-    ``cases`` are those of one stack of which exactly the same is to be said, ``on`` the partitions
-    of these where the run has several.
-    """
-
-    cases: Sequence[Case]
-    verdict: Verdict
-    wrong: Sequence[tuple[str, Judgement]]
-    on: Sequence[str] = ()
-
-    @property
-    def case(self) -> Case:
-        return self.cases[0]
-
-    @property
-    def reason(self) -> str:
-        """Why it does not count, empty where it does."""
-        return self.case.reason if self.case.state.broken else ""
-
-    @property
-    def where(self) -> str:
-        if len(self.cases) == 1:
-            return where(self.case, self.on)
-        counts = Counter(case.check for case in self.cases)
-        checks = (f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
-        return ", ".join([*checks]) + f" with {self.case.stack}" + on_partitions(self.on)
-
-
-def troubles(cases: Sequence[Case]) -> list[Trouble]:
-    """Return the cases in which something is wrong, the worst first, each with its figures.
-
-    What ran and failed is told before what did not run.
-    """
-    troubles: list[Trouble] = []
-    several = len({case.partition for case in cases}) > 1
-    broken: dict[object, list[Case]] = {}
-    for case in cases:
-        wrong = sorted(wrong_in(case), key=lambda pair: -pair[1].verdict.severity)
-        if wrong:
-            given = [judgement.verdict for _, judgement in wrong]
-            given += [Verdict.INVALID] * case.state.broken
-            troubles.append(Trouble([case], worst(given), wrong, [case.partition] * several))
-        elif case.state.broken:
-            broken.setdefault((case.stack, case.state, case.reason), []).append(case)
-    for alike in broken.values():
-        on = list(dict.fromkeys(case.partition for case in alike if several))
-        troubles.append(Trouble(alike, Verdict.INVALID, (), on))
-    return sorted(
-        troubles, key=lambda one: (-one.verdict.severity, one.case.state is CaseState.MISSING)
-    )
 
 
 def causes(run: Run) -> list[Cause]:
@@ -387,15 +327,7 @@ def _cause(
 def cause_of(one: Evidence) -> Cause:
     """Return a piece of evidence as the cause of a verdict."""
     short = "; ".join(why.without_remedy for why in one.reasons)
-    where = ": ".join(filter(None, [one.part, one.of]))
-    return _cause(one.verdict, where, "; ".join(map(str, one.reasons)), short)
-
-
-def where(case: Case, partitions: Sequence[str] = ()) -> str:
-    """Return how a case is called, with its partition where it is given."""
-    return ", ".join(
-        filter(None, [f"{case.check} with {case.stack}{on_partitions(partitions)}", shape(case)])
-    )
+    return _cause(one.verdict, where_of(one), "; ".join(map(str, one.reasons)), short)
 
 
 def _of_trouble(trouble: Trouble) -> Cause:
@@ -444,8 +376,8 @@ def _doubts(run: Run) -> Iterator[Cause]:
 # --- what was measured ---------------------------------------------------------------------------
 
 
-def machine(state: Mapping[str, Any]) -> str:
-    """Return the state of a node in a line: processor, cores, memory, operating system, kernel."""
+def machine(state: Mapping[str, Any], *, briefly: bool = False) -> str:
+    """Return a node in a line: processor, cores, memory; operating system and kernel, too."""
     groups: Mapping[str, Any] = state.get("fingerprint") or {}
     hardware, software = (groups.get(name) or {} for name in ("hardware", "software"))
     kernel = (groups.get("kernel") or {}).get("release")
@@ -454,10 +386,10 @@ def machine(state: Mapping[str, Any]) -> str:
         _plain(hardware.get("processor") or ""),
         cores and counted(cores, "core"),
         memory and f"{memory:.0f} GiB",
-        "virtual machine" if hardware.get("virtual_machine") else "",
-        software.get("operating_system"),
-        kernel and f"kernel {kernel}",
+        "virtual" if hardware.get("virtual_machine") else "",
     ]
+    if not briefly:
+        parts += [software.get("operating_system"), kernel and f"kernel {kernel}"]
     return ", ".join(str(one) for one in parts if one)
 
 
@@ -509,7 +441,7 @@ def measured(run: Run) -> Measured:
         _BEST_OF.format(", ".join(partitions)): bool(rows) and len(partitions) > 1,
         WHY_ABOVE_PEAK: any(cell.text == ABOVE_PEAK for cell in cells),
         WHAT_COUNTS: against == [RUN_BEFORE],
-        _why_none_is_best(run): not any(cell.text.endswith(_BEST) for cell in cells),
+        why_none_is_best(run): not any(cell.text.endswith(_BEST) for cell in cells),
     }
     return Measured(
         machine(run.machine),
@@ -521,7 +453,7 @@ def measured(run: Run) -> Measured:
     )
 
 
-def _why_none_is_best(run: Run) -> str:
+def why_none_is_best(run: Run) -> str:
     """Return why no variant of a sweep is marked, empty where there was no sweep."""
     swept = [f for case in run.cases if VARIANT in case.conditions for f in case.figures]
     if any(figure.doubt for figure in swept):
@@ -608,7 +540,7 @@ def headlines(run: Run, columns: Sequence[str]) -> Iterator[HeadlineRow]:
         if figures:
             best = set() if headline.metric == SHARE else told_apart(figures.values())
             cells = {
-                name: _headline_cell(
+                name: headline_cell(
                     written(one, headline) + _BEST * (name in best),
                     *one,
                     _value_before(run, *one[:2]),
@@ -657,9 +589,10 @@ def _value_before(run: Run, case: Case, figure: Figure) -> float | None:
     return run.before.get((key_of(case), figure_name(figure))) if run.before else None
 
 
-def _headline_cell(
+def headline_cell(
     text: str, case: Case, figure: Figure, value: float, before: float | None
 ) -> HeadlineCell:
+    """Return a figure's cell, with how much better it is than its reference and the run before."""
     expected = [reason.facts.get("reference") for reason in figure.judgement.reasons]
     reference = next((one for one in expected if isinstance(one, float | int)), None)
     # How far a doubtful figure is from another run's says nothing of either.

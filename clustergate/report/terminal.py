@@ -1,39 +1,57 @@
-"""What a tired operator reads in ten seconds: the verdict, what is wrong and where, the figures."""
+"""The first screen of a run: the answer, the numbers, what to do now; the rest is on the page.
+
+At most 20 lines; a sentence takes two at most.
+"""
 
 from __future__ import annotations
 
 import io
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.table import Table
 
+from clustergate.benchmarks.descriptor import Headline
+from clustergate.benchmarks.registry import every_headline
 from clustergate.core.commands import NO_CALL, Invocation
-from clustergate.core.model import Case, CaseState, Run, Standing, Verdict
-from clustergate.core.notation import counted, number
-from clustergate.judge.assembly import is_undecided
+from clustergate.core.model import Better, CaseState, Run, Verdict
+from clustergate.core.notation import counted
+from clustergate.core.texts import DOUBT, column_of, duration
+from clustergate.judge.assembly import found_at_80_percent
 from clustergate.machine.peaks import OF_ALL_CORES
+from clustergate.report.answer import (
+    Answer,
+    answer_of,
+    is_too_busy,
+    results,
+)
 from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
+    CAUSES_SHOWN,
     REFERENCE,
-    RUN_BEFORE,
     Gain,
-    HeadlineRow,
-    Measured,
-    cause_of,
+    Picked,
+    causes,
     exit_meaning,
-    first_screen,
-    measured,
+    headline_cell,
+    machine,
+    next_commands,
+    of_other_runs,
+    picked,
     status_of,
+    told_apart,
+    why_none_is_best,
 )
 
-# Between columns of a table.
 _GAP = 3
-_BESIDE = {
-    REFERENCE: "beside each figure: how much better (+) or worse (-) than its reference",
-    RUN_BEFORE: "beside each figure: how much better (+) or worse (-) than in the run before",
-}
-_FACTOR = "; 3x is a factor of three"
+_LINES_OF_A_SENTENCE = 2
+_ROWS_SHOWN = 6
+_LINES = 20
+_SIGNIFICANT = 3
+_NS_PER_US = 1000.0
+# A doubtful value is a bound: noise makes a launch slower, never faster.
+_AT_LEAST = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
 
 
 def render(
@@ -44,132 +62,238 @@ def render(
     colour: bool = False,
     invocation: Invocation = NO_CALL,
 ) -> str:
-    """Return the summary of a run as text; the last line says which exit status it has.
+    """Return the first screen of a run as text; the last line says which exit status it has.
 
-    A sentence stays on one line, for grep, unless it ``wraps``. Verdicts are in ``colour`` if so.
+    A sentence stays on one line, for grep, unless it ``wraps``. The mark is in ``colour`` if so.
     """
     stream = io.StringIO()
     out = new_console(width, stream, colour=colour)
-    of = measured(run)
-    against = next(iter(of.against), "")
-    head = ["", *first_screen(run).lines(), *_measured(of), *_peaks(run.cases)]
-    write_lines(out, map(invocation.completed, head), wraps=wraps)
-    columns = [name for name in of.columns if any(name in row.cells for row in of.rows)]
-    for part in _tables(of.rows, columns, against, width):
-        out.print(part)
+
+    def write(lines: Sequence[str], indent: int | None = None) -> None:
+        of_width = [_in_two_lines(line, width) if wraps else line for line in lines]
+        write_lines(out, map(invocation.completed, of_width), wraps=wraps, indent=indent)
+
+    def room() -> int:
+        return _LINES - stream.getvalue().count("\n") - len(below) if wraps else 2 * len(run.notes)
+
+    status = status_of(run)
+    answer = answer_of(run, status)
     below = [
-        *_beside(of.rows, against),
-        *of.notes,
-        *run.changes,
-        *run.notes,
-        *(str(cause_of(one)) for one in run.evidence),
-        _last_line(run),
+        *_next(run, invocation),
+        f"clustergate check: exit status {status}: {exit_meaning(run)}",
     ]
-    write_lines(out, map(invocation.completed, below), wraps=wraps)
+    write(["", _head(run)])
+    write([f" {answer}"])
+    numbers, left_out = _numbers(run, width)
+    if numbers:
+        out.print(numbers)
+    if left_out:
+        write([f"   {counted(left_out, 'more column')} on the page"])
+    write([f"   {line}" for line in _results(run)])
+    write([f" ! {line}" for line in _notes(run, answer)])
+    # A log, where nobody opens a page, has all of them.
+    shown = run.notes[: max(0, room() // _LINES_OF_A_SENTENCE)]
+    write([f"   {note}" for note in shown])
+    write(below)
     return stream.getvalue()
 
 
 def render_briefly(run: Run, invocation: Invocation = NO_CALL) -> str:
-    """Return a run that one like it went before as a line: its verdict, and where its report is."""
-    return invocation.completed(f"{first_screen(run).lines()[0]}; {run.notes[-1]}\n")
+    """Return a run that one like it went before as a line: its answer, and where its report is."""
+    answer = answer_of(run, status_of(run))
+    return invocation.completed(f"{answer} {duration(run.duration_s)}; {run.notes[-1]}\n")
 
 
-def _measured(of: Measured) -> list[str]:
-    """Return what was measured: the node, and the stacks in the words of their libraries."""
-    said = "; ".join(f"{stack}: {library}" for stack, library in of.stacks.items())
-    lines = {"machine": of.machine, "stacks": said}
-    return [f"  {title}: {text}" for title, text in lines.items() if text]
+def _in_two_lines(line: str, width: int) -> str:
+    """Return a sentence that takes two lines at most; the page has the whole of a longer one."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    wrapped = textwrap.TextWrapper(
+        width=width,
+        subsequent_indent=indent,
+        max_lines=_LINES_OF_A_SENTENCE,
+        placeholder=" …",
+        break_long_words=True,
+        break_on_hyphens=False,
+    )
+    return line if len(line) <= width else wrapped.fill(line).replace(f"\n{indent}", " ")
 
 
-def _peaks(cases: Sequence[Case]) -> list[str]:
-    """Return the most that the nodes of each partition did, all cores at once."""
-    by_partition: dict[str, dict[str, list[float]]] = {}
-    for case in cases:
-        for kind, value in case.peaks.items():
-            by_partition.setdefault(case.partition, {}).setdefault(kind, []).append(value)
-    lines = []
-    for partition, peaks in by_partition.items():
-        what = [
-            f"{title} {number(best(peaks[kind]))} {unit}"
-            for kind, (title, unit, best) in OF_ALL_CORES.items()
-            if kind in peaks
-        ]
-        where = f" of {partition}" if len(by_partition) > 1 else ""
-        lines.append(f"  node peaks{where}, all cores: {', '.join(what)}")
-    return lines
+def _head(run: Run) -> str:
+    """Return what was measured: system and node, how it is shared, mode, cases, time."""
+    ran = sum(case.state is CaseState.RAN for case in run.cases)
+    node = ": ".join(filter(None, [run.system, machine(run.machine, briefly=True)]))
+    cases = f"{ran} of {len(run.cases)} cases ran in {duration(run.duration_s)}"
+    parts = (node, run.sharing, f"mode {run.mode}", cases)
+    return "clustergate   " + "   ".join(filter(None, parts))
 
 
-def _tables(
-    rows: Sequence[HeadlineRow], stacks: Sequence[str], against: str, width: int
-) -> Iterator[Table]:
-    """Yield the table of headlines over stacks, in several parts where it is too wide for one.
+# --- the numbers ----------------------------------------------------------------------------------
 
-    Beside each figure stands its gain ``against`` the reference or the run before.
-    """
+
+def _numbers(run: Run, width: int) -> tuple[Table | None, int]:
+    """Return the table of headlines over stacks, and how many stacks it has no room for."""
+    by_stack = sorted(run.cases, key=lambda case: case.stack)
+    columns = list(dict.fromkeys(map(column_of, by_stack)))
+    of_columns = [
+        (headline, figures)
+        for headline in every_headline()
+        if (figures := {c: one for c in columns if (one := picked(headline, c, run.cases))})
+    ]
+    # Of benchmarks that name none for the first screen, the first ones stand there.
+    rows = [one for one in of_columns if one[0].first] or of_columns[:_ROWS_SHOWN]
+    named = [column for column in columns if any(column in figures for _, figures in rows)]
     if not rows:
-        return
-    columns = [_column(rows, stack, against) for stack in stacks]
+        return None, 0
     lines = [
-        (f"  {row.title}" if row.share else row.title, row.unit, *cells)
-        for row, *cells in zip(rows, *columns, strict=True)
+        (
+            headline.first or headline.title,
+            headline.unit,
+            *_cells(run, headline, figures, named),
+            _node_can(headline, figures),
+        )
+        for headline, figures in rows[:_ROWS_SHOWN]
     ]
-    named = sum(max(len(line[k]) for line in lines) + _GAP for k in (0, 1))
-    widest = max(len(text) for line in [stacks, *(x[2:] for x in lines)] for text in line) + _GAP
-    at_once = max(1, (width + _GAP - named) // widest)
-    for k in range(0, len(stacks), at_once):
-        shown = stacks[k : k + at_once]
-        cells = [
-            [*line[:2], *line[2 + k : 2 + k + at_once]]
-            for row, line in zip(rows, lines, strict=True)
-            if any(stack in row.cells for stack in shown)
-        ]
-        yield table(("figure", "unit", *shown), cells, range(2, 2 + len(shown)))
+    heads = ["", "", *named, "this node can do"]
+    columns, cells, left_out = _that_fit(heads, lines, width)
+    return table(columns, cells, right=range(2, 2 + len(named))), left_out
 
 
-def _column(rows: Sequence[HeadlineRow], stack: str, against: str) -> list[str]:
-    cells = [row.cells.get(stack) for row in rows]
-    gains = [
-        _signed(cell.gains[against]) if cell and against in cell.gains else "" for cell in cells
-    ]
-    widest = max(map(len, gains))
-    return [
-        f"{cell.text if cell else '-'}{f' {gain:>{widest}}' if widest else ''}"
-        for cell, gain in zip(cells, gains, strict=True)
-    ]
+def _that_fit(
+    heads: Sequence[str], lines: Sequence[Sequence[str]], width: int
+) -> tuple[list[str], list[list[str]], int]:
+    """Return the columns that fit the width: without the node's, then without the last stacks.
+
+    With them stands how many stacks are left out.
+    """
+    widths = [max(len(row[k]) for row in [heads, *lines]) + _GAP for k in range(len(heads))]
+    kept = list(range(len(heads)))
+    if not any(line[-1] for line in lines) or sum(widths) > width:
+        kept.pop()
+    stacks = len(heads) - 3
+    while len(kept) > 3 and sum(widths[k] for k in kept) > width:
+        kept.pop()
+        stacks -= 1
+    chosen = [heads[k] for k in kept]
+    return chosen, [[line[k] for k in kept] for line in lines], len(heads) - 3 - stacks
 
 
-def _beside(rows: Sequence[HeadlineRow], against: str) -> list[str]:
-    """Return what stands beside each figure; of factors only where one does."""
-    if not against:
-        return []
-    gains = [
-        cell.gains[against] for row in rows for cell in row.cells.values() if against in cell.gains
-    ]
-    return [_BESIDE[against] + (_FACTOR if any(one.is_factor for one in gains) else "")]
+def _cells(
+    run: Run, headline: Headline, figures: Mapping[str, Picked], columns: Sequence[str]
+) -> list[str]:
+    best = told_apart(figures.values())
+    texts = []
+    for column in columns:
+        one = figures.get(column)
+        if one is None:
+            texts.append("-")
+            continue
+        case, figure, value = one
+        gain = headline_cell("", case, figure, value, None).gains.get(REFERENCE)
+        beside = "" if gain is None or gain.is_none else f" {_signed(gain)}"
+        mark = _AT_LEAST[figure.better] if figure.doubt else ""
+        text = mark + rounded(value * headline.scale)
+        texts.append(f"{text}{beside}{' (best)' * (column in best)}")
+    return texts
 
 
 def _signed(gain: Gain) -> str:
-    sign = "+" if gain.percent > 0 else "-"
-    return "=" if gain.is_none else f"{sign}{gain.amount.replace(' ', '')}"
+    return f"{'+' if gain.percent > 0 else '-'}{gain.amount.replace(' ', '')}"
 
 
-def _last_line(run: Run) -> str:
-    cases = run.cases
-    counts = Counter(figure.judgement.verdict for case in cases for figure in case.figures)
-    groups = [group.judgement.verdict for case in cases for group in case.groups]
-    absent = sum(case.state is CaseState.NOT_AVAILABLE for case in cases)
-    parts = []
-    if open_ones := sum(one.standing is Standing.UNDECIDED for one in run.expectations):
-        parts.append(f"{counted(open_ones, 'expectation')}: {Standing.UNDECIDED.value}")
-    parts += [
-        f"{counted(counts[verdict], 'figure')}: {verdict.value}"
-        for verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
-        if counts[verdict]
+def rounded(value: float) -> str:
+    """Return a number with three significant digits at most, without an exponent.
+
+    Zeros that a benchmark did not print are not shown either.
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, digits):.{max(0, digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _node_can(headline: Headline, figures: Mapping[str, Picked]) -> str:
+    """Return what the node reached in the same job, and how much of it the figures are."""
+    share = headline.peak or headline.share
+    if share is None:
+        return ""
+    peaks, shares = [], []
+    for case, figure, value in figures.values():
+        if not (peak := case.peaks.get(share.peak)):
+            continue
+        peaks.append(peak)
+        ranks = float(case.conditions.get("ranks_per_node", 1)) if share.per_rank else 1.0
+        if share.rate and not figure.doubt:
+            shares.append(100 * value * headline.scale * ranks / peak)
+    if not peaks:
+        return ""
+    title, unit, best = OF_ALL_CORES[share.peak]
+    if not share.rate:
+        return f"{rounded(best(peaks) / _NS_PER_US)} core to core" if unit == "ns" else ""
+    text = f"{rounded(best(peaks))} by {title}"
+    if not shares:
+        return text
+    low, high = (f"{min(one, 100):.0f}" for one in (min(shares), max(shares)))
+    return f"{text}: {low} %" if low == high else f"{text}: {low} to {high} %"
+
+
+def _results(run: Run) -> Iterator[str]:
+    """Yield how many results there are, and what none of them is; what would have been found."""
+    of = results(run.cases)
+    broken = any(case.state.broken for case in run.cases)
+    if of and not broken and not any(f.judgement.verdict in _WRONG for _, f in of):
+        proof = "none impossible; every rank proved its library and its cores."
+        yield f"{counted(len(of), 'result')}: {proof}"
+    yield from found_at_80_percent(run.finds)
+    if (why := why_none_is_best(run)) and not _marks_a_best(run):
+        yield why
+
+
+def _marks_a_best(run: Run) -> bool:
+    columns = list(dict.fromkeys(map(column_of, run.cases)))
+    return any(
+        told_apart([one for c in columns if (one := picked(headline, c, run.cases))])
+        for headline in every_headline()
+        if headline.first
+    )
+
+
+_WRONG = (Verdict.IMPOSSIBLE, Verdict.INVALID)
+
+
+def _notes(run: Run, answer: Answer) -> list[str]:
+    """Return what else somebody acts on, the worst first, a sentence each."""
+    untold = causes(run)
+    place = next((k for k, one in enumerate(untold) if one.where == answer.tells != ""), None)
+    if place is not None:
+        del untold[place]
+    if is_too_busy(run.cases):
+        untold = [one for one in untold if one.what not in (DOUBT, "disturbed")]
+    briefly = {case.reason: case.reasons[0].without_remedy for case in run.cases if case.reasons}
+    lines = [
+        f"{one.where} was not run: {briefly.get(one.short, one.short)}. `clustergate doctor` helps"
+        if one.css == "unavailable"
+        else ": ".join(filter(None, [one.what, one.where, one.short]))
+        for one in untold[:CAUSES_SHOWN]
     ]
-    if unsure := groups.count(Verdict.INCONCLUSIVE):
-        parts.append(f"{counted(unsure, 'group')}: {Verdict.INCONCLUSIVE.value}")
-    if undecided := sum(map(is_undecided, cases)):
-        parts.append(f"{counted(undecided, 'case')}: no figure could be judged")
-    parts += [f"{counted(absent, 'case')}: not available here"] if absent else []
-    ended = f"clustergate check: exit status {status_of(run)}: {exit_meaning(run)}"
-    return "; ".join([ended, *parts])
+    if more := len(untold) - len(lines):
+        lines.append(f"{more} more on the page")
+    lines += of_other_runs(run)
+    if run.changes:
+        lines.append(f"changed since the run before: {'; '.join(run.changes)}")
+    return lines
+
+
+def _next(run: Run, invocation: Invocation) -> list[str]:
+    """Return what to do now, a command a line, and where the page is."""
+    steps = next_commands(run.cases, run.run_id, run.mode)
+    commands = [invocation.completed(f"`{command}`").strip("`") for _, command in steps]
+    widest = max((len(why) for why, _ in steps), default=0) + 1
+    heads = ["Next", *[""] * len(steps)]
+    return [
+        *(
+            f" {head:4}  {why + ':':{widest}}   {command}"
+            for head, (why, _), command in zip(heads, steps, commands, strict=False)
+        ),
+        f" Page  clustergate open {run.run_id}",
+    ]

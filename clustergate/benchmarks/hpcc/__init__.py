@@ -198,7 +198,11 @@ BENCHMARK = Benchmark(
     headlines=(
         Headline("HPCC HPL", "Gflop/s", "HpccCheck", "HPL_Tflops", "HPL_Tflops", scale=1000.0),
         *(
-            Headline(f"HPCC {title}", unit, "HpccCheck", figure, figure, share=share)
+            Headline(
+                *(f"HPCC {title}", unit, "HpccCheck", figure, figure),
+                share=share,
+                first="memory / core" * (share is not None),
+            )
             for title, unit, figure, share in (
                 ("StarDGEMM", "Gflop/s", "StarDGEMM_Gflops", None),
                 (

@@ -8,6 +8,7 @@ from clustergate.benchmarks.descriptor import (
     Clocks,
     Format,
     Headline,
+    Share,
 )
 from clustergate.benchmarks.hpl.build import BUILD
 from clustergate.benchmarks.hpl.efficiency import DGEMM, FMA_PEAK, NOMINAL, doubt_of
@@ -48,7 +49,11 @@ BENCHMARK = Benchmark(
     apart={"HPL": None},
     ab=AbCheck("AbHplCheck"),
     headlines=(
-        Headline("HPL", "Gflop/s", "HplCheck", "HPL", "performance_gflops"),
+        Headline(
+            *("HPL", "Gflop/s", "HplCheck", "HPL", "performance_gflops"),
+            first="HPL",
+            peak=Share("DGEMM", DGEMM, per_rank=False),
+        ),
         *(
             Headline(
                 f"HPL of {of_peak(peak)}",
