@@ -80,11 +80,10 @@ def scatter(
 
     ``families``, each a level and a kind, lend each other degrees of freedom. ``single`` is the
     variance within a day of a single figure as in the contrast, shrunk to its number of figures
-    where days share nothing else;
-    ``usual`` that of usual figures of their kinds, in units of which a family is alike; ``prior``
-    the variance that such contrasts have on exclusive nodes, None elsewhere; ``least``
-    that of printed digits, where runs that print the same tell nothing; ``lost`` the degrees of
-    freedom that further means have cost. Missing values are nan.
+    where days share nothing else; ``usual`` that of usual figures of their kinds, in units of which
+    a family is alike; ``prior`` the variance that such contrasts have on exclusive nodes, None
+    elsewhere; ``least`` that of printed digits, where runs that print the same tell nothing;
+    ``lost`` the degrees of freedom that further means have cost. Missing values are nan.
     """
     parts = components(series, days)
     runs, of_days = np.maximum(parts.runs, 1), np.maximum(parts.days, 1)
@@ -117,8 +116,8 @@ def scatter(
         prior = prior * np.where(parts.runs > 1, 1.0, 2.0)
         of_prior = np.full(len(prior), _FREEDOM_OF_PRIOR)
     both = freedom + of_prior
-    weighed = freedom * variance + of_prior * prior
-    variance = np.where(both > 0, weighed / np.maximum(both, 1.0), variance)
+    part = of_prior / np.where(both > 0, both, 1.0)
+    variance = (1.0 - part) * variance + part * prior
     known_of = (parts.runs > 0) & (of_kinds | controlled | ~few)
     freedom = np.where(known_of, np.minimum(both, most), 0.0)
     return Scatter(parts.mean, np.sqrt(np.maximum(variance, least)), freedom)
