@@ -9,6 +9,7 @@ import re
 import runpy
 import subprocess
 import sys
+import types
 import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -24,11 +25,12 @@ from clustergate.core.paths import checkout
 from clustergate.launch import launchers
 from clustergate.run import reframe
 from clustergate.sites import configs as sites
-from clustergate.sites import configuration, stack
+from clustergate.sites import configuration, schema, stack
 from clustergate.sites.description import EXTRAS, Partition, Stack, settable
 from clustergate.sites.modes import mode_named, reframe_options
 from clustergate.sites.schema import site_schema
 from clustergate.sites.shape import Shape
+from clustergate.stacks import PROVIDERS
 from clustergate.stacks.spack.settings import SpackSettings
 
 TEMPLATE = (checkout() / "site_configs" / "template.py").read_text(encoding="utf-8")
@@ -524,6 +526,21 @@ def test_the_published_schema_is_that_of_the_suite():
     """`clustergate site schema > site_configs/schema.json` writes it anew."""
     published = checkout() / "site_configs" / "schema.json"
     assert json.loads(published.read_text(encoding="utf-8")) == site_schema()
+
+
+def test_a_provider_brings_the_schema_of_its_settings(monkeypatch: pytest.MonkeyPatch):
+    needing = {"type": "object", "properties": {"image": {}}, "required": ["image"]}
+    container = types.SimpleNamespace(SETTINGS=needing)
+    monkeypatch.setitem(PROVIDERS, "container", container)
+    schema._extras_of.cache_clear()
+    extras = schema._extras_of("environments")
+    schema._extras_of.cache_clear()
+    valid = jsonschema.Draft7Validator(extras).is_valid
+    assert valid({"provider": "container", "container": {"image": "mpich.sif"}})
+    assert not valid({"provider": "container", "container": {}})
+    assert not valid({"provider": "container"})
+    assert not valid({"provider": "modules"})
+    assert valid({"provider": "wheels"})
 
 
 BY_JSON = """\

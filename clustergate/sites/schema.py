@@ -11,7 +11,6 @@ import importlib.util
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ from clustergate.sites.description import (
     settable,
 )
 from clustergate.stacks import PROVIDERS, suggestion, wheels
-from clustergate.stacks.spack.settings import LISTS, SpackSettings
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -46,7 +44,6 @@ _USUAL = ("local", "slurm", *_OF_STACKS)
 _LEAST_BYTES_PER_CORE = 8 << 20
 
 _TEXT = {"type": "string"}
-_TEXTS = {"type": "array", "items": _TEXT}
 _SOME_WORD = r"\S"
 _REASON = {
     **_TEXT,
@@ -117,37 +114,19 @@ def _extras_of(kind: str) -> dict[str, Any]:
                 "properties": dict.fromkeys(every_check(), _REASON),
                 "additionalProperties": False,
             },
-            "spack": {
-                "type": "object",
-                "description": "the settings of Spack",
-                "properties": {
-                    one.name: _TEXTS if one.name in LISTS else _TEXT
-                    for one in fields(SpackSettings)
-                },
-                "additionalProperties": False,
-            },
-            "wheels": {
-                "type": "object",
-                "description": "the settings of the wheels: none",
-                "additionalProperties": False,
-            },
-            "modules": {
-                "type": "object",
-                "description": "what is loaded: modules, or specs of a Spack",
-                "properties": {
-                    "load": {**_TEXTS, "description": "names, in this order", "minItems": 1},
-                    "use": {**_TEXTS, "description": "further folders of modules"},
-                    "spack": {**_TEXT, "description": "the root of a Spack that has them"},
-                },
-                "required": ["load"],
-                "additionalProperties": False,
-            },
+            **{name: dict(one.SETTINGS) for name, one in PROVIDERS.items()},
             **settable(),
             OTHER_TESTS: _FOREIGN,
         },
         "required": ["provider"],
-        "if": {"properties": {"provider": {"const": "modules"}}, "required": ["provider"]},
-        "then": {"required": ["modules"]},
+        "allOf": [
+            {
+                "if": {"properties": {"provider": {"const": name}}, "required": ["provider"]},
+                "then": {"required": [name]},
+            }
+            for name, one in PROVIDERS.items()
+            if "required" in one.SETTINGS
+        ],
         "additionalProperties": False,
     }
 

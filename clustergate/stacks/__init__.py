@@ -22,8 +22,11 @@ from clustergate.stacks.spack.settings import STACK_PREFIX, environments
 class Provider(Protocol):
     """Who puts stacks on disk: a module with these functions.
 
-    ``settings`` are the provider's own, of the site config.
+    ``settings`` are the provider's own, of the site config; ``SETTINGS`` is their JSON schema. What
+    that requires makes the provider's key one that a stack must have.
     """
+
+    SETTINGS: Mapping[str, Any]
 
     def provide(self, set_up: SetUp, /) -> Manifest:
         """Put a stack and its benchmarks on disk; see :func:`provide`."""

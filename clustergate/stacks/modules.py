@@ -39,6 +39,19 @@ from clustergate.stacks.spack.libraries import (
 )
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+SETTINGS: Mapping[str, Any] = {
+    "type": "object",
+    "description": "what is loaded: modules, or specs of a Spack",
+    "properties": {
+        "load": {**_TEXTS, "description": "names, in this order", "minItems": 1},
+        "use": {**_TEXTS, "description": "further folders of modules"},
+        "spack": {**_TEXT, "description": "the root of a Spack that has them"},
+    },
+    "required": ["load"],
+    "additionalProperties": False,
+}
 # Where nothing is loaded; what a shell brought along would hide what loading adds.
 _BARE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Of a batch shell: where a site's modules are, as its login shells have them.

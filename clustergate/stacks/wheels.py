@@ -31,6 +31,11 @@ from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 OPENBLAS = "openblas.txt"
+SETTINGS: Mapping[str, Any] = {
+    "type": "object",
+    "description": "the settings of the wheels: none",
+    "additionalProperties": False,
+}
 NO_FORTRAN = "the wheel of {} has no Fortran interface"
 
 

@@ -53,10 +53,20 @@ from clustergate.stacks.spack.lock_choice import ChosenLock, kept_lock
 from clustergate.stacks.spack.locks import Lock, LockedSpec
 from clustergate.stacks.spack.messages import LARGER_DISK
 from clustergate.stacks.spack.program import SpackProgram, find_spack
-from clustergate.stacks.spack.settings import applications_of
+from clustergate.stacks.spack.settings import LISTS, SpackSettings, applications_of
 from clustergate.stacks.spack.sources import mirror_of
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
+_TEXT = {"type": "string"}
+SETTINGS: Mapping[str, Any] = {
+    "type": "object",
+    "description": "the settings of Spack",
+    "properties": {
+        one.name: {"type": "array", "items": _TEXT} if one.name in LISTS else _TEXT
+        for one in dataclasses.fields(SpackSettings)
+    },
+    "additionalProperties": False,
+}
 KERNELS = NODE_KERNELS.package
 
 # Spack starts scripts by `<store>/bin/sbang`, which it allows the 127 characters of a first line.
