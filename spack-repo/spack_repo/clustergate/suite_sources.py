@@ -13,8 +13,8 @@ from pathlib import Path
 
 # This repository lies at the top of the clone, or inside the installed package.
 _ABOVE = Path(__file__).resolve().parents
-_CLONE = _ABOVE[3] / "clustergate" / "kernels" / "src"
-FOLDER = _CLONE if _CLONE.is_dir() else _ABOVE[4] / "kernels" / "src"
+_CLONE = _ABOVE[3] / "clustergate" / "machine" / "kernels" / "src"
+FOLDER = _CLONE if _CLONE.is_dir() else _ABOVE[4] / "machine" / "kernels" / "src"
 
 
 def digest(names: Iterable[str]) -> str:
