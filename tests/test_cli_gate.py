@@ -1179,11 +1179,11 @@ def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> No
     )
     accused = analyse(NAMES, slow)
     assert wording.exit_status(log, accused) == 1
-    first, lines = terminal_lines(log, accused, Path("/runs/x/screening"))
+    first, lines = terminal_lines(log, accused, Path("/runs/x/screening"), "slurm")
     assert first[1].startswith("FAULTS FOUND: 4 nodes alone, ")
     assert first[2].startswith("  fault: node n1: ")
     unfinished = Log(NAMES, log.results, ended=False)
-    told, _ = terminal_lines(unfinished, found, Path("/runs/x/screening"))
+    told, _ = terminal_lines(unfinished, found, Path("/runs/x/screening"), "slurm")
     assert "  next: `clustergate screen --resume x` finishes it" in told
     assert lines[-1] == "clustergate screen: exit status 1: faults found"
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)

@@ -5,18 +5,20 @@ import itertools
 import math
 import re
 import shlex
+from functools import partial
 
 import numpy as np
 import pytest
 
 from clustergate.core.model import ClustergateError
 from clustergate.launch.hostfiles import HostfileError, parse_hostfile
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.studies.screen.findings import (
     Screening,
     analyse,
     confidence_text,
+    drain_lines,
     hostfile_lines,
-    scontrol_lines,
     ticket,
 )
 from clustergate.studies.screen.localisation import Unit
@@ -25,6 +27,7 @@ from clustergate.studies.screen.plan import Log
 from clustergate.studies.screen.rounds import rounds
 from clustergate.studies.screen.wording import exit_status
 
+SLURM = scheduler_of("slurm")
 TODAY = datetime.date(2026, 11, 21)
 NAMES = [f"n{k:02d}" for k in range(12)]
 
@@ -118,7 +121,7 @@ def test_a_switch_is_named_with_its_nodes() -> None:
     screening = analyse(names, told, switches)
     (found,) = screening.findings
     assert found.suspect == "switch leaf1 of a fabric with a long name (nodes n04 to n07)"
-    (line,) = scontrol_lines(screening, TODAY)
+    (line,) = drain_lines(SLURM, screening, TODAY)
     _, why = shlex.split(line)[-1].split("=")
     assert re.fullmatch(r"\S+x longer latency at 8 B on switch leaf1 of a .*, clustergate \S+", why)
     assert len(why) <= 80
@@ -130,7 +133,7 @@ def test_somebody_else_s_result_is_refused() -> None:
 
 
 def test_scontrol_gets_one_command_per_reason_with_every_word_quoted() -> None:
-    lines = scontrol_lines(screened(slow={"n05": 2.0}, lost=frozenset({"n03"})), TODAY)
+    lines = drain_lines(SLURM, screened(slow={"n05": 2.0}, lost=frozenset({"n03"})), TODAY)
     words = [shlex.split(line) for line in lines]
     assert all(w[:2] == ["scontrol", "update"] and w[3] == "State=DRAIN" for w in words)
     assert {w[2] for w in words} == {"NodeName=n03", "NodeName=n05"}
@@ -153,7 +156,7 @@ def test_a_name_that_is_none_never_reaches_a_command() -> None:
     names = ["$(reboot)", *NAMES]
     found = analyse(names, results({"$(reboot)": 3.0}, names=names))
     assert found.findings
-    for form in (scontrol_lines, hostfile_lines):
+    for form in (partial(drain_lines, SLURM), hostfile_lines):
         with pytest.raises(HostfileError, match="is not a node name"):
             form(found, TODAY)
 

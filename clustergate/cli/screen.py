@@ -122,7 +122,8 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
         say(f"done by {clock(now, seconds)} ({duration(seconds)})")
         of_call = call.asked, call.stack, say, call.options, invocation.call
         result = screen(call.site, run_id, *of_call)
-    lines, copied = terminal_lines(*result, where)
+    scheduler = partition_of(call.asked, described).scheduler
+    lines, copied = terminal_lines(*result, where, scheduler)
     lines = [*lines, *not_screened(call.asked, described)]
     lines = [*map(invocation.completed, lines)]
     write_forms(*result, described.name, where, invocation)

@@ -20,19 +20,21 @@ from clustergate.launch.plan import PLAN, read_plan
 from clustergate.report import page as frame
 from clustergate.report import plots
 from clustergate.report.summary import Cause, FirstScreen
+from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers.scheduler import Scheduler
 from clustergate.studies.screen import folder, wording
 from clustergate.studies.screen.findings import (
     FEWEST,
     Screening,
     confidence_text,
+    drain_lines,
     hostfile_lines,
-    scontrol_lines,
     ticket,
 )
 from clustergate.studies.screen.measures import PAIRS, Measure, Result
 from clustergate.studies.screen.plan import Log, Plan
 
-TICKET, SCONTROL, HOSTFILE, PAGE = "ticket.txt", "scontrol.sh", "hostfile.txt", "screening.html"
+TICKET, HOSTFILE, PAGE = "ticket.txt", "hostfile.txt", "screening.html"
 _LOOKS = {0: "pass", 1: "regression", 2: "inconclusive"}
 
 
@@ -93,15 +95,19 @@ def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
 
 
 def terminal_lines(
-    log: Log, screening: Screening, where: Path
+    log: Log, screening: Screening, where: Path, scheduler: str
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what is printed of a screening, and below it what is to be copied as it stands."""
+    """Return what is printed of a screening, and below it what is to be copied as it stands.
+
+    ``scheduler`` is that of its partition.
+    """
     first = first_screen(log, screening, where.parent.name)
     lines = ["", *first.lines(), *screening.notes, *log.notes]
     to_copy = []
     if screening.keeps_out and screening.what == "node":
         today = datetime.date.today()
-        to_copy += ["to drain them in Slurm:", *scontrol_lines(screening, today)]
+        drains = _drains(scheduler)
+        to_copy += [f"to drain them in {drains.name}:", *drain_lines(drains, screening, today)]
         to_copy += ["to exclude them in the hostfile:", *hostfile_lines(screening, today)]
     to_copy.append(f"heat map, ticket and other forms: {where}")
     to_copy += [f"{command}: exit status {n}: {means}" for command, n, means in first.exits]
@@ -172,11 +178,14 @@ def write_forms(
     where: Path,
     invocation: Invocation = NO_CALL,
 ) -> None:
-    """Write the ticket and, of nodes, what Slurm and the hostfile want, and the page."""
+    """Write the ticket and, of nodes, what the scheduler and the hostfile want, and the page."""
     when = folder.started(where)
     texts = {TICKET: ticket(screening, system, when)}
+    plan = read_plan(where / PLAN, Plan)
+    drains = _drains(plan.scheduler)
+    forms = {**_FORMS, drains.drain_file: f"To drain them in {drains.name}"}
     if screening.what == "node":
-        texts[SCONTROL] = _text(scontrol_lines(screening, when.date()))
+        texts[drains.drain_file] = _text(drain_lines(drains, screening, when.date()))
         texts[HOSTFILE] = _text(hostfile_lines(screening, when.date()))
     texts[PAGE] = render_screening(
         first_screen(log, screening, where.parent.name),
@@ -184,8 +193,8 @@ def write_forms(
         log.results,
         system=system,
         started=when.isoformat(timespec="seconds"),
-        by=read_plan(where / PLAN, Plan).by,
-        forms=[(_FORMS[name], text) for name, text in texts.items() if text and screening.findings],
+        by=plan.by,
+        forms=[(forms[name], text) for name, text in texts.items() if text and screening.findings],
         notes=log.notes,
         invocation=invocation,
     )
@@ -193,9 +202,14 @@ def write_forms(
         store.write_text(where / name, printable(text))
 
 
+def _drains(name: str) -> Scheduler:
+    """Return the scheduler to drain nodes in: Slurm for those that are reached by ssh, too."""
+    scheduler = scheduler_of(name)
+    return scheduler if scheduler.drain_file else scheduler_of("slurm")
+
+
 _FORMS = {
     TICKET: "For a ticket",
-    SCONTROL: "To drain them in Slurm",
     HOSTFILE: "To exclude them in the hostfile",
 }
 

@@ -11,12 +11,12 @@ from clustergate.launch.hostfiles import expand, fold
 from clustergate.sites import configs as sites
 from clustergate.sites.configs import WITHOUT_NODES
 from clustergate.sites.description import Site
-from clustergate.sites.schedulers import note_words, scheduler_of
+from clustergate.sites.schedulers import SCHEDULERS, note_words, scheduler_of
 from clustergate.sites.schedulers.wishes import Wishes
 
 NO_SLURM = Words(
     "wish.no-slurm",
-    "{option} is for Slurm, which no partition of {site} has",
+    "{option} is for {takers:and}, which no partition of {site} has",
     remedy="for another scheduler, set `access` in the site config",
 )
 NO_NODE = Words("wish.no-node", "there is no node {name}", cause="known: {known}")
@@ -41,7 +41,8 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
     options = set(wishes) - ({"nodes", "exclude"} if hostfile else set())
     for option in sorted(options):
         if not any(option in one.job_options for one in site.schedulers):
-            raise ClustergateError(NO_SLURM(option=f"--{option}", site=site.name))
+            takers = [one.name for one in SCHEDULERS if option in one.job_options]
+            raise ClustergateError(NO_SLURM(option=f"--{option}", site=site.name, takers=takers))
     words = [word for one in site.schedulers for word in one.words(wishes)]
     note_words(words)
     for partition in site.partitions:

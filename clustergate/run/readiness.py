@@ -9,6 +9,7 @@ import resource
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -341,6 +342,9 @@ def of_nodes(partition: Partition, queues: Queues | None = None) -> Finding:
     # Those that are excluded are so by `access`.
     stated = shape.nodes + (shape.excluded if allowed is None else 0)
     whole = partition.physical_cores_per_node
+    narrowed = has != queues[name].by_cores
+    if scheduler.counts_threads:
+        has = _in_cores(has, whole)
     alike = has[whole]
     if len(has) == 1 and shape.nodes <= sum(has.values()) <= stated and min(has) > whole:
         of_each = {"used": whole, "cores": min(has), "others": min(has) - shape.cores_per_node}
@@ -349,12 +353,19 @@ def of_nodes(partition: Partition, queues: Queues | None = None) -> Finding:
     # by nobody.
     if alike < shape.nodes or (sum(has.values()) > stated and allowed is not None):
         each = " and ".join(_size(count, cores) for cores, count in sorted(has.items()))
-        fewer = has != queues[name].by_cores
         of = {"stated": _size(stated, whole), "has": each or "no node"}
-        of["has"] += " for what `access` asks" if fewer else ""
+        of["has"] += " for what `access` asks" if narrowed else ""
         of |= {"scheduler": scheduler.name, "tells": scheduler.lists_sizes}
         return Finding(what, WARN if has else FAIL, OTHER_NODES(**of))
     return Finding(what, OK, size)
+
+
+def _in_cores(has: Counter[int], whole: int) -> Counter[int]:
+    """Return counts by cores: 2 or 4 times ``whole`` CPUs are the hardware threads of these."""
+    cores: Counter[int] = Counter()
+    for cpus, count in has.items():
+        cores[whole if cpus in (2 * whole, 4 * whole) else cpus] += count
+    return cores
 
 
 def of_unused(partition: Partition, queues: Queues, out: Collection[str] = ()) -> list[Finding]:

@@ -29,6 +29,11 @@ LIMIT_PARTITION = Words(
     "the partition gives no job more than {seconds:g} s",
     remedy="raise its MaxTime if that is too little",
 )
+LIMIT_QUEUE = Words(
+    "limit.queue",
+    "the queue {name} gives no job more than {seconds:g} s",
+    remedy="raise its resources_max.walltime if that is too little",
+)
 LIMIT_QOS = Words(
     "limit.qos",
     "the QOS {name} gives no job more than {seconds:g} s",
@@ -49,7 +54,7 @@ class Limits:
     """The longest time in seconds and the most nodes of a job; None for what nobody limits.
 
     ``reservation`` is the one by whose end, ``until``, they are limited, if they are, ``qos`` the
-    one that gives no more time than that.
+    one that gives no more time than that, ``queue`` that of PBS.
     """
 
     seconds: float | None = None
@@ -57,6 +62,7 @@ class Limits:
     reservation: str = ""
     until: float = 0.0
     qos: str = ""
+    queue: str = ""
 
     @property
     def why(self) -> Reason:
@@ -66,6 +72,8 @@ class Limits:
             return LIMIT_RESERVATION(name=self.reservation, ends_at=ends_at)
         if self.qos:
             return LIMIT_QOS(name=self.qos, seconds=self.seconds or 0.0)
+        if self.queue:
+            return LIMIT_QUEUE(name=self.queue, seconds=self.seconds or 0.0)
         return LIMIT_PARTITION(seconds=self.seconds or 0.0)
 
 
@@ -121,6 +129,10 @@ class Scheduler:
     """Whether :meth:`queues` and :meth:`node_names` tell its nodes."""
     takes_free_nodes = False
     """Whether ReFrame can ask it for all nodes that are free."""
+    counts_threads = False
+    """Whether what it calls the cores of a node may be their hardware threads."""
+    drain_file = ""
+    """The file of a screening for :meth:`drain_line`, empty for a scheduler without."""
     no_answer: Words[...] | None = None
     """The reason when it cannot be asked."""
     queue_word = "queue"
@@ -174,6 +186,14 @@ class Scheduler:
         Raises :class:`ClustergateError` if it does not answer.
         """
         return ""
+
+    def drain_line(self, nodes: Sequence[str], reason: str) -> str:
+        """Return the command that gives nodes to no further job; the reason has 80 characters."""
+        raise NotImplementedError
+
+    def resume_line(self, nodes: str) -> str:
+        """Return the command that gives a list of nodes to jobs again."""
+        raise NotImplementedError
 
     # --- access ---
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import math
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -21,6 +20,7 @@ from clustergate.core.notation import counted, listed, number
 from clustergate.core.reasons import Words
 from clustergate.judge.history.trends import node_names
 from clustergate.launch.hostfiles import fold
+from clustergate.sites.schedulers.scheduler import Scheduler
 from clustergate.studies.screen.localisation import (
     FAMILY_ERROR,
     Blame,
@@ -403,15 +403,14 @@ def _where(blame: Blame, alone: bool) -> str:
 # --- forms ------------------------------------------------------------------------------------
 
 
-def scontrol_lines(screening: Screening, today: datetime.date) -> list[str]:
-    """Return the commands that take the bad nodes out of Slurm, those of one reason together.
+def drain_lines(scheduler: Scheduler, screening: Screening, today: datetime.date) -> list[str]:
+    """Return the commands that drain the bad nodes, those of one reason together.
 
     Raises :class:`~clustergate.launch.hostfiles.HostfileError` for a name that is no node's.
     """
-    command = ["scontrol", "update"]
     by = f"clustergate {today.isoformat()}"
     return [
-        shlex.join([*command, f"NodeName={fold(names)}", "State=DRAIN", f"Reason={reason}, {by}"])
+        scheduler.drain_line([*names], f"{reason}, {by}")
         for reason, names in _by_reason(screening).items()
     ]
 

@@ -49,8 +49,8 @@ class Plan(JobPlan):
 
     ``system`` is screened, ``by`` whom says :func:`named_by`. ``nodes`` are names; of a
     ``scheduled`` job only those that were given to it, all of them where none are named.
-    ``foreseen`` is how many nodes there should be.
-    ``switches`` are the switch of each node as far as it is known, ``no_topology`` why Slurm did
+    ``foreseen`` is how many nodes there should be, ``scheduler`` that of their partition.
+    ``switches`` are the switch of each node as far as it is known, ``no_topology`` why that did
     not say it, ``excluded`` why others take no part. ``what`` says what is screened: nodes, or the
     cores of one. The contenders' names say how their output is read: ``peaks``, ``hpl`` or
     ``pingpong``. ``rounds`` None stands for all pairs. The budget's ``seconds`` are what all of it
@@ -69,6 +69,7 @@ class Plan(JobPlan):
     most_further: int = 60
     at_once: int = AT_ONCE
     launches: int = 0
+    scheduler: str = ""
     switches: Mapping[str, str] = field(default_factory=dict)
     no_topology: str = ""
     excluded: Mapping[str, str] = field(default_factory=dict)

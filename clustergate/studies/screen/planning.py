@@ -118,6 +118,7 @@ def plan_screening(
         launches=asked.launches,
         quick=asked.quick,
         scheduled=scheduled,
+        scheduler=partition.scheduler,
         foreseen=0 if cores else len(usable) or partition.shape.nodes,
         at_once=partition.screen_at_once or AT_ONCE,
         hostfile_dialect=hostfile_dialect(manifest.dialect),

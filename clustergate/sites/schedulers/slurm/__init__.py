@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
+from clustergate.launch.hostfiles import fold
 from clustergate.machine.power import Power
 from clustergate.sites.schedulers.scheduler import SECONDS, Limits, Queue, Queues, Scheduler
 from clustergate.sites.schedulers.slurm.access import (
@@ -20,7 +22,12 @@ from clustergate.sites.schedulers.slurm.access import (
 from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
 from clustergate.sites.schedulers.slurm.energy import ask
 from clustergate.sites.schedulers.slurm.limits import limits_of, note_words, within_reservation
-from clustergate.sites.schedulers.slurm.nodes import nodes_of_partitions, not_used, notes_of_slurm
+from clustergate.sites.schedulers.slurm.nodes import (
+    nodes_of_partitions,
+    not_used,
+    notes_of_slurm,
+    resume_line,
+)
 from clustergate.sites.schedulers.slurm.options import (
     chooses_nodes,
     nodes_of_slurm,
@@ -67,6 +74,7 @@ class Slurm(Scheduler):
 
     reframe_names = ("slurm", "squeue")
     lists_nodes = True
+    drain_file = "scontrol.sh"
     takes_free_nodes = True
     no_answer = NO_ANSWER
     queue_word = "partition"
@@ -107,6 +115,13 @@ class Slurm(Scheduler):
         if text.strip() and not _RECORD.search(text):
             raise ClustergateError(NO_ANSWER(why=f"scontrol printed {text.strip()[:80]!r}"))
         return text
+
+    def drain_line(self, nodes: Sequence[str], reason: str) -> str:
+        words = [f"NodeName={fold(nodes)}", "State=DRAIN", f"Reason={reason}"]
+        return shlex.join(["scontrol", "update", *words])
+
+    def resume_line(self, nodes: str) -> str:
+        return resume_line(nodes)
 
     def queue_in(self, access: Iterable[str]) -> str:
         return partition_of_access(access)

@@ -15,9 +15,11 @@ _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reser
 _MARKS = "~#!%$@^-+"
 _MOST = 5
 _RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
-_OUT = (
-    "repair {0} and run `scontrol update nodename={0} state=resume`, or exclude {0} in the hostfile"
-)
+
+
+def resume_line(nodes: str) -> str:
+    """Return the command by which Slurm gives a list of nodes to jobs again."""
+    return f"scontrol update nodename={nodes} state=resume"
 
 
 def notes_of_slurm() -> list[str]:
@@ -51,7 +53,8 @@ NOT_USED = Words("slurm.not-used", "Slurm does not use {nodes}: {causes}", remed
 
 def not_used(nodes: str, causes: str) -> Reason:
     """Return that Slurm does not use some nodes, why, and what to do about it."""
-    remedy = _RESERVED if causes.startswith("maint") else _OUT.format(nodes)
+    out = f"repair {nodes} and run `{resume_line(nodes)}`, or exclude {nodes} in the hostfile"
+    remedy = _RESERVED if causes.startswith("maint") else out
     return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
 
