@@ -8,7 +8,7 @@
  * element of the array is added to the first of the message, so that no compiler moves or drops
  * the flush. The time of a trial is the maximum over the ranks. All trials are printed, the first
  * one too: what is left out, and the mean, are for the reader of the lines
- * (clustergate/machine/kernels/outputs.py).
+ * (clustergate/kernels/outputs.py).
  *
  * Messages are of 1 and of 125000 or 1250 doubles. Send and receive buffers differ. The ping-pong
  * goes from rank 0 to every other and back; its times are those of the round trip.
