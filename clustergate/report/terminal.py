@@ -287,7 +287,11 @@ def _notes(run: Run, answer: Answer) -> list[str]:
 def _next(run: Run, invocation: Invocation) -> list[str]:
     """Return what to do now, a command a line, and where the page is."""
     steps = next_commands(run.cases, run.run_id, run.mode)
-    commands = [invocation.completed(f"`{command}`").strip("`") for _, command in steps]
+    page = f"clustergate open {run.run_id}"
+    *commands, page = (
+        invocation.completed(f"`{command}`").strip("`")
+        for command in (*(command for _, command in steps), page)
+    )
     widest = max((len(why) for why, _ in steps), default=0) + 1
     heads = ["Next", *[""] * len(steps)]
     return [
@@ -295,5 +299,5 @@ def _next(run: Run, invocation: Invocation) -> list[str]:
             f" {head:4}  {why + ':':{widest}}   {command}"
             for head, (why, _), command in zip(heads, steps, commands, strict=False)
         ),
-        f" Page  clustergate open {run.run_id}",
+        f" Page  {page}",
     ]
