@@ -425,6 +425,10 @@ def test_what_a_command_does_not_know_is_told_with_where_it_belongs(
             "--chek HplCheck (options for ReFrame go after --); did you mean ",
         ),
         (["-S", "n=1"], "-S n=1 (options for ReFrame go after --)"),
+        (
+            ["--dry-run"],
+            "--dry-run (options for ReFrame go after --); did you mean `clustergate dry-run`?",
+        ),
     ):
         with pytest.raises(SystemExit):
             cli.build_parser(["check"]).parse_args(["check", *words])

@@ -136,13 +136,21 @@ def test_a_site_config_loads_neither_a_check_nor_reframe(tmp_path):
     assert ended.stdout == "[]\n"
 
 
-def test_a_setting_that_no_check_has_is_refused_before_anything_begins(
-    tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        (["-S", "nbb=2"], "no check has a setting nbb; correct the name after -S; known: "),
+        (["--bogus"], "clustergate: unrecognized arguments: --bogus; correct what follows `--`"),
+        (["--dry-run"], "clustergate: --dry-run runs no check; correct what follows `--`"),
+    ],
+)
+def test_what_reframe_does_not_take_is_refused_before_anything_begins(
+    tmp_path, monkeypatch, capsys, options, refused
 ):
     """It was told after the stacks were there and the node quiet."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     monkeypatch.setattr(prepare, "provide_each", lambda *_, **__: pytest.fail("it began"))
-    words = ["check", "--site", "local", "--check", "HplCheck", "--", "-S"]
-    assert cli.main([*words, "nbb=2"]) == 2
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert "no check has a setting nbb; correct the name after -S; known: " in last
+    words = ["check", "--site", "local", "--check", "HplCheck", "--"]
+    assert cli.main([*words, *options]) == 2
+    assert refused in capsys.readouterr().err.splitlines()[-1]
+    assert not [*tmp_path.glob("results/runs/*")]

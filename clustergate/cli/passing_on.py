@@ -6,6 +6,7 @@ import argparse
 import itertools
 from typing import Any, NoReturn
 
+from clustergate.cli.overview import ABOUT
 from clustergate.core.notation import did_you_mean, nearest, printable
 
 
@@ -98,6 +99,8 @@ class PassingOnParser(argparse.ArgumentParser):
         return namespace, unknown
 
     def _meant_by(self, unknown: list[str]) -> str:
+        if (command := unknown[0].removeprefix("--") if unknown else "") in ABOUT:
+            return f"; did you mean `clustergate {command}`?"
         options = [one for one in self._option_string_actions if one.startswith("--")]
         return did_you_mean(nearest("".join(unknown[:1]).partition("=")[0], options, 0.7))
 
@@ -117,7 +120,7 @@ class PassingOnParser(argparse.ArgumentParser):
             return self._with_late_ones(*super().parse_known_args(args, namespace))
         at = list(args).index("--") if "--" in args else len(args)
         namespace, unknown = super().parse_known_args(args[:at], namespace)
-        if namespace.reframe_options:
+        if unknown or namespace.reframe_options:
             # ReFrame would complain of it after minutes.
             named = " ".join([*unknown, *namespace.reframe_options])
             hint = "options for ReFrame go after --" if unknown else "a value follows an option"

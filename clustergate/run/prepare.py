@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -118,8 +119,8 @@ def prepare(
     wanted = [stack.request for stack in stacks]
     known = judging_references(site.name, {one.fullname: one.facts for one in site.partitions})
     partitions = site.partitions_with(stacks)
-    if settings_given(request.options) and not resumes:
-        _require_settings(request, site)
+    if not resumes and any(not one.startswith(_OF_JOBS) for one in request.options):
+        _require_options(request, site)
     expected, taken_s, plan = foresee(request, site, known)
     launched = {stack.name: sites.launch_settings(site, stack.name) for stack in stacks}
     if not resumes:
@@ -192,8 +193,14 @@ NO_LIST = Words(
 )
 
 
-def _require_settings(request: Request, site: Site) -> None:
-    """Refuse now what ReFrame would refuse behind ``-S`` once stacks are there and a node quiet."""
+# What --nodes, --qos and the like become; ReFrame takes any.
+_OF_JOBS = "--job-option="
+_BESIDE_A_LIST = re.compile(r"argument -l/--list: not allowed with argument (\S+)")
+_BY_REFRAME = re.compile(r"^reframe:? error: ")
+
+
+def _require_options(request: Request, site: Site) -> None:
+    """Refuse now what ReFrame would refuse behind ``--`` once stacks are there and a node quiet."""
     options = [*modes.reframe_options(request.mode, request.checks), *request.options]
     environment = {**environment_for(request.site, site), sites.LOG_LEVEL: "info"}
     ended = capture(command(options, action="--list"), env=environment)
@@ -203,7 +210,9 @@ def _require_settings(request: Request, site: Site) -> None:
         raise BadRequest(SWEEP_UNKNOWN(why=unknown))
     if ended.returncode:
         why = last_error((ended.stdout + ended.stderr).splitlines())
-        raise BadRequest(CHECK_REFUSED(why=why.rpartition(f"{STOPPED}: ")[2]))
+        why = _BY_REFRAME.sub("", why.rpartition(f"{STOPPED}: ")[2])
+        why = _BESIDE_A_LIST.sub(r"\1 runs no check", why)
+        raise BadRequest(CHECK_REFUSED(why=why))
 
 
 def state_here(stacks: Iterable[str]) -> dict[str, Any]:
