@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import gzip
@@ -23,9 +24,10 @@ from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb.command import COUNTED
 from clustergate.benchmarks.imb.output import parse_imb
-from clustergate.cli.ab import sizes_of
+from clustergate.cli.ab import sizes_of, take_named
 from clustergate.cli.selection import named_run
 from clustergate.core import store
+from clustergate.core.commands import Invocation
 from clustergate.core.figures import samples_of
 from clustergate.core.model import METRICS, BadRequest, Better, CaseRecord, Launch, Sample
 from clustergate.core.paths import checkout
@@ -526,6 +528,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     ("arguments", "said"),
     [
         (["--a", "mpich"], "--b CONTENDER is missing"),
+        (["mpich"], "1 contender is named, and two are compared"),
+        (["mpich", "openmpi", "--b", "mpich"], "3 contenders are named, and two are compared"),
         (["--a", "mpich", "--b", "nothing"], "no stack 'nothing'; known: intel-mpi, mpich"),
         (["--a", "mpich", "--b", "mpich:fast"], "'fast' is not VARIABLE=VALUE"),
         (
@@ -774,3 +778,12 @@ def test_who_worked_beside_it_and_one_end_of_it_are_told_once(
     said = said_of(0.0)
     assert re.fullmatch(r"mpich against openmpi: 0 s of launches, done by \d\d:\d\d", said[0])
     assert said[1:] == ["running", beside]
+
+
+def test_contenders_that_stand_alone_are_a_and_b() -> None:
+    given = argparse.Namespace(contenders=["mpich", "openmpi:UCX_TLS=sm"], a=None, b=None)
+    given.stored, given.invocation = None, Invocation((("ab",), ("--budget", "1m")))
+    take_named(given)
+    assert (given.a, given.b) == ("mpich", "openmpi:UCX_TLS=sm")
+    again = given.invocation.completed("`clustergate ab --rounds 40` decides")
+    assert again.endswith("--budget 1m --a mpich --b openmpi:UCX_TLS=sm` decides")

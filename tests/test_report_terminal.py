@@ -144,7 +144,7 @@ def test_a_busy_machine_has_bounds_and_a_command_that_works_there():
     assert told[2] == (f" ~ TOO BUSY TO JUDGE. {beside[0]}. The machine is at least this fast:")
     assert row("\n".join(told), "PingPong 8 B")[-4:] == ["<=", "1.5", "<=", "1.5"]
     (step,) = [line for line in told if line.startswith(" Next")]
-    assert step.endswith("clustergate ab --a mpich --b openmpi")
+    assert step.endswith("clustergate ab mpich openmpi")
     assert DOUBT not in "\n".join(told)
     assert DOUBT in render_html(noisy)
 

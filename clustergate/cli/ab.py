@@ -39,7 +39,8 @@ random order in each round, on the same nodes in one job; each launch is proven.
 message size and process count the report says whether A or B is better, by how much and with what
 confidence, where the lead changes, and what to do about it.
 
-A and B are written as {SYNTAX}:
+A and B are written as {SYNTAX}, by options or without:
+  mpich intel-mpi
   --a mpich --b intel-mpi
   --a mpich --b mpich:UCX_TLS=self,sm
   --a intel-mpi:I_MPI_FABRICS=shm:ofi:I_MPI_ADJUST_ALLREDUCE=2 --b intel-mpi
@@ -57,6 +58,7 @@ _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("contenders", nargs="*", metavar="CONTENDER", help="A and B, in short")
     option(parser, "--a CONTENDER", "contender A")
     option(parser, "--b CONTENDER", "contender B")
     checks = _checks()
@@ -83,8 +85,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser)
 
 
+NOT_TWO = Words(
+    "contender.not-two",
+    "{count:contender is|contenders are} named, and two are compared",
+    remedy="`clustergate ab A B`, or --a and --b",
+)
+
+
+def take_named(arguments: argparse.Namespace) -> None:
+    """Take contenders that stand alone for A and B, as if these options had named them.
+
+    Raises :class:`BadRequest` where they are not two, or an option names one as well.
+    """
+    if not (names := arguments.contenders):
+        return
+    by_option = [one for one in (arguments.a, arguments.b, arguments.stored) if one]
+    if len(names) != 2 or by_option:
+        raise BadRequest(NOT_TWO(count=len(names) + len(by_option)))
+    arguments.a, arguments.b = names
+    more = (("--a", names[0]), ("--b", names[1]))
+    arguments.invocation = arguments.invocation.of((*arguments.invocation.call, *more))
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Measure, or read a stored run, and print the comparison."""
+    take_named(arguments)
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
         raise BadRequest(OPTION_RANGE(low=0, high=100, **facts))

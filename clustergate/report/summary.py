@@ -288,7 +288,7 @@ def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[s
             of = f"--check {case.check} --stack {case.stack}"
             return [("again, once the cause is mended", f"{measured_again} {of}")]
     stacks = list(dict.fromkeys(case.stack for case in cases if case.figures))
-    contest = [f"clustergate ab --a {stacks[0]} --b {stacks[1]}"] if len(stacks) > 1 else []
+    contest = [f"clustergate ab {stacks[0]} {stacks[1]}"] if len(stacks) > 1 else []
     if is_too_busy(cases):
         return [
             *(("works on a busy machine, 20 s", command) for command in contest),
