@@ -137,7 +137,7 @@ def doubtful(size):
 def test_a_busy_machine_has_bounds_and_a_command_that_works_there():
     """Of 795 doubtful figures of 795 it was said NO REFERENCE, and that it be done again."""
     noisy = run([doubtful(8), doubtful(64)], [])
-    beside = ("others used 1.4 of 2 cores: python 0.7",)
+    beside = ("Others used 1.4 of 2 cores: python 0.7",)
     other = dataclasses.replace(noisy.cases[0], stack="openmpi")
     noisy = dataclasses.replace(noisy, beside=beside, cases=(*noisy.cases, other))
     told = render(noisy, width=100).splitlines()
@@ -400,7 +400,7 @@ def test_under_strict_a_case_that_was_disturbed_as_a_whole_fails_the_run():
 def test_who_worked_beside_a_disturbed_run_is_named_with_the_doubt():
     beside = ("during this run others used 0.90 cores of this node on average: make of alice 0.90",)
     noisy = dataclasses.replace(run([doubtful(8)], []), beside=beside)
-    assert beside[0] in render(noisy, width=100).splitlines()[2]
+    assert beside[0][1:] in render(noisy, width=100).splitlines()[2]
     partly = dataclasses.replace(noisy, cases=run([doubtful(8), figure(64)], []).cases)
     lines = render(partly, width=100).splitlines()
     assert lines[lines.index(f" ! disturbed: {beside[0]}") - 1].startswith(" ! doubtful (*): ")

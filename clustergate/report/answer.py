@@ -255,7 +255,8 @@ def _too_busy(run: Run) -> Answer | None:
     if not is_too_busy(run.cases):
         return None
     others = next(iter(run.beside), "")
-    sentence = f"{f'{others}. ' if others else ''}The machine is at least this fast:"
+    who = f"{others[0].upper()}{others[1:]}. " if others else ""
+    sentence = f"{who}The machine is at least this fast:"
     return Answer(OPEN, "TOO BUSY TO JUDGE", sentence, Verdict.INCONCLUSIVE)
 
 
