@@ -51,7 +51,7 @@ TOPICS: Mapping[str, str] = {
     "Commands": (
         "added command doctor dry-run fleet home machine option reframe resume rows site-scan sweep"
     ),
-    "Site configs and schedulers": "lscpu pbs pipeline site slurm wish",
+    "Site configs and schedulers": "flux lscpu pbs pipeline site slurm wish",
     "Hostfiles, layouts, plans": "allocation hostfile layout plan",
     "Stacks": (
         "apt archive compiler disk lock manifest modules path program release source spack stack "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from clustergate.sites.schedulers.flux import Flux
 from clustergate.sites.schedulers.local import Local
 from clustergate.sites.schedulers.pbs import Pbs
 from clustergate.sites.schedulers.scheduler import Scheduler
@@ -19,7 +20,7 @@ __all__ = [
     "scheduler_of",
 ]
 
-SCHEDULERS: tuple[Scheduler, ...] = (Slurm("Slurm"), Pbs("PBS"), Local("local"))
+SCHEDULERS: tuple[Scheduler, ...] = (Slurm("Slurm"), Pbs("PBS"), Flux("Flux"), Local("local"))
 """Those of which the suite knows more than ReFrame does."""
 _BY_NAME = {name: one for one in SCHEDULERS for name in one.reframe_names}
 NO_ANSWERS = frozenset(one.no_answer.code for one in SCHEDULERS if one.no_answer)

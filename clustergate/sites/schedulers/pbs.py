@@ -23,7 +23,6 @@ import getpass
 import json
 import re
 import shlex
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -33,7 +32,6 @@ from typing import Any
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import HostfileError, expand, fold
-from clustergate.machine.processes import capture
 from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
     SECONDS,
@@ -42,6 +40,7 @@ from clustergate.sites.schedulers.scheduler import (
     Queue,
     Queues,
     Scheduler,
+    answer,
 )
 from clustergate.sites.schedulers.wishes import Wishes
 
@@ -61,7 +60,6 @@ _WAITING = {
     **{"S": "suspended", "U": "suspended"},
 }
 _CLOSED_QUEUE = "its queue is not "
-_MOST = 5
 
 NO_ANSWER = Words(
     "pbs.no-answer",
@@ -84,6 +82,7 @@ class Pbs(Scheduler):
     no_answer = NO_ANSWER
     lists_sizes = "`pbsnodes -aSj` tells the ncpus of each node"
     lists_names = "`pbsnodes -aS` lists the names"
+    lists_unused = "pbsnodes -l"
     narrows = "give these nodes a queue of their own, and name it by -q"
     drain_file = "pbsnodes.sh"
     job_options = frozenset({"account"})
@@ -93,25 +92,6 @@ class Pbs(Scheduler):
 
     def queues(self, seconds: float = SECONDS) -> Queues:
         return queues_in(*ask(["pbsnodes -a", "qstat -Q -f", "qstat -B -f"], seconds))
-
-    def node_names(self, access: Sequence[str] = ()) -> list[str]:
-        try:
-            queues = self.queues()
-        except ClustergateError:
-            return []
-        named = [queues.get(self.queue_in(access), Queue())] if access else queues.values()
-        groups = (group for queue in named for group in queue.groups)
-        return list(dict.fromkeys(name for group in groups for name in expand(group.names)))
-
-    def unused_notes(self) -> list[str]:
-        try:
-            queues = self.queues()
-        except ClustergateError as error:
-            return [str(error)]
-        unused = {pair: None for queue in queues.values() for pair in queue.unused.items()}
-        notes = [str(self.not_used(*pair)) for pair in unused]
-        more = [f"and {len(notes) - _MOST} more reasons: see pbsnodes -l"]
-        return [*notes[:_MOST], *(more if len(notes) > _MOST else [])]
 
     def not_used(self, nodes: str, causes: str) -> Reason:
         remedy = f"it comes back when its pbs_mom answers; else exclude {nodes} in the hostfile"
@@ -164,24 +144,10 @@ class Pbs(Scheduler):
 # --- asking -----------------------------------------------------------------------------------
 
 
-def answer(command: Sequence[str], seconds: float = SECONDS) -> str:
-    """Return what a command prints; raises :class:`ClustergateError` where it fails or is late."""
-    try:
-        ended = capture(command, timeout=seconds)
-    except FileNotFoundError:
-        raise ClustergateError(NO_ANSWER(why=f"there is no {command[0]} on PATH")) from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClustergateError(NO_ANSWER(why=error)) from None
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or [f"{command[0]} failed"])[-1]
-        raise ClustergateError(NO_ANSWER(why=last))
-    return ended.stdout
-
-
 def printed(command: Sequence[str]) -> str:
     """Return what a command prints; nothing when it fails or does not answer."""
     try:
-        return answer(command)
+        return answer(command, NO_ANSWER)
     except ClustergateError:
         return ""
 
@@ -190,7 +156,7 @@ def ask(commands: Sequence[str], seconds: float = SECONDS) -> list[str]:
     """Return the JSON that each of these commands prints, asked at once."""
     words = [[*command.split(), "-F", "json"] for command in commands]
     with ThreadPoolExecutor() as pool:
-        return [*pool.map(partial(answer, seconds=seconds), words)]
+        return [*pool.map(partial(answer, no_answer=NO_ANSWER, seconds=seconds), words)]
 
 
 # --- reading ----------------------------------------------------------------------------------

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clustergate.core.model import Launch
+from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
+from clustergate.launch.hostfiles import expand
 from clustergate.machine.power import Power
+from clustergate.machine.processes import capture
 from clustergate.sites.schedulers.wishes import Wishes
 
 SECONDS = 10.0
@@ -21,6 +24,7 @@ SHORTEST_S = 60.0
 """The shortest time limit that a job is submitted with: Slurm counts in whole minutes."""
 DEFAULT = ""
 """Stands for the queue that a job goes to that names none."""
+_MOST = 5
 # Of Slurm and Flux, alone or beside other options in one word; exclusive to a user is shared.
 _EXCLUSIVE = re.compile(r"(?:^|\s)--exclusive(?=\s|$)")
 
@@ -139,6 +143,8 @@ class Scheduler:
     """What it calls a queue."""
     lists_sizes = lists_names = narrows = ""
     """What tells an operator the sizes and the names of its nodes, and how `access` names some."""
+    lists_unused = ""
+    """The command that lists the nodes that it does not use."""
     job_options: frozenset[str] = frozenset()
     """The fields of :class:`Wishes` that its jobs can be submitted with."""
     reframe_options: Mapping[str, Any] = {}
@@ -162,11 +168,22 @@ class Scheduler:
 
     def node_names(self, access: Sequence[str] = ()) -> list[str]:
         """Return all its nodes, or those that ``access`` allows; none if it does not say."""
-        return []
+        try:
+            queues = self.queues()
+        except ClustergateError:
+            return []
+        named = [queues.get(self.queue_in(access), Queue())] if access else queues.values()
+        groups = (group for queue in named for group in queue.groups)
+        return list(dict.fromkeys(name for group in groups for name in expand(group.names)))
 
     def unused_notes(self) -> list[str]:
         """Return a sentence for each reason why nodes are unused, or one if it is silent."""
-        return []
+        try:
+            queues = self.queues()
+        except ClustergateError as error:
+            return [str(error)]
+        unused = {pair: None for queue in queues.values() for pair in queue.unused.items()}
+        return some_of([str(self.not_used(*pair)) for pair in unused], self.lists_unused)
 
     def not_used(self, nodes: str, causes: str) -> Reason:
         """Return that some of the nodes of :meth:`queues` are not used, why, and the remedy."""
@@ -247,3 +264,31 @@ class Scheduler:
     def overriding(self, environ: Iterable[str], words: Iterable[str]) -> list[str]:
         """Return the variables that replace what job scripts ask for, unless a user means them."""
         return []
+
+
+def answer(
+    command: Sequence[str],
+    no_answer: Words[...],
+    seconds: float = SECONDS,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """Return what a scheduler's command prints within so many seconds.
+
+    Raises :class:`ClustergateError` with ``no_answer`` and why if it fails or is late.
+    """
+    try:
+        ended = capture(command, env=env, timeout=seconds)
+    except FileNotFoundError:
+        raise ClustergateError(no_answer(why=f"there is no {command[0]} on PATH")) from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClustergateError(no_answer(why=error)) from None
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or [f"{command[0]} failed"])[-1]
+        raise ClustergateError(no_answer(why=last))
+    return ended.stdout
+
+
+def some_of(notes: Sequence[str], see: str) -> list[str]:
+    """Return the first five of some sentences, and where to see the others."""
+    more = [f"and {len(notes) - _MOST} more reasons: see {see}"] if len(notes) > _MOST else []
+    return [*notes[:_MOST], *more]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
-from clustergate.machine.processes import capture
-from clustergate.sites.schedulers.scheduler import SECONDS
+from clustergate.sites.schedulers.scheduler import SECONDS, answer
 
 
 def asking() -> dict[str, str]:
@@ -37,16 +35,7 @@ def answer_of_slurm(command: Sequence[str], seconds: float = SECONDS) -> str:
 
     Raises :class:`ClustergateError` where it fails or does not answer.
     """
-    try:
-        ended = capture(command, env=asking(), timeout=seconds)
-    except FileNotFoundError:
-        raise ClustergateError(NO_ANSWER(why=f"there is no {command[0]} on PATH")) from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClustergateError(NO_ANSWER(why=error)) from None
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or [f"{command[0]} failed"])[-1]
-        raise ClustergateError(NO_ANSWER(why=last))
-    return ended.stdout
+    return answer(command, NO_ANSWER, seconds, asking())
 
 
 def said_by_slurm(command: Sequence[str]) -> str:

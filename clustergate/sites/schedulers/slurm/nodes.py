@@ -6,14 +6,20 @@ from collections.abc import Iterator
 
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
-from clustergate.sites.schedulers.scheduler import DEFAULT, SECONDS, NodeGroup, Queue, Queues
+from clustergate.sites.schedulers.scheduler import (
+    DEFAULT,
+    SECONDS,
+    NodeGroup,
+    Queue,
+    Queues,
+    some_of,
+)
 from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
 from clustergate.sites.schedulers.slurm.limits import is_in_reservation
 
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
 _MARKS = "~#!%$@^-+"
-_MOST = 5
 _RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
 
 
@@ -28,8 +34,7 @@ def notes_of_slurm() -> list[str]:
         notes = list(unused_nodes(_sinfo("--format=%N|%T|%E"), reserved=is_in_reservation()))
     except ClustergateError as error:
         return [str(error)]
-    more = [f"and {len(notes) - _MOST} more reasons: see sinfo -R"] if len(notes) > _MOST else []
-    return [*notes[:_MOST], *more]
+    return some_of(notes, "sinfo -R")
 
 
 def unused_nodes(text: str, *, reserved: bool = False) -> Iterator[str]:
