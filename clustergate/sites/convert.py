@@ -74,6 +74,7 @@ _CLASSES = {"Site": _Site, "Partition": _Partition, "Stack": _Stack}
 NO_CLASSES = Words(
     "site.no-classes",
     "it uses none of the classes Site, Partition and Stack: nothing to convert",
+    remedy="it is in ReFrame's form already; `clustergate doctor --site FILE` tells what it lacks",
 )
 NO_LITERAL = Words(
     "site.no-literal",
