@@ -55,14 +55,16 @@ def test_cores_go_to_nodes_in_the_order_of_ranks() -> None:
 
 
 def test_only_queue_is_the_default_one() -> None:
-    queues = queues_in("|inf|inf|y\n", "", {"": SETS["debug"]})
-    assert queues[DEFAULT].by_cores == {32: 1}
+    for name in ("", "debug"):
+        queues = queues_in(f"{name}|inf|inf|y\n", "", {name: SETS["debug"]})
+        assert queues[DEFAULT].by_cores == {32: 1}
 
 
 @pytest.mark.parametrize(
     ("listed", "limits"),
     [
         (LISTED, Limits(28800.0, 16, queue="batch")),
+        ("a|30m|2|y\n", Limits(1800.0, 2, queue="a")),
         ("|1.5h|inf|y\n", Limits(5400.0, None, queue="(default)")),
         ("a|1h|2|y\nb|2h|4|y\n", Limits()),
         ("flux-queue: ERROR", Limits()),

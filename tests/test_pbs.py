@@ -317,5 +317,10 @@ def test_lines_that_drain_and_resume() -> None:
     assert PBS.resume_line("n[3-4]") == "pbsnodes -r n3 n4"
 
 
+def test_nodes_of_a_job_are_scattered_unless_the_site_places_them() -> None:
+    assert PBS.completed(["-q big"]) == ["-q big", "-l place=scatter"]
+    assert PBS.completed(["-l place=pack:excl"]) == ["-l place=pack:excl"]
+
+
 def test_prefix_of_directives_is_not_inherited() -> None:
     assert PBS.overriding(["PBS_DPREFIX", "PBS_DEFAULT"], []) == ["PBS_DPREFIX"]
