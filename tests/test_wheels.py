@@ -132,3 +132,40 @@ def test_the_proof_is_preloaded_from_a_path_with_a_space(tmp_path):
     run = ["env", f"LD_LIBRARY_PATH={folder}", *preloading(str(library), {}), "/bin/true"]
     assert subprocess.run(run, capture_output=True, check=True).stdout == b"proof"
     assert preloading("/ab/libproof.so", {})[0] == "LD_PRELOAD=/ab/libproof.so"
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (
+            "'NewConnectionError('<connection object at 0x7f39>: Failed to establish a new "
+            "connection: [Errno -3] Temporary failure in name resolution')': /simple/mpich/",
+            "no connection to the package index: Temporary failure in name resolution",
+        ),
+        (
+            "'NewConnectionError(\"HTTPSConnection(host='index', port=443): Failed to establish a new "
+            "connection: [Errno -3] Temporary failure in name resolution\")': /simple/mpich/",
+            "no connection to the package index: Temporary failure in name resolution",
+        ),
+        (
+            "'ProxyError('Cannot connect to proxy.', NewConnectionError('<connection object at "
+            "0x7f39>: Failed to establish a new connection: [Errno 111] Connection refused'))': /",
+            "no connection to the package index: Connection refused",
+        ),
+        (
+            "'SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate "
+            "verify failed: unable to get local issuer certificate (_ssl.c:992)'))': /simple/",
+            "no connection to the package index: certificate verify failed: unable to get local "
+            "issuer certificate (_ssl.c:992)",
+        ),
+        ("", "No matching distribution found for mpich==5.0.2"),
+    ],
+)
+def test_a_download_without_a_network_is_not_told_as_a_version_that_is_missing(broken, why):
+    retried = "WARNING: Retrying (Retry(total=0)) after connection broken by "
+    printed = f"{retried}{broken}\n" * bool(broken) + (
+        "ERROR: Could not find a version that satisfies the requirement mpich==5.0.2\n"
+        "ERROR: No matching distribution found for mpich==5.0.2\n"
+    )
+    said = str(prefixes.pip_failure(printed, "mpich"))
+    assert said.startswith(f"mpich could not be downloaded ({why}); check the network, or name a ")

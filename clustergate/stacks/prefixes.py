@@ -95,6 +95,10 @@ NOT_DOWNLOADED = Words(
 )
 
 
+# pip retries, and ends by saying that no version fits.
+_BROKEN = re.compile(r"connection broken by .*\[(?:Errno -?\d+|SSL: \w+)\] ([^'\"]+)['\"]")
+
+
 def pip_failure(output: str, what: str) -> Reason:
     """Turn what pip says when it fails into the reason, with the next step."""
     if "No space left" in output:
@@ -104,4 +108,6 @@ def pip_failure(output: str, what: str) -> Reason:
     errors = [line[6:].strip() for line in output.splitlines() if line.startswith("ERROR:")]
     # pip names the requirement that nothing fits in its last complaint.
     cause = errors[-1] if errors else "pip gives no reason"
+    if broken := _BROKEN.findall(output):
+        cause = f"no connection to the package index: {broken[-1]}"
     return NOT_DOWNLOADED(what=what, why=cause)
