@@ -96,7 +96,7 @@ NOT_DOWNLOADED = Words(
 
 
 # pip retries, and ends by saying that no version fits.
-_BROKEN = re.compile(r"connection broken by .*\[(?:Errno -?\d+|SSL: \w+)\] ([^'\"]+)['\"]")
+_BROKEN = re.compile(r"connection broken by .*\[(?:Errno -?\d+|SSL: \w+)\] ([^'\"()]+)")
 
 
 def pip_failure(output: str, what: str) -> Reason:
@@ -109,5 +109,5 @@ def pip_failure(output: str, what: str) -> Reason:
     # pip names the requirement that nothing fits in its last complaint.
     cause = errors[-1] if errors else "pip gives no reason"
     if broken := _BROKEN.findall(output):
-        cause = f"no connection to the package index: {broken[-1]}"
+        cause = f"no connection to the package index: {broken[-1].strip()}"
     return NOT_DOWNLOADED(what=what, why=cause)
