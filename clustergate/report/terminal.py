@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -95,7 +96,8 @@ def render(
     shown = run.notes[: max(0, room() // _LINES_OF_A_SENTENCE)]
     write([f"   {note}" for note in shown])
     write(below)
-    return stream.getvalue()
+    # A table fills its last column with blanks.
+    return re.sub(r" +(?=\n)", "", stream.getvalue())
 
 
 def render_briefly(run: Run, invocation: Invocation = NO_CALL) -> str:
