@@ -580,4 +580,4 @@ def test_history_as_json_is_an_object_per_trend(references, capsys):
 def test_no_history_is_one_sentence(references, capsys):
     assert main(["history"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "no stored run has a figure of this selection" in line
+    assert line.endswith(" yet; measure first: `clustergate check`")

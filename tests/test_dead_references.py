@@ -134,7 +134,7 @@ def test_references_of_another_problem_are_told() -> None:
     told = terminal.render(
         Run("r", "alpha", "smoke", "", 1.0, (ran(),), unjudged=(note,)), width=99
     )
-    assert told.splitlines()[2] == f"  not judged: {note}"
+    assert f" ! not judged: {note}" in told.splitlines()
 
 
 def test_another_mode_is_nobodys_business() -> None:

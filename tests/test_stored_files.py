@@ -172,7 +172,13 @@ REQUEST = Request(
     wait_s=30.0,
     strict=True,
     without_nodes="n07",
-    called=(["check", "--mode", "smoke"],),
+    called=(
+        (
+            "check",
+            "--mode",
+            "smoke",
+        ),
+    ),
     confirm=False,
     confirm_wait_s=60.0,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_type_hints
@@ -46,7 +46,7 @@ class Request:
     wait_s: float = WAIT_S
     strict: bool = False
     without_nodes: str = ""
-    called: Sequence[Sequence[str]] = ()
+    called: tuple[tuple[str, ...], ...] = ()
     confirm: bool = True
     confirm_wait_s: float = CONFIRM_WAIT_S
     confirm_until: float | None = None
