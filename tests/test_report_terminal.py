@@ -38,7 +38,7 @@ from clustergate.report.summary import (
     picked,
     status_of,
 )
-from clustergate.report.terminal import render, render_briefly
+from clustergate.report.terminal import render, render_briefly, rounded
 
 
 def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
@@ -510,3 +510,20 @@ def test_why_nothing_stands_beside_the_figures_is_true(doubtful: bool) -> None:
     )
     assert sentence in told
     assert "No earlier run has these figures" not in told
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.34, "0.34"),
+        (11.0, "11"),
+        (26308.0, "26300"),
+        (0.08014, "0.0801"),
+        (9.999e89, "1e+90"),
+        (1e-7, "1e-07"),
+        (0.0, "0"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_a_number_has_three_digits_at_most(value: float, text: str) -> None:
+    assert rounded(value) == text

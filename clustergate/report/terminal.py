@@ -50,6 +50,7 @@ _LINES_OF_A_SENTENCE = 2
 _ROWS_SHOWN = 6
 _LINES = 20
 _SIGNIFICANT = 3
+_USUAL = (1e-4, 1e9)
 _NS_PER_US = 1000.0
 # A doubtful value is a bound: noise makes a launch slower, never faster.
 _AT_LEAST = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
@@ -203,12 +204,12 @@ def _signed(gain: Gain) -> str:
 
 
 def rounded(value: float) -> str:
-    """Return a number with three significant digits at most, without an exponent.
+    """Return a number with three significant digits at most, without an exponent if it is usual.
 
     Zeros that a benchmark did not print are not shown either.
     """
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
+    if value == 0 or not math.isfinite(value) or not _USUAL[0] <= abs(value) < _USUAL[1]:
+        return f"{value:.{_SIGNIFICANT}g}"
     digits = _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))
     text = f"{round(value, digits):.{max(0, digits)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
