@@ -310,7 +310,8 @@ NOISE = re.compile(
     r"|marked|GHz times flops|could not be fetched|core-to-core|not quiet|peaks took"
     r"|AHEAD|MIXED|INCONCLUSIVE|EQUIVALENT|UNDECIDED|^clustergate (?:ab: |check: exit)"
     r"|removed: it would change|^\d{8}T\d{6}Z-r\d+ |\d more times"
-    r"|^Crossovers:|is ahead up to|^ (✓|~|Next|Page)  ?|^       \S.*: +clustergate "
+    r"|^Crossovers:|is ahead up to|^ (✓|~|Next|Page)  ?|by (triad|DGEMM)"
+    r"|^       \S.*: +\S*clustergate "
 )
 
 

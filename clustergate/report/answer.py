@@ -25,7 +25,7 @@ from clustergate.core.model import (
 )
 from clustergate.core.notation import counted, listed, number
 from clustergate.core.reasons import Reason
-from clustergate.core.texts import figure_name, group_name, on_partitions, shape
+from clustergate.core.texts import DISTURBED, figure_name, group_name, on_partitions, shape
 from clustergate.judge.assembly import is_undecided, wrong_in
 from clustergate.judge.confirmation import AGAIN
 from clustergate.judge.judging import exit_status
@@ -245,10 +245,15 @@ def _undecided(run: Run) -> Answer | None:
     return Answer(OPEN, "NOT DECIDED", sentence, Verdict.INCONCLUSIVE)
 
 
+def is_bound(figure: Figure) -> bool:
+    """Tell whether a figure is a bound: launches that others disturb are slower, never faster."""
+    return figure.doubt is not None and figure.doubt.code == DISTURBED.code
+
+
 def is_too_busy(cases: Sequence[Case]) -> bool:
-    """Tell whether most results are doubtful: neither a reference nor a person can judge them."""
+    """Tell whether others disturbed most results: neither a reference nor a person judges them."""
     of = results(cases)
-    return 2 * sum(figure.doubt is not None for _, figure in of) > len(of)
+    return 2 * sum(is_bound(figure) for _, figure in of) > len(of)
 
 
 def _too_busy(run: Run) -> Answer | None:

@@ -44,7 +44,7 @@ from clustergate.core.texts import (
 from clustergate.judge.assembly import is_undecided, verdicts, wrong_in
 from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import exit_status, worst_status
-from clustergate.report.answer import Trouble, answer_of, is_too_busy, troubles, where, where_of
+from clustergate.report.answer import Trouble, answer_of, troubles, where, where_of
 from clustergate.sites.modes import MAINTENANCE
 
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
@@ -289,12 +289,12 @@ def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[s
             return [("again, once the cause is mended", f"{measured_again} {of}")]
     stacks = list(dict.fromkeys(case.stack for case in cases if case.figures))
     contest = [f"clustergate ab {stacks[0]} {stacks[1]}"] if len(stacks) > 1 else []
-    if is_too_busy(cases):
+    figures = [figure for case in cases for figure in case.figures]
+    if 2 * sum(figure.doubt is not None for figure in figures) > len(figures):
         return [
             *(("works on a busy machine, 20 s", command) for command in contest),
             ("when nothing else runs", measured_again),
         ]
-    figures = [figure for case in cases for figure in case.figures]
     if figures and {f.judgement.verdict for f in figures} == {Verdict.NO_REFERENCE}:
         return [
             *(("which MPI is faster, for sure, 20 s", command) for command in contest),

@@ -18,12 +18,13 @@ from clustergate.benchmarks.registry import every_headline
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.model import Better, CaseState, Run, Verdict
 from clustergate.core.notation import counted
-from clustergate.core.texts import DOUBT, column_of, duration
+from clustergate.core.texts import DOUBT, DOUBTFUL, column_of, duration
 from clustergate.judge.assembly import found_at_80_percent
 from clustergate.machine.peaks import OF_ALL_CORES
 from clustergate.report.answer import (
     Answer,
     answer_of,
+    is_bound,
     is_too_busy,
     results,
 )
@@ -52,7 +53,6 @@ _LINES = 20
 _SIGNIFICANT = 3
 _USUAL = (1e-4, 1e9)
 _NS_PER_US = 1000.0
-# A doubtful value is a bound: noise makes a launch slower, never faster.
 _AT_LEAST = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
 
 
@@ -193,8 +193,9 @@ def _cells(
         case, figure, value = one
         gain = headline_cell("", case, figure, value, None).gains.get(REFERENCE)
         beside = "" if gain is None or gain.is_none else f" {_signed(gain)}"
-        mark = _AT_LEAST[figure.better] if figure.doubt else ""
-        text = mark + rounded(value * headline.scale)
+        text = rounded(value * headline.scale)
+        if figure.doubt:
+            text = f"{_AT_LEAST[figure.better]}{text}" if is_bound(figure) else f"{text}{DOUBTFUL}"
         texts.append(f"{text}{beside}{' (best)' * (column in best)}")
     return texts
 
