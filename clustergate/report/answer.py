@@ -166,7 +166,7 @@ def _wrong(word: str, count: str, of: Sequence[Trouble]) -> Answer | None:
         return None
     first = of[0]
     if first.reason:
-        why = "; ".join(one.without_remedy for one in first.case.reasons) or first.reason
+        why = first.reason
         return Answer(BAD, word, f"{count}. {first.where}: {why}", first.verdict, first.where)
     name, judgement = first.wrong[0]
     sentence = f"{count}. {name}, {first.where}: {told_of(judgement)}"
@@ -200,7 +200,7 @@ def told_of(judgement: Judgement) -> str:
     facts = first.facts
     value, reference = facts.get("value"), facts.get("reference")
     if not (isinstance(value, int | float) and isinstance(reference, int | float) and reference):
-        return first.without_remedy
+        return str(first)
     change = f"{100 * (value / reference - 1):+.0f} %"
     bound = facts.get("bound")
     usual = ""

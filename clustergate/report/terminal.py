@@ -277,7 +277,7 @@ def _notes(run: Run, answer: Answer) -> list[str]:
     lines = [
         f"{one.where} was not run: {briefly.get(one.short, one.short)}. `clustergate doctor` helps"
         if one.css == "unavailable"
-        else ": ".join(filter(None, [one.what, one.where, one.short]))
+        else str(one)
         for one in untold[:CAUSES_SHOWN]
     ]
     if more := len(untold) - len(lines):
