@@ -13,12 +13,15 @@ from clustergate.core.model import (
     Case,
     CaseState,
     Estimate,
+    ExpectationStanding,
     Figure,
     Group,
     Judgement,
     Run,
+    Standing,
     Verdict,
 )
+from clustergate.core.notation import rounded
 from clustergate.core.reasons import from_plain, in_words, plain
 from clustergate.core.texts import DISTURBED, UNEXCUSED, doubts
 from clustergate.core.texts import figure_name as sentence_name
@@ -38,7 +41,7 @@ from clustergate.report.summary import (
     picked,
     status_of,
 )
-from clustergate.report.terminal import render, render_briefly, rounded
+from clustergate.report.terminal import render, render_briefly
 
 
 def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
@@ -541,3 +544,26 @@ def test_a_value_above_a_peak_is_no_bound() -> None:
     assert row(told, "memory / core")[4] == "10*"
     assert "TOO BUSY" not in told
     assert str(doubt) in told
+
+
+def test_what_ends_with_a_status_has_no_tick_however_many_expectations_are_met() -> None:
+    """It began with a tick, as what somebody expects was met, and ended with 2 for --strict."""
+    noisy = disturbed_case("HplCheck", "mpich", 4, 1, 3)
+    calm = run([figure(8), figure(64)], []).cases[0]
+    met = ExpectationStanding("PingPong 8 B", Standing.MET, in_words("1.5 us"))
+    partly = dataclasses.replace(run([], []), cases=(noisy, calm), expectations=(met,))
+    assert render(partly, width=100).splitlines()[2].startswith(" ✓ MET. ")
+    strict = dataclasses.replace(partly, strict=True)
+    assert status_of(strict) == 2
+    assert render(strict, width=100).splitlines()[2].startswith(" ~ NOT JUDGED. HplCheck ")
+
+
+def test_a_path_stays_whole_where_a_sentence_is_cut() -> None:
+    """A blank stood in the middle of what is to be copied."""
+    path = "/scratch/" + "a" * 90
+    said = render(dataclasses.replace(run([], []), changes=(f"{path} is gone",)), width=80)
+    assert path in said
+    wrapped = render(
+        dataclasses.replace(run([], []), changes=(f"{path} is gone",)), width=80, wraps=True
+    )
+    assert path in wrapped

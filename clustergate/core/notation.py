@@ -31,6 +31,14 @@ def number(value: float) -> str:
     return f"{rounded:.{decimals}f}" if decimals else f"{value:.0f}"
 
 
+def rounded(value: float) -> str:
+    """Return a number with three significant digits at most: no zeros that nobody measured."""
+    mantissa, exponent, power = number(float(f"{value:.2e}")).partition("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return mantissa + exponent + power
+
+
 def interval(low: float | None, high: float | None, form: str = ".3f", between: str = "…") -> str:
     """Return an interval; it may be open at one end, and is empty where it has none."""
     first, last = (None if end is None else format(end, form) for end in (low, high))

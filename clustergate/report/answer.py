@@ -16,6 +16,7 @@ from clustergate.core.model import (
     Case,
     CaseState,
     Evidence,
+    ExpectationStanding,
     Figure,
     Judgement,
     Run,
@@ -51,11 +52,11 @@ class Answer:
 
 
 def answer_of(run: Run, status: int) -> Answer:
-    """Return the answer of a run that ends with this exit status: ``GOOD`` if and only if it is 0.
+    """Return the answer of a run that ends with this exit status: ``GOOD`` only if it is 0.
 
     A busy machine, or an expectation that is not decided, leaves it ``OPEN``, whatever the status.
     """
-    steps = (_impossible, _unproven, _missed, _slower, _beside, _undecided, _too_busy, _met)
+    steps = (_impossible, _unproven, _missed, _slower, _beside, _undecided, _too_busy)
     for step in steps:
         if answer := step(run):
             return answer
@@ -66,7 +67,12 @@ def answer_of(run: Run, status: int) -> Answer:
         whys = " and ".join(sorted({case.check for case in run.cases if is_undecided(case)}))
         sentence = f"{whys or 'It'} could not be judged, which --strict does not let pass."
         return Answer(OPEN, "NOT JUDGED", sentence, Verdict.INCONCLUSIVE)
-    return _good(run)
+    return _met(run) or _good(run)
+
+
+def own_expectations(run: Run) -> list[ExpectationStanding]:
+    """Return the expectations that a run had to compare."""
+    return [one for one in run.expectations if one.standing is not Standing.ELSEWHERE]
 
 
 def results(cases: Sequence[Case]) -> list[tuple[Case, Figure]]:
@@ -165,16 +171,15 @@ def _wrong(word: str, count: str, of: Sequence[Trouble]) -> Answer | None:
     if not of:
         return None
     first = of[0]
-    if first.reason:
-        why = first.reason
-        return Answer(BAD, word, f"{count}. {first.where}: {why}", first.verdict, first.where)
-    name, judgement = first.wrong[0]
-    sentence = f"{count}. {name}, {first.where}: {told_of(judgement)}"
-    return Answer(BAD, word, sentence, first.verdict, first.where)
+    said = f"{first.where}: {first.reason}"
+    if not first.reason:
+        name, judgement = first.wrong[0]
+        said = f"{name}, {first.where}: {told_of(judgement)}"
+    return Answer(BAD, word, f"{count}. {said}", first.verdict, first.where)
 
 
 def _missed(run: Run) -> Answer | None:
-    own = [one for one in run.expectations if one.standing is not Standing.ELSEWHERE]
+    own = own_expectations(run)
     missed = [one for one in own if one.standing is Standing.MISSED]
     if not missed:
         return None
@@ -238,7 +243,7 @@ def _undecided(run: Run) -> Answer | None:
     open_ones = [one for one in run.expectations if one.standing is Standing.UNDECIDED]
     if not open_ones:
         return None
-    own = [one for one in run.expectations if one.standing is not Standing.ELSEWHERE]
+    own = own_expectations(run)
     met = sum(one.standing is Standing.MET for one in own)
     first = open_ones[0]
     sentence = f"{met} of {counted(len(own), 'expectation')} met. {first.reason.without_remedy}"
@@ -266,7 +271,7 @@ def _too_busy(run: Run) -> Answer | None:
 
 
 def _met(run: Run) -> Answer | None:
-    own = [one for one in run.expectations if one.standing is not Standing.ELSEWHERE]
+    own = own_expectations(run)
     if not own or any(one.standing is not Standing.MET for one in own):
         return None
     sentence = f"{counted(len(own), 'expectation')}: {listed([one.name for one in own], 3)}."
@@ -305,10 +310,6 @@ def _good(run: Run) -> Answer:
         name = groups[0][0] if groups else figure_name(unsure[0])
         sentence = f"{len(unsure) or len(groups)} could not be told from slower. {name}: "
         return Answer(OPEN, "NOT JUDGED", sentence + first.without_remedy, Verdict.INCONCLUSIVE)
-    if not results(run.cases):
-        return Answer(
-            OPEN, "NOTHING MEASURED", "No case of this run has a result.", Verdict.INVALID
-        )
     first_run = "No earlier run: nothing" if not run.before else "No baseline yet: nothing"
     sentence = f"{first_run} to compare with."
     return Answer(GOOD, "NOTHING WRONG FOUND", sentence, Verdict.NO_REFERENCE)

@@ -122,17 +122,34 @@ def print_table(table: Table) -> None:
 
 
 def write_lines(
-    out: Console, lines: Iterable[str], *, wraps: bool, indent: int | None = None
+    out: Console,
+    lines: Iterable[str],
+    *,
+    wraps: bool,
+    indent: int | None = None,
+    at_most: int | None = None,
 ) -> None:
     """Write sentences; one that does not wrap stays on one line, for grep.
 
-    The rest of one that does has an ``indent``, by default that of the sentence and two more.
+    The rest of one that does has an ``indent``, by default that of the sentence and two more. It
+    takes ``at_most`` so many lines.
     """
     for line in lines:
         spaces = len(line) - len(line.lstrip()) + 2 if indent is None else indent
         wrapper = _WRAPPER(width=out.width, subsequent_indent=" " * spaces)
-        text = wrapper.fill(line) if wraps else line
+        parts = wrapper.wrap(line) or [""] if wraps else [line]
+        text = "\n".join(parts if at_most is None else _cut(parts, at_most, out.width))
         out.print(_with_colour(text), soft_wrap=True)
+
+
+def _cut(lines: Sequence[str], at_most: int, width: int) -> Sequence[str]:
+    """Return so many lines at most; a word that is longer than a line stays whole."""
+    if len(lines) <= at_most:
+        return lines
+    last = lines[at_most - 1]
+    if len(last) + 2 > width and " " in last.strip():
+        last = last.rpartition(" ")[0]
+    return [*lines[: at_most - 1], f"{last} …"]
 
 
 def _with_colour(line: str) -> Text:

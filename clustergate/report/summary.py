@@ -44,7 +44,15 @@ from clustergate.core.texts import (
 from clustergate.judge.assembly import is_undecided, verdicts, wrong_in
 from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import exit_status, worst_status
-from clustergate.report.answer import Trouble, answer_of, troubles, where, where_of
+from clustergate.report.answer import (
+    Trouble,
+    answer_of,
+    own_expectations,
+    results,
+    troubles,
+    where,
+    where_of,
+)
 from clustergate.sites.modes import MAINTENANCE
 
 _GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
@@ -61,7 +69,7 @@ WHAT_COUNTS = (
     "the run before is no reference: `clustergate compare` says which differences between two runs "
     "are more than noise"
 )
-_WHOLE, _NS_PER_US = 100.0, 1000.0
+_WHOLE, NS_PER_US = 100.0, 1000.0
 _BEST = " (best)"
 NOT_TOLD_APART = (
     "no variant is the best beyond the scatter of its launches: `-S launches=10` makes more of them"
@@ -135,7 +143,7 @@ def first_screen(run: Run) -> FirstScreen:
         exits.append(("clustergate gate", gate, _GATE_MEANING))
     counts = Counter(judged)
     ran = sum(case.state is CaseState.RAN for case in run.cases)
-    figures = sum(f.estimate is not None for case in run.cases for f in case.figures)
+    figures = len(results(run.cases))
     in_words = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
     measured = counted(figures, "figure") if figures else "nothing"
     groups = sum(len(case.groups) for case in run.cases)
@@ -173,7 +181,7 @@ def expectations(run: Run) -> str:
 
     Empty where it had none to compare.
     """
-    own = [one for one in run.expectations if one.standing in _AS_VERDICT]
+    own = own_expectations(run)
     if not own:
         return ""
     met = sum(one.standing is Standing.MET for one in own)
@@ -540,10 +548,10 @@ def headlines(run: Run, columns: Sequence[str]) -> Iterator[HeadlineRow]:
         if figures:
             best = set() if headline.metric == SHARE else told_apart(figures.values())
             cells = {
-                name: headline_cell(
+                name: HeadlineCell(
                     written(one, headline) + _BEST * (name in best),
-                    *one,
-                    _value_before(run, *one[:2]),
+                    one[1].judgement.verdict.name.lower(),
+                    gains(*one[1:], _value_before(run, *one[:2])),
                 )
                 for name, one in figures.items()
             }
@@ -589,19 +597,13 @@ def _value_before(run: Run, case: Case, figure: Figure) -> float | None:
     return run.before.get((key_of(case), figure_name(figure))) if run.before else None
 
 
-def headline_cell(
-    text: str, case: Case, figure: Figure, value: float, before: float | None
-) -> HeadlineCell:
-    """Return a figure's cell, with how much better it is than its reference and the run before."""
+def gains(figure: Figure, value: float, before: float | None = None) -> dict[str, Gain]:
+    """Return how much better a figure is than its reference, and than in the run before."""
     expected = [reason.facts.get("reference") for reason in figure.judgement.reasons]
     reference = next((one for one in expected if isinstance(one, float | int)), None)
     # How far a doubtful figure is from another run's says nothing of either.
     beside = {REFERENCE: reference, RUN_BEFORE: None if figure.doubt else before}
-    return HeadlineCell(
-        text,
-        figure.judgement.verdict.name.lower(),
-        {name: gain(value, one, figure.better) for name, one in beside.items() if one},
-    )
+    return {name: gain(value, one, figure.better) for name, one in beside.items() if one}
 
 
 def gain(value: float, other: float, better: Better) -> Gain:
@@ -655,6 +657,12 @@ def written(picked: Picked | None, headline: Headline) -> str:
     return number(value * headline.scale) + (DOUBTFUL if figure.doubt else "")
 
 
+def percent_of_peak(case: Case, value: float, share: Share) -> float:
+    """Return how much of the peak that its job measured a rate is, all ranks of a node together."""
+    ranks = float(case.conditions.get("ranks_per_node", 1)) if share.per_rank else 1.0
+    return _WHOLE * value * ranks / case.peaks[share.peak]
+
+
 def share_of(picked: Picked | None, share: Share) -> str:
     """Return what a figure is of its node's peak; empty where that is not known."""
     if picked is None:
@@ -665,6 +673,6 @@ def share_of(picked: Picked | None, share: Share) -> str:
         return ""
     mark = DOUBTFUL if figure.doubt else ""
     if not share.rate:
-        return f"{value * _NS_PER_US / peak:.0f}{mark}"
-    percent = _WHOLE * value * float(case.conditions.get("ranks_per_node", 1)) / peak
+        return f"{value * NS_PER_US / peak:.0f}{mark}"
+    percent = percent_of_peak(case, value, share)
     return ABOVE_PEAK if percent > _WHOLE else f"{number(percent)}{mark}"

@@ -6,9 +6,7 @@ At most 20 lines; a sentence takes two at most.
 from __future__ import annotations
 
 import io
-import math
 import re
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.table import Table
@@ -17,7 +15,7 @@ from clustergate.benchmarks.descriptor import Headline
 from clustergate.benchmarks.registry import every_headline
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.model import Better, CaseState, Run, Verdict
-from clustergate.core.notation import counted
+from clustergate.core.notation import counted, rounded
 from clustergate.core.texts import DOUBT, DOUBTFUL, column_of, duration
 from clustergate.judge.assembly import found_at_80_percent
 from clustergate.machine.peaks import OF_ALL_CORES
@@ -31,15 +29,17 @@ from clustergate.report.answer import (
 from clustergate.report.console import new_console, table, write_lines
 from clustergate.report.summary import (
     CAUSES_SHOWN,
+    NS_PER_US,
     REFERENCE,
     Gain,
     Picked,
     causes,
     exit_meaning,
-    headline_cell,
+    gains,
     machine,
     next_commands,
     of_other_runs,
+    percent_of_peak,
     picked,
     status_of,
     told_apart,
@@ -50,9 +50,6 @@ _GAP = 3
 _LINES_OF_A_SENTENCE = 2
 _ROWS_SHOWN = 6
 _LINES = 20
-_SIGNIFICANT = 3
-_USUAL = (1e-4, 1e9)
-_NS_PER_US = 1000.0
 _AT_LEAST = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
 
 
@@ -71,9 +68,9 @@ def render(
     stream = io.StringIO()
     out = new_console(width, stream, colour=colour)
 
-    def write(lines: Sequence[str], indent: int | None = None) -> None:
-        of_width = [_in_two_lines(line, width) if wraps else line for line in lines]
-        write_lines(out, map(invocation.completed, of_width), wraps=wraps, indent=indent)
+    def write(lines: Sequence[str]) -> None:
+        whole = map(invocation.completed, lines)
+        write_lines(out, whole, wraps=wraps, at_most=_LINES_OF_A_SENTENCE)
 
     def room() -> int:
         return _LINES - stream.getvalue().count("\n") - len(below) if wraps else 2 * len(run.notes)
@@ -86,12 +83,13 @@ def render(
     ]
     write(["", _head(run)])
     write([f" {answer}"])
-    numbers, left_out = _numbers(run, width)
+    columns, rows = _rows(run)
+    numbers, left_out = _numbers(columns, rows, width)
     if numbers:
         out.print(numbers)
     if left_out:
         write([f"   {counted(left_out, 'more column')} on the page"])
-    write([f"   {line}" for line in _results(run)])
+    write([f"   {line}" for line in _results(run, rows)])
     write([f" ! {line}" for line in _notes(run, answer)])
     # A log, where nobody opens a page, has all of them.
     shown = run.notes[: max(0, room() // _LINES_OF_A_SENTENCE)]
@@ -107,20 +105,6 @@ def render_briefly(run: Run, invocation: Invocation = NO_CALL) -> str:
     return invocation.completed(f"{answer} {duration(run.duration_s)}; {run.notes[-1]}\n")
 
 
-def _in_two_lines(line: str, width: int) -> str:
-    """Return a sentence that takes two lines at most; the page has the whole of a longer one."""
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    wrapped = textwrap.TextWrapper(
-        width=width,
-        subsequent_indent=indent,
-        max_lines=_LINES_OF_A_SENTENCE,
-        placeholder=" …",
-        break_long_words=True,
-        break_on_hyphens=False,
-    )
-    return line if len(line) <= width else wrapped.fill(line).replace(f"\n{indent}", " ")
-
-
 def _head(run: Run) -> str:
     """Return what was measured: system and node, how it is shared, mode, cases, time."""
     ran = sum(case.state is CaseState.RAN for case in run.cases)
@@ -133,28 +117,34 @@ def _head(run: Run) -> str:
 # --- the numbers ----------------------------------------------------------------------------------
 
 
-def _numbers(run: Run, width: int) -> tuple[Table | None, int]:
-    """Return the table of headlines over stacks, and how many stacks it has no room for."""
-    by_stack = sorted(run.cases, key=lambda case: case.stack)
-    columns = list(dict.fromkeys(map(column_of, by_stack)))
-    of_columns = [
+_Line = tuple[Headline, Mapping[str, Picked]]
+
+
+def _rows(run: Run) -> tuple[list[str], list[_Line]]:
+    """Return the columns of the first screen and its headlines, each with figures by column."""
+    columns = list(dict.fromkeys(map(column_of, sorted(run.cases, key=lambda x: x.stack))))
+    rows: list[_Line] = [
         (headline, figures)
         for headline in every_headline()
         if (figures := {c: one for c in columns if (one := picked(headline, c, run.cases))})
     ]
     # Of benchmarks that name none for the first screen, the first ones stand there.
-    rows = [one for one in of_columns if one[0].first] or of_columns[:_ROWS_SHOWN]
-    named = [column for column in columns if any(column in figures for _, figures in rows)]
+    shown = ([row for row in rows if row[0].first] or rows)[:_ROWS_SHOWN]
+    return [c for c in columns if any(c in figures for _, figures in shown)], shown
+
+
+def _numbers(named: Sequence[str], rows: Sequence[_Line], width: int) -> tuple[Table | None, int]:
+    """Return the table of headlines over stacks, and how many stacks it has no room for."""
     if not rows:
         return None, 0
     lines = [
         (
             headline.first or headline.title,
             headline.unit,
-            *_cells(run, headline, figures, named),
+            *_cells(headline, figures, named),
             _node_can(headline, figures),
         )
-        for headline, figures in rows[:_ROWS_SHOWN]
+        for headline, figures in rows
     ]
     heads = ["", "", *named, "this node can do"]
     columns, cells, left_out = _that_fit(heads, lines, width)
@@ -180,9 +170,7 @@ def _that_fit(
     return chosen, [[line[k] for k in kept] for line in lines], len(heads) - 3 - stacks
 
 
-def _cells(
-    run: Run, headline: Headline, figures: Mapping[str, Picked], columns: Sequence[str]
-) -> list[str]:
+def _cells(headline: Headline, figures: Mapping[str, Picked], columns: Sequence[str]) -> list[str]:
     best = told_apart(figures.values())
     texts = []
     for column in columns:
@@ -190,8 +178,8 @@ def _cells(
         if one is None:
             texts.append("-")
             continue
-        case, figure, value = one
-        gain = headline_cell("", case, figure, value, None).gains.get(REFERENCE)
+        _, figure, value = one
+        gain = gains(figure, value).get(REFERENCE)
         beside = "" if gain is None or gain.is_none else f" {_signed(gain)}"
         text = rounded(value * headline.scale)
         if figure.doubt:
@@ -204,44 +192,31 @@ def _signed(gain: Gain) -> str:
     return f"{'+' if gain.percent > 0 else '-'}{gain.amount.replace(' ', '')}"
 
 
-def rounded(value: float) -> str:
-    """Return a number with three significant digits at most, without an exponent if it is usual.
-
-    Zeros that a benchmark did not print are not shown either.
-    """
-    if value == 0 or not math.isfinite(value) or not _USUAL[0] <= abs(value) < _USUAL[1]:
-        return f"{value:.{_SIGNIFICANT}g}"
-    digits = _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))
-    text = f"{round(value, digits):.{max(0, digits)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
 def _node_can(headline: Headline, figures: Mapping[str, Picked]) -> str:
     """Return what the node reached in the same job, and how much of it the figures are."""
     share = headline.peak or headline.share
     if share is None:
         return ""
-    peaks, shares = [], []
-    for case, figure, value in figures.values():
-        if not (peak := case.peaks.get(share.peak)):
-            continue
-        peaks.append(peak)
-        ranks = float(case.conditions.get("ranks_per_node", 1)) if share.per_rank else 1.0
-        if share.rate and not figure.doubt:
-            shares.append(100 * value * headline.scale * ranks / peak)
+    measured = [one for one in figures.values() if one[0].peaks.get(share.peak)]
+    peaks = [case.peaks[share.peak] for case, *_ in measured]
     if not peaks:
         return ""
     title, unit, best = OF_ALL_CORES[share.peak]
     if not share.rate:
-        return f"{rounded(best(peaks) / _NS_PER_US)} core to core" if unit == "ns" else ""
+        return f"{rounded(best(peaks) / NS_PER_US)} core to core" if unit == "ns" else ""
     text = f"{rounded(best(peaks))} by {title}"
+    shares = [
+        percent_of_peak(case, value * headline.scale, share)
+        for case, figure, value in measured
+        if not figure.doubt
+    ]
     if not shares:
         return text
     low, high = (f"{min(one, 100):.0f}" for one in (min(shares), max(shares)))
     return f"{text}: {low} %" if low == high else f"{text}: {low} to {high} %"
 
 
-def _results(run: Run) -> Iterator[str]:
+def _results(run: Run, rows: Sequence[_Line]) -> Iterator[str]:
     """Yield how many results there are, and what none of them is; what would have been found."""
     of = results(run.cases)
     broken = any(case.state.broken for case in run.cases)
@@ -249,17 +224,8 @@ def _results(run: Run) -> Iterator[str]:
         proof = "none impossible; every rank proved its library and its cores."
         yield f"{counted(len(of), 'result')}: {proof}"
     yield from found_at_80_percent(run.finds)
-    if (why := why_none_is_best(run)) and not _marks_a_best(run):
-        yield why
-
-
-def _marks_a_best(run: Run) -> bool:
-    columns = list(dict.fromkeys(map(column_of, run.cases)))
-    return any(
-        told_apart([one for c in columns if (one := picked(headline, c, run.cases))])
-        for headline in every_headline()
-        if headline.first
-    )
+    if not any(told_apart(figures.values()) for _, figures in rows):
+        yield from filter(None, [why_none_is_best(run)])
 
 
 _WRONG = (Verdict.IMPOSSIBLE, Verdict.INVALID)
