@@ -15,14 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Generic, ParamSpec
 
 from clustergate.core.notation import listed, number
 
 Fact = str | int | float | bool | Sequence[str | int] | None
-Given = Fact | Path | Exception
-"""What a fact is made of: an exception stands for why something failed."""
 Facts = dict[str, Any]
 """Facts that several reasons have, by their names: they are given with ``**``."""
 # Facts of every reason that is said of some launches of a case, of some figures of a run, of a
@@ -263,8 +260,3 @@ class _Formatter(string.Formatter):
 
 
 _FORMATTER = _Formatter()
-
-
-def facts_of(template: str) -> set[str]:
-    """Return the names of the facts that words write."""
-    return {name for _, name, _, _ in _FORMATTER.parse(template) if name}

@@ -19,7 +19,15 @@ from clustergate.core.commands import Invocation
 from clustergate.core.files.shared import locked
 from clustergate.core.files.stored import encode
 from clustergate.core.files.whole import read_json
-from clustergate.core.model import Case, ClustergateError, Evidence, Run, Say, Verdict
+from clustergate.core.model import (
+    Case,
+    CaseRecord,
+    ClustergateError,
+    Evidence,
+    Run,
+    Say,
+    Verdict,
+)
 from clustergate.core.quantities import parse_duration
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import Foreseen, clock, duration
@@ -391,7 +399,8 @@ def decide(gate: Gate, measured: Measured) -> Answer:
     cases = measured.run.cases if measured.run else ()
     control_of = _control_of(gate, measured)
     items = contract.judged_by(cases, control_of)
-    after = _idle_cores(gate)
+    records = store.read_cases(gate.run_id)
+    after = idle_cores(records, cores_by_node(gate.run_id), gate.site.partitions)
     evidence = [
         # What the nodes are is the commonest cause of what was not measured.
         *decision.of_nodes(measured.before, [*measured.after, *after]),
@@ -401,7 +410,7 @@ def decide(gate: Gate, measured: Measured) -> Answer:
         *(decision.of_cases(cases, control_of) if measured.run else ()),
         *measured.software,
         *decision.of_coverage(items),
-        *_against_before(gate),
+        *_against_before(gate, records),
         *_lost(gate, cases),
     ]
     # Who reads the answer is to know what it does not speak of.
@@ -433,10 +442,10 @@ def _unreferenced(gate: Gate) -> list[Evidence]:
     return [Evidence("references", Verdict.NO_REFERENCE, (why,))]
 
 
-def _against_before(gate: Gate) -> list[Evidence]:
+def _against_before(gate: Gate, records: Sequence[CaseRecord]) -> list[Evidence]:
     """Return what is worse than in the run before, or in the one that was named."""
-    named, measured = gate.request.before, store.read_cases(gate.run_id)
-    before = named or (last_run(gate.site.name, measured) if measured else None)
+    named = gate.request.before
+    before = named or (last_run(gate.site.name, records) if records else None)
     return compare_with(before, gate.run_id, asked=named is not None)
 
 
@@ -451,11 +460,6 @@ def _lost(gate: Gate, cases: Sequence[Case]) -> list[Evidence]:
         why = GONE_SINCE(cases=gone, run=since, this=gate.run_id)
         evidence.append(Evidence("what must be judged", Verdict.INCONCLUSIVE, (why,)))
     return evidence
-
-
-def _idle_cores(gate: Gate) -> list[Reason]:
-    measured = store.read_cases(gate.run_id)
-    return [*idle_cores(measured, cores_by_node(gate.run_id), gate.site.partitions)]
 
 
 def _run_of(gate: Gate, benchmarks: Run | None, evidence: Sequence[Evidence]) -> Run:

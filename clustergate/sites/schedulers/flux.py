@@ -29,7 +29,6 @@ from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
     SECONDS,
     Limits,
-    NodeGroup,
     Queue,
     Queues,
     Scheduler,
@@ -139,12 +138,10 @@ def queues_in(listed: str, status: str, resources: Mapping[str, str]) -> Queues:
         if len(rest) != 3:
             raise _unread("queue list", "|".join([name, *rest]))
         stopped = "" if rest[2] == "y" else _STOPPED
-        queue = queues[name.rstrip("*")] = Queue()
-        groups: dict[tuple[int, str], list[str]] = {}
-        for node, cores in cores_in(resources[name.rstrip("*")]).items():
-            groups.setdefault((cores, stopped or causes.get(node, "")), []).append(node)
-        for (cores, why), nodes in groups.items():
-            queue.groups.append(NodeGroup(len(nodes), cores, fold(nodes), "", why))
+        queue = queues[name.rstrip("*")] = Queue.of(
+            (node, cores, stopped or causes.get(node, ""))
+            for node, cores in cores_in(resources[name.rstrip("*")]).items()
+        )
         if name.endswith("*") or len(lines) == 1:
             queues[DEFAULT] = queue
     if not queues:

@@ -23,7 +23,7 @@ import getpass
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -31,12 +31,11 @@ from typing import Any
 
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
-from clustergate.launch.hostfiles import HostfileError, expand, fold
+from clustergate.launch.hostfiles import HostfileError, expand
 from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
     SECONDS,
     Limits,
-    NodeGroup,
     Queue,
     Queues,
     Scheduler,
@@ -193,7 +192,10 @@ def queues_in(nodes: str, queues: str, server: str) -> Queues:
         if queue.get("queue_type") == "Route":
             ways = str(queue.get("route_destinations", "")).split(",")
             own[name] = {k: v for way in ways for k, v in own.get(way.split("@")[0], {}).items()}
-    filled = {name: Queue(_groups(own[name], _closed(queue))) for name, queue in known.items()}
+    filled = {
+        name: Queue.of(_cores_and_causes(own[name], _closed(queue)))
+        for name, queue in known.items()
+    }
     for attributes in objects_in(server, "Server").values():
         if (default := attributes.get("default_queue")) in filled:
             filled[DEFAULT] = filled[default]
@@ -227,18 +229,16 @@ def _closed(queue: Mapping[str, Any]) -> str:
     return f"{_CLOSED_QUEUE}{' and not '.join(closed)}" if closed else ""
 
 
-def _groups(nodes: Mapping[str, Mapping[str, Any]], closed: str) -> list[NodeGroup]:
-    alike: dict[tuple[int, str], list[str]] = {}
+def _cores_and_causes(
+    nodes: Mapping[str, Mapping[str, Any]], closed: str
+) -> Iterator[tuple[str, int, str]]:
     for name, node in nodes.items():
         try:
             cpus = int(_resource(node, "resources_available", "ncpus") or node.get("pcpus", 0))
             (checked,) = expand(name)
         except (ValueError, HostfileError) as error:
             raise ClustergateError(NO_ANSWER(why=f"of node {name[:60]!r}, {error}")) from None
-        alike.setdefault((cpus, closed or causes(node)), []).append(checked)
-    return [
-        NodeGroup(len(names), cpus, fold(names), "", why) for (cpus, why), names in alike.items()
-    ]
+        yield checked, cpus, closed or causes(node)
 
 
 def causes(node: Mapping[str, Any]) -> str:

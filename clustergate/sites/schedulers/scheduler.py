@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
-from clustergate.launch.hostfiles import expand
+from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
 from clustergate.machine.processes import capture
 from clustergate.sites.schedulers.wishes import Wishes
@@ -99,6 +99,22 @@ class Queue:
     """The nodes of a queue; Slurm calls it a partition."""
 
     groups: list[NodeGroup] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, nodes: Iterable[tuple[str, int, str]]) -> Queue:
+        """Return a queue of nodes, each with its cores and why it is not used, alike ones as one.
+
+        Raises :class:`HostfileError` for what is no name of a node.
+        """
+        alike: dict[tuple[int, str], list[str]] = {}
+        for name, cores, causes in nodes:
+            alike.setdefault((cores, causes), []).append(name)
+        return cls(
+            [
+                NodeGroup(len(names), cores, fold(names), "", causes)
+                for (cores, causes), names in alike.items()
+            ]
+        )
 
     @property
     def by_cores(self) -> Counter[int]:

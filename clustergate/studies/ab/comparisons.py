@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -143,11 +143,7 @@ OTHER_PROCESSORS = Words(
 
 def other_processors(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[Reason]:
     """Return that cases of two runs ran on other processors, as far as both say on which."""
-    of_a, of_b = ({one.name: one.processors for one in records} for records in (a, b))
-    for name, processors in of_a.items():
-        if processors and of_b.get(name) and processors != of_b[name]:
-            return [OTHER_PROCESSORS(a=list(processors), b=list(of_b[name]))]
-    return []
+    return [OTHER_PROCESSORS(a=x, b=y) for x, y in _unlike(a, b, lambda one: one.processors)]
 
 
 OTHER_NODES = Words(
@@ -160,11 +156,16 @@ OTHER_NODES = Words(
 
 def other_nodes(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[Reason]:
     """Return that cases of two runs ran on other nodes, as far as both say on which."""
-    of_a, of_b = ({one.name: one.hosts for one in records} for records in (a, b))
-    for name, hosts in of_a.items():
-        if hosts and of_b.get(name) and hosts != of_b[name]:
-            return [OTHER_NODES(a=list(hosts), b=list(of_b[name]))]
-    return []
+    return [OTHER_NODES(a=x, b=y) for x, y in _unlike(a, b, lambda one: one.hosts)]
+
+
+def _unlike(
+    a: Iterable[CaseRecord], b: Iterable[CaseRecord], said_by: Callable[[CaseRecord], Sequence[str]]
+) -> list[tuple[list[str], list[str]]]:
+    """Return what the first case tells that is of two runs and tells something else of each."""
+    of_a, of_b = ({one.name: said_by(one) for one in records} for records in (a, b))
+    pairs = ((mine, of_b.get(name)) for name, mine in of_a.items())
+    return [(list(x), list(y)) for x, y in pairs if x and y and x != y][:1]
 
 
 def _cases(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -59,7 +59,6 @@ _SUSPECTS: Mapping[Unit, str] = {
     Unit.INSIDE_SWITCH: "links inside switch {}",
     Unit.BETWEEN_SWITCHES: "links between switches {} and {}",
 }
-_PUT_RIGHT = "put that right and screen again"
 _ALONE_ADVICE = "drain it and open a ticket; check its clocks, its memory and what else runs"
 # Of these the nodes themselves are to be kept out.
 _KEEPS_OUT = (Unit.NODE, Unit.PART_OF_NODE, Unit.SWITCH)
