@@ -1,32 +1,25 @@
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
 from reframe.utility.sanity import reference_bounds
 
 from clustergate.core.model import (
-    BaselineRuns,
     Better,
     Case,
     CaseId,
-    CaseRecord,
     CaseState,
-    ConditionValue,
     Estimate,
     Launch,
     NodeFacts,
     Reference,
     Row,
-    Run,
-    Sample,
     Verdict,
 )
 from clustergate.core.reasons import in_words
 from clustergate.core.texts import doubts
 from clustergate.judge import assembly
 from clustergate.judge.assembly import (
-    Outcome,
     assemble,
     disturbances,
     limits_for,
@@ -41,28 +34,19 @@ from clustergate.judge.judging import exit_status
 from clustergate.launch.estimation import sampled_figures
 from clustergate.report.junit import render_junit
 from clustergate.stacks.set_up import STACK_NOT_PROVIDED
+from tests import builders
+from tests.builders import baseline, hpl, outcome, ping
 
 EXPECTED = [CaseId("HplCheck", "local:node", "mpich")]
-CONDITIONS: dict[str, ConditionValue] = {
-    "mode": "smoke",
-    "ranks": 2,
-    "ranks_per_node": 2,
-    "nodes": 1,
-    "cores_per_rank": 1,
-    "placement": "packed",
-}
-SAMPLE = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832, "nb": 192}, 91.4)
-
-
-def outcome(**changes):
-    fields = {"name": "HplCheck-node-mpich", "check": "HplCheck", "stack": "mpich"}
-    return Outcome(**{**fields, "partition": "local:node", "result": "pass", **changes})
+SAMPLE = hpl()
 
 
 def record(**changes):
-    fields: dict[str, Any] = {"name": "HplCheck-node-mpich", "check": "HplCheck", "stack": "mpich"}
-    fields |= {"partition": "local:node", "conditions": CONDITIONS, "samples": [SAMPLE]}
-    return CaseRecord(**{**fields, **changes})
+    return builders.record(**{"samples": (SAMPLE,), "check": "HplCheck", **changes})
+
+
+def disturbed(order):
+    return Launch(order, 0.0, 1.0, "n17", 0.5, disturbed=in_words("others used 0.50 cores of n17"))
 
 
 def test_a_figure_without_a_reference_is_no_pass():
@@ -71,11 +55,11 @@ def test_a_figure_without_a_reference_is_no_pass():
     assert [f.judgement.verdict for f in case.figures] == [Verdict.NO_REFERENCE]
 
 
-@pytest.mark.parametrize("disturbed", [None, in_words("others used 1.9 of the 2 cores")])
-def test_a_reference_of_another_unit_fails_for_the_judge_and_for_reframe(disturbed):
+@pytest.mark.parametrize("busy", [None, in_words("others used 1.9 of the 2 cores")])
+def test_a_reference_of_another_unit_fails_for_the_judge_and_for_reframe(busy):
     """Nothing that others do on the node makes a figure a thousand times better."""
     expected = Reference(0.0914, -0.05, None, "Gflop/s", "published", where="local.yaml:9")
-    one = record(launches=[Launch(0, 0.0, 9.0, disturbed=disturbed)], launches_needed=1)
+    one = record(launches=[Launch(0, 0.0, 9.0, disturbed=busy)], launches_needed=1)
     sampled = sampled_figures(one.samples, one.launches, one.launches_needed, one.check)
     ((_, value, _, bounds),) = reframe_figures(sampled, [expected])
     assert bounds is not None
@@ -117,11 +101,9 @@ def imb_key(partition, ranks):
 
 
 def imb_outcome(partition, ranks):
-    key = imb_key(partition, ranks)
+    parameters = imb_key(partition, ranks).parameters
     name = f"imb-{partition}-{ranks}"
-    return Outcome(
-        name, key.check, key.stack, "pass", partition=partition, parameters=key.parameters
-    )
+    return outcome("ImbMpi1Check", name=name, partition=partition, parameters=parameters)
 
 
 def test_every_lost_case_is_named():
@@ -243,7 +225,7 @@ def noisy_peaks(virtual=0):
 def test_25_27_no_noise_lets_a_rate_pass_that_cannot_be(peaks, reference):
     """A printed 9.999e+89 Gflop/s in 0.00 s, where trials of the peaks were slow, or none ran."""
     printed = dataclasses.replace(SAMPLE, value=9.999e89)
-    kept = record(samples=[printed], peaks=peaks, launches=[disturbed_launch(0)])
+    kept = record(samples=[printed], peaks=peaks, launches=[disturbed(0)])
     (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *case: reference)
     assert verdicts([case]) == [Verdict.IMPOSSIBLE]
     assert exit_status(verdicts([case])) == 2
@@ -257,11 +239,10 @@ def test_25_limits_beside_another_program_are_as_narrow_as_on_an_idle_node(gflop
 
 
 def test_26_a_collective_call_in_no_time_is_impossible():
-    conditions = {"processes": 2, "groups": 1, "bytes": 1 << 20}
-    allreduce = Sample("Allreduce", "t_avg_us", "us", Better.LOWER, conditions, 0.0)
+    allreduce = ping(0.0, 1 << 20, benchmark="Allreduce", metric="t_avg_us")
     expected = Reference(280.0, None, 0.1, "us", "measured")
     kept = record(check="ImbMpi1Check", name="imb", samples=[allreduce])
-    ran = outcome(check="ImbMpi1Check", name="imb")
+    ran = outcome("ImbMpi1Check", name="imb")
     key = dataclasses.replace(EXPECTED[0], check="ImbMpi1Check")
     (case,) = assemble([key], [ran], [kept], lambda *case: expected)
     assert verdicts([case]) == [Verdict.IMPOSSIBLE]
@@ -270,8 +251,7 @@ def test_26_a_collective_call_in_no_time_is_impossible():
 def test_one_launch_that_cannot_be_is_not_hidden_by_the_others():
     values = (95.0, 96.0, 1e6)
     samples = [dataclasses.replace(SAMPLE, value=v, order=k) for k, v in enumerate(values)]
-    launches = [Launch(order, 0.0, 1.0) for order in range(3)]
-    kept = record(samples=samples, launches=launches, peaks=noisy_peaks())
+    kept = record(samples=samples, launches=builders.launches(3), peaks=noisy_peaks())
     (case,) = assemble(EXPECTED, [outcome()], [kept])
     assert verdicts([case]) == [Verdict.IMPOSSIBLE]
 
@@ -317,12 +297,11 @@ def test_reframe_fails_what_is_impossible_as_the_judge_does():
 
 
 def test_limits_are_those_of_the_partition_that_ran():
-    conditions = {**CONDITIONS, "nodes": 2, "ranks_per_node": 1}
-    moved = {"processes": 2, "groups": 1, "bytes": 1 << 20}
-    sample = Sample("PingPong", "bandwidth_mb_s", "MB/s", Better.HIGHER, moved, 9000.0)
+    conditions = {**builders.CONDITIONS, "nodes": 2, "ranks_per_node": 1}
+    sample = ping(9000.0, 1 << 20, metric="bandwidth_mb_s")
     kept = record(check="ImbMpi1Check", conditions=conditions, samples=[sample])
     nodes = {"local:slow": NodeFacts(link_mb_s=100.0), "local:node": NodeFacts(link_mb_s=12500.0)}
-    ran = outcome(check="ImbMpi1Check")
+    ran = outcome("ImbMpi1Check")
     key = dataclasses.replace(EXPECTED[0], check="ImbMpi1Check")
     (case,) = assemble([key], [ran], [kept], nodes=nodes)
     assert verdicts([case]) == [Verdict.NO_REFERENCE]
@@ -339,17 +318,13 @@ def test_where_limits_are_wide_it_is_said():
 def test_rates_that_no_peak_of_the_node_limits_are_told_in_one_line():
     """Their memory would: but no partition is known here that says how large its caches are."""
     peaks = noisy_peaks()
-    triad = Sample("STREAM", "bandwidth_gb_s", "GB/s", Better.HIGHER, {"elements": 10}, 9000.0)
+    triad = builders.sample("STREAM", "bandwidth_gb_s", 9000.0, elements=10)
     stream = record(name="s", check="StreamCheck", samples=[triad], peaks=peaks)
-    ran = [outcome(), outcome(name="s", check="StreamCheck")]
+    ran = [outcome(), outcome("StreamCheck", name="s")]
     cases = assemble({}, ran, [record(peaks=peaks), stream])
     (told,) = loosely_limited(cases)
     assert told.startswith("no peak of the node bounds 1 rate (StreamCheck: STREAM), only what ")
     assert loosely_limited(cases[:1]) == []
-
-
-def disturbed_launch(order):
-    return Launch(order, 0.0, 1.0, "n17", 0.5, disturbed=in_words("others used 0.50 cores of n17"))
 
 
 @pytest.mark.parametrize(
@@ -364,7 +339,7 @@ def disturbed_launch(order):
 def test_too_few_undisturbed_launches_are_told_of_and_need_a_reference_to_leave_it_open(
     expected, verdict
 ):
-    kept = record(launches=[disturbed_launch(0)])
+    kept = record(launches=[disturbed(0)])
     (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
     assert verdicts([case]) == [verdict]
     (figure,) = case.figures
@@ -378,14 +353,14 @@ def test_a_disturbed_figure_beyond_a_limit_is_impossible_all_the_same():
         for core in ("0", "1")
         for trial, value in enumerate([{"performance_gflops": 30.0}] * 3)
     ]
-    kept = record(launches=[disturbed_launch(0)], peaks=rows)
+    kept = record(launches=[disturbed(0)], peaks=rows)
     (case,) = assemble(EXPECTED, [outcome()], [kept])
     assert verdicts([case]) == [Verdict.IMPOSSIBLE]
 
 
 def test_the_best_undisturbed_launch_is_judged():
     samples = [dataclasses.replace(SAMPLE, value=v, order=k) for k, v in enumerate((99, 97, 120))]
-    launches = [Launch(0, 0.0, 1.0), Launch(1, 0.0, 1.0), disturbed_launch(2)]
+    launches = [*builders.launches(2), disturbed(2)]
     kept = record(samples=samples, launches=launches, launches_needed=2)
     (case,) = assemble(EXPECTED, [outcome()], [kept])
     assert case.figures[0].estimate == Estimate(99, 97, 99, 0.5, 2)
@@ -394,7 +369,7 @@ def test_the_best_undisturbed_launch_is_judged():
     assert sentence == (
         "1 of 3 launches was disturbed and is not counted; in it others used 0.50 cores of n17"
     )
-    alone = record(launches=[disturbed_launch(0)])
+    alone = record(launches=[disturbed(0)])
     assert disturbances([alone])[0].startswith("1 of 1 launch was disturbed and is not counted; ")
     (several,) = disturbances([alone, alone])
     assert several.startswith("2 of 2 launches were disturbed and are not counted; in the worst of")
@@ -455,38 +430,25 @@ def test_a_case_that_left_no_figure_has_failed():
 # ---------------------------------------------------------------------------------------- groups
 
 SIZES = (8, 64, 512)
-# Single figures are noisy, each by itself, so that only all of them together see 10 %.
-NOISE = np.exp(np.random.default_rng(5).normal(0.04, 0.03, (20, 3))).round(4)
 
 
-def ping(size, value, order=0, benchmark="PingPong"):
-    conditions = {"processes": 2, "groups": 1, "bytes": size}
-    return Sample(benchmark, "latency_us", "us", Better.LOWER, conditions, value, order)
-
-
-def imb_record(factor=1.0, launches=5, sizes=SIZES, **changes):
+def imb_record(factor=1.0, launches=5, **changes):
     samples = [
-        ping(size, factor * (1 + order / 1000), order)
+        ping(factor * (1 + order / 1000), size, order)
         for order in range(launches)
-        for size in sizes
+        for size in SIZES
     ]
-    return record(
-        samples=samples,
-        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
-        launches_needed=3,
-        **changes,
-    )
+    made = builders.launches(launches, 0.3)
+    return record(**{"samples": samples, "launches": made, "launches_needed": 3, **changes})
 
 
 def grouped(check, partition, stack, conditions, sample):
-    known = BaselineRuns(
-        runs=tuple(f"run{k:02}" for k in range(20)),
-        days=tuple(f"2026-11-{1 + k:02}" for k in range(20)),
-        values=tuple(NOISE[:, SIZES.index(sample.conditions["bytes"])]),
-        launches=5,
-        compared=9,
-    )
+    known = baseline(NOISE[:, SIZES.index(sample.conditions["bytes"])], compared=9)
     return Reference(1.0, None, 0.35, "us", "measured", known)
+
+
+# Single figures are noisy, each by itself, so that only all of them together see 10 %.
+NOISE = np.exp(np.random.default_rng(5).normal(0.04, 0.03, (20, 3))).round(4)
 
 
 def judged(kept, **reframe):
@@ -552,12 +514,7 @@ def test_what_reframe_fails_by_a_figure_alone_is_judged_all_the_same(factor):
 
 def test_two_modes_are_told_of_their_figure_and_of_the_run():
     values = (1.0, 1.5, 1.01, 1.51, 1.0, 1.5)
-    kept = imb_record(launches=0)
-    kept = dataclasses.replace(
-        kept,
-        samples=[ping(8, value, order) for order, value in enumerate(values)],
-        launches=[Launch(order, 0.0, 0.3) for order in range(6)],
-    )
+    kept = imb_record(6, samples=[ping(value, 8, order) for order, value in enumerate(values)])
     (case,) = assemble({}, [outcome()], [kept], grouped)
     (figure,) = case.figures
     assert figure.remark == (
@@ -581,13 +538,9 @@ def beside(value, kept_off, launches=1):
     ]
     samples = [dataclasses.replace(s, value=10.0) if s.metric == "time_s" else s for s in samples]
     told = in_words("others used 0.94 of 2 cores of n17")
-    made = [
-        Launch(
-            order, 0.0, 12.0, "n17", 0.94, disturbed=told, kept_off=kept_off, any_kept_off=kept_off
-        )
-        for order in range(launches)
-    ]
-    return record(samples=samples, launches=made)
+    off = {"kept_off": kept_off, "any_kept_off": kept_off}
+    busy = {"host": "n17", "lost_cores": 0.94, "disturbed": told}
+    return record(samples=samples, launches=builders.launches(launches, 12.0, **busy, **off))
 
 
 @pytest.mark.parametrize(
@@ -612,7 +565,7 @@ def test_29_a_regression_that_the_disturbance_does_not_explain_is_one(
         sentence = case.figures[0].judgement.sentence
         assert "others used 0.94 of 2 cores of n17, which explains at most 2." in sentence
         assert "; this is 8.0 x; " in sentence
-        assert '<failure type="regression"' in junit_of(case)
+        assert '<failure type="regression"' in render_junit(builders.run(case))
     assert verdicts([case]) == [verdict]
     assert exit_status(verdicts([case])) == (1 if verdict is Verdict.REGRESSION else 0)
     sampled = sampled_figures(kept.samples, kept.launches, 1)
@@ -620,10 +573,6 @@ def test_29_a_regression_that_the_disturbance_does_not_explain_is_one(
     assert bounds is not None
     lowest, _ = reference_bounds(*bounds[:3])
     assert (told < lowest) == (verdict is Verdict.REGRESSION)
-
-
-def junit_of(case):
-    return render_junit(Run("r", "local", "smoke", "2026-11-22T10:00:00+00:00", 1.0, (case,)))
 
 
 def far_apart(factor, launches):
@@ -656,7 +605,7 @@ def test_29_cores_far_apart_excuse_figures_by_their_distance(factor, verdict):
 def test_30_mostly_slow_launches_are_told_at_the_figure():
     values = [32.9] * 6 + [130.0] * 2
     samples = [dataclasses.replace(SAMPLE, value=v, order=k) for k, v in enumerate(values)]
-    kept = record(samples=samples, launches=[Launch(k, 0.0, 1.0) for k in range(8)])
+    kept = record(samples=samples, launches=builders.launches(8))
     expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
     (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
     (figure,) = case.figures
@@ -687,10 +636,7 @@ def test_cases_of_a_stack_that_could_not_be_set_up_say_why():
 def bcast_judged_by(metric: str, **times: float) -> Case:
     """Return the case of a Bcast that took such times, of which one metric has a reference."""
     kept = record(
-        samples=[
-            dataclasses.replace(ping(8, value), benchmark="Bcast", metric=name)
-            for name, value in times.items()
-        ]
+        samples=[ping(value, benchmark="Bcast", metric=name) for name, value in times.items()]
     )
 
     def expect(check, partition, stack, conditions, sample):
@@ -719,10 +665,8 @@ def test_the_average_of_the_ranks_passes_and_does_not_speak_for_the_slowest():
 
 
 def test_one_measurement_is_compared_once_and_speaks_for_its_time():
-    rate = dataclasses.replace(
-        ping(8, 10.0), metric="bandwidth_mb_s", unit="MB/s", better=Better.HIGHER
-    )
-    kept = record(samples=[ping(8, 0.8), rate, ping(64, 2.0)])
+    rate = ping(10.0, metric="bandwidth_mb_s")
+    kept = record(samples=[ping(0.8), rate, ping(2.0, 64)])
 
     def expect(check, partition, stack, conditions, sample):
         wanted = Reference(20.0, -0.05, None, "MB/s", "measured")
