@@ -4,7 +4,7 @@ A record is of two ranks on one node; a baseline is of the runs of one day after
 """
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clustergate.benchmarks.registry import every_metric
@@ -26,7 +26,7 @@ from clustergate.core.reasons import in_words
 from clustergate.judge.assembly import Outcome
 from clustergate.judge.history.stored_runs import PastRun
 
-START = datetime.datetime(2026, 11, 1, tzinfo=datetime.timezone.utc)
+START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CONDITIONS: dict[str, ConditionValue] = {
     "mode": "smoke",
     "ranks": 2,
@@ -97,10 +97,12 @@ def passed(kept: CaseRecord, **changes: Any) -> Outcome:
 
 def past_runs(
     records: Iterable[CaseRecord], hours: float = 2.0, start: datetime.datetime = START
-) -> Iterator[PastRun]:
-    """Yield stored runs of one record each, so many hours apart."""
-    for k, kept in enumerate(records):
-        yield PastRun(f"run{k:02}", start + datetime.timedelta(hours=k * hours), [kept])
+) -> list[PastRun]:
+    """Return stored runs of one record each, so many hours apart."""
+    return [
+        PastRun(f"run{k:02}", start + datetime.timedelta(hours=k * hours), [kept])
+        for k, kept in enumerate(records)
+    ]
 
 
 def baseline(values: Sequence[float], days: int = 99, **changes: Any) -> BaselineRuns:

@@ -17,8 +17,6 @@ from clustergate.core.figures import samples_of
 from clustergate.core.model import (
     BadRequest,
     Better,
-    CaseRecord,
-    ConditionValue,
     Estimate,
     Launch,
     Sample,
@@ -26,7 +24,7 @@ from clustergate.core.model import (
     derived_sample,
 )
 from clustergate.core.reasons import in_words
-from clustergate.judge.assembly import Outcome, assemble, references_for, reframe_figures
+from clustergate.judge.assembly import assemble, references_for, reframe_figures
 from clustergate.judge.baselines.of_before import completed
 from clustergate.judge.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.judge.baselines.writer import updated
@@ -35,50 +33,23 @@ from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import judge, reframe_reference
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.launch.estimation import sampled_figures
+from tests import builders
+from tests.builders import CONDITIONS, START, built, hpl, past_runs, ping
 
-START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
-CASE: dict[str, ConditionValue] = {
-    "mode": "smoke",
-    "ranks": 2,
-    "ranks_per_node": 2,
-    "nodes": 1,
-    "cores_per_rank": 1,
-}
-CASE |= {"placement": "packed", "bound": True, "settings": ""}
 CHECKS = ("HplCheck", "HpccCheck", "ImbMpi1Check")
 PATH = Path("alpha.yaml")
 NONE = References(PATH)
 STEADY = (100.3, 99.8, 100.1, 99.7, 100.2, 99.9, 100.0, 100.4)
 
 
-def hpl(value, order=0):
-    conditions = {"n": 8832, "nb": 192}
-    return Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, conditions, value, order)
-
-
-def ping(value, size=8, order=0, benchmark="PingPong"):
-    conditions = {"processes": 2, "groups": 1, "bytes": size}
-    return Sample(benchmark, "latency_us", "us", Better.LOWER, conditions, value, order)
-
-
 def record(*samples, build="b1", nodes=("n1",), **changes):
-    fields = {
-        "name": "case",
-        "check": "HplCheck" if samples and samples[0].benchmark == "HPL" else "HpccCheck",
-        "stack": "mpich",
-        "partition": "alpha:node",
-        "conditions": CASE,
-        "samples": samples,
-        "details": {"build_key": build, "proof": {"hosts": list(nodes)}},
-    }
-    return CaseRecord(**{**fields, **changes})
+    hpl_alone = samples and samples[0].benchmark == "HPL"
+    fields = {"check": "HplCheck" if hpl_alone else "HpccCheck", "details": built(build, nodes)}
+    return builders.record(*samples, partition="alpha:node", **{**fields, **changes})
 
 
 def series_of(records, hours=2.0):
-    return collect(
-        PastRun(f"run{i:02}", START + datetime.timedelta(hours=i * hours), [one])
-        for i, one in enumerate(records)
-    )
+    return collect(past_runs(records, hours))
 
 
 def series_of_hpl(values=STEADY, **changes):
@@ -158,7 +129,7 @@ def test_launches_that_are_slow_now_and_then_are_counted():
         return [
             record(
                 *(ping(v * factor, size, i) for size in (8, 64) for i, factor in enumerate(slow)),
-                launches=[Launch(i, 0.0, 1.0) for i in range(4)],
+                launches=builders.launches(4),
             )
             for v in STEADY
         ]
@@ -171,7 +142,7 @@ def test_launches_that_are_slow_now_and_then_are_counted():
         ("PingPong", "PingPong.2p.8B.latency_us", "PingPong.2p.64B.latency_us"), 25.0
     )
     references = parse_references(updated("", [far]), PATH, CHECKS)
-    found = references.find("HpccCheck", "alpha:node", "mpich", CASE, ping(1.0))
+    found = references.find("HpccCheck", "alpha:node", "mpich", CONDITIONS, ping(1.0))
     assert found is not None
     assert found.baseline is not None
     assert (found.baseline.slow, found.baseline.slow_together) == (0.25, 0.25)
@@ -192,9 +163,9 @@ def test_runs_on_other_nodes_count_where_it_is_known_how_far_these_are():
     far = [set(nodes) in ({"n1", "n9"}, {"n2", "n8"}) for nodes in drawn]
 
     def run(nodes, is_far, **details):
-        where = {"build_key": "b1", "proof": {"hosts": list(nodes)}, **details}
+        where = built("b1", nodes, **details)
         samples = [ping(1.5 if is_far else 1.0, order=k) for k in range(3)]
-        return record(*samples, nodes=nodes, conditions={**CASE, "nodes": 2}, details=where)
+        return record(*samples, nodes=nodes, conditions={**CONDITIONS, "nodes": 2}, details=where)
 
     named = [
         run(nodes, one, distance="another group" if one else "same switch")
@@ -211,8 +182,8 @@ def test_runs_on_other_nodes_count_where_it_is_known_how_far_these_are():
 
 
 def test_statistics_with_distances_of_other_runs_are_refused():
-    details = {"build_key": "b1", "proof": {"hosts": ["n1", "n2"]}, "distance": "same switch"}
-    of = {"conditions": {**CASE, "nodes": 2}, "details": details}
+    details = built("b1", ["n1", "n2"], distance="same switch")
+    of = {"conditions": {**CONDITIONS, "nodes": 2}, "details": details}
     (batch,) = baseline(series_of([record(hpl(value), **of) for value in STEADY])).measured
     text = updated("", [batch])
     parse_references(text, PATH, CHECKS)
@@ -231,8 +202,8 @@ def test_a_day_on_which_the_machine_was_slow_is_left_out_and_named():
     assert left_out["2026-11-03"] == "PingPong 29.9 % slower than on the other days"
     assert batch.remark == f"2026-11-03 left out: {left_out['2026-11-03']}"
     # So a run as slow is found.
-    outcome = Outcome("case", "ImbMpi1Check", "mpich", "pass", partition="alpha:node")
-    (judged,) = assemble({}, [outcome], [imb_run(99, 1.3)], known_by(batch).find)
+    slower = imb_run(99, 1.3)
+    (judged,) = assemble({}, [builders.passed(slower)], [slower], known_by(batch).find)
     assert Verdict.REGRESSION in {one.judgement.verdict for one in judged.groups}
 
 
@@ -267,8 +238,7 @@ def test_what_a_benchmark_rounds_is_tolerated():
 
 def test_runs_with_moved_cores_are_left_out_and_told():
     def run(value, nearest_ns):
-        details = {"build_key": "b1", "proof": {"hosts": ["n1"]}, "core_distance_ns": nearest_ns}
-        return record(hpl(value), details=details)
+        return record(hpl(value), details=built(core_distance_ns=nearest_ns))
 
     near = [run(value, 50.0 + i) for i, value in enumerate(STEADY)]
     (batch,) = baseline(series_of([run(50.0, 310.0), *near, run(50.0, 160.0)])).measured
@@ -292,10 +262,7 @@ def test_runs_whose_launches_were_all_disturbed_make_no_baseline():
         return record(
             *(ping(1.0 + i / 100, order=i) for i in range(4)),
             check="ImbMpi1Check",
-            launches=[
-                Launch(i, 0.0, 1.0, disturbed=in_words("others used 1 core") if disturbed else None)
-                for i in range(4)
-            ],
+            launches=builders.launches(4, disturbed=in_words("busy") if disturbed else None),
             launches_needed=3,
         )
 
@@ -314,8 +281,7 @@ def test_a_figure_that_is_always_zero_is_no_reference_and_no_refusal():
 
 def test_one_measurement_makes_one_reference():
     def rate(value):
-        named = {"metric": "bandwidth_mb_s", "unit": "MB/s", "better": Better.HIGHER}
-        return dataclasses.replace(ping(value), **named)
+        return ping(value, metric="bandwidth_mb_s")
 
     records = [record(ping(v / 100), rate(800 / v), ping(v / 50, 0)) for v in STEADY]
     made = baseline(series_of(records))
@@ -329,7 +295,7 @@ def test_one_measurement_makes_one_reference():
 def test_the_slowest_rank_of_a_collective_makes_the_reference():
     def times(value):
         return [
-            dataclasses.replace(ping(value * by), benchmark="Bcast", metric=metric)
+            ping(value * by, benchmark="Bcast", metric=metric)
             for metric, by in (("t_avg_us", 1.0), ("t_max_us", 1.2))
         ]
 
@@ -563,7 +529,7 @@ def test_the_result_is_a_valid_file_that_the_judge_uses():
     references = parse_references(updated("", made.measured), PATH, CHECKS)
 
     def verdict(value):
-        found = references.find("HplCheck", "alpha:node", "mpich", CASE, hpl(value))
+        found = references.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl(value))
         estimate = Estimate(value, None, None, confidence=0.0, samples=1)
         return judge(estimate, Better.HIGHER, "Gflop/s", found).verdict
 
@@ -573,7 +539,7 @@ def test_the_result_is_a_valid_file_that_the_judge_uses():
     node = yaml.safe_load(updated("", made.measured))
     for key in (*made.measured[0].case.parts, "HPL.performance_gflops"):
         node = node[key]
-    found = references.find("HplCheck", "alpha:node", "mpich", CASE, hpl(1.0))
+    found = references.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl(1.0))
     assert found is not None
     assert found.baseline is not None
     assert tuple(node) == reframe_reference(found, Better.HIGHER)
@@ -585,7 +551,7 @@ def test_a_larger_matrix_passes_by_no_reference_of_a_smaller_one(order: int, ver
     """Its rate is higher by itself, by as much as a slow-down may be."""
     references = parse_references(updated("", baseline(series_of_hpl()).measured), PATH, CHECKS)
     (sample,) = (dataclasses.replace(hpl(99.0), conditions={"n": order, "nb": 192}),)
-    ended = Outcome("case", "HplCheck", "mpich", "pass")
+    ended = builders.outcome("HplCheck", partition="alpha:node")
     (case,) = assemble({}, [ended], [record(sample)], references.find)
     (figure,) = case.figures
     assert figure.judgement.verdict.value == verdict
@@ -612,14 +578,7 @@ def test_a_refused_figure_stays_in_the_file_beside_the_new_ones():
 
 
 def imb_run(
-    seed,
-    factor=1.0,
-    launches=12,
-    nearest_ns=50.0,
-    every_second=1.0,
-    processors=("A",),
-    method="m1",
-    nodes=1,
+    seed, factor=1.0, launches=12, every_second=1.0, processors=("A",), method="m1", nodes=1
 ):
     """Return a case of PingPong in four sizes whose launches are up to 4 % slower than the best."""
     noise = random.Random(seed)
@@ -632,16 +591,10 @@ def imb_run(
     return record(
         *samples,
         check="ImbMpi1Check",
-        conditions={**CASE, "nodes": nodes},
-        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
+        conditions={**CONDITIONS, "nodes": nodes},
+        launches=builders.launches(launches, 0.3),
         launches_needed=3,
-        details={
-            "build_key": "b1",
-            "proof": {"hosts": ["n1"]},
-            "core_distance_ns": nearest_ns,
-            "processors": list(processors),
-            "method": method,
-        },
+        details=built(core_distance_ns=50.0, processors=list(processors), method=method),
     )
 
 
@@ -688,11 +641,10 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
     made = baseline(series_of([imb_run(seed) for seed in range(20)], hours=24))
     references = parse_references(updated("", made.measured), PATH, CHECKS)
     later = imb_run(99, **changes)
-    ended = Outcome("case", "ImbMpi1Check", "mpich", "pass")
-    if verdict is Verdict.REGRESSION:
-        ended = Outcome("case", "ImbMpi1Check", "mpich", "fail", "performance", "reference")
+    failed = {"result": "fail", "phase": "performance", "reason": "reference"}
+    ended = builders.passed(later, **failed if verdict is Verdict.REGRESSION else {})
     (case,) = assemble({}, [ended], [later], references.find)
-    judgements = [*(x.judgement for x in case.groups), *(x.judgement for x in case.figures)]
+    judgements = [one.judgement for one in (*case.groups, *case.figures)]
     worst = max(judgements, key=lambda one: one.verdict.severity)
     assert worst.verdict is verdict
     if (processors := changes.get("processors")) is not None:
@@ -711,7 +663,7 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
         low, high = reference_bounds(*bounds[:3]) if bounds else (value, value)
         fails = fails or not low <= value <= high
     assert not fails or verdict is Verdict.REGRESSION
-    assert references.nearest_ns("ImbMpi1Check", "alpha:node", "mpich", CASE) == 50.0
+    assert references.nearest_ns("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS) == 50.0
 
 
 def bcast_line(times):
@@ -764,7 +716,7 @@ def kernel_run(program, seed, slow_share=0.0, every_tenth=False, launches=10):
     return record(
         *samples,
         check=check,
-        launches=[Launch(order, 0.0, 0.3) for order in range(launches)],
+        launches=builders.launches(launches, 0.3),
         launches_needed=3,
     )
 
@@ -776,7 +728,7 @@ def test_a_trial_that_is_slow_once_in_ten_never_passes_and_unchanged_ones_do(pro
     made = baseline(series_of([kernel_run(program, seed) for seed in range(20)], hours=hours))
     text = updated("", made.measured)
     references = parse_references(text, PATH, (check,))
-    ended = Outcome("case", check, "mpich", "pass")
+    ended = builders.outcome(check, partition="alpha:node")
 
     def told(**changes):
         runs = (kernel_run(program, seed, **changes) for seed in range(1000, 1100))
@@ -812,7 +764,7 @@ def test_a_size_does_not_pass_by_a_reference_that_its_neighbours_beat():
 
     def judged(factor):
         kept = record(*(ping(size * (factor if size == 512 else 1.0), size) for size in sizes))
-        ended = Outcome("case", "HpccCheck", "mpich", "pass")
+        ended = builders.outcome("HpccCheck", partition="alpha:node")
         (case,) = assemble({}, [ended], [kept], references.find)
         return {f.conditions["bytes"]: f.judgement for f in case.figures}
 
@@ -845,7 +797,7 @@ def test_a_rate_against_a_peak_that_came_out_low_says_nothing_of_the_hour(fma_pe
 
     made = baseline(series_of([run(value) for value in STEADY]))
     references = parse_references(updated("", made.measured), PATH, CHECKS)
-    ended = Outcome("case", "HplCheck", "mpich", "pass")
+    ended = builders.outcome("HplCheck", partition="alpha:node")
     (case,) = assemble({}, [ended], [run(97.0, fma_peak)], references.find)
     verdicts = {f.conditions.get("against"): f.judgement.verdict for f in case.figures}
     assert verdicts == dict.fromkeys((None, "fma peak", "dgemm", "nominal"), Verdict.PASS)
@@ -878,11 +830,14 @@ def as_before(text):
 
 
 def past_of_imb(count, factor=1.0, first=0, start=START):
-    runs = [imb_run(seed, factor) for seed in range(first, first + count)]
-    return [
-        PastRun(f"run{i:02}", start + datetime.timedelta(days=i - first), [one])
-        for i, one in enumerate(runs, first)
-    ]
+    runs = past_runs([imb_run(seed, factor) for seed in range(first, first + count)], 24, start)
+    return [dataclasses.replace(run, run_id=f"run{first + k:02}") for k, run in enumerate(runs)]
+
+
+def worst(known, run):
+    (case,) = assemble({}, [builders.passed(run)], [run], known.find)
+    given = [one.judgement.verdict for one in (*case.figures, *case.groups)]
+    return max(given, key=lambda verdict: verdict.severity)
 
 
 def test_references_of_before_are_judged_with_what_their_stored_runs_were():
@@ -898,14 +853,6 @@ def test_references_of_before_are_judged_with_what_their_stored_runs_were():
     assert whole.runs_of(path) == new.runs_of(path)
     assert worst(whole, imb_run(99, 1.3)) is worst(new, imb_run(99, 1.3)) is Verdict.REGRESSION
     assert worst(whole, imb_run(98)) is worst(new, imb_run(98)) is Verdict.PASS
-
-
-def worst(known, run):
-    outcome = Outcome("case", "ImbMpi1Check", "mpich", "pass", partition="alpha:node")
-    (case,) = assemble({}, [outcome], [run], known.find)
-    given = [one.judgement.verdict for one in case.figures]
-    given += [one.judgement.verdict for one in case.groups]
-    return max(given, key=lambda verdict: verdict.severity)
 
 
 def test_references_of_before_stay_as_written_where_their_runs_are_gone():

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from reframe.utility.sanity import reference_bounds
 
-from clustergate.core.model import Better, CaseRecord, Launch, NodeFacts, Sample, Verdict
+from clustergate.core.model import NodeFacts, Verdict
 from clustergate.core.reasons import plain
 from clustergate.judge.assembly import (
-    Outcome,
     assemble,
     references_for,
     reframe_figures,
@@ -25,7 +24,7 @@ from clustergate.judge.history.series import CaseKey
 from clustergate.judge.judging import exit_status
 from clustergate.judge.references.lookup import parse_references
 from clustergate.launch.estimation import sampled_figures
-from tests.test_baselines import CASE
+from tests import builders
 
 PATH = Path("alpha.yaml")
 CHECKS = ("HplCheck", "ImbMpi1Check")
@@ -34,34 +33,16 @@ EXCLUSIVE, SHARED = {"alpha:node": NodeFacts(exclusive=True)}, {"alpha:node": No
 
 
 def hpl(value, order=0):
-    return Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 9}, value, order)
+    return builders.hpl(value, order, n=9)
 
 
-def ping(size, value, order=0):
-    conditions = {"processes": 2, "groups": 1, "bytes": size}
-    return Sample("PingPong", "bandwidth_mb_s", "MB/s", Better.HIGHER, conditions, value, order)
-
-
-def time_of(size, value, order=0):
-    conditions = {"processes": 2, "groups": 1, "bytes": size}
-    return Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value, order)
-
-
-def bcast(value, order=0):
-    conditions = {"processes": 2, "groups": 1, "bytes": 1 << 20}
-    return Sample("Bcast", "t_max_us", "us", Better.LOWER, conditions, value, order)
+def ping(size, value, order=0, benchmark="PingPong", metric="bandwidth_mb_s"):
+    return builders.ping(value, size, order, benchmark, metric)
 
 
 def record(*samples, launches=1):
-    return CaseRecord(
-        name="case",
-        check="HplCheck" if samples[0].benchmark == "HPL" else "ImbMpi1Check",
-        stack="mpich",
-        partition="alpha:node",
-        conditions=CASE,
-        samples=samples,
-        launches=[Launch(k, 0.0, 10.0) for k in range(launches)],
-    )
+    made = builders.launches(launches, 10.0)
+    return builders.record(*samples, partition="alpha:node", launches=made)
 
 
 def by_hand(**values):
@@ -118,7 +99,7 @@ def judged(one, references, nodes=SHARED):
             low, high = reference_bounds(*bounds[:3])
             fails |= not low <= value <= high
     told = ("fail", "performance") if fails else ("pass", "")
-    outcome = Outcome("case", one.check, "mpich", *told, partition="alpha:node")
+    outcome = builders.passed(one, result=told[0], phase=told[1])
     (case,) = assemble([], [outcome], [one], references.find, nodes)
     found = verdicts([case])
     # ReFrame and the judge agree.
@@ -190,10 +171,20 @@ def test_by_hand_only_ten_times_is_proof():
         ("HPL.performance_gflops", hpl, EXCLUSIVE, 1.10),
         ("HPL.performance_gflops", hpl, SHARED, 1.5),
         ("PingPong.2p.1048576B.bandwidth_mb_s", lambda v: ping(1 << 20, v), EXCLUSIVE, 1.10),
-        ("PingPong.2p.1048576B.latency_us", lambda v: time_of(1 << 20, 1e4 / v), EXCLUSIVE, 1.10),
+        (
+            "PingPong.2p.1048576B.latency_us",
+            lambda v: ping(1 << 20, 1e4 / v, metric="latency_us"),
+            EXCLUSIVE,
+            1.10,
+        ),
         ("PingPong.2p.8B.bandwidth_mb_s", lambda v: ping(8, v), EXCLUSIVE, 1.25),
         ("PingPong.2p.8B.bandwidth_mb_s", lambda v: ping(8, v), SHARED, 1.5),
-        ("Bcast.2p.1048576B.t_max_us", lambda v: bcast(1e4 / v), EXCLUSIVE, 1.35),
+        (
+            "Bcast.2p.1048576B.t_max_us",
+            lambda v: ping(1 << 20, 1e4 / v, 0, "Bcast", "t_max_us"),
+            EXCLUSIVE,
+            1.35,
+        ),
     ],
 )
 def test_what_beats_a_measured_reference_by_more_than_machines_gain_proves_it_wrong(
@@ -213,7 +204,7 @@ def test_what_beats_a_measured_reference_by_more_than_machines_gain_proves_it_wr
 def test_the_command_that_accepts_it_is_told():
     known = measured("HPL.performance_gflops", 100.0)
     one = record(hpl(130.0))
-    outcome = Outcome("case", "HplCheck", "mpich", "fail", "performance", partition="alpha:node")
+    outcome = builders.passed(one, result="fail", phase="performance")
     (case,) = assemble([], [outcome], [one], known.find, EXCLUSIVE)
     (figure,) = case.figures
     assert figure.judgement.verdict is Verdict.INVALID

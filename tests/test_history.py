@@ -5,43 +5,30 @@ from dataclasses import replace
 
 import pytest
 
-from clustergate.core.model import DISTANCES, Better, CaseRecord, ConditionValue, Sample
+from clustergate.core.model import DISTANCES
 from clustergate.core.notation import printable
 from clustergate.judge.history.judged import judged_runs, sentences
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.history.trends import as_record, events, node_names, sentence, trends
 from clustergate.report.trends import name, render, sparkline, worth_showing
+from tests.builders import built, ping, record
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
-CASE: dict[str, ConditionValue] = {
-    "mode": "smoke",
-    "ranks": 2,
-    "ranks_per_node": 2,
-    "nodes": 1,
-    "cores_per_rank": 1,
-}
-CASE |= {"placement": "packed", "bound": True, "settings": ""}
 # Not drawn at random: a test must say the same each time. Its standard deviation is 1.
 NOISE = (0.3, -1.2, 0.8, 1.5, -0.4, -1.6, 0.9, -0.2, 1.1, -0.7, 0.1, -1.0, 1.3, -0.5, 0.6, -0.9)
 SIZES = (8, 64, 512)
 
 
-def ping(value, size=8):
-    conditions = {"processes": 2, "groups": 1, "bytes": size}
-    return Sample("PingPong", "latency_us", "us", Better.LOWER, conditions, value)
-
-
 def bandwidth(value):
-    conditions = {"processes": 2, "groups": 1, "bytes": 1 << 20}
-    return Sample("Exchange", "bandwidth_mb_s", "MB/s", Better.HIGHER, conditions, value)
+    return ping(value, 1 << 20, benchmark="Exchange", metric="bandwidth_mb_s")
 
 
-def run(number, *samples, stack="mpich", nodes=("n1",), build="b1"):
-    details = {"build_key": build, "proof": {"hosts": list(nodes)}}
-    started = START + datetime.timedelta(days=number)
-    record = CaseRecord("case", "ImbMpi1Check", stack, "alpha:node", CASE, samples, details=details)
-    return PastRun(f"run{number:02}", started, [record])
+def run(number, *samples, stack="mpich", **of):
+    kept = record(
+        *samples, partition="alpha:node", check="ImbMpi1Check", stack=stack, details=built(**of)
+    )
+    return PastRun(f"run{number:02}", START + datetime.timedelta(days=number), [kept])
 
 
 def level(number, noise=0.01, slow_since=None, by=0.07):
@@ -259,7 +246,7 @@ def test_what_stands_for_the_rest_and_what_changed_is_worth_a_line():
     def bcast(since):
         values = [level(i, slow_since=since, by=0.2) for i in range(30)]
         return [
-            run(i, Sample("Bcast", "t_avg_us", "us", Better.LOWER, {"bytes": 8}, value))
+            run(i, ping(value, benchmark="Bcast", metric="t_avg_us"))
             for i, value in enumerate(values)
         ]
 

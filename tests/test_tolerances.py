@@ -3,25 +3,21 @@
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.core.model import (
     BadRequest,
-    BaselineRuns,
     Better,
     Case,
     CaseRecord,
-    Launch,
     Reference,
     Sample,
     Standing,
     Verdict,
 )
 from clustergate.judge.assembly import (
-    Outcome,
     assemble,
     expectations_for,
     references_for,
@@ -35,12 +31,9 @@ from clustergate.judge.runs import figure_id
 from clustergate.judge.standings import standings
 from clustergate.launch.estimation import sampled_figures
 from clustergate.sites.modes import mode_named
+from tests import builders
 
 FIVE = "tolerances: {compute: 3 %, memory: 5 %, latency: 10 %, bandwidth: 5 %, collectives: 20 %}\n"
-CONDITIONS: dict[str, Any] = {
-    "mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1,
-    "bound": True, "placement": "packed", "settings": "",
-}  # fmt: skip
 HPL_OF_ONE_DAY = """
 $provenance:
   HplCheck/alpha:node/mpich/2-ranks-packed/smoke:
@@ -71,19 +64,14 @@ def read(text: str) -> References:
 
 
 def hpl(*best: float) -> CaseRecord:
-    samples = [
-        Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, value, order)
-        for order, value in enumerate(best)
-    ]
-    launches = [Launch(order, 0.0, 10.0) for order in range(len(best))]
-    where = ("HplCheck-node-mpich", "HplCheck", "mpich", "alpha:node")
-    return CaseRecord(*where, CONDITIONS, samples, launches)
+    samples = [builders.hpl(value, order) for order, value in enumerate(best)]
+    made = builders.launches(len(best), 10.0)
+    return builders.record(*samples, partition="alpha:node", launches=made)
 
 
 def judged(known: References, *best: float) -> Case:
     record = hpl(*best)
-    outcome = Outcome(record.name, "HplCheck", "mpich", "pass", partition="alpha:node")
-    (case,) = assemble((), [outcome], [record], known.find, expects=known.expects)
+    (case,) = assemble((), [builders.passed(record)], [record], known.find, expects=known.expects)
     return case
 
 
@@ -226,7 +214,9 @@ def test_without_a_tolerance_the_best_launch_decides_at_once() -> None:
 
 def test_the_tolerance_counts_from_the_mean_of_the_runs() -> None:
     known = read(FIVE + HPL_OF_ONE_DAY)
-    reference = known.find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl(1.0).samples[0])
+    reference = known.find(
+        "HplCheck", "alpha:node", "mpich", builders.CONDITIONS, hpl(1.0).samples[0]
+    )
     assert reference
     assert reference.lower is not None
     mean = math.exp(sum(map(math.log, (100.0, 98.0, 96.0))) / 3)
@@ -267,12 +257,11 @@ def test_what_people_wrote_in_reframes_form_keeps_its_bound() -> None:
 
 def test_a_benchmark_whose_figures_are_tolerated_passes_as_a_whole() -> None:
     case = ("ImbMpi1Check", "alpha:node", "mpich", "2-ranks-packed", "smoke")
-    days = ("2026-11-01",) * 3
     of = []
     for size in (8, 64):
         name = f"PingPong.2p.{size}B.latency_us"
         figure = figure_id(case, name, "PingPong", "latency_us", size)
-        runs = BaselineRuns(("a", "b", "c"), days, (1.0, 1.02, 1.04), 30, 2)
+        runs = builders.baseline((1.0, 1.02, 1.04), days=1, launches=30, compared=2)
         reference = Reference(1.0, None, 0.5, "us", "measured", runs)
         of.append(Compared(figure, 1.08, Better.LOWER, reference, runs))
     plain = Comparison(of)
