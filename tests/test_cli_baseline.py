@@ -12,8 +12,8 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli import baseline, main
 from clustergate.core import store
 from clustergate.core.files.shared import locked
-from clustergate.core.model import Better, CaseRecord, Launch, Sample
-from clustergate.judge.assembly import Outcome, assemble, verdicts
+from clustergate.core.model import Better, Launch, Sample
+from clustergate.judge.assembly import assemble, verdicts
 from clustergate.judge.baselines.proposals import Rule
 from clustergate.judge.history import listing, series
 from clustergate.judge.judging import exit_status
@@ -23,11 +23,9 @@ from clustergate.judge.runs import median
 from clustergate.machine.fingerprint import to_record
 from clustergate.sites.modes import has_layout
 from clustergate.sites.shape import Shape
+from tests.builders import CONDITIONS, START, built, passed, ping, record
 from tests.described_partitions import described
 
-START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
-CASE = {"mode": "smoke", "ranks": 2, "ranks_per_node": 2, "nodes": 1, "cores_per_rank": 1}
-CASE |= {"placement": "packed", "bound": True, "settings": ""}
 STEADY = (1.003, 0.998, 1.001, 0.997, 1.002, 0.999, 1.0, 1.004)
 FIGURE = "PingPong.2p.8B.latency_us"
 KEYS = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
@@ -35,21 +33,10 @@ KEYS = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
 
 def write_run(number, value, hours=2.0, more=(), start=START, **changes):
     """Store a run whose only case says that one figure has this value."""
-    conditions = {"processes": 2, "groups": 1, "bytes": 8}
-    latency = ("PingPong", "latency_us", "us", Better.LOWER, conditions)
-    samples = [Sample(*latency, value * (1 + order / 100), order) for order in range(3)]
-    fields = {
-        "name": "case",
-        "check": "ImbMpi1Check",
-        "stack": "mpich",
-        "partition": "local:node",
-        "conditions": CASE,
-        "samples": (*samples, *more),
-        "details": {"build_key": "b1", "proof": {"hosts": ["n1"]}},
-    }
+    samples = (*(ping(value * (1 + order / 100), order=order) for order in range(3)), *more)
     started = start + datetime.timedelta(hours=number * hours)
     run_id = f"{started:%Y%m%dT%H%M%SZ}-{number}"
-    store.write_case(run_id, CaseRecord(**{**fields, **changes}))
+    store.write_case(run_id, record(*samples, **{"name": "case", "details": built(), **changes}))
     return run_id
 
 
@@ -120,7 +107,7 @@ def test_of_several_cases_with_too_few_runs_one_command_measures_all(references,
 def test_what_the_site_config_has_no_more_asks_for_no_runs(references, capsys):
     for number, value in enumerate(STEADY):
         write_run(number, value)
-    write_run(0, 1.0, name="then", conditions={**CASE, "ranks": 4, "ranks_per_node": 4})
+    write_run(0, 1.0, name="then", conditions={**CONDITIONS, "ranks": 4, "ranks_per_node": 4})
     assert run() == 0
     told = capsys.readouterr()
     assert "has 1 new reference from 8 runs" in told.out
@@ -299,10 +286,9 @@ def test_much_better_is_accepted_by_a_person_alone(taken, capsys):
 def judged(path, value):
     """Return the exit statuses of check and gate for a run of this value, and what they say."""
     run_id = write_run(9999, value)
-    (record,) = store.read_cases(run_id)
+    (kept,) = store.read_cases(run_id)
     shutil.rmtree(store.run_folder(run_id))
-    outcome = Outcome(record.name, record.check, record.stack, "pass", partition="local:node")
-    (case,) = assemble([], [outcome], [record], load_references(path, every_check()).find)
+    (case,) = assemble([], [passed(kept)], [kept], load_references(path, every_check()).find)
     found = verdicts([case])
     codes = {why.code for figure in case.figures for why in figure.judgement.reasons}
     return exit_status(found), exit_status(found, "gate"), codes
@@ -427,8 +413,10 @@ def test_only_what_is_named_is_taken(references, capsys):
         write_run(number, value)
         write_run(number, value, stack="openmpi", name="openmpi")
         write_run(number, value, partition="other:node", name="other")
-        write_run(number, value, conditions={**CASE, "settings": "time=1.0"}, name="changed")
-        write_run(number, value, conditions={**CASE, "mode": "maintenance"}, name="maintenance")
+        write_run(number, value, conditions={**CONDITIONS, "settings": "time=1.0"}, name="changed")
+        write_run(
+            number, value, conditions={**CONDITIONS, "mode": "maintenance"}, name="maintenance"
+        )
     assert run("--stack", "open*", "--check", "Imb*", "--mode", "smoke") == 0
     paths = load_references(references / "local.yaml", every_check()).paths()
     assert paths == [("ImbMpi1Check", "local:node", "openmpi", "2-ranks-packed", "smoke", FIGURE)]

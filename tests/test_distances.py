@@ -13,9 +13,7 @@ from clustergate.core.model import (
     BaselineRuns,
     Better,
     CaseRecord,
-    Launch,
     Reference,
-    Sample,
     Verdict,
 )
 from clustergate.judge.assembly import Outcome, assemble
@@ -26,6 +24,7 @@ from clustergate.run.judge import of_unknown_distance
 from clustergate.sites.schedulers import slurm
 from clustergate.studies.screen import switches
 from clustergate.studies.screen.switches import distance_between, distance_of, groups_of_slurm
+from tests import builders
 
 # Two groups of two leaves under one top, as scontrol prints them.
 TOPOLOGY = """\
@@ -69,19 +68,20 @@ def test_slurm_or_the_hostfile_says_it(tmp_path: Path, monkeypatch: pytest.Monke
     assert distance_of(["n001", "n002"], "local", nowhere, hostfile=hostfile) == BEYOND
 
 
+SPREAD = {
+    **builders.CONDITIONS,
+    **{"mode": "maintenance", "ranks_per_node": 1, "placement": "one-per-node"},
+}
+
+
 def record(value: float, distance: str = "", nodes: int = 2, **details: Any) -> CaseRecord:
-    samples = [
-        Sample("PingPong", "latency_us", "us", Better.LOWER, {"processes": 2, "bytes": 8}, x, k)
-        for k, x in enumerate((value, value * 1.001, value * 1.002))
-    ]
-    conditions = {
-        "mode": "maintenance", "ranks": 2, "ranks_per_node": 1, "nodes": nodes,
-        "cores_per_rank": 1, "bound": True, "placement": "one-per-node", "settings": "",
-    }  # fmt: skip
-    where = ("ImbMpi1Check-node-mpich", "ImbMpi1Check", "mpich", "alpha:node")
-    of = {"distance": distance, **details} if distance else details
-    launches = [Launch(k, 0.0, 1.0) for k in range(3)]
-    return CaseRecord(*where, conditions, samples, launches, details=of)  # type: ignore[arg-type]
+    return builders.record(
+        *(builders.ping(value * (1 + k / 1000), order=k) for k in range(3)),
+        partition="alpha:node",
+        conditions={**SPREAD, "nodes": nodes},
+        launches=builders.launches(3),
+        details={"distance": distance, **details} if distance else details,
+    )
 
 
 def test_what_does_not_say_it_is_of_unknown_distance() -> None:
@@ -102,21 +102,14 @@ NOISE = np.random.default_rng(5).normal(0.0, 0.01, 10)
 
 
 def baseline(distances: tuple[str, ...] = WHERE, days: int = 10) -> BaselineRuns:
-    return BaselineRuns(
-        runs=tuple(f"r{k}" for k in range(10)),
-        days=tuple(f"2026-10-{1 + k % days:02}" for k in range(10)),
-        values=tuple(LEVELS[w] * math.exp(x) for w, x in zip(WHERE, NOISE, strict=True)),
-        launches=10,
-        compared=1,
-        distances=distances,
-    )
+    values = [LEVELS[w] * math.exp(x) for w, x in zip(WHERE, NOISE, strict=True)]
+    return builders.baseline(values, days, launches=10, distances=distances)
 
 
 def judged(value: float, distance: str, known: BaselineRuns, tolerated: float = 1.5) -> Verdict:
     one = record(value, distance)
     reference = Reference(1.0, None, tolerated, "us", "measured", known)
-    outcome = Outcome(one.name, one.check, one.stack, "pass", partition=one.partition)
-    (case,) = assemble((), [outcome], [one], lambda *_: reference)
+    (case,) = assemble((), [builders.passed(one)], [one], lambda *_: reference)
     return case.figures[0].judgement.verdict
 
 

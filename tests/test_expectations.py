@@ -20,7 +20,6 @@ from clustergate.core.model import (
     Launch,
     Row,
     Run,
-    Sample,
     Standing,
     Verdict,
 )
@@ -47,6 +46,8 @@ from clustergate.run.gate.decision import of_cases, of_expectations
 from clustergate.run.readiness import FAIL, OK, of_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import mode_named
+from tests import builders
+from tests.builders import passed
 
 IMB, HPL = "ImbMpi1Check", "HplCheck"
 STACKS = ("mpich", "openmpi")
@@ -66,41 +67,35 @@ def record(
     mode: str = "smoke",
 ) -> CaseRecord:
     """Return a case of HPL with its share of nominal peak, or of PingPong with its bandwidth."""
-    conditions: dict[str, str | int | float | bool] = {
-        "mode": mode,
-        "ranks": 2,
-        "ranks_per_node": 2 // nodes,
-        "nodes": nodes,
-        "cores_per_rank": 1,
-        "bound": True,
-        "placement": "packed" if nodes == 1 else "one-per-node",
-        "settings": settings,
-    }
-    samples: list[Sample] = []
-    for order, value in enumerate(best):
-        row = Row(
-            "IMB-MPI1", "PingPong", {"processes": 2, "bytes": size}, {"bandwidth_mb_s": value}
-        )
-        if check == HPL:
-            row = Row("HPL", "HPL", {"against": "nominal"}, {"efficiency_percent": value})
-        samples += samples_of([row], order=order)
-    launches = [Launch(order, 0.0, 1.0) for order in range(len(best))]
-    name = f"{check}-{stack}-{nodes}"
-    return CaseRecord(name, check, stack, "alpha:node", conditions, samples, launches)
+    of = {"mode": mode, "settings": settings, "ranks_per_node": 2 // nodes, "nodes": nodes}
+    of["placement"] = "packed" if nodes == 1 else "one-per-node"
+    samples = [
+        builders.sample("HPL", "efficiency_percent", value, order, against="nominal")
+        if check == HPL
+        else builders.ping(value, size, order, metric="bandwidth_mb_s")
+        for order, value in enumerate(best)
+    ]
+    return builders.record(
+        *samples,
+        check=check,
+        stack=stack,
+        partition="alpha:node",
+        name=f"{check}-{stack}-{nodes}",
+        conditions={**builders.CONDITIONS, **of},
+        launches=builders.launches(len(best)),
+    )
 
 
 def judged(text: str, *records: CaseRecord, mode: str = "smoke") -> Run:
     """Return a run with expectations, as `clustergate check` judges it."""
     known = read(text)
-    outcomes = [Outcome(r.name, r.check, r.stack, "pass", partition=r.partition) for r in records]
+    outcomes = list(map(passed, records))
     cases = assemble(
         [one.identity for one in outcomes], outcomes, records, known.find, expects=known.expects
     )
     account = standings(known.expects, cases, mode_named(mode), STACKS)
-    return Run(
-        "one", "alpha", mode, "2026-11-01T00:00:00+00:00", 1.0, cases,
-        evidence=tuple(not_compared(account)), expectations=account,
-    )  # fmt: skip
+    beside = {"evidence": tuple(not_compared(account)), "expectations": account}
+    return builders.run(*cases, system="alpha", mode=mode, **beside)
 
 
 def first_line(run: Run) -> str:
@@ -335,7 +330,7 @@ TUPLE = (
 
 def by_both(known: References, one: CaseRecord) -> tuple[Verdict, bool]:
     """Return the verdict of the one figure of a case, and whether ReFrame fails it."""
-    outcome = Outcome(one.name, one.check, one.stack, "pass", partition=one.partition)
+    outcome = passed(one)
     keys, expects = [outcome.identity], known.expects
     (case,) = assemble(keys, [outcome], [one], known.find, expects=expects)
     sampled = sampled_figures(one.samples, one.launches, one.launches_needed, IMB)
@@ -513,13 +508,11 @@ def by_hand(
 
 def held_against(known: References, *records: CaseRecord) -> Run:
     """Return a smoke run with references written by hand, as `clustergate check` judges it."""
-    outcomes = [Outcome(r.name, r.check, r.stack, "pass", partition="alpha:node") for r in records]
+    outcomes = list(map(passed, records))
     cases = assemble([one.identity for one in outcomes], outcomes, records, known.find)
     uncompared, beside = of_references_by_hand(known, cases, mode_named("smoke"), [NODE])
-    return Run(
-        "one", "alpha", "smoke", "2026-11-01T00:00:00+00:00", 1.0, cases,
-        evidence=tuple(uncompared), notes=tuple(map(str, beside)),
-    )  # fmt: skip
+    told = {"evidence": tuple(uncompared), "notes": tuple(map(str, beside))}
+    return builders.run(*cases, system="alpha", **told)
 
 
 @pytest.mark.parametrize(

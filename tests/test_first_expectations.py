@@ -12,11 +12,12 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.core import store
 from clustergate.core.model import Better, CaseRecord, Standing
 from clustergate.core.paths import checkout
-from clustergate.judge.assembly import Outcome, assemble
+from clustergate.judge.assembly import assemble
 from clustergate.judge.baselines.first import MOST_LINES, first_expectations, first_tolerances
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.judge.standings import standings
 from clustergate.sites.modes import mode_named
+from tests.builders import passed
 
 CAPTURED = checkout() / "tests" / "data" / "runs" / "smoke"
 RUN = "20261121T080000Z-r1"
@@ -50,7 +51,7 @@ def times_slower(records: Sequence[CaseRecord], by: float) -> list[CaseRecord]:
 
 def became(known: References, records: Sequence[CaseRecord]) -> set[Standing]:
     """Return what a run of these records makes of the expectations."""
-    outcomes = [Outcome(r.name, r.check, r.stack, "pass", partition=r.partition) for r in records]
+    outcomes = list(map(passed, records))
     cases = assemble((), outcomes, records, known.find, expects=known.expects)
     account = standings(known.expects, cases, mode_named("smoke"), STACKS)
     return {one.standing for one in account}

@@ -18,10 +18,10 @@ import pytest
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import main
 from clustergate.core import store
-from clustergate.core.model import Better, CaseRecord, ConditionValue, Sample
 from clustergate.core.paths import checkout
 from clustergate.judge.references.lookup import load_references
 from clustergate.sites import configs as sites
+from tests.builders import built, ping, record
 from tests.pipelines import (
     EXAMPLE,
     GITLAB,
@@ -277,14 +277,6 @@ def test_lint_reads_the_files_of_a_site(project):
 
 # --- proposing references ---------------------------------------------------------------------
 
-CASE: dict[str, ConditionValue] = {
-    "mode": "smoke",
-    "ranks": 2,
-    "ranks_per_node": 2,
-    "nodes": 1,
-    "cores_per_rank": 1,
-}
-CASE |= {"placement": "packed", "bound": True, "settings": ""}
 FIGURE = ("ImbMpi1Check", "local:node", "mpich", "2-ranks-packed", "smoke")
 PROPOSED = re.compile("proposed as the branch (clustergate/baseline-local-[0-9]+)")
 
@@ -292,15 +284,10 @@ PROPOSED = re.compile("proposed as the branch (clustergate/baseline-local-[0-9]+
 def store_runs(home: Path, values: tuple[float, ...], day: int = 1) -> None:
     """Store runs, two hours apart, whose only case says that one figure has these values."""
     for number, value in enumerate(values):
-        conditions: dict[str, ConditionValue] = {"processes": 2, "groups": 1, "bytes": 8}
-        latency = ("PingPong", "latency_us", "us", Better.LOWER, conditions)
-        record = CaseRecord(
-            *("case", "ImbMpi1Check", "mpich", "local:node", CASE),
-            samples=[Sample(*latency, value * (1 + order / 100), order) for order in range(3)],
-            details={"build_key": "b1", "proof": {"hosts": ["n1"]}},
-        )
+        samples = (ping(value * (1 + order / 100), order=order) for order in range(3))
         started = datetime.datetime(2026, 11, day, 2 * number)
-        store.write_case(f"{started:%Y%m%dT%H%M%SZ}-{number}", record, home)
+        run_id = f"{started:%Y%m%dT%H%M%SZ}-{number}"
+        store.write_case(run_id, record(*samples, details=built()), home)
 
 
 def branches(project: Path) -> list[str]:

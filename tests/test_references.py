@@ -1,3 +1,5 @@
+import dataclasses
+import functools
 import json
 import math
 import os
@@ -11,16 +13,16 @@ from clustergate.core.model import (
     METRICS,
     BadRequest,
     Better,
-    CaseRecord,
     ClustergateError,
     ConditionValue,
-    Estimate,
     Reference,
     Sample,
     Verdict,
 )
 from clustergate.judge.judging import exit_status, judge, reframe_reference, tolerated_bound
 from clustergate.judge.references.lookup import References, effort_key, layout_key, load_references
+from tests import builders
+from tests.builders import hpl, ping
 
 CHECKS = ("HplCheck", "ImbMpi1Check")
 CONDITIONS: dict[str, ConditionValue] = {"mode": "smoke", "ranks": 2, "placement": "packed"}
@@ -72,14 +74,8 @@ def line_of(text, words):
     return 1 + next(i for i, line in enumerate(text.splitlines()) if words in line)
 
 
-def hpl(value=91.0):
-    conditions = {"n": 8832, "nb": 192}
-    return Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, conditions, value)
-
-
-def ping(size=8, benchmark="PingPong", value=0.7):
-    conditions = {"processes": 2, "groups": 1, "bytes": size}
-    return Sample(benchmark, "latency_us", "us", Better.LOWER, conditions, value)
+record = functools.partial(builders.record, partition="alpha:node", conditions=CONDITIONS)
+HPL = record(hpl())
 
 
 @pytest.fixture
@@ -94,8 +90,7 @@ def load(tmp_path):
 
 def verdict_of(references, sample, conditions=CONDITIONS, check="HplCheck", stack="mpich"):
     found = references.find(check, "alpha:node", stack, conditions, sample)
-    estimate = Estimate(sample.value, None, None, confidence=0.0, samples=1)
-    return judge(estimate, sample.better, sample.unit, found).verdict
+    return judge(builders.estimate(sample.value), sample.better, sample.unit, found).verdict
 
 
 # ------------------------------------------------------------------------------ looking up
@@ -112,11 +107,11 @@ def test_a_reference_is_found_with_its_origin(load):
 
 def test_the_closest_provenance_speaks(load):
     references = load()
-    close = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
+    close = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(0.7))
     assert close.origin == "measured 2026-11-08, 1 launch, build 3fa9c2, on n1, rule: by eye, " + (
         "second hall"
     )
-    far = references.find("ImbMpi1Check", "alpha:node", "openmpi", CONDITIONS, ping())
+    far = references.find("ImbMpi1Check", "alpha:node", "openmpi", CONDITIONS, ping(0.7))
     assert far.origin == "published: A paper, table 3"
 
 
@@ -125,7 +120,9 @@ def test_keys_match_as_they_do_in_reframe(load):
 
     def found(stack, mode, size):
         conditions = {**CONDITIONS, "mode": mode}
-        reference = references.find("ImbMpi1Check", "alpha:node", stack, conditions, ping(size))
+        reference = references.find(
+            "ImbMpi1Check", "alpha:node", stack, conditions, ping(0.7, size)
+        )
         return reference and reference.value
 
     assert found("openmpi5", "maintenance", 8) == 0.1
@@ -156,8 +153,8 @@ def test_the_same_key_wins_over_a_pattern_that_stands_before_it(load):
         "        later:", "        .*:"
     )
     references = load(text)
-    assert references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(8)) is None
-    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(1024))
+    assert references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(0.7)) is None
+    found = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(0.7, 1024))
     assert found.value == 1.5
 
 
@@ -197,7 +194,7 @@ def test_a_reference_for_other_conditions_is_no_reference(load, changed):
 
 def test_a_figure_without_an_entry_is_no_pass(load):
     references = load()
-    assert verdict_of(references, ping(64), check="ImbMpi1Check") is Verdict.NO_REFERENCE
+    assert verdict_of(references, ping(0.7, 64), check="ImbMpi1Check") is Verdict.NO_REFERENCE
     assert verdict_of(references, hpl(), check="HpccCheck") is Verdict.NO_REFERENCE
     assert verdict_of(references, hpl(), stack="openmpi") is Verdict.NO_REFERENCE
 
@@ -299,10 +296,9 @@ def test_hpccs_own_names_are_metrics(tmp_path):
     path = tmp_path / "alpha.yaml"
     text = swap("HPL.performance_gflops:", "StarDGEMM_Gflops.1threads:")
     path.write_text(text, encoding="utf-8")
-    conditions = {"threads": 1, "n": 500}
     metric = "StarDGEMM_Gflops"
-    sample = Sample(metric, metric, "Gflop/s", Better.HIGHER, conditions, 100.0)
-    assert verdict_of(load_references(path, CHECKS), sample) is Verdict.PASS
+    rate = builders.sample(metric, metric, 100.0, threads=1, n=500)
+    assert verdict_of(load_references(path, CHECKS), rate) is Verdict.PASS
 
 
 # ----------------------------------------------- a file that is not read (silent pass 6)
@@ -312,7 +308,7 @@ def test_without_a_file_there_are_no_references(tmp_path):
     references = load_references(tmp_path / "alpha.yaml", CHECKS)
     assert references == References(tmp_path / "alpha.yaml")
     assert verdict_of(references, hpl()) is Verdict.NO_REFERENCE
-    assert references.unused([record()]) == []
+    assert references.unused([HPL]) == []
 
 
 @pytest.mark.parametrize("name", ["alpha.yml", "Alpha.yaml", "alpha.json"])
@@ -349,24 +345,12 @@ def test_the_partition_of_another_system_is_an_error(load):
     refused(load, text, "  beta:node:", "read for the system alpha alone")
 
 
-def record(check="HplCheck", samples=None, **changes):
-    fields = {
-        "name": "case",
-        "check": check,
-        "stack": "mpich",
-        "partition": "alpha:node",
-        "conditions": CONDITIONS,
-        "samples": (hpl(),) if samples is None else samples,
-    }
-    return CaseRecord(**{**fields, **changes})
-
-
 def test_a_run_that_asked_for_everything_leaves_nothing_unused(load):
-    assert load().unused([record()]) == []
+    assert load().unused([HPL]) == []
 
 
 def test_what_a_run_of_one_stack_did_not_use_is_not_to_be_removed(load):
-    other = record(stack="mpich5")
+    other = record(hpl(), stack="mpich5")
     assert len(load().unused([other])) == 1
     assert load().unused([other], whole=False) == []
 
@@ -376,11 +360,11 @@ def test_what_a_run_of_one_stack_did_not_use_is_not_to_be_removed(load):
     [
         ({"partition": "alpha:gpu"}, "  alpha:node:", "has this partition; the run has alpha:gpu"),
         ({"stack": "mpich5"}, "    mpich:", "no case of it has this stack; the run has mpich5"),
-        ({"samples": [ping()]}, "HPL.performance_gflops:", "the case has no such figure"),
+        ({"samples": [ping(0.7)]}, "HPL.performance_gflops:", "the case has no such figure"),
     ],
 )
 def test_a_reference_that_a_run_should_have_used_is_named(load, tmp_path, changed, words, reason):
-    (sentence,) = load().unused([record(**changed)])
+    (sentence,) = load().unused([dataclasses.replace(HPL, **changed)])
     assert sentence.startswith(f"{tmp_path}/alpha.yaml:{line_of(TEXT, words)}: HplCheck/alpha:node")
     assert reason in sentence
 
@@ -395,7 +379,7 @@ def test_a_reference_that_a_run_should_have_used_is_named(load, tmp_path, change
     ],
 )
 def test_another_mode_and_a_case_that_failed_say_nothing_of_the_file(load, changed):
-    assert load().unused([record(**changed)]) == []
+    assert load().unused([dataclasses.replace(HPL, **changed)]) == []
 
 
 def test_a_mode_need_not_measure_all_sizes_of_a_pattern_but_all_its_benchmarks(load):
@@ -406,8 +390,7 @@ def test_a_mode_need_not_measure_all_sizes_of_a_pattern_but_all_its_benchmarks(l
     )
     maintenance = {**CONDITIONS, "mode": "maintenance"}
     cases = [
-        record("ImbMpi1Check", [ping(8)], conditions=maintenance, stack=stack)
-        for stack in ("mpich", "openmpi")
+        record(ping(0.7), conditions=maintenance, stack=stack) for stack in ("mpich", "openmpi")
     ]
     (sentence,) = load(text).unused(cases)
     assert "PingPing.2p.1024B.latency_us was not used" in sentence
@@ -416,7 +399,7 @@ def test_a_mode_need_not_measure_all_sizes_of_a_pattern_but_all_its_benchmarks(l
 def test_all_figures_of_the_very_mode_must_be_measured(load):
     before = "          PingPong.2p.8B.latency_us: [0.75"
     text = swap(before, f"          PingPong.2p.16B.latency_us: [0.8, null, 0.2, us]\n{before}")
-    cases = [record("ImbMpi1Check", [ping(8)], stack=stack) for stack in ("mpich", "openmpi")]
+    cases = [record(ping(0.7), stack=stack) for stack in ("mpich", "openmpi")]
     (sentence,) = load(text).unused(cases)
     assert "PingPong.2p.16B.latency_us was not used" in sentence
 
@@ -425,7 +408,7 @@ def test_many_lost_figures_of_a_case_are_one_sentence(load):
     entries = [f"PingPong.2p.{2**i}B.bandwidth_mb_s: [9.0, -0.1, null, MB/s]" for i in range(10)]
     before = "          PingPong.2p.8B.latency_us: [0.75"
     text = swap(before, "".join(f"          {entry}\n" for entry in entries) + before)
-    cases = [record("ImbMpi1Check", [ping()], stack=stack) for stack in ("mpich", "openmpi")]
+    cases = [record(ping(0.7), stack=stack) for stack in ("mpich", "openmpi")]
     (sentence,) = load(text).unused(cases)
     assert "PingPong.2p.1B.bandwidth_mb_s was not used" in sentence
     assert "nor 9 other references here" in sentence
@@ -448,7 +431,7 @@ def test_a_bound_on_the_better_side_is_refused(load, before, after, words, side)
 def test_much_better_than_its_reference_is_an_improvement(load):
     references = load()
     assert verdict_of(references, hpl(200.0)) is Verdict.IMPROVEMENT
-    fast = ping(value=0.1)
+    fast = ping(0.1)
     assert verdict_of(references, fast, check="ImbMpi1Check") is Verdict.IMPROVEMENT
 
 
@@ -517,7 +500,7 @@ def test_statistics_are_found_beside_their_references(load):
     # HPL is not launched again and again.
     assert not known.repeated
     assert known.compared == len(references.paths())
-    imb = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping())
+    imb = references.find("ImbMpi1Check", "alpha:node", "mpich", CONDITIONS, ping(0.7))
     assert imb.baseline is None
     assert load().find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).baseline is None
     assert references.nearest_ns("HplCheck", "alpha:node", "mpich", CONDITIONS) == 48.5
@@ -755,10 +738,9 @@ def toy_samples():
     for metric, reference in cases:
         better = METRICS[metric].better
         for value in around(reference, better):
-            conditions = {"processes": 2, "bytes": len(found)}
-            sample = Sample("Toy", metric, reference.unit, better, conditions, value)
-            found.append((sample, reference))
-    return [*found, (ping(value=99.0), None)]
+            made = ping(value, len(found), benchmark="Toy", metric=metric)
+            found.append((made, reference))
+    return [*found, (ping(99.0), None)]
 
 
 def toy_file(cases, check, layout):
