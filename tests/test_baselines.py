@@ -644,7 +644,7 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
     failed = {"result": "fail", "phase": "performance", "reason": "reference"}
     ended = builders.passed(later, **failed if verdict is Verdict.REGRESSION else {})
     (case,) = assemble({}, [ended], [later], references.find)
-    judgements = [one.judgement for one in (*case.groups, *case.figures)]
+    judgements = [*(x.judgement for x in case.groups), *(x.judgement for x in case.figures)]
     worst = max(judgements, key=lambda one: one.verdict.severity)
     assert worst.verdict is verdict
     if (processors := changes.get("processors")) is not None:
@@ -836,7 +836,8 @@ def past_of_imb(count, factor=1.0, first=0, start=START):
 
 def worst(known, run):
     (case,) = assemble({}, [builders.passed(run)], [run], known.find)
-    given = [one.judgement.verdict for one in (*case.figures, *case.groups)]
+    given = [one.judgement.verdict for one in case.figures]
+    given += [one.judgement.verdict for one in case.groups]
     return max(given, key=lambda verdict: verdict.severity)
 
 
