@@ -7,10 +7,11 @@ import datetime
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from clustergate.benchmarks.registry import every_metric
+from clustergate.benchmarks.registry import every_check, every_metric
 from clustergate.core.model import (
     BaselineRuns,
     Case,
+    CaseId,
     CaseRecord,
     CaseState,
     ConditionValue,
@@ -25,6 +26,7 @@ from clustergate.core.model import (
 from clustergate.core.reasons import in_words
 from clustergate.judge.assembly import Outcome
 from clustergate.judge.history.stored_runs import PastRun
+from clustergate.sites.modes import Mode, judged_figures
 
 START = datetime.datetime(2026, 11, 1, 8, tzinfo=datetime.timezone.utc)
 CONDITIONS: dict[str, ConditionValue] = {
@@ -141,7 +143,7 @@ def figure(
     fields: dict[str, Any] = {
         "unit": known.unit,
         "better": known.better,
-        "conditions": {"bytes": 8} if benchmark == "PingPong" else {},
+        "conditions": {"bytes": 8},
         "estimate": None if value is None else estimate(value),
         "judgement": judgement(verdict, sentence),
     }
@@ -165,3 +167,22 @@ def run(*cases: Case, **changes: Any) -> Run:
     fields: dict[str, Any] = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
     fields |= {"started": "2026-11-21T06:50:03+00:00", "duration_s": 175.0, "cases": cases}
     return Run(**{**fields, **changes})
+
+
+def complete_case(
+    key: CaseId, mode: Mode, *verdicts: Verdict, **conditions: ConditionValue
+) -> Case:
+    """Return a case with every figure that the gate must see judged, by each of the verdicts."""
+    names = [name.partition(".") for name in judged_figures(mode, every_check()[key.check])]
+    return case(
+        key.check,
+        key.stack,
+        conditions={"mode": mode.name, "ranks": 2, "settings": "", **conditions},
+        figures=tuple(
+            figure(benchmark, metric or "x", None, verdict, conditions={})
+            for verdict in verdicts or (Verdict.PASS,)
+            for benchmark, _, metric in names
+        ),
+        partition=key.partition,
+        parameters=key.parameters,
+    )

@@ -8,13 +8,11 @@ import pytest
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.core.model import (
-    Better,
     Case,
     CaseId,
     CaseRecord,
     CaseState,
     ConditionValue,
-    Figure,
     Group,
     Judgement,
     Verdict,
@@ -25,8 +23,9 @@ from clustergate.judge.references.lookup import References, parse_references
 from clustergate.run.gate.contract import items_of, reasons_of
 from clustergate.run.judge import idle_cores
 from clustergate.sites import modes
-from clustergate.sites.modes import Mode, judged_figures, mode_named
+from clustergate.sites.modes import Mode, mode_named
 from clustergate.sites.shape import Shape
+from tests.builders import case, complete_case, figure
 from tests.described_partitions import described
 
 SMOKE, MAINTENANCE = mode_named("smoke"), mode_named("maintenance")
@@ -59,8 +58,7 @@ FULL = known({"8-ranks-packed": "smoke"})
 def ran(state: CaseState = CaseState.RAN, reason: str = "", **conditions: ConditionValue) -> Case:
     found: dict[str, ConditionValue]
     found = {**LAUNCH, **conditions} if state is not CaseState.NOT_AVAILABLE else {"mode": "smoke"}
-    why = (in_words(reason),) if reason else ()
-    return Case("HplCheck", "mpich", state, why, found, partition="alpha:node")
+    return case(state=state, reason=reason, conditions=found, partition="alpha:node")
 
 
 def judged(
@@ -100,24 +98,25 @@ def test_what_is_foreseen_and_not_available_any_more_is_a_finding() -> None:
 
 def test_a_layout_that_was_planned_and_never_run_is_not_foreseen_in_vain() -> None:
     planned: dict[str, ConditionValue] = {"ranks": 8, "placement": "packed"}
-    case = Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE, (), planned, partition="alpha:node")
+    absent = case(state=CaseState.NOT_AVAILABLE, conditions=planned, partition="alpha:node")
     other = known({"8-ranks-packed": "maintenance"})
-    assert judged(case, references=other) == ([], [])
-    assert judged(case, ran()) == ([], [])
-    (lost,), _ = judged(case)
+    assert judged(absent, references=other) == ([], [])
+    assert judged(absent, ran()) == ([], [])
+    (lost,), _ = judged(absent)
     assert "8-ranks-packed" in lost.reason
 
 
 def test_what_is_foreseen_and_needs_more_nodes_than_a_job_may_have_is_a_finding() -> None:
     why = (in_words("Slurm allows 1 node"),)
-    case = Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE, why, LAUNCH, partition="alpha:node")
-    (lost,), _ = judged(case)
+    of = {"state": CaseState.NOT_AVAILABLE, "reasons": why, "conditions": LAUNCH}
+    absent = case(partition="alpha:node", **of)
+    (lost,), _ = judged(absent)
     assert "it did not run, as it is not available here (Slurm allows 1 node)" in lost.reason
 
 
 @pytest.mark.parametrize("state", [CaseState.FAILED, CaseState.MISSING])
 def test_what_failed_before_it_was_laid_out_is_told_once(state: CaseState) -> None:
-    assert judged(Case("HplCheck", "mpich", state, partition="alpha:node")) == ([], [])
+    assert judged(case(state=state, partition="alpha:node")) == ([], [])
     assert judged(ran(state)) == ([], [])
 
 
@@ -203,14 +202,11 @@ HplCheck:
 
 
 def solved(order: int, memory_gib: float) -> list[Case]:
-    figure = Figure(
-        *("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": order}, None),
-        Judgement(Verdict.PASS, (in_words(""),)),
-    )
-    case = dataclasses.replace(ran(), figures=(figure,))
+    solved = figure("HPL", "performance_gflops", None, conditions={"n": order})
+    ended = dataclasses.replace(ran(), figures=(solved,))
     partition = described("alpha:node", EIGHT_CORES, memory_bytes_per_node=int(memory_gib * 2**30))
     known_ = parse_references(SMALL, Path("alpha.yaml"), every_check())
-    lost, notes = not_as_foreseen([HPL], [case], known_, SMOKE, [partition], "this process may")
+    lost, notes = not_as_foreseen([HPL], [ended], known_, SMOKE, [partition], "this process may")
     assert notes == []
     return lost
 
@@ -249,27 +245,15 @@ def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note() ->
 REQUIRED = modes.expected_cases(MAINTENANCE.checks, [NODE], MAINTENANCE)
 
 
-def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: ConditionValue) -> Case:
-    """Return a case with every figure that it must have."""
-    figures = []
-    for name in judged_figures(MAINTENANCE, every_check()[key.check]):
-        benchmark, _, metric = name.partition(".")
-        judgement = Judgement(verdict, (in_words(""),))
-        figures.append(Figure(benchmark, metric or "x", "", Better.LOWER, {}, None, judgement))
-    return Case(
-        *(key.check, key.stack, CaseState.RAN),
-        conditions={"mode": "maintenance", "ranks": 8, "settings": "", **conditions},
-        figures=tuple(figures),
-        partition=key.partition,
-        parameters=key.parameters,
-    )
-
-
 LeftOut = Mapping[tuple[str, str], tuple[str, str]]
 
 
 def not_judged(cases: list[Case], left_out: LeftOut | None = None) -> int:
     return sum(not item.judged for item in items_of(MAINTENANCE, REQUIRED, cases, left_out or {}))
+
+
+def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: ConditionValue) -> Case:
+    return complete_case(key, MAINTENANCE, verdict, **{"ranks": 8, **conditions})
 
 
 ALL = [complete(key) for key in REQUIRED]

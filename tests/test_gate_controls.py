@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustergate.benchmarks.registry import every_check
 from clustergate.core.model import (
-    Better,
     Case,
     CaseId,
     CaseState,
     Evidence,
-    Figure,
-    Judgement,
     Verdict,
 )
 from clustergate.core.reasons import in_words
@@ -33,10 +29,11 @@ from clustergate.run.gate.decision import (
     of_screening,
 )
 from clustergate.run.software_evidence import AS_GOLDEN, not_compared, same_build
-from clustergate.sites.modes import judged_figures, mode_named
+from clustergate.sites.modes import mode_named
 from clustergate.studies.screen.findings import Screening, analyse
 from clustergate.studies.screen.measures import Result
 from clustergate.studies.screen.rounds import rounds
+from tests.builders import complete_case
 
 NAMES = [f"n{k}" for k in range(6)]
 DAYS = [datetime.date(2026, 11, day) for day in range(1, 8)]
@@ -87,25 +84,11 @@ def screened(
     return analyse(names, [one for one in results if one.kind != without], what=what)
 
 
+def ran(*verdicts: Verdict, **other: Any) -> Case:
+    return dataclasses.replace(complete_case(KEY, MODE, *verdicts), **other)
+
+
 MEMORY = [(f"r{k + 1}", day, screened(seed=k + 1)) for k, day in enumerate(DAYS)]
-
-
-def figures(verdict: Verdict) -> tuple[Figure, ...]:
-    names = [name.partition(".") for name in judged_figures(MODE, every_check()[KEY.check])]
-    judgement = Judgement(verdict, (in_words("as it is"),))
-    return tuple(
-        Figure(name, metric, "", Better.HIGHER, {}, None, judgement) for name, _, metric in names
-    )
-
-
-def ran(*verdicts: Verdict, **other: object) -> Case:
-    case = Case(
-        *(KEY.check, KEY.stack, CaseState.RAN),
-        conditions={"mode": "maintenance", "ranks": 2, "settings": ""},
-        figures=tuple(one for verdict in verdicts for one in figures(verdict)),
-        partition=KEY.partition,
-    )
-    return dataclasses.replace(case, **other)  # type: ignore[arg-type]
 
 
 def answered(
@@ -150,7 +133,7 @@ def test_without_any_reference_it_opens_by_golden_build_neighbours_and_earlier_d
         ran(Verdict.NO_REFERENCE, Verdict.INVALID),
         ran(Verdict.NO_REFERENCE, state=CaseState.FAILED, reasons=(in_words("killed"),)),
         ran(Verdict.NO_REFERENCE, state=CaseState.MISSING, reasons=(in_words("gone"),)),
-        ran(Verdict.NO_REFERENCE, figures=figures(Verdict.NO_REFERENCE)[1:]),
+        ran(Verdict.NO_REFERENCE, figures=ran(Verdict.NO_REFERENCE).figures[1:]),
         ran(Verdict.NO_REFERENCE, conditions={"settings": "n=1500", "ranks": 2}),
     ],
 )
@@ -162,7 +145,7 @@ def test_no_control_stands_for_a_case_that_is_open_in_itself(case: Case) -> None
 def test_a_doubt_about_a_figure_stays_one() -> None:
     doubtful = [
         dataclasses.replace(one, doubt=in_words("6 of 8 launches are 3.0 x worse"))
-        for one in figures(Verdict.NO_REFERENCE)
+        for one in ran(Verdict.NO_REFERENCE).figures
     ]
     status, said = answered(ran(figures=tuple(doubtful)), screened())
     assert status == UNJUDGED, said

@@ -18,10 +18,8 @@ from clustergate.core.model import (
     CaseState,
     ComparedSet,
     Estimate,
-    Figure,
     Judgement,
     Reference,
-    Run,
     Sample,
     Verdict,
 )
@@ -34,6 +32,8 @@ from clustergate.report import html, plots
 from clustergate.report.html import render_html
 from clustergate.report.summary import compared, next_commands, status_of
 from clustergate.report.terminal import render
+from tests import builders
+from tests.builders import estimate, figure, run
 
 CELLS = {"td", "th"}
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -82,22 +82,9 @@ class Page(HTMLParser):
         return " ".join(body["text"].split())
 
 
-def figure(benchmark="PingPong", metric="latency_us", value=1.5, verdict=Verdict.PASS, **changes):
-    fields = {"unit": "us", "better": Better.LOWER, "conditions": {"bytes": 8}}
-    fields["estimate"] = None if value is None else Estimate(value, None, None, 0.0, 1)
-    fields["judgement"] = Judgement(verdict, (in_words("because of that"),))
-    return Figure(benchmark, metric, **{**fields, **changes})
-
-
-def case(check="ImbMpi1Check", stack="mpich", state=CaseState.RAN, **changes):
+def case(check="ImbMpi1Check", *of, **changes):
     fields = {"conditions": {"ranks": 2, "placement": "packed"}, "command": "mpirun -n 2 a.out"}
-    return Case(check, stack, state, **{**fields, **changes})
-
-
-def run(*cases, **changes):
-    fields: dict[str, Any] = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
-    fields |= {"started": "2026-11-21T06:50:03+00:00", "duration_s": 175.0, "cases": cases}
-    return Run(**{**fields, **changes})
+    return builders.case(check, *of, **{**fields, **changes})
 
 
 def captured_case(path):
@@ -105,11 +92,9 @@ def captured_case(path):
     samples = [Sample(**{**s, "better": Better(s["better"])}) for s in record["samples"]]
     figures = []
     for sample in reported(samples):
-        estimate = Estimate(sample.value, None, None, 0.0, 1)
-        changes = {"unit": sample.unit, "better": sample.better, "estimate": estimate}
-        changes |= {"conditions": sample.conditions}
-        changes |= {"judgement": judge(estimate, sample.better, sample.unit)}
-        figures.append(figure(sample.benchmark, sample.metric, **changes))
+        said = judge(estimate(sample.value), sample.better, sample.unit)
+        changes = {"conditions": sample.conditions, "judgement": said}
+        figures.append(figure(sample.benchmark, sample.metric, sample.value, **changes))
     return Case(
         check=record["check"],
         stack=record["stack"],

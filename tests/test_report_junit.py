@@ -1,18 +1,11 @@
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from clustergate.cli import main
 from clustergate.core.model import (
-    Better,
-    Case,
     CaseState,
-    Estimate,
     Evidence,
-    Figure,
-    Judgement,
-    Run,
     Verdict,
 )
 from clustergate.core.reasons import in_words
@@ -21,6 +14,8 @@ from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.report.junit import render_junit
 from clustergate.report.summary import status_of
 from clustergate.report.verdicts import as_json
+from tests import builders
+from tests.builders import run
 
 # Attributes and order of children as in the schemas of Jenkins' xUnit plugin and of Ant.
 ATTRIBUTES = {
@@ -49,21 +44,12 @@ CHILDREN = {
 
 
 def figure(verdict=Verdict.PASS, sentence="as expected", **changes):
-    fields: dict[str, Any] = {"benchmark": "PingPong", "metric": "latency_us", "unit": "us"}
-    fields |= {"better": Better.LOWER, "conditions": {"bytes": 8}}
-    fields |= {"estimate": Estimate(1.5, None, None, 0.0, 1)}
-    return Figure(**{**fields, "judgement": Judgement(verdict, (in_words(sentence),)), **changes})
+    return builders.figure(verdict=verdict, sentence=sentence, **changes)
 
 
-def case(check="ImbMpi1Check", stack="mpich", state=CaseState.RAN, **changes):
+def case(check="ImbMpi1Check", **changes):
     fields = {"conditions": {"ranks": 2, "placement": "packed"}, "duration_s": 12.5}
-    return Case(check, stack, state, **{**fields, **changes})
-
-
-def run(*cases, **changes):
-    fields: dict[str, Any] = {"run_id": "20261121T065003Z-1", "system": "local", "mode": "smoke"}
-    fields |= {"started": "2026-11-21T07:50:03+01:00", "duration_s": 175.0, "cases": cases}
-    return Run(**{**fields, **changes})
+    return builders.case(check, **{**fields, **changes})
 
 
 def checked(element):
@@ -106,7 +92,7 @@ def test_a_suite_for_each_stack_and_a_test_for_each_case():
 
 
 def test_figures_notes_and_command_are_the_output():
-    absent = figure(Verdict.INVALID, "give it more memory", estimate=None, metric="")
+    absent = figure(Verdict.INVALID, "give it more memory", value=None, metric="")
     (test,) = rendered(
         case(figures=(figure(), absent), notes=("a note",), command="mpirun -n 2 IMB-MPI1")
     ).iter("testcase")

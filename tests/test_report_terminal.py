@@ -17,7 +17,6 @@ from clustergate.core.model import (
     Figure,
     Group,
     Judgement,
-    Run,
     Standing,
     Verdict,
 )
@@ -42,35 +41,28 @@ from clustergate.report.summary import (
     status_of,
 )
 from clustergate.report.terminal import render, render_briefly
+from tests import builders
 
 
 def figure(size, verdict=Verdict.PASS, benchmark="PingPong"):
-    return Figure(
-        benchmark=benchmark,
-        metric="latency_us",
-        unit="us",
-        better=Better.LOWER,
-        conditions={"bytes": size},
-        estimate=Estimate(1.5, 1.5, 1.6, 0.4, 5),
-        judgement=Judgement(verdict, (in_words(f"the sentence of {size}"),)),
+    said, value = f"the sentence of {size}", builders.estimate(1.5, 1.5, 1.6)
+    return builders.figure(
+        benchmark, verdict=verdict, sentence=said, estimate=value, conditions={"bytes": size}
     )
 
 
 def group(verdict, worse_by=0.12, threshold=0.05, benchmark="PingPong"):
-    judgement = Judgement(verdict, (in_words(f"the sentence of all {benchmark}"),))
+    judgement = builders.judgement(verdict, f"the sentence of all {benchmark}")
     return Group(benchmark, 14, worse_by, threshold, judgement)
 
 
 def run(figures, groups):
-    case = Case(
-        "ImbMpi1Check",
-        "mpich",
-        CaseState.RAN,
-        conditions={"ranks": 2},
-        figures=tuple(figures),
-        groups=tuple(groups),
+    parts = {"figures": tuple(figures), "groups": tuple(groups)}
+    return builders.run(
+        builders.case("ImbMpi1Check", conditions={"ranks": 2}, **parts),
+        run_id="r1",
+        duration_s=10.0,
     )
-    return Run("r1", "local", "smoke", "2026-11-21T10:00:00+00:00", 10.0, (case,))
 
 
 def summary(figures, groups):
