@@ -10,21 +10,16 @@ import pytest
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.core.model import (
-    Better,
     Case,
     CaseRecord,
     CaseState,
-    Estimate,
-    Figure,
-    Judgement,
-    Run,
     Verdict,
 )
-from clustergate.core.reasons import in_words
 from clustergate.judge.coverage import dead_references, settings_by_hand
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.report import terminal
 from clustergate.sites.modes import mode_named
+from tests.builders import case, figure, run
 
 SMOKE = mode_named("smoke")
 RATE = "HPL.performance_gflops"
@@ -46,20 +41,11 @@ def known(
     return parse_references(json.dumps(document, indent=1), Path("alpha.yaml"), every_check())
 
 
-def ran(settings: str = "", ranks: int = 8, cores: int = 1, **changes: object) -> Case:
-    conditions = {"mode": "smoke", "ranks": ranks, "placement": "packed", "settings": settings}
-    estimate = Estimate(90.0, None, None, confidence=0.0, samples=1)
-    rate = ("HPL", "performance_gflops")
-    nothing = Judgement(Verdict.NO_REFERENCE, (in_words("nothing to compare with"),))
-    fields: dict[str, Any] = {
-        "check": "HplCheck",
-        "stack": "mpich",
-        "state": CaseState.RAN,
-        "conditions": {**conditions, "cores_per_rank": cores},
-        "figures": (Figure(*rate, "Gflop/s", Better.HIGHER, {}, estimate, nothing),),
-        "partition": "alpha:node",
-    }
-    return Case(**{**fields, **changes})
+def ran(settings: str = "", ranks: int = 8, cores: int = 1, **changes: Any) -> Case:
+    of = {"mode": "smoke", "ranks": ranks, "placement": "packed", "settings": settings}
+    rate = figure("HPL", "performance_gflops", 90.0, Verdict.NO_REFERENCE, conditions={})
+    fields = {"conditions": {**of, "cores_per_rank": cores}, "figures": (rate,)}
+    return case(partition="alpha:node", **{**fields, **changes})
 
 
 PLAIN = ("8-ranks-packed", "smoke")
@@ -131,9 +117,7 @@ def test_references_of_another_problem_are_told() -> None:
     lost, (note,) = dead_references([ran()], known(("8-ranks-packed", "smoke+n=20000")), SMOKE)
     assert lost == []
     assert str(note).endswith(" is for smoke+n=20000, but this ran smoke")
-    told = terminal.render(
-        Run("r", "alpha", "smoke", "", 1.0, (ran(),), unjudged=(note,)), width=99
-    )
+    told = terminal.render(run(ran(), unjudged=(note,)), width=99)
     assert f" ! not judged: {note}" in told.splitlines()
 
 

@@ -10,9 +10,7 @@ from clustergate.core.model import (
     Better,
     Case,
     CaseState,
-    Estimate,
     Evidence,
-    Figure,
     Judgement,
     Verdict,
 )
@@ -36,6 +34,7 @@ from clustergate.studies.screen.findings import Screening, analyse
 from clustergate.studies.screen.localisation import Located
 from clustergate.studies.screen.measures import Result
 from clustergate.studies.screen.rounds import rounds
+from tests import builders
 
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
@@ -59,12 +58,10 @@ def screening(
 
 
 def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
-    figures: tuple[Figure, ...] = ()
-    if verdict is not None:
-        judged = Judgement(verdict, (in_words("100, 20 % below the reference"),))
-        estimate = Estimate(1.0, None, None, 0.0, 1)
-        figures = (Figure("HPL", "gflops", "Gflop/s", Better.HIGHER, {}, estimate, judged),)
-    return Case("HplCheck", "mpich", state, (in_words("killed"),), figures=figures)
+    why = "100, 20 % below the reference"
+    rate = {"unit": "Gflop/s", "better": Better.HIGHER, "conditions": {}}
+    figures = (builders.figure("HPL", "gflops", 1.0, verdict, why, **rate),) if verdict else ()
+    return builders.case(state=state, reason="killed", figures=figures)
 
 
 @pytest.mark.parametrize(

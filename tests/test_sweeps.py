@@ -17,9 +17,6 @@ from clustergate.core.model import (
     CaseState,
     ClustergateError,
     Estimate,
-    Figure,
-    Judgement,
-    Run,
     Verdict,
 )
 from clustergate.core.reasons import in_words
@@ -33,6 +30,7 @@ from clustergate.run.reframe import unknown_variable
 from clustergate.sites import modes
 from clustergate.sites.modes import expected_cases, mode_named, parameters_of, variant_of
 from clustergate.sites.shape import Shape
+from tests.builders import case, figure, run
 from tests.described_partitions import described
 
 SMOKE = mode_named("smoke")
@@ -124,10 +122,10 @@ def test_progress_tells_what_a_variant_is() -> None:
 
 def test_a_variant_that_is_missing_is_told_apart() -> None:
     key = CaseId("HplCheck", "local:node", "mpich", (("nb", "128"),))
-    (case,) = assemble([key], [], [])
-    assert case.state is CaseState.MISSING
-    assert case.conditions == {"variant": "nb=128"}
-    assert "(nb=128)" in case.reason
+    (lost,) = assemble([key], [], [])
+    assert lost.state is CaseState.MISSING
+    assert lost.conditions == {"variant": "nb=128"}
+    assert "(nb=128)" in lost.reason
 
 
 # --- how they are shown -----------------------------------------------------------------------
@@ -137,44 +135,24 @@ def variant(
     value: float, spread: float | None, name: str, stack: str = "mpich", **more: Any
 ) -> Case:
     low, high = (value - spread, value + spread) if spread is not None else (None, None)
-    figure = Figure(
-        benchmark="HPL",
-        metric="performance_gflops",
-        unit="Gflop/s",
-        better=Better.HIGHER,
-        conditions={},
-        estimate=Estimate(value, low, high, 0.95, 8),
-        judgement=Judgement(Verdict.NO_REFERENCE, (in_words("no reference"),)),
-    )
-    settings = "" if name == "nb=192" else name
-    return Case(
-        "HplCheck",
-        stack,
-        CaseState.RAN,
-        conditions={
-            **{"ranks": 2, "placement": "packed", "settings": settings},
-            **({"variant": name} if name else {}),
-        },
-        figures=(dataclasses.replace(figure, **more),),
-        library="MPICH 5",
-    )
-
-
-def run_of(*cases: Case) -> Run:
-    return Run("r1", "local", "smoke", "2026-11-21T10:00:00+00:00", 10.0, cases)
+    of = {"estimate": Estimate(value, low, high, 0.95, 8), "conditions": {}, **more}
+    rate = figure("HPL", "performance_gflops", value, Verdict.NO_REFERENCE, **of)
+    layout = {"ranks": 2, "placement": "packed", "settings": "" if name == "nb=192" else name}
+    conditions = {**layout, **({"variant": name} if name else {})}
+    return case(stack=stack, conditions=conditions, figures=(rate,), library="MPICH 5")
 
 
 THREE = (variant(50, 1, "nb=128"), variant(57, 1, "nb=192"), variant(53, 1.9, "nb=256"))
 
 
 def test_variants_stand_as_columns_and_the_best_is_marked() -> None:
-    said = render(run_of(*THREE), width=120)
+    said = render(run(*THREE), width=120)
     (head,) = [line for line in said.splitlines() if line.strip().startswith("mpich nb")]
     assert head.split() == ["mpich", "nb=128", "mpich", "nb=192", "mpich", "nb=256"]
     (row,) = [line for line in said.splitlines() if line.startswith("HPL ")]
     assert re.split(r"\s{2,}", row.strip()) == ["HPL", "Gflop/s", "50", "57 (best)", "53"]
     assert NOT_TOLD_APART not in said
-    page = render_html(run_of(*THREE))
+    page = render_html(run(*THREE))
     assert page.count("(best)") == 1
     assert all(f"mpich {name}" in page for name in ("nb=128", "nb=192", "nb=256"))
 
@@ -194,7 +172,7 @@ DOUBT: dict[str, Any] = {"doubt": in_words("disturbed")}
     ids=["overlapping", "one launch", "doubtful best", "doubtful other", "alone"],
 )
 def test_none_is_the_best_where_launches_do_not_tell(cases: Sequence[Case]) -> None:
-    said = render(run_of(*cases), width=120)
+    said = render(run(*cases), width=120)
     assert "(best)" not in said
     doubtful = any(figure.doubt for case in cases for figure in case.figures)
     assert (IN_DOUBT if doubtful else NOT_TOLD_APART) in said
@@ -209,26 +187,24 @@ def test_lower_is_better_of_times_and_neither_of_neither() -> None:
             )
             for bare, full in zip(lower, THREE, strict=True)
         ]
-        said = render(run_of(*cases), width=120)
+        said = render(run(*cases), width=120)
         assert ("(best)" in said) == bool(best)
         assert best in said
 
 
 def test_each_stack_has_a_best_of_its_own() -> None:
     more = (variant(90, 1, "nb=128", "openmpi"), variant(70, 1, "nb=192", "openmpi"))
-    said = render(run_of(*THREE, *more), width=200)
+    said = render(run(*THREE, *more), width=200)
     assert "57 (best)" in said
     assert "90 (best)" in said
 
 
 def test_without_a_sweep_a_summary_is_as_ever() -> None:
-    said = render(run_of(variant(57, 1, "")), width=120)
+    said = render(run(variant(57, 1, "")), width=120)
     assert any(line.split() == ["mpich"] for line in said.splitlines())
     assert NOT_TOLD_APART not in said
 
 
 def test_junit_names_have_the_value_also_of_the_default() -> None:
-    names = re.findall(
-        r'<testcase classname="HplCheck" name="([^"]*)"', render_junit(run_of(*THREE))
-    )
+    names = re.findall(r'<testcase classname="HplCheck" name="([^"]*)"', render_junit(run(*THREE)))
     assert names == [f"2 ranks, packed, nb={nb}" for nb in (128, 192, 256)]
