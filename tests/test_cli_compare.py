@@ -14,9 +14,7 @@ import pytest
 from clustergate import cli
 from clustergate.core import store
 from clustergate.core.model import (
-    Better,
     CaseRecord,
-    ConditionValue,
     Launch,
     NodeFacts,
     Sample,
@@ -24,6 +22,8 @@ from clustergate.core.model import (
 from clustergate.core.reasons import in_words
 from clustergate.report import console
 from clustergate.sites import configs
+from tests import builders
+from tests.builders import ping
 
 
 @pytest.fixture
@@ -190,28 +190,20 @@ def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
     assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["equivalent"]
 
 
-def stored(
-    stack: str,
-    values: list[float],
-    disturbed: range,
-    size: int = 8,
-    run_id: str = "20260101T000000Z-1",
-) -> None:
+def store_case(name: str, check: str, stack: str, samples: list[Sample], **more: Any) -> None:
+    of = {"name": f"{name}-{stack}", "check": check, "stack": stack, "conditions": {"ranks": 2}}
+    run_id = more.pop("run_id", "20260101T000000Z-1")
+    store.write_case(run_id, builders.record(*samples, partition="local:x", **of, **more))
+
+
+def stored(stack: str, values: list[float], disturbed: range, size: int = 8, **more: Any) -> None:
     """Store launches of a stack with these values, some of them disturbed."""
-    samples = [
-        Sample(
-            "PingPong", "latency_us", "us", Better.LOWER, {"processes": 2, "bytes": size}, value, k
-        )
-        for k, value in enumerate(values)
-    ]
+    samples = [ping(value, size, k) for k, value in enumerate(values)]
     launches = [
         Launch(k, 0.0, 1.0, disturbed=in_words("busy") if k in disturbed else None)
         for k in range(len(values))
     ]
-    record = CaseRecord(
-        f"c{size}-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples, launches
-    )
-    store.write_case(run_id, record)
+    store_case(f"c{size}", "ImbCheck", stack, samples, launches=launches, **more)
 
 
 def compared(run: Any) -> dict[str, Any]:
@@ -269,7 +261,7 @@ def test_a_stack_that_is_slower_in_one_of_two_runs_is_named(
     ):
         for size in (8, 64, 512, 4096):
             values = noise(size * factor, 10 * seed + size)
-            stored(stack, values, range(0), size, f"2026010{day}T000000Z-1")
+            stored(stack, values, range(0), size, run_id=f"2026010{day}T000000Z-1")
     status, out, err = run("previous", "last")
     assert (status, err) == (0, "")
     assert "B is 3" in out
@@ -473,23 +465,23 @@ def test_a_run_of_many_conditions_fits_a_terminal(
 ) -> None:
     """HPL has twenty conditions that IMB has not, and a column for each leaves room for none."""
     monkeypatch.setattr(console, "width", lambda: 80)
-    of_hpl: dict[str, ConditionValue] = {
-        "n": 6336,
-        "nb": 192,
-        "variant": "WR11R2C4",
-        "bcast": "1ringM",
+    of_hpl: dict[str, Any] = {"n": 6336, "variant": "WR11R2C4", "bcast": "1ringM"}
+    of_hpl |= {
         "rfact": "Right",
+        "depth": 1,
+        "ndiv": 2,
+        "nbmin": 4,
+        "pfact": "Crout",
+        "order": "row",
     }
-    of_hpl |= {"depth": 1, "ndiv": 2, "nbmin": 4, "pfact": "Crout", "order": "row"}
     for stack in ("one", "two"):
         stored(stack, noise(1.0), range(20), 64)
         stored(stack, noise(1.0), range(0), 8)
         grids = [
-            Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {**of_hpl, **grid}, 97.0)
+            builders.hpl(97.0, **{**of_hpl, **grid})
             for grid in ({"p": 1, "q": 2}, {"p": 2, "q": 1})
         ]
-        record = CaseRecord(f"h-{stack}", "HpccCheck", stack, "local:x", {"ranks": 2}, grids)
-        store.write_case("20260101T000000Z-1", record)
+        store_case("h", "HpccCheck", stack, grids)
     status, out, _ = run("last:one", "20260101T000000Z-1:two", "--all")
     lines = out.splitlines()
     assert status == 0
@@ -509,15 +501,12 @@ def test_what_is_not_there_is_one_sentence(run: Any, tmp_path: Path, name: str) 
 def of_imb(stack: str, values: dict[str, list[float]], sizes: tuple[int, ...] = (8,)) -> None:
     """Store launches of Allreduce with these metrics."""
     samples = [
-        Sample(
-            "Allreduce", metric, "us", Better.LOWER, {"processes": 2, "bytes": size}, value, order
-        )
+        ping(value, size, order, "Allreduce", metric)
         for metric, launches in values.items()
         for size in sizes
         for order, value in enumerate(launches)
     ]
-    record = CaseRecord(f"i-{stack}", "ImbCheck", stack, "local:x", {"ranks": 2}, samples)
-    store.write_case("20260101T000000Z-1", record)
+    store_case("i", "ImbCheck", stack, samples)
 
 
 @pytest.mark.parametrize(

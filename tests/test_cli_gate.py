@@ -16,25 +16,19 @@ import pytest
 from clustergate import cli
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.hpl.sizing import HplInput, render_hpl_dat
-from clustergate.benchmarks.registry import every_check
 from clustergate.cli import gate
 from clustergate.cli import screen as cli_screen
 from clustergate.core import store
 from clustergate.core.files.stored import encode
 from clustergate.core.model import (
-    Better,
     Case,
     CaseId,
     CaseRecord,
-    CaseState,
     ClustergateError,
     Evidence,
-    Figure,
-    Judgement,
     Launch,
     NodeFacts,
     Run,
-    Sample,
     Verdict,
 )
 from clustergate.core.reasons import Reason, in_words
@@ -63,7 +57,7 @@ from clustergate.run.software import NO_TIME
 from clustergate.run.software_evidence import same_build
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
-from clustergate.sites.modes import expected_cases, judged_figures, mode_named
+from clustergate.sites.modes import expected_cases, mode_named
 from clustergate.sites.schedulers.local import Local
 from clustergate.stacks import StackRequest
 from clustergate.stacks.modules import MODULES_LATE
@@ -73,6 +67,8 @@ from clustergate.studies.screen.findings import Screening, analyse
 from clustergate.studies.screen.measures import Result
 from clustergate.studies.screen.plan import Log, Plan
 from clustergate.studies.screen.planning import ScreenRequest
+from tests import builders
+from tests.builders import hpl
 
 NAMES = ("n1", "n2", "n3", "n4")
 MAINTENANCE = mode_named("maintenance")
@@ -85,22 +81,15 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def record(mode: str = "maintenance", value: float = 100.0) -> CaseRecord:
-    samples = [
-        Sample(
-            "HPL",
-            "performance_gflops",
-            "Gflop/s",
-            Better.HIGHER,
-            {},
-            value * (1 + (7 * k % 12) / 500),
-            k,
-        )
-        for k in range(12)
-    ]
-    launches = [Launch(k, 0.0, 10.0) for k in range(12)]
-    return CaseRecord(
-        "HplCheck-node-mpich", "HplCheck", "mpich", "local:node", {"mode": mode}, samples, launches
+    samples = [hpl(value * (1 + (7 * k % 12) / 500), k) for k in range(12)]
+    return builders.record(
+        *samples, conditions={"mode": mode}, launches=builders.launches(12, 10.0)
     )
+
+
+def judged(key: CaseId, verdict: Verdict = Verdict.PASS) -> Case:
+    """Return a case with every figure that a gate must see judged."""
+    return builders.complete_case(key, MAINTENANCE, verdict, placement="packed")
 
 
 def kept(run_id: str, check: str = "HplCheck", **what: Any) -> str:
@@ -356,22 +345,6 @@ def screened(*args: object) -> tuple[Log, Screening]:
     return Log(NAMES, results, ended=True), analyse(NAMES, results)
 
 
-def judged(key: CaseId, verdict: Verdict = Verdict.PASS) -> Case:
-    """Return a case with every figure that a gate must see judged."""
-    names = [name.partition(".") for name in judged_figures(MAINTENANCE, every_check()[key.check])]
-    figures = tuple(
-        Figure(name, metric, "", Better.LOWER, {}, None, Judgement(verdict, (in_words("as ever"),)))
-        for name, _, metric in names
-    )
-    return Case(
-        *(key.check, key.stack, CaseState.RAN),
-        conditions={"mode": "maintenance", "ranks": 2, "placement": "packed", "settings": ""},
-        figures=figures,
-        partition=key.partition,
-        parameters=key.parameters,
-    )
-
-
 def run_gate(
     monkeypatch: pytest.MonkeyPatch, value: float, *options: str, measured: Any = None
 ) -> int:
@@ -382,7 +355,7 @@ def run_gate(
         site = sites.load(wanted.site)
         partitions = site.partitions_with(site.stacks_named(wanted.stacks))
         keys = expected_cases(wanted.checks, partitions, MAINTENANCE)
-        return Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
+        return builders.run(*map(judged, keys), run_id=run_id, mode="maintenance")
 
     def nodes(site: Path, run_id: str, *rest: object) -> tuple[Log, Screening]:
         keep_screening(run_id)
@@ -521,7 +494,7 @@ def test_a_script_reads_the_exit_status_that_the_command_ended_with(
 
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         keys = expected_cases(wanted.checks, sites.load(wanted.site).partitions, MAINTENANCE)
-        made = Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
+        made = builders.run(*map(judged, keys), run_id=run_id, mode="maintenance")
         store.write_json(store.run_folder(run_id) / verdicts.FILE, verdicts.as_json(made))
         return made
 
@@ -651,7 +624,7 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
         keys = expected_cases(wanted.checks, partitions, MAINTENANCE)
         cases = [judged(key) for key in keys[1:]] + [judged(keys[0], Verdict.NO_REFERENCE)]
         begun.update(json.loads((store.run_folder(run_id) / GATE).read_text()))
-        return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
+        return builders.run(*cases, run_id=run_id, mode="maintenance")
 
     begun: dict[str, Any] = {}
     monkeypatch.setattr(workflow, "references_of", lambda system: known)
@@ -684,7 +657,7 @@ def test_it_opens_without_references_by_its_controls_alone(
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         keys = expected_cases(wanted.checks, sites.load(wanted.site).partitions, MAINTENANCE)
         cases = (judged(key, Verdict.NO_REFERENCE) for key in keys)
-        return Run(run_id, "local", "maintenance", "", 1.0, tuple(cases))
+        return builders.run(*cases, run_id=run_id, mode="maintenance")
 
     def golden(path: Path, run_id: str, site: Site, stacks: Sequence[str], *rest: object) -> Any:
         return [one for stack in stacks for one in same_build(stack, "abc", [], pinned)], []
@@ -875,7 +848,7 @@ def test_what_the_run_before_lacks_is_named(
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         kept(kept(run_id), check="HpccCheck")
         keys = expected_cases(wanted.checks, sites.load(wanted.site).partitions, MAINTENANCE)
-        return Run(run_id, "local", "maintenance", "", 1.0, tuple(map(judged, keys)))
+        return builders.run(*map(judged, keys), run_id=run_id, mode="maintenance")
 
     options = ["--before", earlier] if asked else []
     assert run_gate(monkeypatch, 100.0, *options, measured=benchmarks) == status
@@ -977,7 +950,7 @@ def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.Mon
 
     def benchmarks(wanted: Any, run_id: str, *rest: object) -> Run:
         asked.append(wanted.options)
-        return Run(run_id, "local", "maintenance", "", 1.0, ())
+        return builders.run(run_id=run_id, mode="maintenance")
 
     assert run_gate(monkeypatch, 100.0, "--", "-S", "n=1000", measured=benchmarks) == 2
     assert asked == [("-S", "n=1000")]
