@@ -376,7 +376,7 @@ def test_of_figures_in_blocks_those_in_one_block_are_compared_with_those_without
     for day, blocks in ((1, {}), (2, {"8": 8})):
         run_id = f"2026010{day}T000000Z-1"
         for size in (8, 1 << 20):
-            stored("one", noise(1.0), range(0), size, run_id)
+            stored("one", noise(1.0), range(0), size, run_id=run_id)
         short, long = sorted(store.read_cases(run_id), key=lambda one: len(one.name))
         both, details = (*short.samples, *long.samples), {"method": "x", "blocks": blocks}
         store.case_file(run_id, long.name).unlink()

@@ -19,7 +19,8 @@ from clustergate.run.gate.decision import decide
 from tests import browser as chromium
 from tests import test_ab, test_cli_published, test_report_history, test_report_screening
 from tests.browser import Browser
-from tests.test_report_html import captured_case, case, figure, run
+from tests.builders import figure, run
+from tests.test_report_html import captured_case, case
 
 pytestmark = pytest.mark.skipif(
     not (chromium.CHROMIUM and chromium.DRIVER),
