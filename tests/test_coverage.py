@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_a_layout_that_was_planned_and_never_run_is_not_foreseen_in_vain() -> No
 
 def test_what_is_foreseen_and_needs_more_nodes_than_a_job_may_have_is_a_finding() -> None:
     why = (in_words("Slurm allows 1 node"),)
-    of = {"state": CaseState.NOT_AVAILABLE, "reasons": why, "conditions": LAUNCH}
+    of: dict[str, Any] = {"state": CaseState.NOT_AVAILABLE, "reasons": why, "conditions": LAUNCH}
     absent = case(partition="alpha:node", **of)
     (lost,), _ = judged(absent)
     assert "it did not run, as it is not available here (Slurm allows 1 node)" in lost.reason

@@ -340,7 +340,7 @@ def test_in_the_gate_s_mode_the_page_says_what_the_gate_would(captured):
 
 
 def test_a_doubtful_value_is_hollow_and_never_the_best():
-    higher = {"unit": "GB/s", "better": Better.HIGHER, "conditions": {}}
+    higher: dict[str, Any] = {"unit": "GB/s", "better": Better.HIGHER, "conditions": {}}
     triad = ("StarSTREAM_Triad", "StarSTREAM_Triad")
     disturbed = in_words("it was disturbed")
     cases = (

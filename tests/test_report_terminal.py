@@ -57,7 +57,7 @@ def group(verdict, worse_by=0.12, threshold=0.05, benchmark="PingPong"):
 
 
 def run(figures, groups):
-    parts = {"figures": tuple(figures), "groups": tuple(groups)}
+    parts: dict[str, Any] = {"figures": tuple(figures), "groups": tuple(groups)}
     return builders.run(
         builders.case("ImbMpi1Check", conditions={"ranks": 2}, **parts),
         run_id="r1",
