@@ -60,7 +60,7 @@ from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, mode_named
 from clustergate.sites.schedulers.local import Local
 from clustergate.stacks import StackRequest
-from clustergate.stacks.modules import MODULES_LATE
+from clustergate.stacks.existing import MODULES_LATE
 from clustergate.stacks.set_up import NotSetUp
 from clustergate.studies.screen import wording
 from clustergate.studies.screen.findings import Screening, analyse

@@ -162,7 +162,7 @@ REFUSED = {
         'stack("mpich")',
         'stack("mpitch")',
         "stacks[0].name",
-        "the stack 'mpitch' has no wheels: .*did you mean 'mpich'",
+        "the provider wheels has no stack 'mpitch': .*did you mean 'mpich'",
     ),
     "stack twice": (
         'stack("mpich")',
@@ -530,7 +530,7 @@ def test_the_published_schema_is_that_of_the_suite():
 
 def test_a_provider_brings_the_schema_of_its_settings(monkeypatch: pytest.MonkeyPatch):
     needing = {"type": "object", "properties": {"image": {}}, "required": ["image"]}
-    container = types.SimpleNamespace(SETTINGS=needing)
+    container = types.SimpleNamespace(settings=needing)
     monkeypatch.setitem(PROVIDERS, "container", container)
     schema._extras_of.cache_clear()
     extras = schema._extras_of("environments")

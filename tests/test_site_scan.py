@@ -19,8 +19,8 @@ from clustergate.sites.writer import (
     processor_of,
     rdma_devices,
     site_config,
-    wheel_lines,
 )
+from clustergate.stacks.wheels import site_lines
 
 SLURM = Path(__file__).parent / "data" / "slurm"
 NODES, PARTITIONS, LSCPU = (
@@ -199,12 +199,12 @@ def test_every_node_is_in_one_partition_or_told_why_not(
 def test_mpich_sends_over_libfabric_where_there_is_no_rdma_device(tmp_path: Path) -> None:
     """Over UCX its wheel waits for ever in HPCC's RandomAccess."""
     by_libfabric = 'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),'
-    assert wheel_lines("mpich", rdma_devices(tmp_path))[-1] == by_libfabric
+    assert site_lines("mpich", rdma_devices(tmp_path))[-1] == by_libfabric
     (tmp_path / "sys/class/infiniband/mlx5_0").mkdir(parents=True)
-    lines = wheel_lines("mpich", rdma_devices(tmp_path))
+    lines = site_lines("mpich", rdma_devices(tmp_path))
     assert lines[-2:] == ['stack("mpich"),', f"# {by_libfabric}"]
     assert "# For mlx5_0 it takes UCX" in lines[0]
-    assert wheel_lines("openmpi", []) == ['stack("openmpi"),']
+    assert site_lines("openmpi", []) == ['stack("openmpi"),']
 
 
 def test_many_partitions_of_many_kinds_have_each_node_once(folder: Path, tmp_path: Path) -> None:

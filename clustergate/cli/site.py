@@ -29,8 +29,7 @@ from clustergate.sites import writer as site_writer
 from clustergate.sites.kinds import node_kinds
 from clustergate.sites.schedulers.slurm.commands import said_by_slurm
 from clustergate.sites.schema import site_schema
-from clustergate.stacks import existing, wheels
-from clustergate.stacks.wheels import STACK_NO_WHEELS
+from clustergate.stacks import DEFAULT, PROVIDERS, StackRequest, planned
 
 DESCRIPTION = (
     "Write a new site config, convert an old one, print the schema of all, or compare a GitLab "
@@ -65,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(scan, "name", "of the system, and of the file")
     for name, command in COMMANDS.items():
         option(scan, f"--{name} FILE", f"output of `{' '.join(command)}`", type=Path)
-    add_repeatable(scan, "--stack", "of the wheels, instead of what is found (repeatable)")
+    add_repeatable(scan, "--stack", f"of the {DEFAULT}, instead of what is found (repeatable)")
     scan.set_defaults(run=run)
     convert = actions.add_parser(
         "convert",
@@ -112,16 +111,16 @@ def run(arguments: argparse.Namespace) -> int:
         None if arguments.partitions else _own_groups(),
     )
     for name in arguments.stack:
-        if name not in wheels.STACKS:
-            raise ClustergateError(STACK_NO_WHEELS(stack=name, known=[*wheels.STACKS]))
-    rdma = site_writer.rdma_devices()
-    stacks = [line for name in arguments.stack for line in site_writer.wheel_lines(name, rdma)]
+        # It raises for one that there is not.
+        planned(StackRequest(name, DEFAULT))
+    rdma, lines_of = site_writer.rdma_devices(), PROVIDERS[DEFAULT].site_lines
+    stacks = [line for name in arguments.stack for line in lines_of(name, rdma)]
     if not stacks:
         with Progress(arguments.invocation) as say:
             say("looking for MPI libraries among modules and in Spack")
-            libraries, asked = existing.scan()
-        stacks = [f"# {line}" for line in asked]
-        stacks += existing.stack_lines(libraries) or site_writer.wheel_lines("mpich", rdma)
+            here = [one.lines_here() for one in PROVIDERS.values()]
+        stacks = [f"# {remark}" for _, remarks in here for remark in remarks]
+        stacks += [line for lines, _ in here for line in lines] or lines_of("mpich", rdma)
     text = site_writer.site_config(
         arguments.name,
         kinds,

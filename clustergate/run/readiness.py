@@ -36,23 +36,22 @@ from clustergate.sites.description import Partition, Site, Stack
 from clustergate.sites.modes import Mode, expected_cases
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schedulers.scheduler import DEFAULT, SECONDS, Queue, Queues, Scheduler
-from clustergate.stacks import lacking, lacks, modules
+from clustergate.stacks import PROVIDERS, lacking, lacks
 from clustergate.stacks.golden import builds as golden
 from clustergate.stacks.golden.builds import GOLDEN_NOT_WHOLE
 from clustergate.stacks.lacking import STACK_LACKS
 from clustergate.stacks.manifest import Manifest, ManifestError, manifest_path, read_manifest
-from clustergate.stacks.modules import MODULES_LATE
-from clustergate.stacks.spack.program import find_spack
+from clustergate.stacks.provider import TooSlow
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 _STACK = "stack "
 _OF_NODES = ("partition", "nodes", "hostfile", "cores")
-# What the three stacks of wheels take with their downloads, rounded up, and a run.
+# What three stacks take with their downloads, rounded up, and a run.
 _ROOM_MB = 1000
 _RUN_MB = 20
 # Linux' default; ranks with less were not tried.
 _STACK_KIB = 8192
-# For schedulers and all modules together, which are asked at once.
+# For schedulers and what all stacks come from, which are asked at once.
 _ASKING_S = 3.0
 # The newest runs, for when each node was looked at last.
 _RUNS_LOOKED_AT = 30
@@ -103,7 +102,7 @@ NOT_EXECUTABLE = Words(
 LITTLE_ROOM = Words(
     "doctor.little-room",
     "{folder} has {free_mb:.0f} MB free",
-    cause="three stacks of wheels and their downloads take {needed_mb:.0f} MB",
+    cause="three stacks and their downloads take {needed_mb:.0f} MB",
     remedy="free some space, or name a folder on a larger disk in CLUSTERGATE_HOME",
 )
 
@@ -194,7 +193,7 @@ def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list
     what, launcher = _STACK + name, manifest.launcher
     if why := manifest.unavailable:
         return [Finding(what, WARN, DOCTOR_UNAVAILABLE(names=[name], why=why))]
-    # That of a site's modules may have no path of its own.
+    # That of a site may have no path of its own.
     if os.path.isabs(launcher) and not os.access(launcher, os.X_OK):
         return [Finding(what, FAIL, GOLDEN_NOT_WHOLE(stack=name, path=launcher))]
     absent: dict[str, list[str]] = {}
@@ -609,9 +608,7 @@ def _tried(what: str, look: Callable[[], Sequence[Finding]]) -> Sequence[Finding
     try:
         return look()
     except ClustergateError as error:
-        return [
-            Finding(what, WARN if error.reason.code == MODULES_LATE.code else FAIL, error.reason)
-        ]
+        return [Finding(what, WARN if isinstance(error, TooSlow) else FAIL, error.reason)]
 
 
 def _of_machine(state: Path) -> Iterator[Finding]:
@@ -664,7 +661,7 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
         return
     yield Finding("site", OK, str(chosen).removeprefix("site "))
     on_request = {name for one in builds_on_request().values() for name in one.programs}
-    # A run that begins loads its modules itself.
+    # A run that begins sets stacks up itself.
     look = partial(_look_at, state, on_request, chosen.path if mode else None)
     with ThreadPoolExecutor() as pool:
         asked = {one: pool.submit(one.queues, _ASKING_S) for one in _listing(site)}
@@ -745,11 +742,10 @@ def _look_at_nodes(
 def _look_at(
     state: Path, on_request: Collection[str], site_config: Path | None, stack: Stack
 ) -> list[Finding]:
-    """Look at a stack; where the site config is given, load its modules, too."""
-    # A Spack takes longer than this may to load anything.
-    if site_config and stack.provider == "modules" and "spack" not in stack.settings:
+    """Look at a stack; where the site config is given, at what it is set up from, too."""
+    if site_config:
         try:
-            modules.load(modules.Loading(**stack.settings), _ASKING_S)
+            PROVIDERS[stack.provider].require_source(stack.settings, _ASKING_S)
         except ClustergateError as error:
             raise error.at(f"{site_config}: stack {stack.name}") from None
     try:
@@ -757,10 +753,7 @@ def _look_at(
     except ManifestError as error:
         there = manifest_path(state, stack.name).exists()
         not_set_up = error.reason if there else NOT_SET_UP(stack=stack.name)
-    if stack.provider == "spack":
-        # What its recipes need is known to Spack alone, which takes longer than this may.
-        find_spack(state, stack.settings.get("spack_root", ""))
-    elif lacked := lacks(stack.request, state):
+    if lacked := lacks(stack.request, state, seen=True):
         not_set_up = STACK_LACKS(lacks=lacking.sentence_of(lacked))
         return [Finding(_STACK + stack.name, FAIL, not_set_up)]
     return [Finding(_STACK + stack.name, WARN, not_set_up)]

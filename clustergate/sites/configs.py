@@ -56,6 +56,7 @@ from clustergate.sites.modes import reframe_modes
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schema import merge_other_tests, require_valid
 from clustergate.sites.shape import Shape
+from clustergate.stacks import DEFAULT
 from clustergate.stacks.manifest import ManifestError, read_manifest
 from clustergate.stacks.sources import FOLDER_MISSING
 
@@ -78,7 +79,7 @@ BATCH_JOB = (
 
 def stack(
     name: str,
-    provider: str = "wheels",
+    provider: str = DEFAULT,
     *,
     pmi: str = "",
     waived: Mapping[str, str] | str = "",
@@ -110,11 +111,11 @@ SITE_PROVIDER = Words(
 
 
 def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.environ) -> str:
-    """Return who provides the stacks of this machine: ``CLUSTERGATE_PROVIDER``, else the wheels.
+    """Return who provides the stacks of this machine: ``CLUSTERGATE_PROVIDER``, or the default.
 
     Raises :class:`SiteError` for a provider that is not among the known ones.
     """
-    named = environ.get("CLUSTERGATE_PROVIDER", "") or "wheels"
+    named = environ.get("CLUSTERGATE_PROVIDER", "") or DEFAULT
     if named not in known:
         raise SiteError(SITE_PROVIDER(name=named, known=[*known]))
     return named

@@ -24,6 +24,7 @@ from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
 from clustergate.sites import configs, description
 from clustergate.sites.description import MPI_STACK, SiteError
+from clustergate.stacks import DEFAULT
 
 _WIDTH = 100
 _EXTRAS = (
@@ -50,7 +51,7 @@ _Partition: Any = make_dataclass(
 @dataclass(frozen=True)
 class _Stack:
     name: str
-    provider: str = "wheels"
+    provider: str = DEFAULT
     settings: Mapping[str, Any] = field(default_factory=dict)
     pmi: str = ""
     benchmarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -177,7 +178,7 @@ def _call_of(stack: Any) -> Any:
     if MPI_STACK not in stack.get("features", ()) or provider is None:
         return stack
     own = {"pmi", "waived", provider, *description.settable()}
-    named = {} if provider == "wheels" else {"provider": provider}
+    named = {} if provider == DEFAULT else {"provider": provider}
     named |= {key: extras.pop(key) for key in [*extras] if key in own}
     named |= {"extras": extras} if extras else {}
     features = [word for word in stack["features"] if word != MPI_STACK]

@@ -16,7 +16,7 @@ from clustergate.core.reasons import Words
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schedulers.scheduler import Limits, Scheduler
 from clustergate.sites.shape import Shape
-from clustergate.stacks import StackRequest, suggestion
+from clustergate.stacks import DEFAULT, StackRequest, suggestion
 
 # The feature of environments that are MPI stacks.
 MPI_STACK = "mpi-stack"
@@ -204,14 +204,14 @@ _KEYS = ("name", "scheduler", "launcher", "access", "environs")
 class Stack:
     """An MPI stack that a provider puts on disk.
 
-    ``settings`` are the provider's (Spack's, see ``template.py``), ``benchmarks`` say how single
+    ``settings`` are the provider's (see ``template.py``), ``benchmarks`` say how single
     benchmarks are run with it, by their names, ``pmi`` is what srun is told by ``--mpi``.
     ``waived`` names the checks that a gate need not see judged with it, each with the reason; a
     reason alone waives all. ``reframe`` are further keys of a ReFrame environment.
     """
 
     name: str
-    provider: str = "wheels"
+    provider: str = DEFAULT
     settings: Mapping[str, Any] = field(default_factory=dict)
     pmi: str = ""
     benchmarks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from clustergate.sites.description import (
     SiteError,
     settable,
 )
-from clustergate.stacks import PROVIDERS, suggestion, wheels
+from clustergate.stacks import PROVIDERS, suggestion
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -114,7 +114,7 @@ def _extras_of(kind: str) -> dict[str, Any]:
                 "properties": dict.fromkeys(every_check(), _REASON),
                 "additionalProperties": False,
             },
-            **{name: dict(one.SETTINGS) for name, one in PROVIDERS.items()},
+            **{name: dict(one.settings) for name, one in PROVIDERS.items()},
             **settable(),
             OTHER_TESTS: _FOREIGN,
         },
@@ -125,7 +125,7 @@ def _extras_of(kind: str) -> dict[str, Any]:
                 "then": {"required": [name]},
             }
             for name, one in PROVIDERS.items()
-            if "required" in one.SETTINGS
+            if "required" in one.settings
         ],
         "additionalProperties": False,
     }
@@ -178,7 +178,7 @@ def require_valid(said: Mapping[str, Any]) -> None:
     _require_once("stack", stacks, "stacks")
     of_mpi = [one if MPI_STACK in one.get("features", ()) else {} for one in stacks]
     _require_apart("stack", of_mpi, "stacks")
-    _require_wheels(of_mpi)
+    _require_provided(of_mpi)
 
 
 def _violations(said: Mapping[str, Any]) -> Iterator[ValidationError]:
@@ -388,21 +388,21 @@ def _require_apart(kind: str, items: Sequence[Mapping[str, Any]], path: str) -> 
             raise SiteError(OWN_EXTRA(other_tests=OTHER_TESTS, **facts))
 
 
-NO_WHEELS = Words(
+NOT_PROVIDED = Words(
     "site.no-wheels",
-    "the stack {stack!r} has no wheels",
-    cause="stacks with wheels: {known:list}{meant}",
+    "the provider {provider} has no stack {stack!r}",
+    cause="its stacks: {known:list}{meant}",
 )
 
 
-def _require_wheels(stacks: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a stack of wheels that there are none of: ReFrame would only find it late."""
+def _require_provided(stacks: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a stack that its provider does not have: ReFrame would only find it late."""
     for number, one in enumerate(stacks):
-        if not one or one["extras"]["provider"] != "wheels":
-            continue
-        if (name := one["name"]) not in (known := list(wheels.STACKS)):
-            facts = {"stack": name, "known": known, "meant": suggestion(name, known)}
-            raise SiteError(NO_WHEELS(at=f"stacks[{number}].name", **facts))
+        known = PROVIDERS[one["extras"]["provider"]].names if one else None
+        if known is not None and (name := one["name"]) not in known:
+            facts = {"provider": one["extras"]["provider"], "meant": suggestion(name, known)}
+            at = f"stacks[{number}].name"
+            raise SiteError(NOT_PROVIDED(at=at, stack=name, known=[*known], **facts))
 
 
 LITTLE_MEMORY = Words(

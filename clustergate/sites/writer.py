@@ -123,26 +123,6 @@ def rdma_devices(root: Path = Path("/")) -> list[str]:
     return sorted(device.name for device in (root / "sys/class/infiniband").glob("*"))
 
 
-def wheel_lines(stack: str, rdma: Sequence[str]) -> list[str]:
-    """Return the lines of a stack from a wheel for a site with these RDMA devices.
-
-    MPICH's wheels (4.3.2, 5.0.1, 5.0.2) wait for ever over UCX, whatever its transport, when a
-    nonblocking receive from MPI_ANY_SOURCE is tested again and again; over libfabric they do not.
-    """
-    if stack != "mpich":
-        return [f'stack("{stack}"),']
-    over_ucx = "over UCX, receives of MPICH's wheel from MPI_ANY_SOURCE may hang"
-    by_libfabric = 'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),'
-    if not rdma:
-        return [*_comment(f"No RDMA device here, so libfabric over TCP; {over_ucx}."), by_libfabric]
-    instead = "where a benchmark makes no progress, take the line with libfabric instead"
-    return [
-        *_comment(f"For {', '.join(rdma)} it takes UCX; {over_ucx}: {instead}."),
-        'stack("mpich"),',
-        f"# {by_libfabric}",
-    ]
-
-
 RESERVED_NAME = Words(
     "site.reserved-name",
     "the site config {name} is the suite's own",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.notation import did_you_mean, nearest
@@ -14,31 +14,16 @@ from clustergate.stacks.builder import SetUp
 from clustergate.stacks.held import require_as_installed
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
+from clustergate.stacks.provider import Provider
 from clustergate.stacks.sources import named_folders
 from clustergate.stacks.spack import provider as spack
 from clustergate.stacks.spack.settings import STACK_PREFIX, environments
 
-
-class Provider(Protocol):
-    """Who puts stacks on disk: a module with these functions.
-
-    ``settings`` are the provider's own, of the site config; ``SETTINGS`` is their JSON schema. What
-    that requires makes the provider's key one that a stack must have.
-    """
-
-    SETTINGS: Mapping[str, Any]
-
-    def provide(self, set_up: SetUp, /) -> Manifest:
-        """Put a stack and its benchmarks on disk; see :func:`provide`."""
-
-    def lacks(self, set_up: SetUp, /) -> list[Lack]:
-        """Return what is not here, before anything is built; see :func:`lacks`."""
-
-    def planned(self, stack: str, settings: Mapping[str, Any], /) -> Manifest:
-        """Return the manifest that a stack would have; see :func:`planned`."""
-
-
-PROVIDERS: Mapping[str, Provider] = {"wheels": wheels, "spack": spack, "modules": modules}
+PROVIDERS: dict[str, Provider] = {
+    one.name: one for one in (wheels.PROVIDER, spack.PROVIDER, modules.PROVIDER)
+}
+"""The providers by name; who names none takes the first."""
+DEFAULT = next(iter(PROVIDERS))
 
 
 class StackRequest(NamedTuple):
@@ -84,14 +69,19 @@ def lacks(
     *,
     say: Say = lambda sentence: None,
     refresh: bool = False,
+    seen: bool = False,
 ) -> list[Lack]:
-    """Return what a stack is built with and is not here; raises as :func:`provide`."""
+    """Return what a stack is built with and is not here; raises as :func:`provide`.
+
+    Of that as much as is ``seen`` in a second or two, if that is enough.
+    """
     if separators := {*":;"} & {*str(state)}:
         raise ClustergateError(
             PATH_SEPARATORS(path=state, separators=" and ".join(sorted(separators)))
         )
     set_up = SetUp(request.stack, state, say, request.settings, named_folders(), refresh)
-    return PROVIDERS[request.provider].lacks(set_up)
+    provider = PROVIDERS[request.provider]
+    return [*((seen and provider.seen_lacking) or provider.lacks)(set_up)]
 
 
 def planned(request: StackRequest) -> Manifest:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import platform
+import re
 import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.build import (
+    COMMON_UNIT,
     BlasLinkage,
     Build,
     Compiled,
@@ -23,18 +25,23 @@ from clustergate.benchmarks.build import (
     Wheel,
     Workplace,
 )
+from clustergate.benchmarks.registry import builds
 from clustergate.core.files.whole import scratch_beside, write_whole
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
 from clustergate.machine.environment import clean_environment
 from clustergate.stacks import compilation, held, prefixes, sources
 from clustergate.stacks.compilation import Objects
+from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.lacking import STACK_LACKS, LackError, missing_tools, sentence_of
-from clustergate.stacks.manifest import Program
+from clustergate.stacks.manifest import Manifest, Program
 from clustergate.stacks.sources import SOURCE_KNOWN_UNAVAILABLE, SourceUnavailable
+from clustergate.stacks.spack.libraries import MpiPackage, blas_of
 
 # In a build: the state folder below which its programs look for their libraries.
 STATE_FOLDER = ".state-folder"
+# The BLAS that programs get beside an MPI library which is there: that of a wheel.
+OPENBLAS = "openblas.txt"
 
 
 @dataclass(frozen=True)
@@ -387,3 +394,57 @@ def unpack(archive: Path, folder: Path) -> Path:
         named = ", ".join(path.name for path in tops[:3]) or "none"
         raise ClustergateError(ARCHIVE_TOPS(path=archive, named=named))
     return tops[0]
+
+
+def planned_with(
+    known: Manifest, mpi: MpiPackage, version: str, launcher: str = "mpirun"
+) -> Manifest:
+    """Return a manifest with all that an MPI library of this version fixes, and program names."""
+    return dataclasses.replace(
+        known,
+        mpi_name=mpi.title,
+        mpi_version=version,
+        library_pattern=mpi.pattern(version),
+        launcher=launcher,
+        dialect=mpi.dialect,
+        programs={name: Program(path=name) for one in _builds().values() for name in one.programs},
+        proof_library="libproof.so",
+    )
+
+
+def with_programs(known: Manifest, builder: Builder) -> Manifest:
+    """Return the manifest of a finished build, making what is missing first.
+
+    ``known`` is all of it but the programs and what they are linked with.
+    """
+    programs, units = builder.make(_builds())
+    blas = builder.toolchain.blas
+    common, kernels = units[COMMON_UNIT], units["kernels"]
+    libraries = f"{known.environment['LD_LIBRARY_PATH']}:{common / 'lib'}"
+    if re.search(r"\s", str(kernels)):
+        # From a path with a space, the proof library is preloaded by its name alone.
+        libraries += f":{kernels / 'lib'}"
+    return dataclasses.replace(
+        known,
+        environment={**known.environment, "LD_LIBRARY_PATH": libraries},
+        blas=blas_of(
+            "openblas", prefixes.pinned_version(OPENBLAS, "scipy-openblas32"), str(blas.library)
+        ),
+        programs=programs,
+        proof_library=str(kernels / "lib" / "libproof.so"),
+        build_key=common.name.rpartition("-")[2],
+    )
+
+
+def _builds() -> dict[str, Build]:
+    return {"kernels": NODE_KERNELS, **builds()}
+
+
+def openblas_linkage(prefix: Path) -> BlasLinkage:
+    """Return how programs are compiled against the OpenBLAS of a prefix."""
+    (package,) = prefix.glob("lib/python*/site-packages/scipy_openblas32")
+    return BlasLinkage(
+        include=package / "include",
+        library=(package / "lib" / "libscipy_openblas.so").resolve(),
+        symbol_prefix="scipy_",
+    )

@@ -16,11 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustergate.core.files.whole import parse_json
+from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
-from clustergate.stacks.modules import MODULE_COMMAND, MODULES_LATE
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of_module
 
 _TIME_LIMIT_S = 120
+# Of a batch shell: where a site's modules are, as its login shells have them.
+MODULE_COMMAND = """\
+type module >/dev/null 2>&1 || . "${MODULESHOME:-/none}/init/bash" >/dev/null 2>&1 || \\
+  . /etc/profile >/dev/null 2>&1
+type module >/dev/null 2>&1 || exit 127
+"""
+MODULES_LATE = Words(
+    "modules.late",
+    "`{loading}` did not end within {limit_s:g} s",
+    remedy="try it in a shell; its file system may be slow, or its cache of modules old",
+)
 _BEFORE = "You will need to load all module(s) on any one of the lines below"
 
 
@@ -144,3 +155,9 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
         remarks.append(f"Spack in {root}: {number}.")
         libraries += of_root
     return libraries, [*remarks, *late]
+
+
+def site_lines_here() -> tuple[list[str], list[str]]:
+    """Return the lines of a site config for all that :func:`scan` sees, and what it asked."""
+    libraries, remarks = scan()
+    return stack_lines(libraries), remarks

@@ -26,10 +26,19 @@ from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.processes import capture
-from clustergate.stacks import wheels
-from clustergate.stacks.builder import Builder, SetUp, Toolchain
+from clustergate.stacks.builder import (
+    OPENBLAS,
+    Builder,
+    SetUp,
+    Toolchain,
+    openblas_linkage,
+    planned_with,
+    with_programs,
+)
+from clustergate.stacks.existing import MODULE_COMMAND, MODULES_LATE, site_lines_here
 from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.prefixes import install_prefix
+from clustergate.stacks.provider import Provider, TooSlow
 from clustergate.stacks.spack.composition import UNPROVEN_FORTRAN
 from clustergate.stacks.spack.libraries import (
     MPI_PACKAGES,
@@ -41,25 +50,8 @@ from clustergate.stacks.spack.libraries import (
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
-SETTINGS: Mapping[str, Any] = {
-    "type": "object",
-    "description": "what is loaded: modules, or specs of a Spack",
-    "properties": {
-        "load": {**_TEXTS, "description": "names, in this order", "minItems": 1},
-        "use": {**_TEXTS, "description": "further folders of modules"},
-        "spack": {**_TEXT, "description": "the root of a Spack that has them"},
-    },
-    "required": ["load"],
-    "additionalProperties": False,
-}
 # Where nothing is loaded; what a shell brought along would hide what loading adds.
 _BARE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Of a batch shell: where a site's modules are, as its login shells have them.
-MODULE_COMMAND = """\
-type module >/dev/null 2>&1 || . "${MODULESHOME:-/none}/init/bash" >/dev/null 2>&1 || \\
-  . /etc/profile >/dev/null 2>&1
-type module >/dev/null 2>&1 || exit 127
-"""
 # The accounts of those who load, and of the shell.
 _BOOKKEEPING = re.compile(
     r"LOADEDMODULES|_LMFILES_.*|_ModuleTable.*|__LMOD.*|LMOD_.*|__MODULES.*|MODULE.*|SPACK_.*|"
@@ -149,11 +141,11 @@ def provide(set_up: SetUp) -> Manifest:
         launcher = _program("mpirun", loaded) or _program("mpiexec", loaded)
         if launcher is None:
             raise ClustergateError(NO_LAUNCHER(loading=str(loading)))
-        blas = install_prefix(wheels.OPENBLAS, state, set_up.say)
+        blas = install_prefix(OPENBLAS, state, set_up.say)
         toolchain = Toolchain(
             prefix=wrapper.parents[1],
             wrappers=wrapper.parent,
-            blas=wheels.openblas_linkage(blas),
+            blas=openblas_linkage(blas),
             key=(RECIPE, str(loading), str(wrapper), _sum(wrapper), _sum(library), blas.name),
             mpich_abi=(library.parent / "libmpi.so.12").exists(),
             no_fortran="" if mpi.proves_fortran else UNPROVEN_FORTRAN.format(mpi.title),
@@ -168,18 +160,15 @@ def provide(set_up: SetUp) -> Manifest:
             environment={**loaded, "LD_LIBRARY_PATH": ":".join(libraries)},
             lock=f"{loading}: mpicc {_sum(wrapper)[:12]}, {library.name} {_sum(library)[:12]}",
         )
-        return wheels.with_programs(
-            wheels.planned_with(known, mpi, version, launcher=str(launcher)),
+        return with_programs(
+            planned_with(known, mpi, version, launcher=str(launcher)),
             Builder(set_up, toolchain),
         )
 
 
-lacks = wheels.lacks
-
-
 def planned(stack: str, settings: Mapping[str, Any]) -> Manifest:
     """Return what :func:`provide` would write as far as names tell, of no version."""
-    return wheels.planned_with(Manifest(stack, "modules"), Loading(**settings).mpi, "")
+    return planned_with(Manifest(stack, "modules"), Loading(**settings).mpi, "")
 
 
 MODULES_NOBODY = Words(
@@ -196,11 +185,6 @@ NOT_LOADED = Words(
         "`load` of the stack in the site config"
     ),
 )
-MODULES_LATE = Words(
-    "modules.late",
-    "`{loading}` did not end within {limit_s:g} s",
-    remedy="try it in a shell; its file system may be slow, or its cache of modules old",
-)
 MODULES_PRELOAD = Words(
     "modules.preload",
     "`{loading}` preloads {preload} into every program",
@@ -212,13 +196,13 @@ def load(loading: Loading, limit_s: float = _TIME_LIMIT_S) -> dict[str, str]:
     """Return the variables that loading sets; of search paths what it puts in front.
 
     Raises :class:`~clustergate.core.model.ClustergateError` where it fails, or there is nobody to
-    ask.
+    ask, :class:`TooSlow` where it does not end.
     """
     clean = {**clean_environment(os.environ).environment, "PATH": _BARE_PATH}
     try:
         ended = capture(["bash", "-c", loading.script], env=clean, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise ClustergateError(MODULES_LATE(loading=str(loading), limit_s=limit_s)) from None
+        raise TooSlow(MODULES_LATE(loading=str(loading), limit_s=limit_s)) from None
     if ended.returncode == 127 and not ended.stdout:
         raise ClustergateError(MODULES_NOBODY(loading=str(loading), spack=loading.spack))
     before, _, after = ended.stdout.partition("\0\0")
@@ -311,3 +295,30 @@ def identify(
 
 def _sum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _require_loadable(settings: Mapping[str, Any], limit_s: float) -> None:
+    # A Spack takes longer than this may to load anything.
+    if "spack" not in settings:
+        load(Loading(**settings), limit_s)
+
+
+PROVIDER = Provider(
+    name="modules",
+    provide=provide,
+    planned=planned,
+    settings={
+        "type": "object",
+        "description": "what is loaded: modules, or specs of a Spack",
+        "properties": {
+            "load": {**_TEXTS, "description": "names, in this order", "minItems": 1},
+            "use": {**_TEXTS, "description": "further folders of modules"},
+            "spack": {**_TEXT, "description": "the root of a Spack that has them"},
+        },
+        "required": ["load"],
+        "additionalProperties": False,
+    },
+    require_source=_require_loadable,
+    sets_variables=True,
+    lines_here=site_lines_here,
+)

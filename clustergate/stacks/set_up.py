@@ -15,12 +15,10 @@ from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.store import require_home
 from clustergate.machine.processes import end_children
-from clustergate.stacks import StackRequest, lacks, provide
+from clustergate.stacks import PROVIDERS, StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, summary
 from clustergate.stacks.manifest import Manifest
 
-# Each of Spack's builds takes many cores; what comes as wheels waits for the network first.
-AT_ONCE = {"spack": 2}
 _T = TypeVar("_T")
 
 
@@ -130,7 +128,7 @@ def _at_once(
                     say(f"{request.stack} could not be set up either" if again else str(failed))
             return failed
 
-    limits = [AT_ONCE[one.provider] for one in requests if one.provider in AT_ONCE]
+    limits = [most for one in requests if (most := PROVIDERS[one.provider].at_once)]
     with ThreadPoolExecutor(max_workers=min([*limits, len(requests) or 1])) as pool:
         waiting: list[Future[_T | NotSetUp]] = []
         try:

@@ -9,33 +9,34 @@ from __future__ import annotations
 import dataclasses
 import platform
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clustergate.benchmarks.build import COMMON_UNIT, BlasLinkage, Build
-from clustergate.benchmarks.registry import builds
 from clustergate.core.files.shared import locked
 from clustergate.core.files.whole import full_disk, is_full
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
 from clustergate.stacks import compilation
-from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
-from clustergate.stacks.kernels import NODE_KERNELS
-from clustergate.stacks.lacking import Lack, broken_compiler
-from clustergate.stacks.manifest import Manifest, Program
+from clustergate.stacks.builder import (
+    OPENBLAS,
+    Builder,
+    SetUp,
+    Toolchain,
+    openblas_linkage,
+    planned_with,
+    with_programs,
+    wrappers_of,
+)
+from clustergate.stacks.manifest import Manifest
 from clustergate.stacks.prefixes import install_prefix, pinned_version
-from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage, blas_of
+from clustergate.stacks.provider import Provider
+from clustergate.stacks.spack.libraries import MPI_PACKAGES, MpiPackage
 
 RECIPE = "1"  # part of every build's key: raise it when a program is compiled differently
-OPENBLAS = "openblas.txt"
-SETTINGS: Mapping[str, Any] = {
-    "type": "object",
-    "description": "the settings of the wheels: none",
-    "additionalProperties": False,
-}
 NO_FORTRAN = "the wheel of {} has no Fortran interface"
 
 
@@ -139,32 +140,11 @@ def provide(set_up: SetUp) -> Manifest:
             raise ClustergateError(STACK_FAILED(why=error, **facts)) from None
 
 
-def lacks(set_up: SetUp) -> list[Lack]:
-    """Return the C compiler, if it does not work; the rest is told by ``provide``."""
-    return list(broken_compiler())
-
-
 def planned(name: str, settings: Mapping[str, Any] | None = None) -> Manifest:
     """Return what :func:`provide` would write, with names where paths would be."""
     stack = _stack(name)
     known = Manifest(name, "wheels", mpi_library=stack.library)
     return planned_with(known, stack.mpi, version_of(stack))
-
-
-def planned_with(
-    known: Manifest, mpi: MpiPackage, version: str, launcher: str = "mpirun"
-) -> Manifest:
-    """Return a manifest with all that an MPI library of this version fixes, and program names."""
-    return dataclasses.replace(
-        known,
-        mpi_name=mpi.title,
-        mpi_version=version,
-        library_pattern=mpi.pattern(version),
-        launcher=launcher,
-        dialect=mpi.dialect,
-        programs={name: Program(path=name) for one in _builds().values() for name in one.programs},
-        proof_library="libproof.so",
-    )
 
 
 STACK_NO_WHEELS = Words(
@@ -178,10 +158,6 @@ def _stack(name: str) -> WheelStack:
     if name not in STACKS:
         raise ClustergateError(STACK_NO_WHEELS(stack=name, known=list(STACKS)))
     return STACKS[name]
-
-
-def _builds() -> dict[str, Build]:
-    return {"kernels": NODE_KERNELS, **builds()}
 
 
 def _toolchain(stack: WheelStack, state: Path, say: Say) -> Toolchain:
@@ -202,39 +178,40 @@ def _toolchain(stack: WheelStack, state: Path, say: Say) -> Toolchain:
     )
 
 
-def with_programs(known: Manifest, builder: Builder) -> Manifest:
-    """Return the manifest of a finished build, making what is missing first.
-
-    ``known`` is all of it but the programs and what they are linked with.
-    """
-    programs, units = builder.make(_builds())
-    blas = builder.toolchain.blas
-    common, kernels = units[COMMON_UNIT], units["kernels"]
-    libraries = f"{known.environment['LD_LIBRARY_PATH']}:{common / 'lib'}"
-    if re.search(r"\s", str(kernels)):
-        # From a path with a space, the proof library is preloaded by its name alone.
-        libraries += f":{kernels / 'lib'}"
-    return dataclasses.replace(
-        known,
-        environment={**known.environment, "LD_LIBRARY_PATH": libraries},
-        blas=blas_of("openblas", pinned_version(OPENBLAS, "scipy-openblas32"), str(blas.library)),
-        programs=programs,
-        proof_library=str(kernels / "lib" / "libproof.so"),
-        build_key=common.name.rpartition("-")[2],
-    )
-
-
 def version_of(stack: WheelStack) -> str:
     """Return the version of the MPI library that a stack's wheels pin."""
     package = "impi-rt" if stack.name == "intel-mpi" else stack.name
     return pinned_version(stack.requirements, package)
 
 
-def openblas_linkage(prefix: Path) -> BlasLinkage:
-    """Return how programs are compiled against the OpenBLAS of a prefix."""
-    (package,) = prefix.glob("lib/python*/site-packages/scipy_openblas32")
-    return BlasLinkage(
-        include=package / "include",
-        library=(package / "lib" / "libscipy_openblas.so").resolve(),
-        symbol_prefix="scipy_",
-    )
+def site_lines(stack: str, rdma: Sequence[str]) -> list[str]:
+    """Return the lines of a stack in the site config of nodes with these RDMA devices.
+
+    MPICH's wheels (4.3.2, 5.0.1, 5.0.2) wait for ever over UCX, whatever its transport, when a
+    nonblocking receive from MPI_ANY_SOURCE is tested again and again; over libfabric they do not.
+    """
+    if stack != "mpich":
+        return [f'stack("{stack}"),']
+    over_ucx = "over UCX, receives of MPICH's wheel from MPI_ANY_SOURCE may hang"
+    by_libfabric = 'stack("mpich", env_vars=[["MPIR_CVAR_CH4_NETMOD", "ofi"]]),'
+    instead = "where a benchmark makes no progress, take the line with libfabric instead"
+    said = f"No RDMA device here, so libfabric over TCP; {over_ucx}."
+    if rdma:
+        said = f"For {', '.join(rdma)} it takes UCX; {over_ucx}: {instead}."
+    comment = textwrap.wrap(said, 84, initial_indent="# ", subsequent_indent="# ")
+    return [*comment, *(['stack("mpich"),', f"# {by_libfabric}"] if rdma else [by_libfabric])]
+
+
+PROVIDER = Provider(
+    name="wheels",
+    provide=provide,
+    planned=planned,
+    settings={
+        "type": "object",
+        "description": "the settings of the wheels: none",
+        "additionalProperties": False,
+    },
+    names=tuple(STACKS),
+    copied=True,
+    site_lines=site_lines,
+)

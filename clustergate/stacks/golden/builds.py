@@ -28,6 +28,7 @@ from clustergate.core.model import BadRequest, Say, require_name
 from clustergate.core.notation import listed
 from clustergate.core.reasons import Words
 from clustergate.machine.configuration import is_beside, is_of_system, site_files
+from clustergate.stacks import PROVIDERS
 from clustergate.stacks.golden import contents
 from clustergate.stacks.manifest import (
     Manifest,
@@ -124,7 +125,7 @@ def pin(
     prove: Prove,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Golden:
-    """Keep a stack as it is: what the provider wheels made as a copy, else by hashes in place.
+    """Keep a stack as it is: as a copy, or by hashes in place, as its provider says.
 
     ``settings`` are what the site config sets of its launches, by name.
 
@@ -181,7 +182,8 @@ def _pinned(
     settings: Mapping[str, str],
 ) -> Golden:
     stack, home = manifest.stack, folder_of(state, manifest.stack)
-    roots = contents.roots_of(manifest, state) if manifest.provider == "wheels" else []
+    provider = PROVIDERS.get(manifest.provider)
+    roots = contents.roots_of(manifest, state) if provider and provider.copied else []
     files = list(contents.tree(state, roots))
     size = sum(path.lstat().st_size for path in files)
     home.mkdir()

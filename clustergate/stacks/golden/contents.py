@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.machine.processes import capture
+from clustergate.stacks import PROVIDERS
 from clustergate.stacks.manifest import Manifest, as_text, parse_manifest
 
-# What the provider wheels makes lies in folders of these, whose names end with a key.
+# What is copied lies in folders of these, whose names end with a key.
 _HOMES = ("prefixes", "builds")
 _KEY = re.compile(r"-[0-9a-f]{12}(?=[/:]|$)")
 # What pip and the suite note of their own work is no part of the software.
@@ -38,7 +39,7 @@ LINK = "-> "
 
 
 def roots_of(manifest: Manifest, state: Path) -> list[str]:
-    """Return the folders, relative to the state, that hold all the provider wheels has made."""
+    """Return the folders, relative to the state, that a manifest names files of."""
     text, roots = _in_home(manifest, state), _roots(state)
     return sorted({f"{roots[base]}/{name}" for base, name in _named(roots).findall(text)})
 
@@ -138,19 +139,20 @@ def settings_of(manifest: Manifest) -> dict[str, str]:
 def software_of(manifest: Manifest) -> dict[str, list[str] | str]:
     """Return by role the files that a stack launches, with the first digits of their SHA-256.
 
-    With them come the variables that modules set: those of the same name may come to set others.
+    With them come the variables, where its provider may come to set others.
     """
     launcher = Path(manifest.launcher)
     # What mpirun starts in turn, of Hydra and of PRRTE.
     further = [path for kind in ("*hydra*", "prte*") for path in launcher.parent.glob(kind)]
     programs = [Path(one.path) for one in manifest.programs.values() if one.path]
-    of_modules = manifest.environment if manifest.provider == "modules" else {}
+    provider = PROVIDERS.get(manifest.provider)
+    variables = manifest.environment if provider and provider.sets_variables else {}
     roles: dict[str, list[str] | str] = {
         "launcher": _told([launcher, *further] if launcher.is_absolute() else []),
         "library": _told([Path(manifest.mpi_library)]),
         "BLAS": _told([Path(manifest.blas.library)] if manifest.blas else []),
         "benchmark_programs": _told(programs),
-        "variables": [f"{name}={_KEY.sub('', of_modules[name])}" for name in sorted(of_modules)],
+        "variables": [f"{name}={_KEY.sub('', variables[name])}" for name in sorted(variables)],
     }
     return {f"{role}_of_{manifest.stack}": files for role, files in roles.items() if files}
 
@@ -174,7 +176,7 @@ def _in_home(manifest: Manifest, state: Path) -> str:
 
 
 def _roots(state: Path) -> dict[str, str]:
-    """Return the kinds of folders that the provider wheels makes, by their paths in a manifest."""
+    """Return the kinds of folders that are copied, by their paths in a manifest."""
     # Some paths of a manifest have their links followed: the home's, or one to a larger disk.
     written = ((name, state / name, state.resolve() / name) for name in _HOMES)
     return {_in_json(p): name for name, *paths in written for p in (*paths, paths[0].resolve())}

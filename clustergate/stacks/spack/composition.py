@@ -21,7 +21,7 @@ from clustergate.core.files.marked_yaml import read_document
 from clustergate.core.files.whole import write_whole
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
-from clustergate.stacks import prefixes, wheels
+from clustergate.stacks import builder, prefixes, wheels
 from clustergate.stacks.spack import bootstrap
 from clustergate.stacks.spack.externals import LAYOUT, External
 from clustergate.stacks.spack.libraries import MpiPackage, mpi_of, package_name
@@ -167,7 +167,7 @@ def _inputs(
     yield json.dumps([pins.packages.commit, *chosen]).encode()
     if settings.externals:
         yield LAYOUT.encode()
-        names = [wheels.OPENBLAS, *([f"{mpi.wheel}.txt"] if mpi.wheel else [])]
+        names = [builder.OPENBLAS, *([f"{mpi.wheel}.txt"] if mpi.wheel else [])]
         yield from ((prefixes.REQUIREMENTS / name).read_bytes() for name in names)
     own = [environment_file(settings, repository), *choice_files(settings, repository), *added]
     own += sorted((repository / "spack_repo").rglob("*.py"))

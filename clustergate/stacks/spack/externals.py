@@ -21,7 +21,7 @@ from clustergate.core.files.whole import scratch_beside, write_whole
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
-from clustergate.stacks import prefixes, wheels
+from clustergate.stacks import builder, prefixes, wheels
 from clustergate.stacks.spack.libraries import MpiPackage
 from clustergate.stacks.spack.program import SpackProgram
 
@@ -59,7 +59,7 @@ def specs_of_wheels(mpi: MpiPackage, blas: str) -> dict[str, str]:
     """Return the specs, by their packages, of the MPI library and the BLAS that come as wheels."""
     specs = {}
     if blas == "openblas":
-        version = prefixes.pinned_version(wheels.OPENBLAS, "scipy-openblas32")
+        version = prefixes.pinned_version(builder.OPENBLAS, "scipy-openblas32")
         # The wheel's fourth number counts its own builds.
         upstream = ".".join(version.split(".")[:3])
         specs["openblas"] = f"openblas@{upstream}~fortran threads=pthreads"
@@ -122,8 +122,8 @@ _VARIANTS = {
 
 
 def _openblas(state: Path, say: Say) -> Path:
-    prefix = prefixes.install_prefix(wheels.OPENBLAS, state, say)
-    library = wheels.openblas_linkage(prefix).library
+    prefix = prefixes.install_prefix(builder.OPENBLAS, state, say)
+    library = builder.openblas_linkage(prefix).library
     return _lay_out(prefix, state, lambda top, _: _openblas_layout(top, library))
 
 

@@ -32,6 +32,7 @@ from clustergate.stacks.compilation import build_key, compiler_identity
 from clustergate.stacks.kernels import DGEMM, NODE_KERNELS
 from clustergate.stacks.lacking import Lack, LackError
 from clustergate.stacks.manifest import Manifest, Program, read_manifest
+from clustergate.stacks.provider import Provider
 from clustergate.stacks.sources import SourceUnavailable, obtain
 from clustergate.stacks.spack import bootstrap, linkage, lock_choice, locks, recipes
 from clustergate.stacks.spack.composition import (
@@ -57,16 +58,6 @@ from clustergate.stacks.spack.settings import LISTS, SpackSettings, applications
 from clustergate.stacks.spack.sources import mirror_of
 
 RECIPE = "1"  # part of every build's key: raise it when a manifest is made in another way
-_TEXT = {"type": "string"}
-SETTINGS: Mapping[str, Any] = {
-    "type": "object",
-    "description": "the settings of Spack",
-    "properties": {
-        one.name: {"type": "array", "items": _TEXT} if one.name in LISTS else _TEXT
-        for one in dataclasses.fields(SpackSettings)
-    },
-    "additionalProperties": False,
-}
 KERNELS = NODE_KERNELS.package
 
 # Spack starts scripts by `<store>/bin/sbang`, which it allows the 127 characters of a first line.
@@ -582,3 +573,30 @@ def _failure(request: SpackRequest, error: OSError) -> Reason:
     if is_full(error):
         return full_disk(f"({error.filename}) while setting {request.stack} up", LARGER_DISK)
     return STACK_FAILED(stack=request.stack, why=error, path=error.filename)
+
+
+def _seen_lacking(set_up: SetUp) -> Sequence[Lack]:
+    # What its recipes need is known to Spack alone, which takes longer than this may.
+    find_spack(set_up.state, set_up.settings.get("spack_root", ""))
+    return ()
+
+
+_TEXT = {"type": "string"}
+PROVIDER = Provider(
+    name="spack",
+    provide=provide,
+    planned=planned,
+    lacks=lacks,
+    # Each build takes many cores.
+    at_once=2,
+    settings={
+        "type": "object",
+        "description": "the settings of Spack",
+        "properties": {
+            one.name: {"type": "array", "items": _TEXT} if one.name in LISTS else _TEXT
+            for one in dataclasses.fields(SpackSettings)
+        },
+        "additionalProperties": False,
+    },
+    seen_lacking=_seen_lacking,
+)
