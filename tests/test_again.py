@@ -183,7 +183,7 @@ class Machine:
             not_set_up={},
         )
         # ReFrame fails what is beyond its reference.
-        slow = self.first[0].samples[0].value < USUAL
+        slow = self.first[0].samples[0].value < 0.95 * USUAL
         outcomes = [outcome(passes=not slow), outcome("HpccCheck", passes=True)]
         for one in self.first:
             store.write_case(RUN, one)
@@ -395,3 +395,20 @@ def test_variants_of_a_sweep_are_launched_again_by_the_name_of_their_check(
     assert r"--name=^HplCheck\b" in command
     assert not any(word.startswith("--name=/") for word in command)
     assert command[-2:] == ["-P", "HplCheck.nb=96,192"]
+
+
+@pytest.mark.parametrize(("promises", "attempts"), [(False, []), (True, [1])])
+def test_broken_promise_is_launched_again_by_a_gate(
+    monkeypatch: pytest.MonkeyPatch, promises: bool, attempts: list[int]
+) -> None:
+    """What is not slow enough to be suspicious may be too slow to promise anything of it."""
+    from clustergate.judge import promises as of_judge
+
+    monkeypatch.setattr(of_judge, "HIDDEN", 0.001)
+    monkeypatch.setattr(of_judge, "NEAR_THE_BEST", 0.0)
+    machine = Machine(monkeypatch, first=98.5, promises=promises)
+    of = machine.confirm([100.0])
+    assert machine.of_attempts == attempts
+    kept = {one.kept for one in judged(of).promises}
+    assert kept == {promises}
+    assert {one.kept for some in of.promises.values() for one in some} == {promises}

@@ -672,7 +672,7 @@ def test_it_opens_without_references_by_its_controls_alone(
         "the golden build of 2026-11-04, 4 nodes as ever" if status == 0 else ""
     }
     if status == 0:
-        assert "rest on the golden build of 2026-11-04, 4 nodes as ever" in said
+        assert "were, by the golden build of 2026-11-04, 4 nodes as ever" in said
         assert "the golden build of 2026-11-04, 4 nodes as ever" in page.read_text()
     else:
         assert "figures have no reference, and no control: " in said

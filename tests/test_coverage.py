@@ -21,6 +21,7 @@ from clustergate.core.model import (
 from clustergate.core.reasons import Reason, in_words
 from clustergate.judge.coverage import not_as_foreseen
 from clustergate.judge.references.lookup import References, parse_references
+from clustergate.judge.rules import LAUNCHES_SLOW_SHARE
 from clustergate.run.gate.contract import items_of, reasons_of
 from clustergate.run.judge import idle_cores
 from clustergate.sites import modes
@@ -292,9 +293,16 @@ def test_what_is_not_available_says_what_would_help() -> None:
 )
 def test_what_has_no_verdict_was_not_judged(verdict: Verdict) -> None:
     assert not_judged([complete(REQUIRED[0], verdict), *ALL[1:]]) == 1
-    group = Group("PingPong", 3, None, 0.1, Judgement(verdict, (in_words(""),)))
-    assert not_judged([dataclasses.replace(ALL[0], groups=(group,)), *ALL[1:]]) == 1
     assert not_judged([complete(REQUIRED[0], Verdict.REGRESSION), *ALL[1:]]) == 0
+
+
+def test_benchmark_slow_in_some_launches_was_not_judged() -> None:
+    slow = LAUNCHES_SLOW_SHARE(slow=6, launches=8, others=2, times=3.0)
+    undecided = complete(REQUIRED[0], Verdict.INCONCLUSIVE)
+    group = Group("HPL", 3, None, 0.1, Judgement(Verdict.INCONCLUSIVE, (slow,)))
+    assert not_judged([dataclasses.replace(undecided, groups=(group,)), *ALL[1:]]) == 1
+    passed = dataclasses.replace(ALL[0], groups=(group,))
+    assert not_judged([passed, *ALL[1:]]) == 1
 
 
 @pytest.mark.parametrize("settings", ["n=1500", "tuned=yes,nb=96", "benchmarks=['PingPong']"])

@@ -6,17 +6,20 @@ import math
 import numpy as np
 import pytest
 
+from clustergate.core.figures import name_of
 from clustergate.core.model import (
     Better,
     Case,
+    CaseId,
     CaseState,
     Evidence,
     Judgement,
+    Promise,
     Verdict,
 )
 from clustergate.core.reasons import in_words
-from clustergate.judge.rules import BASELINE_UNKNOWN, FIGURE_UNCLEAR
-from clustergate.run.gate.contract import Item, allot, budget_for
+from clustergate.judge.rules import FIGURE_UNCLEAR, LAUNCHES_SLOW_SHARE
+from clustergate.run.gate.contract import Item, allot, budget_for, items_of
 from clustergate.run.gate.decision import (
     CLOSED,
     OPEN,
@@ -30,6 +33,7 @@ from clustergate.run.gate.decision import (
     of_screening,
 )
 from clustergate.run.software_evidence import Builds
+from clustergate.sites.modes import mode_named
 from clustergate.studies.screen.findings import Screening, analyse
 from clustergate.studies.screen.localisation import Located
 from clustergate.studies.screen.measures import Result
@@ -39,6 +43,7 @@ from tests import builders
 NAMES = [f"n{k}" for k in range(12)]
 CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
 USUAL = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 100.0}
+KEY, HPL = CaseId("HplCheck", "alpha:cpu", "mpich"), ("HPL", "performance_gflops")
 SECONDS = {(check, stack): USUAL[check] for check in CHECKS for stack in ("mpich", "openmpi")}
 
 
@@ -60,8 +65,16 @@ def screening(
 def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
     why = "100, 20 % below the reference"
     rate = {"unit": "Gflop/s", "better": Better.HIGHER, "conditions": {}}
-    figures = (builders.figure("HPL", "gflops", 1.0, verdict, why, **rate),) if verdict else ()
-    return builders.case(state=state, reason="killed", figures=figures)
+    figures = (builders.figure(*HPL, 1.0, verdict, why, **rate),) if verdict else ()
+    conditions = {"mode": "maintenance", "ranks": 2, "settings": ""}
+    where = {"partition": KEY.partition, "conditions": conditions}
+    return builders.case(state=state, reason="killed", figures=figures, **where)
+
+
+def of_benchmarks(cases: list[Case]) -> list[Evidence]:
+    """Return what cases say of which one must be judged, without any control."""
+    items = items_of(mode_named("maintenance"), [KEY], cases, {})
+    return [*of_cases(cases, items), *of_coverage(items)]
 
 
 @pytest.mark.parametrize(
@@ -243,40 +256,74 @@ def test_one_launch_of_one_pair_closes_no_gate() -> None:
     assert found.verdict is Verdict.INCONCLUSIVE
 
 
-def test_the_undecided_figure_that_is_worst_says_why_it_is_undecided() -> None:
-    """Too noisy, give it more budget: that was said of one just below its threshold."""
+UNDECIDED = FIGURE_UNCLEAR(
+    **{"unit": "us", "origin": "measured", "where": "alpha.yaml:1", "reference": 1.0},
+    **{"value": 0.97, "ratio": 0.97, "at_most": 0.2},
+)
+
+
+def promised(limit: float, at_most: float, *, kept: bool) -> Case:
+    """Return a case whose only figure is undecided by itself, with what is promised of it."""
     one = case(Verdict.INCONCLUSIVE)
-    facts = {"unit": "us", "origin": "measured", "where": "alpha.yaml:1"}
-    figures = []
-    for metric, better, ratio in (("a", Better.HIGHER, 0.97), ("b", Better.LOWER, 1.12)):
-        told = FIGURE_UNCLEAR(**facts, value=ratio, ratio=ratio, reference=1.0, at_most=0.2)
-        judged = Judgement(Verdict.INCONCLUSIVE, (told, BASELINE_UNKNOWN(days=1)))
-        figure = dataclasses.replace(one.figures[0], metric=metric, better=better, judgement=judged)
-        figures.append(figure)
-    decision = decide(of_cases([dataclasses.replace(one, figures=tuple(figures))]))
-    (line,) = [x for x in decision.because if "HPL " in x]
-    assert decision.status == UNJUDGED
-    assert "HplCheck with mpich: HPL b: 1.120 us, 12.0 % above the reference 1.000" in line
-    assert "it may be 20.0 % slower than before" in line
-    assert "a baseline of 1 day does not tell how such figures scatter" in line
+    judged = Judgement(Verdict.INCONCLUSIVE, (UNDECIDED,))
+    figure = dataclasses.replace(one.figures[0], judgement=judged)
+    limits = math.log1p(limit), math.log1p(at_most)
+    names = (name_of(figure),)
+    promise = Promise("benchmark", ".".join(HPL), ("mpich",), *limits, kept=kept, figures=names)
+    return dataclasses.replace(one, figures=(figure,), promises=(promise,))
+
+
+@pytest.mark.parametrize(
+    ("limit", "at_most", "kept", "said"),
+    [
+        (0.12, 0.08, True, "all 1 that must be judged were, by its references"),
+        (0.12, 0.20, False, "HPL.performance_gflops may be 20.0 % slower (12.0 % would do)"),
+        (0.25, 0.08, False, "its baseline shows no slow-down below 25.0 %"),
+        (math.inf, math.inf, False, "its baseline does not tell how it differs from day to day"),
+    ],
+)
+def test_undecided_figure_with_promise(limit: float, at_most: float, kept: bool, said: str) -> None:
+    evidence = of_benchmarks([promised(limit, at_most, kept=kept)])
+    assert decide(evidence).status == (OPEN if kept else UNJUDGED)
+    assert any(said in one.sentence for one in evidence)
+    told = "1 of 1 figures cannot be told from slower by themselves (HplCheck with mpich: 1)"
+    assert sum(told in one.sentence for one in evidence) == 1
+
+
+def test_promise_of_other_figures() -> None:
+    one = promised(0.12, 0.08, kept=True)
+    other = dataclasses.replace(one.promises[0], figures=("another",))
+    found = decide(of_benchmarks([dataclasses.replace(one, promises=(other,))]))
+    assert found.status == UNJUDGED
+    assert "it may be 20.0 % slower than before" in " ".join(found.because)
+
+
+def test_kept_promise_of_figure_slow_at_times() -> None:
+    one = promised(0.12, 0.08, kept=True)
+    slow = LAUNCHES_SLOW_SHARE(slow=6, launches=8, others=2, times=3.0)
+    judged = Judgement(Verdict.INCONCLUSIVE, (UNDECIDED, slow))
+    figure = dataclasses.replace(one.figures[0], judgement=judged)
+    assert decide(of_benchmarks([dataclasses.replace(one, figures=(figure,))])).status == UNJUDGED
 
 
 def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:
     one = case(Verdict.INCONCLUSIVE)
     slow = "6 of 8 launches are 3.0 x worse than the reference, and 2 are not"
     doubtful = dataclasses.replace(one.figures[0], doubt=in_words(slow))
-    decision = decide(of_cases([dataclasses.replace(one, figures=(doubtful,))]))
+    decision = decide(of_benchmarks([dataclasses.replace(one, figures=(doubtful,))]))
     assert decision.status == UNJUDGED
-    assert any(f", HplCheck with mpich: HPL gflops: {slow}" in x for x in decision.because)
+    assert any(
+        f", HplCheck with mpich: HPL performance_gflops: {slow}" in x for x in decision.because
+    )
 
 
 @pytest.mark.parametrize(
     ("cases", "status", "said"),
     [
         ([case(Verdict.PASS)], OPEN, "as expected"),
-        ([case(Verdict.REGRESSION)], CLOSED, "HplCheck with mpich: HPL gflops: 100, 20 % below"),
+        ([case(Verdict.REGRESSION)], CLOSED, "100, 20 % below the reference"),
         ([case(Verdict.NO_REFERENCE)], UNJUDGED, "1 of 1 figures have nothing to compare with"),
-        ([case(Verdict.INCONCLUSIVE)], UNJUDGED, "1 of 1 figures too noisy to tell"),
+        ([case(Verdict.INCONCLUSIVE)], UNJUDGED, "1 of 1 figures cannot be told"),
         ([case(None, CaseState.FAILED)], UNJUDGED, "HplCheck with mpich: killed"),
         ([case(None, CaseState.MISSING)], UNJUDGED, "killed"),
         ([case(None, CaseState.NOT_AVAILABLE)], UNJUDGED, "nothing was measured"),
@@ -286,7 +333,7 @@ def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:
 def test_the_benchmarks_say_what_is_wrong_and_what_was_not_compared(
     cases: list[Case], status: int, said: str
 ) -> None:
-    evidence = of_cases(cases)
+    evidence = of_benchmarks(cases)
     assert decide(evidence).status == status
     assert any(said in one.sentence for one in evidence)
 
@@ -384,7 +431,7 @@ def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
     assert decide([*passed, *of_coverage([judged, lost])]).status == UNJUDGED
     found = decide([*passed, *of_coverage([judged, lost, late])])
     assert found.because == (
-        "what must be judged: 2 of 3 cases were not judged",
+        "what must be judged: 2 of 3 that must be judged were not",
         "what must be judged: ImbMpi1Check with mpich: left out; give it 30m",
     )
     # Nothing at all is not everything.

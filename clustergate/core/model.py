@@ -565,6 +565,25 @@ class ComparedSet:
 
 
 @dataclass(frozen=True)
+class Promise:
+    """That no slow-down beyond a limit hides in a benchmark, a stack or a kind of figures.
+
+    ``of`` are the stacks of the figures, ``figures`` their names in a case. The ``limit`` is known
+    before the run, from its baseline, infinite where that is too short, and the run leaves room for
+    a slow-down ``at_most``: natural logarithms both. It is ``kept`` where that is below the limit,
+    or the best ever seen is near.
+    """
+
+    level: str
+    name: str
+    of: tuple[str, ...]
+    limit: float
+    at_most: float
+    kept: bool
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Case:
     """One case of a run as it is reported.
 
@@ -573,7 +592,8 @@ class Case:
     that have a baseline, ``command`` is the line to type to repeat the measurement by hand,
     ``library`` what the MPI library said of itself in its ranks,
     ``reasons`` say why a case did not run or did not count, ``peaks`` what the node could do in the
-    same job (:func:`clustergate.machine.peaks.of_all_cores`).
+    same job (:func:`clustergate.machine.peaks.of_all_cores`). ``promises`` are those of its
+    benchmarks, and of figures of which a benchmark has several.
     """
 
     check: str
@@ -590,6 +610,7 @@ class Case:
     library: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
     peaks: Mapping[str, float] = field(default_factory=dict)
+    promises: tuple[Promise, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -747,7 +768,8 @@ class Run:
     found beside its cases, which fails it as it would keep a gate from opening. ``before`` are
     the values of figures, by case and name, in the newest earlier run that has them.
     ``expectations`` are those that people wrote for its system, each with what became of it.
-    ``sets`` are what was compared with the baseline as a whole.
+    ``sets`` are what was compared with the baseline as a whole, ``promises`` by partition those of
+    stacks and of kinds of figures.
     ``sharing`` tells whether its nodes were exclusive, and ``finds`` by level what change such a
     run finds in four of five, as a logarithm.
     """
@@ -771,6 +793,7 @@ class Run:
     sets: tuple[ComparedSet, ...] = ()
     sharing: str = ""
     finds: Mapping[str, float] = field(default_factory=dict)
+    promises: Mapping[str, tuple[Promise, ...]] = field(default_factory=dict)
 
 
 _NUMBERED = re.compile(r"\d{8}T\d{6}Z-r(\d+)")

@@ -42,6 +42,7 @@ from clustergate.core.model import (
     Judgement,
     Limit,
     NodeFacts,
+    Promise,
     Reference,
     Row,
     Sample,
@@ -50,7 +51,7 @@ from clustergate.core.model import (
 from clustergate.core.notation import counted, listed, number
 from clustergate.core.reasons import Facts, Reason, Words
 from clustergate.core.texts import VARIANT, figure_name, group_name
-from clustergate.judge import rules
+from clustergate.judge import promises, rules
 from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT
 from clustergate.judge.disproof import WORSE, disproved
 from clustergate.judge.distances import distances, is_covariate, rarer, shifts
@@ -306,6 +307,7 @@ def _case(
         only = sorted({sample.metric for sample in record.samples})
         nothing = NOTHING_JUDGED(names=only) if only else NO_FIGURES
         return Case(state=CaseState.FAILED, reasons=(nothing,), **shared)
+    shared["promises"] = tuple(beside.promises.get(left.name, ()))
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
 
 
@@ -365,7 +367,8 @@ class Beside:
     ``judgements`` are by the names of cases and the places of their figures, ``groups`` by cases.
     ``beyond`` are the cases that ReFrame fails by the bound of a figure alone. ``detectable`` is
     what change of each level is found in 80 % of runs, as a logarithm. ``suspected`` are the sets
-    that are slower, ``sets`` what was compared as a whole.
+    that are slower, ``sets`` what was compared as a whole. ``promises`` are by cases, ``wholes``
+    those of stacks and kinds by partitions.
     """
 
     judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
@@ -374,6 +377,8 @@ class Beside:
     detectable: Mapping[str, float] = field(default_factory=dict)
     suspected: frozenset[frozenset[FigureId]] = frozenset()
     sets: tuple[ComparedSet, ...] = ()
+    promises: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
+    wholes: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
 
 
 def compared(
@@ -392,6 +397,8 @@ def compared(
     detectable: dict[str, float] = {}
     suspected: set[frozenset[FigureId]] = set()
     sets: list[ComparedSet] = []
+    promised: dict[str, list[Promise]] = {}
+    wholes: dict[str, Sequence[Promise]] = {}
     by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
     for record in records:
         for place, one in _with_baseline(record, reference_of):
@@ -409,10 +416,13 @@ def compared(
         names = {one.figure.case: name for name, _, one in some}
         for case, group in rules.groups(comparison):
             groups.setdefault(names[case], []).append(group)
+        for case, promise in promises.of_cases(comparison):
+            promised.setdefault(names[case], []).append(promise)
+        wholes[partition] = promises.of_wholes(comparison)
         detectable |= comparison.judge.detectable()
         suspected |= comparison.suspected
         sets += rules.sets(comparison)
-    of_run = frozenset(suspected), tuple(sets)
+    of_run = frozenset(suspected), tuple(sets), promised, wholes
     return Beside(judgements, groups, frozenset(beyond), detectable, *of_run)
 
 

@@ -6,6 +6,7 @@ nobody takes them for cases of the run.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import time
@@ -14,15 +15,16 @@ from dataclasses import dataclass, field
 
 from clustergate.core import store
 from clustergate.core.commands import swept
-from clustergate.core.model import CaseId, CaseRecord, ClustergateError, Say
+from clustergate.core.model import Case, CaseId, CaseRecord, ClustergateError, Promise, Say
 from clustergate.core.notation import counted, listed
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import clock
 from clustergate.judge import confirmation
-from clustergate.judge.assembly import Outcome
+from clustergate.judge.assembly import Beside, Outcome
 from clustergate.judge.confirmation import TIMES, Launched
 from clustergate.judge.history.stored_runs import seconds_taken
 from clustergate.judge.kinds import FigureId
+from clustergate.judge.promises import to_launch_again, with_kept
 from clustergate.run import resuming
 from clustergate.run.collect import Again, Collected, without_overlaps
 from clustergate.run.execute import execute
@@ -56,15 +58,35 @@ def folder_of(run_id: str, attempt: int) -> str:
 
 @dataclass
 class _Attempts:
-    """What was launched again so far; ``why`` tells of cases why they are not launched any more."""
+    """What was launched again so far; ``why`` tells of cases why they are not launched any more.
+
+    ``cases`` and ``wholes`` are those of the run, with the promises that were kept by now.
+    """
 
     prepared: Prepared
     collected: Collected
     say: Say
+    cases: dict[CaseId, Case]
+    wholes: dict[str, tuple[Promise, ...]]
     watched: Collection[frozenset[FigureId]] = ()
     launched: dict[CaseId, list[Launched]] = field(default_factory=dict)
     records: list[list[CaseRecord]] = field(default_factory=list)
     why: dict[CaseId, Reason] = field(default_factory=dict)
+
+    def of_promises(self) -> dict[CaseId, str]:
+        """Return the cases that are launched again for a promise, each with that in words."""
+        if not self.prepared.request.promises:
+            return {}
+        return to_launch_again([*self.cases.values()], self.wholes)
+
+    def keep(self, cases: Mapping[CaseId, Case], beside: Beside) -> None:
+        """Note which promises were kept by what was launched again."""
+        for identity, case in cases.items():
+            promises = with_kept(self.cases[identity].promises, case.promises)
+            self.cases[identity] = dataclasses.replace(self.cases[identity], promises=promises)
+        for partition in {one.partition for one in cases}:
+            again = beside.wholes.get(partition, ())
+            self.wholes[partition] = with_kept(self.wholes.get(partition, ()), again)
 
 
 def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
@@ -74,17 +96,20 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
         *(prepared, collected, collected.outcomes, collected.records), prepared.expected, beside
     )
     slow = confirmation.suspicious(cases)
-    if not slow:
-        return Again(cases, detectable=beside.detectable, sets=beside.sets)
     hosts = _hosts(collected.outcomes, collected.records)
     first = {one.identity: Launched(one, hosts.get(one.identity, ())) for one in cases}
-    done = _Attempts(prepared, collected, say, beside.suspected)
+    wholes = {partition: tuple(some) for partition, some in beside.wholes.items()}
+    by_identity = {one.identity: one for one in cases}
+    done = _Attempts(prepared, collected, say, by_identity, wholes, beside.suspected)
     for attempt in range(1, TIMES + 1):
         left = {
             identity: said
-            for identity, said in slow.items()
+            for identity, said in {**done.of_promises(), **slow}.items()
             if identity not in done.why
-            and confirmation.is_open(first[identity], done.launched.get(identity, ()))
+            and (
+                identity not in slow
+                or confirmation.is_open(first[identity], done.launched.get(identity, ()))
+            )
         }
         if left:
             _attempt(done, left, attempt)
@@ -95,8 +120,8 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
             again = done.launched.get(one.identity, ())
             why = done.why.get(one.identity)
             one = confirmation.decided(first[one.identity], again, mode, why)
-        decided.append(one)
-    return Again(tuple(decided), done.records, beside.detectable, beside.sets)
+        decided.append(dataclasses.replace(one, promises=by_identity[one.identity].promises))
+    return Again(tuple(decided), done.records, beside.detectable, beside.sets, done.wholes)
 
 
 NO_TIME = Words(
@@ -140,6 +165,7 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
     cases = assembled(prepared, collected, outcomes, records, (), beside)
     launched = {one.identity: one for one in cases}
     ran = {identity for identity, case in launched.items() if not case.state.broken}
+    done.keep({identity: launched[identity] for identity in ran}, beside)
     for identity in ran:
         looked = Launched(launched[identity], hosts[identity])
         done.launched.setdefault(identity, []).append(looked)

@@ -11,7 +11,7 @@ from typing import Any
 from clustergate.benchmarks.registry import lost_tests
 from clustergate.core import store
 from clustergate.core.files.stored import decode
-from clustergate.core.model import Case, CaseRecord, ComparedSet
+from clustergate.core.model import Case, CaseRecord, ComparedSet, Promise
 from clustergate.core.reasons import Reason
 from clustergate.judge.assembly import Outcome
 from clustergate.judge.history.node_states import (
@@ -59,13 +59,14 @@ class Again:
 
     ``cases`` are those of the run, with what looked slow decided, ``records`` those of each further
     time. ``detectable`` is what the run would have found, by level, as a logarithm, ``sets`` what
-    was compared as a whole.
+    was compared as a whole, ``promises`` are those of stacks and kinds by partitions.
     """
 
     cases: tuple[Case, ...]
     records: Sequence[Sequence[CaseRecord]] = ()
     detectable: Mapping[str, float] = field(default_factory=dict)
     sets: tuple[ComparedSet, ...] = ()
+    promises: Mapping[str, tuple[Promise, ...]] = field(default_factory=dict)
 
     @property
     def launched(self) -> list[CaseRecord]:

@@ -164,6 +164,7 @@ def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
         + tuple(uncompared),
         expectations=expectations,
         sets=again.sets,
+        promises=again.promises,
         sharing=in_words(shared),
         finds=again.detectable,
         notes=tuple(dict.fromkeys(notes)),

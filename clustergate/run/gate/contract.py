@@ -7,8 +7,10 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from clustergate.benchmarks.registry import every_check
+from clustergate.core.figures import name_of
 from clustergate.core.model import (
     BadRequest,
     Case,
@@ -16,13 +18,19 @@ from clustergate.core.model import (
     CaseState,
     ClustergateError,
     Figure,
+    Promise,
     Verdict,
 )
 from clustergate.core.notation import counted, listed
 from clustergate.core.quantities import parse_duration
 from clustergate.core.reasons import Reason, Words
+from clustergate.core.texts import figure_name
 from clustergate.core.words import OPTION_NOT_POSITIVE
+from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT, NOT_CONFIRMED, ON_NODES
 from clustergate.judge.history.stored_runs import Taken
+from clustergate.judge.judging import REFERENCE_NONE
+from clustergate.judge.promises import why_open
+from clustergate.judge.rules import LAUNCHES_ALL_SLOW, LAUNCHES_SLOW_SHARE
 from clustergate.run.forecast import usual_seconds
 from clustergate.run.software_evidence import Builds
 from clustergate.sites import modes
@@ -47,9 +55,16 @@ class Control:
 
 
 NO_CONTROL = Control()
+ControlOf = Callable[[str], Control]
+"""What stands for references of a stack that say nothing."""
 _JUDGED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 # Settings that a mode makes by itself.
 _OWN_SETTINGS = ("", "tuned=yes")
+
+
+def no_control(stack: str) -> Control:
+    """Return that nothing stands for the references of a stack."""
+    return NO_CONTROL
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,8 @@ class Item:
     """One thing that a mode must see judged: ``what`` it is, and the control ``by`` which it was.
 
     Where it was not, ``why`` says so, and ``remedy`` what would decide it: empty where that is told
-    beside the figures or the case themselves. It is of a ``check`` with a ``stack``.
+    beside the figures or the case themselves. It is of a ``check`` with a ``stack``. It is
+    ``unknown`` where there is nothing at all to compare it with.
     """
 
     check: str
@@ -66,6 +82,7 @@ class Item:
     by: str = ""
     why: str = ""
     remedy: str = ""
+    unknown: bool = False
 
     @property
     def judged(self) -> bool:
@@ -78,41 +95,64 @@ def items_of(
     required: Iterable[CaseId],
     cases: Sequence[Case],
     left_out: Mapping[tuple[str, str], tuple[str, str]],
-    control_of: Callable[[str], Control] = lambda stack: NO_CONTROL,
+    control_of: ControlOf = no_control,
 ) -> list[Item]:
     """Return what became of each case that a mode must see judged.
 
     ``left_out`` says of a check and a stack why it was not run, and what would run it,
-    ``control_of`` of a stack what judges its figures that have no reference.
+    ``control_of`` of a stack what judges what its references do not.
     """
     by_identity = {case.identity: case for case in cases}
-    uncovered_items = []
+    items = []
     for key in required:
-        by, why, remedy = "", "it did not run", ""
+        item = Item(key.check, key.stack, f"{key.check} with {key.stack} on {key.where}")
         case = by_identity.get(key)
         if pair := left_out.get((key.check, key.stack)):
-            why, remedy = pair
+            item = dataclasses.replace(item, why=pair[0], remedy=pair[1])
         elif case is not None and case.state is CaseState.NOT_AVAILABLE:
-            why, remedy = f"not available here: {case.reason}", _PROVIDE
+            why = f"not available here: {case.reason}"
+            item = dataclasses.replace(item, why=why, remedy=_PROVIDE)
         elif case is not None and case.state is CaseState.FAILED:
-            why = "it failed"
+            item = dataclasses.replace(item, why="it failed")
         elif case is not None and case.state is CaseState.RAN:
-            by, why, remedy = _judged_by(mode, case, control_of(key.stack))
-        what = f"{key.check} with {key.stack} on {key.where}"
-        uncovered_items.append(Item(key.check, key.stack, what, by, why, remedy))
-    return uncovered_items
+            item = _judged(item, mode, case, control_of(key.stack))
+        else:
+            item = dataclasses.replace(item, why="it did not run")
+        items.append(item)
+    return items
+
+
+def items_of_wholes(
+    promises: Mapping[str, Sequence[Promise]], control_of: ControlOf = no_control
+) -> list[Item]:
+    """Return what became of stacks and of kinds of figures in each partition, as wholes."""
+    items = []
+    for partition, some in promises.items():
+        for one in some:
+            what = f"{one.level} {one.name} on {partition}"
+            item = Item("all cases", ", ".join(one.of), what)
+            bys = {control_of(stack).by for stack in one.of}
+            if (left := why_open(one)) is None:
+                item = dataclasses.replace(item, by=BY_REFERENCE)
+            elif all(bys):
+                item = dataclasses.replace(item, by="; ".join(sorted(bys)))
+            else:
+                item = dataclasses.replace(item, why=left.without_remedy, remedy=left.remedy)
+            items.append(item)
+    return items
 
 
 _SEE = "see which option or build left it out"
 _PROVIDE = "provide what is missing, or let the site config waive it with the reason"
+_MAKE_REFERENCES = "make references with `clustergate baseline`"
 
 
-def _judged_by(mode: Mode, case: Case, control: Control) -> tuple[str, str, str]:
+def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
     """Return what judged a case that ran, or else why nothing did, and what would decide it."""
     settings = str(case.conditions.get("settings", ""))
     if settings not in _OWN_SETTINGS:
         why = f"it ran with {settings}, which the mode {mode.name} does not set"
-        return "", why, "run the gate without that setting"
+        return dataclasses.replace(item, why=why, remedy="run the gate without that setting")
     alone = case.conditions.get("ranks") == 1
     check = every_check()[case.check]
     wanted = [
@@ -121,23 +161,65 @@ def _judged_by(mode: Mode, case: Case, control: Control) -> tuple[str, str, str]
         if not (alone and name in check.between_processes)
     ]
     if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
-        return "", f"it left no figure of {listed(absent)}", _SEE
-    given = [f.judgement.verdict for f in case.figures]
-    given += [g.judgement.verdict for g in case.groups]
-    undecided = [verdict for verdict in given if verdict not in _JUDGED]
-    if not undecided:
-        return BY_REFERENCE, "", ""
-    said = f"{len(undecided)} of {len(given)} figures have no"
-    # What a reference leaves open speaks against the figure: no control closes that.
-    if {*undecided} != {Verdict.NO_REFERENCE}:
-        return "", f"{said} verdict", ""
-    if control.by:
-        partly = "" if len(undecided) == len(given) else f"{BY_REFERENCE}; "
-        return partly + control.by, "", ""
-    if not control.why:
-        return "", f"{said} verdict", ""
-    remedy = control.remedy or "make references with `clustergate baseline`"
-    return "", f"{said} reference, and no control: {control.why}", remedy
+        why = f"it left no figure of {listed(absent)}"
+        return dataclasses.replace(item, why=why, remedy=_SEE)
+    open_names = {name: left for name in wanted if (left := _why_open(case, name))}
+    if not open_names:
+        return dataclasses.replace(item, by=BY_REFERENCE)
+    figures = [f for f in case.figures if any(_is_of(f, name) for name in wanted)]
+    if control.by and not any(map(_is_open_in_itself, figures)):
+        partly = "" if len(open_names) == len(wanted) else f"{BY_REFERENCE}; "
+        return dataclasses.replace(item, by=partly + control.by)
+    known = [one for one in open_names.values() if one is not NOTHING_THERE]
+    if known:
+        more = f"; and {len(known) - 1} more" * (len(known) > 1)
+        why = known[0].without_remedy + more
+        return dataclasses.replace(item, why=why, remedy=known[0].remedy)
+    why = f"{len(open_names)} of {counted(len(wanted), 'figure')} have no reference"
+    why += f", and no control: {control.why}" * bool(control.why)
+    remedy = control.remedy or _MAKE_REFERENCES
+    return dataclasses.replace(item, why=why, remedy=remedy, unknown=True)
+
+
+NOTHING_THERE = REFERENCE_NONE()
+# Several launches may be slow, and the best of them is as it was.
+_SLOW_AT_TIMES = {LAUNCHES_SLOW_SHARE.code, LAUNCHES_ALL_SLOW.code}
+_OPEN_IN_ITSELF = {*_SLOW_AT_TIMES, NOT_CONFIRMED.code, ON_NODES.code}
+
+
+def _is_open_in_itself(figure: Figure) -> bool:
+    """Tell whether no control can stand for the verdict that a figure lacks."""
+    verdict, reasons = figure.judgement.verdict, figure.judgement.reasons
+    doubtful = figure.doubt is not None or any(why.code in _OPEN_IN_ITSELF for why in reasons)
+    return verdict in (Verdict.IMPOSSIBLE, Verdict.INVALID) or (doubtful and verdict not in _JUDGED)
+
+
+def _why_open(case: Case, name: str) -> Reason | None:
+    """Return why references do not judge what must be judged of a case, None where they do.
+
+    Of a benchmark they must do so as a whole, and of each of its figures that is not in that.
+    """
+    figures = [one for one in case.figures if _is_of(one, name)]
+    promise = next((one for one in case.promises if one.name == name), None)
+    within = set(promise.figures) if promise else set()
+    for figure in figures:
+        verdict, reasons = figure.judgement.verdict, figure.judgement.reasons
+        codes = {why.code for why in reasons}
+        if verdict in _JUDGED or FIGURE_SAME_MEASUREMENT.code in codes:
+            continue
+        if figure.doubt is not None:
+            return figure.doubt.at(figure_name(figure))
+        if verdict is Verdict.NO_REFERENCE:
+            return NOTHING_THERE
+        if name_of(figure) not in within or codes & _SLOW_AT_TIMES:
+            return reasons[0].at(figure_name(figure)) if reasons else NOTHING_THERE
+    for group in case.groups:
+        slow = {why.code for why in group.judgement.reasons} & _SLOW_AT_TIMES
+        if group.benchmark == name.partition(".")[0] and slow:
+            return group.judgement.reasons[0].at(group.benchmark)
+    if promise is not None and not all(one.judgement.verdict in _JUDGED for one in figures):
+        return why_open(promise)
+    return None
 
 
 def _is_of(figure: Figure, name: str) -> bool:
@@ -203,11 +285,13 @@ class Contract:
     def judged_by(
         self,
         cases: Sequence[Case],
-        control_of: Callable[[str], Control] = lambda stack: NO_CONTROL,
+        control_of: ControlOf = no_control,
+        promises: Mapping[str, Sequence[Promise]] = MappingProxyType({}),
     ) -> list[Item]:
-        """Return what became of all that must be judged."""
+        """Return what became of all that must be judged: cases, and ``promises`` on wholes."""
         mode = modes.mode_named(MAINTENANCE)
-        return items_of(mode, self.required, cases, self.left_out, control_of)
+        items = items_of(mode, self.required, cases, self.left_out, control_of)
+        return items + items_of_wholes(promises, control_of)
 
     def with_nothing_judged(self, why: str, remedy: str) -> Contract:
         """Return a contract that finds faults, but by which the gate does not open, and why."""

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clustergate.core.model import (
     EXPECTATIONS,
-    Better,
     Case,
     Evidence,
     ExpectationStanding,
     Standing,
     Verdict,
 )
-from clustergate.core.reasons import Facts, Reason, Words
-from clustergate.core.texts import DOUBT, doubts, figure_name
+from clustergate.core.reasons import Reason, Words
+from clustergate.core.texts import DOUBT, doubts
 from clustergate.core.words import RUN_EMPTY
 from clustergate.judge import judging
 from clustergate.judge.assembly import verdicts, wrong_in
 from clustergate.judge.standings import not_compared
-from clustergate.run.gate.contract import NO_CONTROL, Control, Item, reasons_of
+from clustergate.run.gate.contract import Item, reasons_of
 from clustergate.run.software_evidence import worse_ones
 from clustergate.sites.schedulers import NO_ANSWERS
 from clustergate.stats.slow_share import FAR_WORSE
@@ -43,13 +42,11 @@ MEANINGS = {
 
 GATE_INCONCLUSIVE = Words(
     "gate.inconclusive",
-    "{count} of {of} figures too noisy to tell, or slow in most launches ({where})",
-    remedy="give the gate more budget, for more launches, or free the nodes of other work",
+    "{count} of {of} figures cannot be told from slower by themselves ({where})",
 )
 NO_REFERENCE = Words(
     "gate.no-reference",
     "{count} of {of} figures have nothing to compare with ({where})",
-    remedy="make references with `clustergate baseline`",
 )
 _COUNTED = {
     Verdict.INCONCLUSIVE: GATE_INCONCLUSIVE,
@@ -258,21 +255,13 @@ def against_screening(
 
 
 AS_EXPECTED = Words("gate.as-expected", "{figures:figure is|figures are} as expected")
-BY_CONTROL = Words(
-    "gate.by-control",
-    "{count} of {of} figures have no reference ({where}) and rest on {by}",
-    cause="none of them was compared itself",
-    remedy="`clustergate baseline` makes references",
-)
 
 
-def of_cases(
-    cases: Sequence[Case], control_of: Callable[[str], Control] = lambda stack: NO_CONTROL
-) -> list[Evidence]:
+def of_cases(cases: Sequence[Case], items: Sequence[Item] = ()) -> list[Evidence]:
     """Return what the benchmarks say: each that is wrong, and how many were not compared.
 
-    ``control_of`` tells of a stack what stands for references that are not there. What they leave
-    open beside that, :func:`of_coverage` says.
+    What must be judged of them, and was not, :func:`of_coverage` tells of ``items``: a figure alone
+    keeps no gate closed that cannot be told from slower.
     """
     part = "benchmarks"
     evidence = []
@@ -284,48 +273,20 @@ def of_cases(
             Evidence(part, judgement.verdict, judgement.reasons, f"{where}: {name}")
             for name, judgement in wrong_in(case)
         ]
-    judged = sum(len(case.figures) + len(case.groups) for case in cases)
-    by_control: dict[str, list[Case]] = {}
-    for case in cases:
-        by_control.setdefault(control_of(case.stack).by, []).append(case)
-    rest = 0
-    for verdict, code in _COUNTED.items():
-        lacks = verdict is Verdict.NO_REFERENCE
-        for by, alike in by_control.items() if lacks else (("", cases),):
-            if count := Counter(verdicts(alike))[verdict]:
-                facts: Facts = {"count": count, "of": judged}
-                facts["where"] = _where_of(alike, verdict)
-                if by:
-                    rest += count
-                    why = BY_CONTROL(**facts, by=by)
-                    evidence.append(Evidence(part, Verdict.PASS, (why,)))
-                else:
-                    evidence.append(Evidence(part, verdict, (code(**facts),)))
-    evidence += [Evidence(part, Verdict.INCONCLUSIVE, (doubt,), DOUBT) for doubt in doubts(cases)]
-    evidence += _farthest_undecided(part, cases)
-    if not judged and not evidence:
+    given: Counter[Verdict] = Counter(verdicts(cases))
+    given.pop(Verdict.INVALID, None)
+    if not given and not evidence:
         evidence.append(Evidence(part, Verdict.INVALID, (RUN_EMPTY(),)))
-    if judged > rest and all(one.verdict is Verdict.PASS for one in evidence):
-        why = AS_EXPECTED(figures=judged - rest)
-        evidence.insert(0, Evidence(part, Verdict.PASS, (why,)))
-    return evidence
-
-
-def _farthest_undecided(part: str, cases: Sequence[Case]) -> list[Evidence]:
-    """Return why that figure is undecided which is worst against its reference, of any."""
-    undecided = [
-        (ratio if figure.better is Better.HIGHER else 1.0 / ratio, case, figure)
-        for case in cases
-        for figure in case.figures
-        if figure.judgement.verdict is Verdict.INCONCLUSIVE and not figure.doubt
-        for why in figure.judgement.reasons[:1]
-        if isinstance(ratio := why.facts.get("ratio"), float) and ratio > 0.0
-    ]
-    if not undecided:
-        return []
-    _, case, figure = min(undecided, key=lambda one: one[0])
-    where = f"{case.check} with {case.stack}: {figure_name(figure)}"
-    return [Evidence(part, Verdict.INCONCLUSIVE, figure.judgement.reasons, where)]
+    good = given[Verdict.PASS] + given[Verdict.IMPROVEMENT]
+    if good and not evidence:
+        evidence.append(Evidence(part, Verdict.PASS, (AS_EXPECTED(figures=good),)))
+    for verdict, code in _COUNTED.items():
+        if count := given[verdict]:
+            why = code(count=count, of=given.total(), where=_where_of(cases, verdict))
+            evidence.append(Evidence(part, Verdict.PASS, (why,)))
+    is_open = not all(item.judged for item in items)
+    doubted = Verdict.INCONCLUSIVE if is_open else Verdict.PASS
+    return evidence + [Evidence(part, doubted, (doubt,), DOUBT) for doubt in doubts(cases)]
 
 
 GATE_EXPECTATIONS = Words("gate.expectations", "{met} of {of:expectation|expectations} met")
@@ -359,10 +320,14 @@ def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
     return ", ".join(f"{name}: {count}" for name, count in counts.items())
 
 
-ALL_JUDGED = Words("gate.all-judged", "{cases} of {cases:case|cases} {cases:~was|were} judged")
+ALL_JUDGED = Words("gate.all-judged", "all {count} that must be judged were, by {by:and}")
 NOT_JUDGED = Words(
     "gate.not-judged",
-    "{missing} of {cases:case|cases} {missing:~was|were} not judged",
+    "{missing} of {count} that must be judged {missing:~was|were} not",
+)
+NOTHING_KNOWN = Words(
+    "gate.nothing-known",
+    "{missing} of {count} that must be judged have nothing to compare with",
 )
 
 
@@ -372,14 +337,15 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
     The reasons that figures and cases tell by themselves are not told again.
     """
     part = "what must be judged"
-    judged = sum(item.judged for item in items)
-    if judged == len(items) > 0:
-        return [Evidence(part, Verdict.PASS, (ALL_JUDGED(cases=judged),))]
-    reasons = [
-        NOT_JUDGED(missing=len(items) - judged, cases=len(items)),
-        *reasons_of(items),
-    ]
-    return [Evidence(part, Verdict.INCONCLUSIVE, (one,)) for one in reasons]
+    left = [item for item in items if not item.judged]
+    if items and not left:
+        by = list(dict.fromkeys(item.by for item in items))
+        return [Evidence(part, Verdict.PASS, (ALL_JUDGED(count=len(items), by=by),))]
+    unknown = bool(left) and all(item.unknown for item in left)
+    words = NOTHING_KNOWN if unknown else NOT_JUDGED
+    reasons = [words(missing=len(left), count=len(items)), *reasons_of(items)]
+    verdict = Verdict.NO_REFERENCE if unknown else Verdict.INCONCLUSIVE
+    return [Evidence(part, verdict, (one,)) for one in reasons]
 
 
 def of_nodes(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -195,7 +195,13 @@ GATE_INCOMPARABLE = Words(
 )
 
 
-def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> list[Evidence]:
+Held = Collection[tuple[str, str, str]]
+"""Checks with stacks and benchmarks that references judge: what one run leaves open they do not."""
+
+
+def compare_with(
+    before: str | None, run_id: str, held: Held = (), *, asked: bool = False
+) -> list[Evidence]:
     """Return what is worse than in an earlier run even at the near end of its interval.
 
     Where the operator ``asked`` for that run, not to know is no reason to open.
@@ -213,10 +219,12 @@ def compare_with(before: str | None, run_id: str, *, asked: bool = False) -> lis
     if all(one.ratio is None for one in both.comparisons):
         return otherwise or [Evidence(part, unknown, (NONE_IN_BOTH(),))]
     absent = [Evidence(part, unknown, (why,)) for why in _absent(keys, both.comparisons)]
-    return [*otherwise, *_slower(before, keys, both), *absent]
+    return [*otherwise, *_slower(before, keys, both, held), *absent]
 
 
-def _slower(before: str, keys: Sequence[Mapping[str, str]], both: TwoRuns) -> list[Evidence]:
+def _slower(
+    before: str, keys: Sequence[Mapping[str, str]], both: TwoRuns, held: Held
+) -> list[Evidence]:
     """Return which sets of figures are slower than in the run ``before``, or may be far slower."""
     from clustergate.stats.comparison import Relation
 
@@ -224,7 +232,8 @@ def _slower(before: str, keys: Sequence[Mapping[str, str]], both: TwoRuns) -> li
     slower = [one for one in both.moved if one.better is Relation.A_BETTER]
     sure = [Changed(one.name, one.by, one.usual) for one in slower if one.is_sure]
     judged = sum(one.low is not None for one in both.comparisons)
-    evidence = gating.against_run(sure, judged, before, _undecided(keys, both.comparisons))
+    far = _undecided(keys, both.comparisons, held)
+    evidence = gating.against_run(sure, judged, before, far)
     unsure = [one.reason_in("this run") for one in slower if not one.is_sure]
     if not judged:
         # It stands for nothing then, and takes nothing from what references say.
@@ -234,13 +243,15 @@ def _slower(before: str, keys: Sequence[Mapping[str, str]], both: TwoRuns) -> li
 
 
 def _undecided(
-    keys: Sequence[Mapping[str, str]], results: Sequence[Comparison]
+    keys: Sequence[Mapping[str, str]], results: Sequence[Comparison], held: Held
 ) -> Iterator[Changed]:
     """Yield the figures of which nobody can say whether they are slower, and by how much so far."""
     from clustergate.benchmarks.registry import every_metric
     from clustergate.stats.comparison import Relation
 
     for key, one in zip(keys, results, strict=True):
+        if (key["check"], key["stack"], key["benchmark"]) in held:
+            continue
         better = every_metric()[key["metric"]].better
         if one.verdict is Relation.INCONCLUSIVE and one.ratio and better is not Better.NEITHER:
             name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import datetime
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +34,20 @@ from clustergate.core.texts import Foreseen, clock, duration
 from clustergate.judge import coverage
 from clustergate.judge.history.listing import GATE
 from clustergate.judge.history.stored_runs import doubted_runs, left_out, seconds_last_time
+from clustergate.judge.judging import COMPARED
 from clustergate.judge.references.lookup import References, references_of
 from clustergate.launch.hostfiles import fold
 from clustergate.run.forecast import beyond_forecast
 from clustergate.run.gate import controls, decision
 from clustergate.run.gate.before import last_judged, last_run
-from clustergate.run.gate.contract import Contract, Control, Item, contract_of, reasons_of
+from clustergate.run.gate.contract import (
+    Contract,
+    Control,
+    ControlOf,
+    Item,
+    contract_of,
+    reasons_of,
+)
 from clustergate.run.gate.decision import Decision
 from clustergate.run.gate.evidence import Publisher, compare_with, run_benchmarks, screen_partitions
 from clustergate.run.judge import cores_by_node, idle_cores
@@ -381,6 +389,7 @@ def _benchmarks_of(gate: Gate) -> Request:
         confirm=asked.confirm,
         confirm_wait_s=asked.confirm_wait_s,
         confirm_until=None if left_s is None else time.time() + left_s,
+        promises=True,
     )
 
 
@@ -397,8 +406,8 @@ def decide(gate: Gate, measured: Measured) -> Answer:
         software_s = contract.needed_s
         gate = gate.with_budget(software_s)
     cases = measured.run.cases if measured.run else ()
-    control_of = _control_of(gate, measured)
-    items = contract.judged_by(cases, control_of)
+    promises = measured.run.promises if measured.run else {}
+    items = contract.judged_by(cases, _control_of(gate, measured), promises)
     records = store.read_cases(gate.run_id)
     after = idle_cores(records, cores_by_node(gate.run_id), gate.site.partitions)
     evidence = [
@@ -407,10 +416,10 @@ def decide(gate: Gate, measured: Measured) -> Answer:
         *measured.screening,
         *_unreferenced(gate),
         *measured.benchmarks,
-        *(decision.of_cases(cases, control_of) if measured.run else ()),
+        *(decision.of_cases(cases, items) if measured.run else ()),
         *measured.software,
         *decision.of_coverage(items),
-        *_against_before(gate, records),
+        *_against_before(gate, records, cases),
         *_lost(gate, cases),
     ]
     # Who reads the answer is to know what it does not speak of.
@@ -425,7 +434,7 @@ def decide(gate: Gate, measured: Measured) -> Answer:
     )
 
 
-def _control_of(gate: Gate, measured: Measured) -> Callable[[str], Control]:
+def _control_of(gate: Gate, measured: Measured) -> ControlOf:
     """Return what tells of a stack what stands for references that are not there."""
     today = gate.started.astimezone(datetime.timezone.utc).date().isoformat()
     return lambda stack: controls.both(
@@ -442,11 +451,19 @@ def _unreferenced(gate: Gate) -> list[Evidence]:
     return [Evidence("references", Verdict.NO_REFERENCE, (why,))]
 
 
-def _against_before(gate: Gate, records: Sequence[CaseRecord]) -> list[Evidence]:
+def _against_before(
+    gate: Gate, records: Sequence[CaseRecord], cases: Sequence[Case]
+) -> list[Evidence]:
     """Return what is worse than in the run before, or in the one that was named."""
+    held = {
+        (case.check, case.stack, figure.benchmark)
+        for case in cases
+        for figure in case.figures
+        if figure.judgement.verdict in COMPARED
+    }
     named = gate.request.before
     before = named or (last_run(gate.site.name, records) if records else None)
-    return compare_with(before, gate.run_id, asked=named is not None)
+    return compare_with(before, gate.run_id, held, asked=named is not None)
 
 
 def _lost(gate: Gate, cases: Sequence[Case]) -> list[Evidence]:

@@ -1,0 +1,131 @@
+"""What a gate promises: how large a slow-down can hide in no benchmark, stack or kind. Pure.
+
+A single size may stay undecided. Of a benchmark as a whole, a stack or a kind of figures the
+baseline tells before the run what it can promise, so that unchanged machines keep nearly all.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from clustergate.core.model import Case, CaseId, Promise
+from clustergate.core.reasons import Reason, Words
+from clustergate.judge.changes import HIDDEN, Change
+from clustergate.judge.rules import NEAR_THE_BEST, Comparison, within_tolerance
+
+LARGEST = math.log(1.20)
+"""A slow-down that is larger must not hide: a baseline with such a limit promises nothing."""
+# An unchanged run is worse than that once in 160, before it is launched again.
+_SPREADS = 2.5
+_WHOLE = ("stack", "kind")
+TOO_SHORT = Words(
+    "promise.too-short",
+    "{name}: its baseline shows no slow-down below {limit:percent}",
+    remedy="`clustergate check --mode maintenance` on more days, then `clustergate baseline`",
+)
+UNKNOWN = Words(
+    "promise.unknown",
+    "{name}: its baseline does not tell how it differs from day to day",
+    remedy="`clustergate check --mode maintenance` on more days, then `clustergate baseline`",
+)
+BROKEN = Words(
+    "promise.broken",
+    "{name} may be {at_most:percent} slower ({limit:percent} would do)",
+    remedy="`clustergate gate` again with nothing beside it; more days in the baseline show more",
+)
+
+
+def why_open(promise: Promise) -> Reason | None:
+    """Return why it cannot be said that nothing hides there, None where it can."""
+    if promise.kept:
+        return None
+    if math.isinf(promise.limit):
+        return UNKNOWN(name=promise.name)
+    limit = math.expm1(promise.limit)
+    if promise.limit > LARGEST:
+        return TOO_SHORT(name=promise.name, limit=limit)
+    return BROKEN(name=promise.name, limit=limit, at_most=math.expm1(promise.at_most))
+
+
+def to_launch_again(
+    cases: Sequence[Case], wholes: Mapping[str, Sequence[Promise]]
+) -> dict[CaseId, str]:
+    """Return the cases in which a promise could be kept and is not, each with that in words.
+
+    Of a stack or a kind that keeps none, as a whole, these are all cases that hold it.
+    """
+    said: dict[CaseId, str] = {}
+    for case in cases:
+        of_case = [one for one in case.promises if _is_broken(one)]
+        of_case += [
+            one
+            for one in wholes.get(case.partition, ())
+            if _is_broken(one) and case.stack in one.of and case.promises
+        ]
+        if of_case:
+            worst = max(of_case, key=lambda one: one.at_most - one.limit)
+            said[case.identity] = f"{worst.name} may be {math.expm1(worst.at_most):.0%} slower"
+    return said
+
+
+def _is_broken(one: Promise) -> bool:
+    return not one.kept and one.limit <= LARGEST
+
+
+def with_kept(promises: Sequence[Promise], again: Sequence[Promise]) -> tuple[Promise, ...]:
+    """Return promises, of which those are kept, too, that were when they were launched ``again``.
+
+    What chance made slow once, it does not make slow again.
+    """
+    kept = {(one.level, one.name, one.of): one for one in again if one.kept}
+    return tuple(kept.get((one.level, one.name, one.of), one) for one in promises)
+
+
+def limit_of(change: Change) -> float:
+    """Return what a set promises: ``max(10 %, t(0.99) s + 2.5 s)``, a logarithm.
+
+    ``s`` is its spread from run to run, known with so many degrees of freedom; infinite without.
+    """
+    if not change.is_judged:
+        return math.inf
+    return max(HIDDEN, change.at_most - change.by + _SPREADS * change.spread)
+
+
+def of_cases(of: Comparison) -> Iterator[tuple[tuple[str, ...], Promise]]:
+    """Yield the promises of benchmarks and of single metrics, with the keys of their cases."""
+    changes = {one.hypothesis.places: one for one in of.changes}
+    named: dict[tuple[tuple[str, ...], str], list[int]] = {}
+    for place, one in enumerate(of.figures):
+        figure = one.figure
+        named.setdefault((figure.case, figure.benchmark), []).append(place)
+        named.setdefault((figure.case, f"{figure.benchmark}.{figure.metric}"), []).append(place)
+    for (case, name), places in named.items():
+        if change := changes.get(tuple(places)):
+            names = tuple(of.figures[place].figure.name for place in places)
+            yield case, replace(_promise(of, change, "benchmark", name), figures=names)
+
+
+def of_wholes(of: Comparison) -> list[Promise]:
+    """Return the promises of stacks, and of kinds of figures in all stacks."""
+    return [
+        _promise(of, one, one.hypothesis.level, one.hypothesis.name)
+        for one in of.changes
+        if one.hypothesis.level in _WHOLE
+    ]
+
+
+def _promise(of: Comparison, change: Change, level: str, name: str) -> Promise:
+    places, limit = change.hypothesis.places, limit_of(change)
+    stacks = dict.fromkeys(of.figures[place].figure.stack for place in places)
+    resolved = change.at_most < limit <= LARGEST
+    kept = not change.is_slower and (resolved or _is_near_the_best(of, places))
+    return Promise(level, name, tuple(stacks), limit, change.at_most, kept)
+
+
+def _is_near_the_best(of: Comparison, places: Sequence[int]) -> bool:
+    """Tell whether figures come near to the best ever seen, or are within what people tolerate."""
+    worse_by = statistics.fmean(of.figures[place].worse_than_best for place in places)
+    return worse_by <= NEAR_THE_BEST or all(within_tolerance(of, place) for place in places)
