@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from clustergate.core.model import (
     Case,
     CaseId,
     CaseState,
+    Conditions,
     Evidence,
     Judgement,
     Promise,
@@ -64,11 +66,11 @@ def screening(
 
 def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
     why = "100, 20 % below the reference"
-    rate = {"unit": "Gflop/s", "better": Better.HIGHER, "conditions": {}}
+    rate: dict[str, Any] = {"unit": "Gflop/s", "better": Better.HIGHER, "conditions": {}}
     figures = (builders.figure(*HPL, 1.0, verdict, why, **rate),) if verdict else ()
-    conditions = {"mode": "maintenance", "ranks": 2, "settings": ""}
-    where = {"partition": KEY.partition, "conditions": conditions}
-    return builders.case(state=state, reason="killed", figures=figures, **where)
+    conditions: Conditions = {"mode": "maintenance", "ranks": 2, "settings": ""}
+    of_case = builders.case(state=state, reason="killed", figures=figures)
+    return dataclasses.replace(of_case, partition=KEY.partition, conditions=conditions)
 
 
 def of_benchmarks(cases: list[Case]) -> list[Evidence]:
@@ -257,8 +259,13 @@ def test_one_launch_of_one_pair_closes_no_gate() -> None:
 
 
 UNDECIDED = FIGURE_UNCLEAR(
-    **{"unit": "us", "origin": "measured", "where": "alpha.yaml:1", "reference": 1.0},
-    **{"value": 0.97, "ratio": 0.97, "at_most": 0.2},
+    value=0.97,
+    unit="us",
+    reference=1.0,
+    ratio=0.97,
+    origin="measured",
+    where="alpha.yaml:1",
+    at_most=0.2,
 )
 
 

@@ -272,7 +272,7 @@ def test_what_was_stored_is_read_as_it_was(home: Path, name: str) -> None:
 
 
 # What is written beside what these files hold.
-SINCE_THEN = {"screening-plan.json": ["scheduler"]}
+SINCE_THEN = {"screening-plan.json": ["scheduler"], "asked.json": ["promises"]}
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name.endswith(".json")])
