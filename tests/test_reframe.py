@@ -8,9 +8,10 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from clustergate.core import store
-from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.core.model import BadRequest, ClustergateError, Launch
 from clustergate.core.paths import checkout
 from clustergate.core.texts import Foreseen
+from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.run import execute as execution
 from clustergate.run.execute import Pace, execute
 from clustergate.run.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
@@ -19,6 +20,7 @@ from clustergate.sites.schedulers import scheduler_of
 from clustergate.stacks import StackRequest
 from clustergate.stacks.manifest import SET_UP
 from reframe_checks import build
+from tests import builders
 
 IMB = "ImbMpi1Check %process_count=2 %node_usage=packed"
 SKIPPED = f"[     SKIP ] ( 9/12) {IMB} /c9bf2ca1 @local:node+openmpi [no /1 @a:b+mpich is here]"
@@ -47,7 +49,7 @@ def told_by(call: Call) -> list[str]:
     """Return what is said while a run succeeds, without how long cases took."""
     told: list[str] = []
     assert execute(call, told.append) == 0
-    return [re.sub(r"after \d+ s", "after", sentence) for sentence in told]
+    return [re.sub(r"\(\d+ s; ", "(", sentence) for sentence in told]
 
 
 def test_one_process_is_told_in_the_singular(tmp_path):
@@ -59,7 +61,7 @@ def test_one_process_is_told_in_the_singular(tmp_path):
         f"print({printed!r})",
     ]
     told = told_by(Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json"))
-    assert told[0] == "running LammpsCheck (lj, 1 process, launches=5) with mpich"
+    assert told[0] == "running LAMMPS (lj, 1 process, launches=5) with mpich"
 
 
 def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
@@ -74,10 +76,10 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
     call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
     assert told_by(call) == [
-        "running HplCheck with mpich: 0 of 2 done",
-        "  FAILED after",
-        "running ImbMpi1Check (2 processes, packed) with openmpi: 1 of 2 done",
-        "  not available here, or skipped after",
+        "running HPL with mpich: 0 of 2 done",
+        "HPL with mpich: FAILED (1 of 2)",
+        "running IMB (2 processes, packed) with openmpi: 1 of 2 done",
+        "IMB (2 processes, packed) with openmpi: not available here, or skipped (2 of 2)",
     ]
     assert call.log.read_text().splitlines() == printed
     # What is foreseen of each goes on being told.
@@ -88,12 +90,12 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     # What a screening found is a result.
     told.clear()
     execute(call, told.append, failure=lambda: "faults found: node n2")
-    assert told[1].startswith("  faults found: node n2 after ")
+    assert told[1].startswith("HPL with mpich: faults found: node n2 (")
 
 
 @pytest.mark.parametrize(
     ("phase", "result"),
-    [("performance", "ran, and some figure looks slow or wrong,"), ("sanity", "FAILED")],
+    [("performance", "ran, and some figure looks slow or wrong"), ("sanity", "FAILED")],
 )
 def test_nothing_is_told_as_slower_before_it_was_launched_again(tmp_path, phase, result):
     printed = [
@@ -103,7 +105,53 @@ def test_nothing_is_told_as_slower_before_it_was_launched_again(tmp_path, phase,
     ]
     words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
     call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
-    assert told_by(call)[1:] == [f"  {result} after"]
+    assert told_by(call)[1:] == [f"HPL with mpich: {result} (1 of 1)"]
+
+
+SHARED = NODE_SHARED(host="n1", lost_cores=1.5, cores=2)
+
+
+@pytest.mark.parametrize(
+    ("record", "results"),
+    [
+        (builders.record(builders.hpl(91.44)), "91.4 Gflop/s"),
+        # Of two launches the undisturbed one counts, where one is enough.
+        (
+            builders.record(
+                *(builders.hpl(value, order) for order, value in enumerate((91.44, 80.0))),
+                launches=[Launch(0, 0.0, 1.0, disturbed=SHARED), Launch(1, 0.0, 1.0)],
+            ),
+            "80 Gflop/s",
+        ),
+        (
+            builders.record(
+                *(builders.ping(value, order=order) for order, value in enumerate((1.5, 1.25))),
+                builders.ping(5000.0, 1 << 20, metric="bandwidth_mb_s"),
+                launches=builders.launches(2, disturbed=SHARED),
+                launches_needed=1,
+            ),
+            "PingPong 8 B <= 1.25 us, PingPong best >= 5000 MB/s",
+        ),
+        (builders.record(builders.ping(1.5, 64)), ""),
+    ],
+)
+def test_results_are_those_of_the_first_screen_and_bounds_where_others_disturbed(record, results):
+    assert execution.results_of(record) == results
+
+
+def test_what_a_case_came_to_has_its_results(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    store.write_case("x", builders.record(builders.hpl(50.0), stack="openmpi"))
+    script = (
+        "echo '[ RUN      ] HplCheck /be2cd3ab @local:node+mpich'\n"
+        f"cp {tmp_path}/new.json {store.case_file('x', 'new')}\n"
+        "echo '[       OK ] (1/1) HplCheck /be2cd3ab @local:node+mpich'"
+    )
+    written = store.write_case("x", builders.record(builders.hpl(91.4), stack="mpich"))
+    written.rename(tmp_path / "new.json")
+    words = ["/bin/sh", "-c", script]
+    call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
+    assert told_by(call)[-1] == "HPL with mpich: 91.4 Gflop/s (1 of 1)"
 
 
 def test_cases_that_take_longer_than_foreseen_put_off_the_end():
@@ -119,9 +167,17 @@ def test_cases_that_take_longer_than_foreseen_put_off_the_end():
     assert 1.8 * 120 < own_s < 2.5 * 120
     assert all_s == pytest.approx(1.5 * own_s)
     # Of what nobody foresaw, nothing is told.
-    assert pace.of(("ImbMpi1Check", "mpich")) is None
+    assert pace.of(("ImbMpi1Check", "mpich"), 2) is None
     pace.end(("ImbMpi1Check", "mpich"), 1000.0)
     assert pace.of(("HpccCheck", "mpich")) == (own_s, all_s)
+
+
+def test_where_nothing_is_foreseen_the_others_take_as_long_as_those_that_ended():
+    pace = Pace({})
+    assert pace.of(("HplCheck", "mpich"), 3) is None
+    for took_s in (0.1, 20.0, 40.0):
+        pace.end(("HplCheck", "mpich"), took_s)
+    assert pace.of(("ImbMpi1Check", "mpich"), 3) == (30.0, 90.0)
 
 
 def test_only_jobs_of_slurm_are_looked_for_in_its_queue():
@@ -170,10 +226,10 @@ def test_a_job_in_the_queue_is_not_told_to_run(tmp_path, monkeypatch):
     queued = {"local:node": scheduler_of("slurm")}
     call = Call("x", words, environment, tmp_path / "reframe.json", queued)
     assert told_by(call) == [
-        "submitting HplCheck with mpich",
-        "waiting in Slurm's queue (Priority) for HplCheck with mpich to start",
-        "running HplCheck with mpich",
-        "  ran after",
+        "submitting HPL with mpich",
+        "waiting in Slurm's queue (Priority) for HPL with mpich to start",
+        "running HPL with mpich",
+        "HPL with mpich: ran (1 of 1)",
     ]
     assert [line[:12] for line in call.log.read_text().splitlines()] == [
         "[ RUN      ]",

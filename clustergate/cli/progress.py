@@ -1,6 +1,7 @@
-"""What a command is doing, told while it does it: nothing is silent for five seconds.
+"""What a command is doing, told while it does it.
 
-On a terminal a last line lives on, below the sentences; in a pipe the last sentence is repeated.
+On a terminal one line lives in its place; what somebody acts on stands above it. In a log a line
+tells what began or ended, and at most one a minute what goes on.
 """
 
 from __future__ import annotations
@@ -18,45 +19,51 @@ from typing import TYPE_CHECKING, Any
 
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.notation import printable
-from clustergate.core.texts import Foreseen, duration, shortened
+from clustergate.core.texts import Ended, Foreseen, Step, duration, shortened
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-_SILENT_AT_MOST_S = 4.5
-# On a terminal too: what is redrawn more often takes time from what is measured.
+_SILENT_AT_MOST_S = 60.0
+# What is redrawn more often takes time from what is measured.
 _REDRAWN_HZ = 1.0
 _REPEATED_LETTERS, _FEWEST_LETTERS = 100, 20
-# What begins with one, or what stands behind a title: other sentences tell what is, or will be.
-_ACTIVITY = re.compile(r"(?:^|: )(?!nothing|during|according)\w+ing\b")
+# Other sentences tell what is, or will be.
+_ACTIVITY = re.compile(r"(?!nothing|during|according|missing)\w+ing\b")
 
 
 class Progress:
     """Prints sentences to standard error, each with the time since this was made.
 
-    Within its context it also tells, again and again, what goes on since the last sentence.
+    Within its context it also tells what goes on since the last sentence.
     """
 
     def __init__(self, invocation: Invocation = NO_CALL) -> None:
         self._invocation = invocation
-        self._begun = self._said = time.monotonic()
+        self._begun = self._said = self._said_at = time.monotonic()
         self._sentence = ""
-        self._said_at = self._begun
         self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
         self._live: Live | None = None
 
     def __call__(self, sentence: str) -> None:
-        """Say a sentence."""
-        self._said, self._sentence = time.monotonic(), sentence
-        if not isinstance(sentence, Foreseen):
-            self._sentence = self._invocation.completed(sentence)
-        self._print(self._sentence)
+        """Say a sentence; a step, and what a case came to, where it does not live or last."""
+        is_step, is_result = isinstance(sentence, Step), isinstance(sentence, Ended)
+        if not is_step and not is_result:
+            sentence = self._invocation.completed(sentence)
+        if not is_result:
+            self._said, self._sentence = time.monotonic(), sentence
+        if self._live and (is_step or is_result or _ACTIVITY.match(sentence)):
+            self._live.refresh()
+        elif not (is_step and self._thread):
+            self._print(sentence)
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
             self._live = _live(self)
         if self._live is None:
-            threading.Thread(target=self._repeat, daemon=True).start()
+            self._thread = threading.Thread(target=self._repeat, daemon=True)
+            self._thread.start()
         return self
 
     def __exit__(
@@ -70,19 +77,23 @@ class Progress:
             self._live.stop()
             self._live = None
 
-    def going_on(self, now: float, room: int | None = None) -> str:
-        """Return what goes on, and since when, in a line: of so many letters, if there is room."""
-        since = f" ({duration(now - self._said)})"
-        at_most = _REPEATED_LETTERS if room is None else max(room - len(since), _FEWEST_LETTERS)
+    def in_place(self, now: float, room: int) -> str:
+        """Return what goes on, in a line of a terminal with room for so many letters."""
         said = self._sentence
         if isinstance(said, Foreseen):
-            said = said.at(datetime.datetime.now(), at_most)
-        sentence = " ".join(said.split())
-        what, _, _ = sentence.partition(": ")
-        if len(sentence) > at_most and _ACTIVITY.search(what):
-            sentence = what
-        doing = shortened(sentence, at_most) if _ACTIVITY.search(sentence) else "at work"
-        return doing + since
+            return said.in_place(datetime.datetime.now(), room)
+        return self.going_on(now, room)
+
+    def going_on(self, now: float, room: int = _REPEATED_LETTERS) -> str:
+        """Return what goes on, and since when, in so many letters."""
+        since = f" ({duration(now - self._said)})"
+        said, at_most = self._sentence, max(room - len(since), _FEWEST_LETTERS)
+        if isinstance(said, Foreseen):
+            said = said.at(datetime.datetime.now())
+        elif not isinstance(said, Step):
+            said = said if _ACTIVITY.match(said) else "at work"
+            said = said if len(said) <= at_most else said.partition(": ")[0]
+        return shortened(" ".join(said.split()), at_most) + since
 
     def elapsed(self, now: float) -> str:
         return f"[{now - self._begun:5.0f} s] "
@@ -133,7 +144,7 @@ def _live(of: Progress) -> Live | None:
         def __rich__(self) -> Text:
             now = time.monotonic()
             elapsed = of.elapsed(now)
-            line = printable(elapsed + of.going_on(now, console.width - len(elapsed)))
+            line = printable(elapsed + of.in_place(now, console.width - len(elapsed)))
             return Text(line, no_wrap=True, overflow="ellipsis")
 
     beneath: Any = getattr(sys.stderr, "beneath", sys.stderr)

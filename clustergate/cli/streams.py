@@ -36,7 +36,7 @@ class PrintableStream:
 
 # What the sentences and tables hold beyond ASCII, for a terminal or a log that knows no more.
 _PLAIN = {"─": "-", "…": "...", "×": "x", "µ": "u", "–": "-", "≥": ">=", "≤": "<=", "↑": "^"}
-_PLAIN |= {"✓": "OK", "✗": "X"}
+_PLAIN |= {"✓": "OK", "✗": "X", "━": "="}
 _PLAIN |= dict(zip("▁▂▃▄▅▆▇█", "12345678", strict=True))
 _LEGIBLE = "clustergate-legible"
 

@@ -286,19 +286,22 @@ def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
 
     Raises :class:`StoreError` that names the file when one is damaged.
     """
-    records = []
-    for path in sorted((run_folder(run_id, state) / "cases").glob("*.json")):
-        try:
-            content = read_json(path)
-            if content.pop("schema") != SCHEMA:
-                raise StoreError(OTHER_VERSION(path=path))
-            records.append(_checked(decode(content, CaseRecord, always=_ALWAYS)))
-        except UnknownKey:
-            # What a later version adds is no damage, and must not be removed.
-            raise StoreError(OTHER_VERSION(path=path)) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(RUN_DAMAGED_CASE(path=path, why=error)) from None
-    return records
+    return [read_case(run_id, name, state) for name in case_names(run_id, state)]
+
+
+def read_case(run_id: str, name: str, state: Path | None = None) -> CaseRecord:
+    """Return a case of a run; raises :class:`StoreError` that names its file if it is damaged."""
+    path = case_file(run_id, name, state)
+    try:
+        content = read_json(path)
+        if content.pop("schema") != SCHEMA:
+            raise StoreError(OTHER_VERSION(path=path))
+        return _checked(decode(content, CaseRecord, always=_ALWAYS))
+    except UnknownKey:
+        # What a later version adds is no damage, and must not be removed.
+        raise StoreError(OTHER_VERSION(path=path)) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(RUN_DAMAGED_CASE(path=path, why=error)) from None
 
 
 def _checked(record: CaseRecord) -> CaseRecord:

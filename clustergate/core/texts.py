@@ -51,39 +51,97 @@ def clock(now: datetime.datetime, in_s: float) -> str:
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%H:%M on} {then.day} {then:%B}"
 
 
-class Foreseen(str):
-    """What runs, with when all will be done, as :meth:`at` tells it later: it may be late.
+_BAR, _BETWEEN = 6, " | "
+# Of a line that narrow, a bar would leave nothing.
+_ROOM_FOR_A_BAR = 45
 
-    It began at ``now`` and takes ``own_s``, all that is left with it ``all_s``, if nothing changed.
+
+class Step(str):
+    """What goes on as a part of more: told in place on a terminal, in a log only where it lasts."""
+
+
+class Foreseen(Step):
+    """What runs, and when all will be done.
+
+    Of ``cases`` so many are ``done``, with these ``results``, the last one last. It began at
+    ``now`` and takes ``own_s``, all that is left with it ``all_s``, if nothing changed; None where
+    nobody knows.
     """
 
     _what: str
-    _due: datetime.datetime
+    _due: datetime.datetime | None
     _after_s: float
+    _counts: tuple[int, int]
+    _results: Sequence[str]
 
-    def __new__(cls, what: str, now: datetime.datetime, own_s: float, all_s: float) -> Foreseen:
+    def __new__(
+        cls,
+        what: str,
+        now: datetime.datetime,
+        own_s: float | None = None,
+        all_s: float = 0.0,
+        results: Sequence[str] = (),
+        done: int = 0,
+        cases: int = 0,
+    ) -> Foreseen:
         """Return the sentence as it is to be told first."""
-        one = super().__new__(cls, f"{what}, all done by about {clock(now, all_s)}")
-        one._what, one._due = what, now + datetime.timedelta(seconds=own_s)
-        one._after_s = all_s - own_s
+        counts = f": {done} of {cases} done" if cases else ""
+        by = "" if own_s is None else f", all done by about {clock(now, all_s)}"
+        one = super().__new__(cls, f"{what}{counts}{by}")
+        one._what, one._counts, one._results = what, (done, cases), results
+        one._due = None if own_s is None else now + datetime.timedelta(seconds=own_s)
+        one._after_s = all_s - (own_s or 0.0)
         return one
 
     def followed_by(self, seconds: float) -> Foreseen:
         """Return the sentence where so many seconds of other work come after all that it counts."""
+        if self._due is None:
+            return self
         now = datetime.datetime.now()
         own_s = (self._due - now).total_seconds()
-        return Foreseen(self._what, now, own_s, own_s + self._after_s + seconds)
+        times = own_s, own_s + self._after_s + seconds
+        return Foreseen(self._what, now, *times, self._results, *self._counts)
 
-    def at(self, now: datetime.datetime, at_most: int) -> str:
-        """Return the sentence as it is to be told now: from what runs, once that is overdue.
-
-        One longer than ``at_most`` leaves out how many are done.
-        """
-        late_s = (now - self._due).total_seconds()
-        what, _, _ = self._what.partition(": ")
+    def at(self, now: datetime.datetime) -> str:
+        """Return the sentence as it is to be told now: from what runs, once that is overdue."""
+        late_s = self._late_s(now)
         if late_s <= 0:
-            return str(self) if len(self) <= at_most else what + self.removeprefix(self._what)
-        return f"{what}, {duration(late_s)} late, all done after {clock(now, self._after_s)}"
+            return str(self)
+        return f"{self._what}, {duration(late_s)} late, all done after {clock(now, self._after_s)}"
+
+    def in_place(self, now: datetime.datetime, room: int) -> str:
+        """Return a line of a terminal with ``room`` letters: bar, case, end, the last results."""
+        done, cases = self._counts
+        filled = _BAR * done // max(cases, 1)
+        bar = f"{'━' * filled}{'─' * (_BAR - filled)} " * (room >= _ROOM_FOR_A_BAR)
+        head = f"{bar}{done}/{cases} " if cases else ""
+        ends = ""
+        if self._due is not None:
+            late_s = self._late_s(now)
+            ends = f", by {clock(self._due, self._after_s)}"
+            if late_s > 0:
+                ends = f", {duration(late_s)} late, after {clock(now, self._after_s)}"
+        what = _briefly(self._what).removeprefix("running ")
+        line = f"{head}{shortened(what, max(room - len(head) - len(ends), 3))}{ends}"
+        for result in map(_briefly, reversed(self._results)):
+            left = room - len(line) - len(_BETWEEN)
+            result = result if len(result) <= left else result.partition(", ")[0]
+            if len(result) > left:
+                break
+            line += _BETWEEN + result
+        return line
+
+    def _late_s(self, now: datetime.datetime) -> float:
+        return (now - self._due).total_seconds() if self._due else 0.0
+
+
+def _briefly(case: str) -> str:
+    """Return what is said of a case without its ranks, ``HPL mpich 123 Gflop/s``."""
+    return re.sub(r" \([^)]*\)", "", case).replace(" with ", " ").replace(": ", " ", 1)
+
+
+class Ended(str):
+    """What a case came to: a line of a log, which on a terminal the last line shows."""
 
 
 VARIANT = "variant"

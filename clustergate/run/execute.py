@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import os
 import selectors
+import statistics
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,11 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
+from clustergate.benchmarks.registry import every_headline, known_of
 from clustergate.core import store
-from clustergate.core.notation import counted, printable
+from clustergate.core.model import Better, CaseRecord
+from clustergate.core.notation import counted, printable, rounded
 from clustergate.core.reasons import Words
-from clustergate.core.texts import Foreseen
+from clustergate.core.texts import DOUBTFUL, Ended, Foreseen
 from clustergate.judge.assembly import PERFORMANCE_PHASE, Outcome
+from clustergate.launch.estimation import sampled_figures
 from clustergate.machine.processes import terminated_with_parent
 from clustergate.run.reframe import Call, Step, phase_of, read_outcomes, step_of
 from clustergate.run.resuming import completed, end_processes_of, lock_run
@@ -27,11 +31,9 @@ GRACE_S = 30.0
 # As if so much had taken as long as foreseen: one short case does not halve or double the rest.
 _AS_FORESEEN_S = 30.0
 _ASKED_EVERY_S = 5.0
-_RESULTS = {"OK": "ran", "SKIP": "not available here, or skipped"}
-
 
 # What ReFrame fails by its figures may pass when it is launched again.
-_LOOKED_AT = "ran, and some figure looks slow or wrong,"
+_LOOKED_AT = "ran, and some figure looks slow or wrong"
 
 
 def _failed() -> str:
@@ -57,12 +59,25 @@ def execute(
         why = scheduler.waits_for(store.stage_folder(call.run_id)) if scheduler else ""
         return f"in {scheduler.name}'s queue ({why})" if scheduler and why else why
 
+    seen = {*store.case_names(call.run_id)}
+
+    def measured() -> str:
+        new = [name for name in store.case_names(call.run_id) if name not in seen]
+        seen.update(new)
+        # What cannot be read is told with the run.
+        with contextlib.suppress(store.StoreError):
+            return ", ".join(
+                filter(None, (results_of(store.read_case(call.run_id, n)) for n in new))
+            )
+        return ""
+
     progress_of = partial(
         _sentences,
         completed=completed(call.run_id),
         waiting_s=waiting_s,
         failure=failure,
         waits_for=waits_for,
+        measured=measured,
     )
     try:
         return _run_reframe(call, say, progress_of)
@@ -172,22 +187,25 @@ def _sentences(
     waiting_s: Mapping[tuple[str, str], Sequence[float]],
     failure: Callable[[], str],
     waits_for: Callable[[Step], str | None],
+    measured: Callable[[], str],
 ) -> Iterator[str]:
     """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
 
     ``waits_for`` says in which queue the job of a case waits, and why; nothing once it runs.
+    ``measured`` returns the results of the case that ended.
     """
     start = time.monotonic()
     pace = Pace(waiting_s)
     done = left = 0
     submitted: Step | None = None
     said = ""
-    failed_s: float | None = None
+    failed: tuple[str, str] | None = None
+    results: list[str] = []
     for line in lines:
-        if failed_s is not None and line:
+        if failed and line:
             is_judged = failure is _failed and phase_of(line) == PERFORMANCE_PHASE
-            yield f"  {_LOOKED_AT if is_judged else failure()} after {failed_s:.0f} s"
-            failed_s = None
+            yield f"{failed[0]}: {_LOOKED_AT if is_judged else failure()} {failed[1]}"
+            failed = None
         if step := step_of(line):
             ended = step.word not in ("RUN", "DRY")
             left = step.left if ended else left
@@ -196,60 +214,104 @@ def _sentences(
             submitted, said = None if ended else step, ""
             if ended:
                 done += 1
-                pace.end(_pair(step), time.monotonic() - start)
-                if step.word in _RESULTS:
-                    yield f"  {_RESULTS[step.word]} after {time.monotonic() - start:.0f} s"
-                else:
+                took_s = time.monotonic() - start
+                pace.end(_pair(step), took_s)
+                what, counts = _what(step), f"({took_s:.0f} s; {done} of {done + left})"
+                if step.word == "FAIL":
                     # The next line says why.
-                    failed_s = time.monotonic() - start
+                    failed = what, counts
+                    continue
+                usual = "ran" if step.word == "OK" else "not available here, or skipped"
+                results.append(f"{what}: {measured() or usual}")
+                yield Ended(f"{results[-1]} {counts}")
         if submitted and (step or not line):
-            what = f"{_readable(submitted.name)} with {submitted.stack}"
-            counts = f": {done} of {done + left} done" if left else ""
-            sentence = f"running {what}{counts}"
-            if why := waits_for(submitted):
-                sentence = f"waiting {why} for {what} to start{counts}"
-            elif why is None:
-                sentence = said or f"submitting {what}{counts}"
-            elif seconds := pace.of(_pair(submitted)):
-                sentence = Foreseen(sentence, datetime.datetime.now(), *seconds)
-            if sentence != said:
+            why, what = waits_for(submitted), _what(submitted)
+            doing = f"waiting {why} for {what} to start" if why else f"running {what}"
+            if why is None:
+                doing = said or f"submitting {what}"
+            if doing != said:
                 start = time.monotonic()
-                yield sentence
-            submitted, said = submitted if why != "" else None, sentence
-    if failed_s is not None:
-        yield f"  {failure()} after {failed_s:.0f} s"
+                seconds = None if why != "" else pace.of(_pair(submitted), left)
+                cases = done + left if left else 0
+                own_s, all_s = seconds or (None, 0.0)
+                of = ((*results,), done, cases)
+                yield Foreseen(doing, datetime.datetime.now(), own_s, all_s, *of)
+            submitted, said = submitted if why != "" else None, doing
+    if failed:
+        yield f"{failed[0]}: {failure()} {failed[1]}"
 
 
 class Pace:
     """How long the cases that wait will take: as foreseen, times what those that ended show.
 
-    ``waiting_s`` are the seconds of each case by its check and stack.
+    ``waiting_s`` are the seconds of each case by its check and stack. Where nothing is foreseen,
+    they will take as long as those that ended, on average.
     """
 
     def __init__(self, waiting_s: Mapping[tuple[str, str], Sequence[float]]) -> None:
         self._waiting = {pair: [*seconds] for pair, seconds in waiting_s.items()}
         self._foreseen_s = self._took_s = _AS_FORESEEN_S
+        self._ended_s: list[float] = []
 
     def end(self, pair: tuple[str, str], took_s: float) -> None:
         """Take note that a case ended, so many seconds after it began."""
+        # What is skipped, or fails at once, foretells nothing.
+        self._ended_s += [took_s] * (took_s >= 1.0)
         if seconds := self._waiting.get(pair):
             self._foreseen_s += seconds.pop()
             self._took_s += took_s
 
-    def of(self, pair: tuple[str, str]) -> tuple[float, float] | None:
+    def of(self, pair: tuple[str, str], left: int = 0) -> tuple[float, float] | None:
         """Return the seconds of the next case of a check and a stack, and of all that wait.
 
-        None where nothing is foreseen of it.
+        ``left`` cases do. None where nothing is known of it.
         """
         seconds = self._waiting.get(pair)
         if not seconds:
-            return None
+            mean_s = statistics.fmean(self._ended_s) if self._ended_s and not self._waiting else 0.0
+            return (mean_s, left * mean_s) if mean_s else None
         slower = self._took_s / self._foreseen_s
         return slower * seconds[-1], slower * sum(map(sum, self._waiting.values()))
 
 
+_BOUND = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
+
+
+def results_of(record: CaseRecord) -> str:
+    """Return what the first screen will show of a case, such as ``123 Gflop/s``.
+
+    What others disturbed is a bound: noise makes a launch slower, never faster.
+    """
+    known, results = known_of(record.check), []
+    headlines = [one for one in every_headline() if one.first and one.check == record.check]
+    shown = [s for s in record.samples if any(headline.shows(s) for headline in headlines)]
+    needed = record.launches_needed, record.check
+    figures = sampled_figures(shown, record.launches, *needed)
+    for headline in headlines:
+        mine = {f.estimate.value: f for f in figures if headline.shows(f.sample)}
+        if not mine:
+            continue
+        better = next(iter(mine.values())).sample.better
+        value = (headline.pick or (min if better is Better.LOWER else max))(mine)
+        bound = _BOUND[better] if mine[value].excuse else ""
+        doubt = DOUBTFUL if not bound and known.doubt(mine[value].sample, value) else ""
+        name = f"{headline.first} " if headline.first != known.title else ""
+        number = rounded(value * headline.scale)
+        results.append(f"{name}{bound}{number}{doubt} {headline.unit}")
+    return ", ".join(results)
+
+
 def _pair(step: Step) -> tuple[str, str]:
     return step.name.split()[0], step.stack
+
+
+def _what(step: Step) -> str:
+    """Return what a case runs, with which stack: the benchmark, where it is its first check."""
+    check = step.name.split()[0]
+    benchmark = known_of(check)
+    first = [one.name for one in benchmark.checks[:1]] == [check]
+    readable = _readable(step.name)
+    return f"{readable.replace(check, benchmark.title, 1) if first else readable} with {step.stack}"
 
 
 def _readable(name: str) -> str:

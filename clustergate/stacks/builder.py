@@ -29,6 +29,7 @@ from clustergate.benchmarks.registry import builds
 from clustergate.core.files.whole import scratch_beside, write_whole
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
+from clustergate.core.texts import Step
 from clustergate.machine.environment import clean_environment
 from clustergate.stacks import compilation, held, prefixes, sources
 from clustergate.stacks.compilation import Objects
@@ -63,7 +64,8 @@ class SetUp:
 
     def saying(self, title: str) -> SetUp:
         """Return it with what it says begun by a title."""
-        return dataclasses.replace(self, say=lambda sentence: self.say(f"{title}: {sentence}"))
+        say = self.say
+        return dataclasses.replace(self, say=lambda said: say(type(said)(f"{title}: {said}")))
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,7 @@ class Builder:
         work = Workplace(top, target / "bin", target / "lib", self.toolchain.blas)
         for command in choice.recipe.commands(work):
             if command.what:
-                self.set_up.say(f"compiling {command.what}{place}")
+                self.set_up.say(Step(f"compiling {command.what}{place}"))
             for path, text in command.files.items():
                 path.write_text(text, encoding="utf-8")
             words = list(command.words)

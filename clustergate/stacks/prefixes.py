@@ -17,6 +17,7 @@ from clustergate.core.files.shared import locked
 from clustergate.core.files.whole import full_disk, scratch_beside
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Reason, Words
+from clustergate.core.texts import Step
 from clustergate.machine.processes import capture
 
 REQUIREMENTS = Path(__file__).resolve().parent / "wheels"
@@ -53,7 +54,7 @@ def install_prefix(requirements: str, state: Path, say: Say) -> Path:
     with locked(f"{prefix}.lock", say=say):
         if prefix.is_dir():
             return prefix
-        say(f"downloading {pins.stem}")
+        say(Step(f"downloading {pins.stem}"))
         with scratch_beside(prefix) as scratch:
             target = scratch / "prefix"
             into = ["--no-deps", "--only-binary", ":all:", "--prefix", str(target)]

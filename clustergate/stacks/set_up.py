@@ -14,6 +14,7 @@ from clustergate.core.model import ClustergateError, Say
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.store import require_home
+from clustergate.core.texts import Step
 from clustergate.machine.processes import end_children
 from clustergate.stacks import PROVIDERS, StackRequest, lacks, provide
 from clustergate.stacks.lacking import Lack, LackError, summary
@@ -102,7 +103,7 @@ def _naming_who_is_left(
         with one_at_a_time:
             if had_work and left:
                 say(f"{request.stack} is done")
-                going_on = [*last.values()] or [f"setting up {', '.join(left)}"]
+                going_on = [*last.values()] or [Step(f"setting up {', '.join(left)}")]
                 say(going_on[-1])
         return manifest
 

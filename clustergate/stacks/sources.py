@@ -25,6 +25,7 @@ from clustergate.core.files.whole import scratch_beside
 from clustergate.core.interrupts import go_on
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
+from clustergate.core.texts import Step
 from clustergate.machine.processes import capture
 
 CONNECT_TIMEOUT_S = 10
@@ -163,7 +164,7 @@ def _fetch(source: Source, cache: Path, say: Say) -> Path:
         origins.append((f"Debian's source package {source.debian}", _from_debian))
     failures = []
     for origin, fetch in origins:
-        say(f"fetching {source.name} {source.version} from {origin}")
+        say(Step(f"fetching {source.name} {source.version} from {origin}"))
         with scratch_beside(cache / source.file_name) as scratch:
             arrived = scratch / source.file_name
             try:
