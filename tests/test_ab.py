@@ -39,6 +39,7 @@ from clustergate.run.contest import number_of_jobs
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
 from clustergate.sites.schedulers.scheduler import Limits
+from clustergate.sites.schedulers.slurm.limits import LIMIT_PARTITION
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from clustergate.stats.comparison import Relation
 from clustergate.stats.rounds import FEWEST
@@ -760,7 +761,7 @@ def test_a_contender_without_the_benchmark_is_one_sentence_and_launches_nothing(
 def test_launches_that_a_partition_has_no_time_for_are_told_before_they_begin(
     monkeypatch: pytest.MonkeyPatch, said_of: Callable[[float], list[str]]
 ) -> None:
-    monkeypatch.setattr(Partition, "limits", Limits(seconds=300.0))
+    monkeypatch.setattr(Partition, "limits", Limits(300.0, why=LIMIT_PARTITION(seconds=300.0)))
     capped, begun, *_ = said_of(1200.0)
     assert capped.startswith(
         "launches in the partition node take 150 s a job instead of 1200 s: the partition gives no "

@@ -13,7 +13,7 @@ from clustergate.run import readiness as doctor
 from clustergate.run.readiness import OK, WARN
 from clustergate.sites.description import Partition
 from clustergate.sites.schedulers import NO_ANSWERS, scheduler_of
-from clustergate.sites.schedulers.flux import NO_ANSWER, cores_in, limits_in, queues_in
+from clustergate.sites.schedulers.flux import NO_ANSWER, cores_in, limits_in, queues_in, waits_for
 from clustergate.sites.schedulers.scheduler import DEFAULT, Limits
 
 FLUX = scheduler_of("flux")
@@ -63,16 +63,19 @@ def test_only_queue_is_the_default_one() -> None:
 @pytest.mark.parametrize(
     ("listed", "limits"),
     [
-        (LISTED, Limits(28800.0, 16, queue="batch")),
-        ("a|30m|2|y\n", Limits(1800.0, 2, queue="a")),
-        ("|1.5h|inf|y\n", Limits(5400.0, None, queue="(default)")),
+        (LISTED, Limits(28800.0, 16)),
+        ("a|30m|2|y\n", Limits(1800.0, 2)),
+        ("|1.5h|inf|y\n", Limits(5400.0)),
         ("a|1h|2|y\nb|2h|4|y\n", Limits()),
         ("flux-queue: ERROR", Limits()),
         ("", Limits()),
     ],
 )
 def test_limits_of_the_default_queue(listed: str, limits: Limits) -> None:
-    assert limits_in(listed) == limits
+    told = limits_in(listed)
+    assert told == limits
+    by = "policy.limits.duration"
+    assert (by in str(told.why)) is (limits.seconds is not None)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_flux_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     program.chmod(0o755)
     assert FLUX.node_names() == ["n1", "n2", "n3", "n4", "d1", "o1"]
-    assert FLUX.limits([]) == Limits(28800.0, 16, queue="batch")
+    assert FLUX.limits([]) == Limits(28800.0, 16)
     assert [note.partition(";")[0] for note in FLUX.unused_notes()] == [
         "Flux does not use n3: drained, broken fan",
         "Flux does not use n4: offline",
@@ -116,6 +119,26 @@ def test_flux_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (FLUX.node_names(), FLUX.limits([])) == ([], Limits())
     (note,) = FLUX.unused_notes()
     assert note.startswith("Flux could not be asked for its nodes: ERROR: Unable to connect to F")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("SCHED|16|||", "queued"),
+        ("SCHED|0|||", "held"),
+        ("SCHED|16|insufficient resources||", "insufficient resources"),
+        ("DEPEND|16||after-ok:f4|", "after-ok:f4"),
+        ("PRIORITY|16|||", "its priority"),
+        ("RUN|16|||", ""),
+        ("CLEANUP|16|||", ""),
+        ("flux-jobs: ERROR", None),
+    ],
+)
+def test_job_of_a_run_waits_or_runs(line: str, why: str | None) -> None:
+    stage = Path("/home/user/stage/1")
+    elsewhere = "SCHED|16|||/home/user/other\n"
+    assert waits_for(f"{elsewhere}{line}{stage}/alpha/b/mpich/HplCheck\n", stage) == why
+    assert waits_for(elsewhere, stage) is None
 
 
 def test_doctor_compares_sizes() -> None:

@@ -134,6 +134,12 @@ def test_kernel_list(text, numbers):
     assert parse_cpu_list(text) == numbers
 
 
+@pytest.mark.parametrize("text", ["x", "3-1", "0-", "-1", "0-99999999999", "0-31:2/4"])
+def test_what_is_no_list_of_cpus_is_refused(text):
+    with pytest.raises(ValueError, match=r"is no range of CPUs|invalid literal"):
+        parse_cpu_list(text)
+
+
 def test_a_virtual_machine(node_of):
     node = node_of(VIRTUAL_MACHINE)
     assert node.model_name == "AMD EPYC"

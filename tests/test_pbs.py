@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from clustergate import cli
 from clustergate.core.model import ClustergateError
 from clustergate.run import readiness as doctor
 from clustergate.run.forecast import beyond_forecast
 from clustergate.run.gate.decision import of_nodes
 from clustergate.run.placing import options_for
 from clustergate.run.readiness import FAIL, OK, WARN
+from clustergate.sites import configs
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import NO_ANSWERS, scheduler_of
 from clustergate.sites.schedulers.pbs import (
@@ -272,10 +274,45 @@ def test_server_is_asked(server: Callable[..., None]) -> None:
     assert PBS.queues()["workq"].by_cores == {64: 4}
     assert PBS.node_names() == ["n1", "n2", "n3", "n4", "b1", "g1"]
     assert PBS.node_names(["-q big"]) == ["b1"]
-    assert PBS.limits([]) == Limits(86400.0, 8, queue="workq")
+    assert PBS.limits([]) == Limits(86400.0, 8)
     first, second, *_ = PBS.unused_notes()
     assert first.startswith("PBS does not use n3: down, offline, broken fan; repair it and run")
     assert second.startswith("PBS does not use n4: down")
+
+
+def test_scan_makes_partitions_of_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    large = {"ncpus": 128, "mem": "263872512kb"}
+    small = {"mem": "131936256kb"}
+    few = {name: node(available=small) for name in ("n1", "n2")}
+    nodes = printed("nodes", {**few, "b1": node(available=large)})
+    for name, text in (("nodes", nodes), ("queues", QUEUES)):
+        (tmp_path / name).write_text(text)
+    words = ["site", "scan", "alpha", "--stack", "mpich", "--nodes", str(tmp_path / "nodes")]
+    words += ["--partitions", str(tmp_path / "queues")]
+    words += ["--lscpu", str(Path(__file__).parent / "data" / "slurm" / "lscpu.txt")]
+    assert cli.main(words) == 0
+    text = (tmp_path / "site_configs" / "alpha.py").read_text()
+    usual, big = configs.load(tmp_path / "site_configs" / "alpha.py").partitions
+    assert [(p.nodes, p.cores_per_node) for p in (usual, big)] == [(2, 64), (1, 128)]
+    assert [usual.scheduler, *usual.access[:2]] == ["pbs", "-q workq", "-l place=scatter:excl"]
+    assert big.memory_bytes_per_node == 263872512 << 10
+    assert "Enter half of it where ncpus are hardware threads" in text
+    # PBS has no option that keeps nodes out.
+    assert "# Jobs may get nodes of other kinds, too: b1; give these nodes a queue" in text
+
+
+def test_scan_of_damaged_output_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
+    (tmp_path / "nodes").write_text(NODES[:-40])
+    (tmp_path / "queues").write_text(QUEUES)
+    words = ["site", "scan", "alpha", "--nodes", str(tmp_path / "nodes")]
+    words += ["--partitions", str(tmp_path / "queues"), "--lscpu", os.devnull]
+    assert cli.main(words) == 2
+    assert "PBS could not be asked for its nodes: nodes in" in capsys.readouterr().err
+    assert not (tmp_path / "site_configs").exists()
 
 
 def test_server_that_is_down_is_told_and_limits_nothing(server: Callable[..., None]) -> None:
@@ -317,9 +354,9 @@ def test_lines_that_drain_and_resume() -> None:
     assert PBS.resume_line("n[3-4]") == "pbsnodes -r n3 n4"
 
 
-def test_nodes_of_a_job_are_scattered_unless_the_site_places_them() -> None:
-    assert PBS.completed(["-q big"]) == ["-q big", "-l place=scatter"]
-    assert PBS.completed(["-l place=pack:excl"]) == ["-l place=pack:excl"]
+def test_jobs_are_scattered_unless_the_site_places_them_and_never_started_again() -> None:
+    assert PBS.completed(["-q big"]) == ["-q big", "-l place=scatter", "-r n"]
+    assert PBS.completed(["-l place=pack:excl"]) == ["-l place=pack:excl", "-r n"]
 
 
 def test_prefix_of_directives_is_not_inherited() -> None:

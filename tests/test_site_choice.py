@@ -15,6 +15,7 @@ from clustergate.core import store
 from clustergate.core.model import ClustergateError
 from clustergate.core.paths import checkout
 from clustergate.judge.history import stored_runs
+from clustergate.launch.allocation import BATCH_JOB
 from clustergate.run.request import Request, read_request
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
@@ -42,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def desk(monkeypatch) -> None:
     """Be on a machine outside of any job, with the clone's own site configs."""
-    for name in (*sites.BATCH_JOB, "CLUSTERGATE_SITE_FOLDER"):
+    for name in (*BATCH_JOB, "CLUSTERGATE_SITE_FOLDER"):
         monkeypatch.delenv(name, raising=False)
 
 

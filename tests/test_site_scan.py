@@ -12,8 +12,9 @@ from clustergate import cli
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.sites import configs as sites
 from clustergate.sites.kinds import NodeKind, node_kinds
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schedulers.slurm.options import partition_of_access
-from clustergate.sites.scontrol import has_reserved_cores, nodes_of, partitions_of
+from clustergate.sites.schedulers.slurm.scontrol import has_reserved_cores, nodes_of, partitions_of
 from clustergate.sites.writer import (
     hostname_patterns,
     processor_of,
@@ -22,6 +23,7 @@ from clustergate.sites.writer import (
 )
 from clustergate.stacks.wheels import site_lines
 
+OF_SLURM = scheduler_of("slurm")
 SLURM = Path(__file__).parent / "data" / "slurm"
 NODES, PARTITIONS, LSCPU = (
     (SLURM / name).read_text()
@@ -45,7 +47,7 @@ def command(name: str = "example") -> list[str]:
 
 
 def kinds(partitions: str = PARTITIONS, nodes: str = NODES) -> list[NodeKind]:
-    return node_kinds(nodes_of(nodes), partitions_of(partitions))[0]
+    return node_kinds(nodes_of(nodes), partitions_of(partitions), OF_SLURM)[0]
 
 
 def test_nodes_and_partitions_are_as_slurm_says() -> None:
@@ -148,7 +150,7 @@ def test_a_node_in_several_partitions_of_slurm_is_in_one_by_the_one_that_reaches
         + queue("large", "c[01-03]", "MaxNodes=2")
         + queue("half", "c01")
     )
-    found, left_out = node_kinds(nodes_of(text), partitions_of(queues))
+    found, left_out = node_kinds(nodes_of(text), partitions_of(queues), OF_SLURM)
     assert not left_out
     told = {tuple(n.name for n in one.nodes): (one.queue.name, one.choosing) for one in found}
     assert told == {
@@ -159,20 +161,20 @@ def test_a_node_in_several_partitions_of_slurm_is_in_one_by_the_one_that_reaches
     assert by_name.keys() == {"large", "small"}
     # Little differences of memory make no kind; the least holds.
     assert by_name["large"].memory_bytes == 190000 << 20
-    written = unwrapped(site_config("a", found, processor_of(LSCPU), "login1"))
-    assert "all (AllowGroups=wheel, hidden), small (MaxNodes=1), half" in written
+    written = unwrapped(site_config("a", found, OF_SLURM, processor_of(LSCPU), "login1"))
+    assert "all (groups wheel, hidden), small (at most 1 node a job), half" in written
 
 
 def test_a_partition_that_is_down_or_of_other_groups_is_the_last_to_be_taken() -> None:
     nodes = nodes_of(described("c1") + described("c2"))
     closed = queue("all", "c[1-2]", "AllowGroups=wheel") + queue("some", "c1")
-    first, second = node_kinds(nodes, partitions_of(closed), ["users"])[0]
+    first, second = node_kinds(nodes, partitions_of(closed), OF_SLURM, ["users"])[0]
     assert (first.queue.name, second.queue.name) == ("all", "some")
     assert [one.name for one in second.nodes] == ["c1"]
-    (alone,) = node_kinds(nodes, partitions_of(closed), ["users", "wheel"])[0]
+    (alone,) = node_kinds(nodes, partitions_of(closed), OF_SLURM, ["users", "wheel"])[0]
     assert alone.queue.name == "all"
     down = queue("all", "c[1-2]").replace("State=UP", "State=DOWN") + queue("some", "c1")
-    assert len(node_kinds(nodes, partitions_of(down))[0]) == 2
+    assert len(node_kinds(nodes, partitions_of(down), OF_SLURM)[0]) == 2
 
 
 def test_every_node_is_in_one_partition_or_told_why_not(
@@ -243,7 +245,7 @@ def test_cores_without_sockets_are_as_many_as_cpus_of_slurm() -> None:
 
 def test_a_single_node_is_one_node() -> None:
     text = site_config(
-        "a", kinds(queue("all", "n1"), described("n1")), processor_of(LSCPU), "login1"
+        "a", kinds(queue("all", "n1"), described("n1")), OF_SLURM, processor_of(LSCPU), "login1"
     )
     assert '"descr": "a, 1 node"' in text
     assert "1 nodes" not in text
@@ -320,7 +322,7 @@ def test_scan_reads_json_where_scontrol_has_it(
 def test_a_partition_states_as_many_nodes_as_a_job_gets() -> None:
     for most, stated in (("2", 2), ("4", 4), ("UNLIMITED", 4)):
         limited = PARTITIONS.replace("MaxNodes=UNLIMITED", f"MaxNodes={most}")
-        text = site_config("a", kinds(limited)[:1], processor_of(LSCPU), "login1")
+        text = site_config("a", kinds(limited)[:1], OF_SLURM, processor_of(LSCPU), "login1")
         assert f'"nodes": {stated},' in text
         assert ("# 2 of the 4: a job gets no more (MaxNodes)." in text) is (stated == 2)
 
@@ -331,7 +333,9 @@ def test_features_that_some_nodes_lack_are_told() -> None:
         for k, feature in enumerate(("skylake", "skylake", "icelake"))
     )
     text = unwrapped(
-        site_config("a", kinds(queue("all", "n[0-2]"), nodes), processor_of(LSCPU), "login1")
+        site_config(
+            "a", kinds(queue("all", "n[0-2]"), nodes), OF_SLURM, processor_of(LSCPU), "login1"
+        )
     )
     assert "icelake (n2), skylake (n[0-1])." in text
     assert "ib (" not in text
@@ -552,6 +556,6 @@ def test_nodes_that_share_a_machine_are_neither_bound_nor_screened_at_once(
     booted = datetime.datetime(2026, 11, 29, 5, 49, 20).timestamp()
     here = None if here_s is None else booted + here_s
     found = kinds(queue("main", "n[1-4]"), nodes)
-    text = site_config("vc", found, processor_of(LSCPU), "", booted_s=here)
+    text = site_config("vc", found, OF_SLURM, processor_of(LSCPU), "", booted_s=here)
     assert ('"bind_to_cores": False,' in text, '"screen_at_once": 1,' in text) == (shared, shared)
     compile(text, "vc.py", "exec")

@@ -95,7 +95,7 @@ def test_no_job_may_last_longer_than_its_reservation(scontrol: Callable[[str, in
     own, end = Limits(1800.0, 4), 1764172100
     assert within_reservation(own, end - 3600) == own
     left = within_reservation(own, end - 1259)
-    assert left == Limits(1200.0, 4, "window", end)
+    assert left == Limits(1200.0, 4, end)
     assert re.match(r"the reservation window ends at \d\d:\d\d; extend it by `scon", str(left.why))
     assert within_reservation(Limits(), end + 5).seconds == 0.0
 
@@ -123,7 +123,7 @@ def test_a_qos_limits_its_jobs() -> None:
     """A job that asked for more was cancelled, as it would have waited for ever."""
     assert within_qos(Limits(), "normal", QOS) == within_qos(Limits(), "nigh", QOS) == Limits()
     within = within_qos(Limits(), "night", QOS)
-    assert within == Limits(1800.0, 3, qos="night")
+    assert within == Limits(1800.0, 3)
     assert str(within.why).startswith("the QOS night gives no job more than 1800 s; raise its MaxW")
     assert within_qos(Limits(600.0, 2), "night", QOS) == Limits(600.0, 2)
 

@@ -277,7 +277,7 @@ def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(
 ) -> None:
     described = site("slurm")
     (tmp_path / "bin" / "sinfo").write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(ClustergateError, match="neither a hostfile nor sinfo says"):
+    with pytest.raises(ClustergateError, match="neither a hostfile nor the scheduler says"):
         options_for(Wishes(exclude="n1"), described)
     assert nodes_of_slurm() == []
 

@@ -1,10 +1,9 @@
-"""``clustergate hostfile``: check a hostfile, or print it for a launcher or for Slurm."""
+"""``clustergate hostfile``: check a hostfile, or print it for a launcher or a scheduler."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -15,16 +14,15 @@ from clustergate.core.paths import site_folder, suite_folder
 from clustergate.core.reasons import Words
 from clustergate.launch import hostfiles
 from clustergate.sites.configs import site_files
-from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers import installed
+from clustergate.sites.schedulers.scheduler import Queues, Scheduler
 
 DESCRIPTION = (
     "Check and summarize a hostfile, or print its usable nodes in the format that "
-    "a launcher reads. Nodes that Slurm uses for no job are not usable. "
+    "a launcher reads. Nodes that the scheduler gives to no job are not usable. "
     "hostfiles/template.txt explains the format."
 )
 _ASKING_S = 5.0
-# What sinfo says where it is installed and the machine belongs to no Slurm.
-_NO_SLURM = "Could not establish a configuration source"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +45,7 @@ HOSTFILE_NONE = Words(
     "hostfile.none",
     "the system {name} has no hostfile {path}",
     remedy=(
-        "with a scheduler it needs one only to exclude nodes (`sinfo -N` lists Slurm's); "
+        "with a scheduler it needs one only to exclude nodes ({lists}); "
         "{template} explains how to write it"
     ),
 )
@@ -61,8 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not os.path.lexists(path):
         template = suite_folder("hostfiles") / "template.txt"
         if arguments.file in {path.stem for path in site_files()}:
-            facts = {"path": hostfiles.hostfile_path(arguments.file), "template": template}
-            raise hostfiles.HostfileError(HOSTFILE_NONE(name=arguments.file, **facts))
+            lists = next((one.lists_names for one in installed()), "it lists their names")
+            path = hostfiles.hostfile_path(arguments.file)
+            raise hostfiles.HostfileError(
+                HOSTFILE_NONE(name=arguments.file, path=path, template=template, lists=lists)
+            )
         folder = site_folder() / "hostfiles"
         raise hostfiles.HostfileError(
             HOSTFILE_UNKNOWN(
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
         )
     hostfile = hostfiles.read_hostfile(path)
-    unused, said = _unused_by_slurm(hostfile)
+    unused, said = _unused(hostfile)
     usable = [node for node in hostfile.usable if node.name not in unused]
     names = [node.name for node in usable]
     said = [*map(arguments.invocation.completed, said)]
@@ -94,19 +95,25 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _unused_by_slurm(hostfile: hostfiles.Hostfile) -> tuple[set[str], list[str]]:
-    """Return the nodes of a hostfile that Slurm gives to nobody, and a sentence for each reason.
+def _unused(hostfile: hostfiles.Hostfile) -> tuple[set[str], list[str]]:
+    """Return the nodes of a hostfile that the scheduler here gives to nobody, and why.
 
-    None where there is no Slurm. Where it uses none at all, as in maintenance, they may all be
+    None where there is no scheduler. Where it uses none at all, as in maintenance, they may all be
     reached by ssh, and are told only.
     """
-    slurm = scheduler_of("slurm")
-    if shutil.which("sinfo") is None:
-        return set(), []
-    try:
-        queues = slurm.queues(_ASKING_S)
-    except ClustergateError as error:
-        return set(), [] if _NO_SLURM in str(error) else [str(error)]
+    silent = []
+    for scheduler in installed():
+        try:
+            return _unused_by(scheduler, scheduler.queues(_ASKING_S), hostfile)
+        except ClustergateError as error:
+            if not scheduler.no_system or scheduler.no_system not in str(error):
+                silent.append(str(error))
+    return set(), silent[:1]
+
+
+def _unused_by(
+    scheduler: Scheduler, queues: Queues, hostfile: hostfiles.Hostfile
+) -> tuple[set[str], list[str]]:
     causes: dict[str, str] = {}
     for has in queues.values():
         for listed, why in has.unused.items():
@@ -119,7 +126,7 @@ def _unused_by_slurm(hostfile: hostfiles.Hostfile) -> tuple[set[str], list[str]]
         if (short := node.name.partition(".")[0]) in of_short
     }
     said = [
-        str(slurm.not_used(hostfiles.fold(name for name in unused if unused[name] == why), why))
+        str(scheduler.not_used(hostfiles.fold(name for name in unused if unused[name] == why), why))
         for why in dict.fromkeys(unused.values())
     ]
     return ({*unused} if len(unused) < len(hostfile.usable) else set()), said

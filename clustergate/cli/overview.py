@@ -87,7 +87,7 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             ("site scan alpha", "site convert alpha.py", "site pipeline .gitlab-ci.yml"),
         ),
         "hostfile": About(
-            "check a hostfile, or print it for a launcher or for Slurm",
+            "check a hostfile, or print it for a launcher or a scheduler",
             ("hostfile virtual-cluster",),
         ),
         "bootstrap": About("install the pinned Spack and its packages", ("bootstrap",)),

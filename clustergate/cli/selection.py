@@ -185,8 +185,8 @@ def add_wishes(parser: argparse.ArgumentParser) -> None:
     wishes = parser.add_argument_group("what all jobs ask the scheduler for")
     option(wishes, "--nodes LIST", "only these, such as n[001-064]", default="")
     option(wishes, "--exclude LIST", "none of these nodes", default="")
-    for name in ("reservation", "qos", "account"):
-        option(wishes, f"--{name} NAME", "of Slurm", default="")
+    for name, takers in (("reservation", "Slurm"), ("qos", "Slurm"), ("account", "Slurm or PBS")):
+        option(wishes, f"--{name} NAME", f"of {takers}", default="")
 
 
 JOB_OPTION = Words(

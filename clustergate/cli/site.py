@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -24,10 +25,11 @@ from clustergate.core.reasons import Words
 from clustergate.core.words import FILE_UNREADABLE
 from clustergate.launch.hostfiles import fold
 from clustergate.machine.processes import capture
-from clustergate.sites import pipelines, scontrol
+from clustergate.sites import pipelines
 from clustergate.sites import writer as site_writer
 from clustergate.sites.kinds import node_kinds
-from clustergate.sites.schedulers.slurm.commands import said_by_slurm
+from clustergate.sites.schedulers import SCHEDULERS, installed
+from clustergate.sites.schedulers.scheduler import Scheduler
 from clustergate.sites.schema import site_schema
 from clustergate.stacks import DEFAULT, PROVIDERS, StackRequest, planned
 
@@ -36,11 +38,10 @@ DESCRIPTION = (
     "pipeline with them."
 )
 _SCAN = """\
-Write site_configs/NAME.py from the output of `scontrol show node`, `scontrol show partition` and
-`lscpu` on this machine, or from files with that output (of scontrol also as --json), and with the
-MPI libraries of its modules and of the Spack in SPACK_ROOT or on PATH. Each kind of node becomes a
-partition. An existing file is never overwritten. What could not be determined is marked by a
-comment."""
+Write site_configs/NAME.py from what Slurm or PBS and `lscpu` say on this machine, or from files
+with their output (of scontrol also as --json), and with the MPI libraries of its modules and of the
+Spack in SPACK_ROOT or on PATH. Each kind of node becomes a partition. An existing file is never
+overwritten. What could not be determined is marked by a comment."""
 
 _PIPELINE = """\
 Compare the systems and stacks that a GitLab pipeline lists in .clustergate-systems with the site
@@ -62,8 +63,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         description=_SCAN,
     )
     option(scan, "name", "of the system, and of the file")
-    for name, command in COMMANDS.items():
-        option(scan, f"--{name} FILE", f"output of `{' '.join(command)}`", type=Path)
+    scans = zip(*(one.scans for one in SCHEDULERS if one.scans), strict=True)
+    for name, commands in zip(("nodes", "partitions"), scans, strict=True):
+        printed = " or ".join(f"`{' '.join(command)}`" for command in commands)
+        option(scan, f"--{name} FILE", f"output of {printed}", type=Path)
+    option(scan, "--lscpu FILE", "output of `lscpu`", type=Path)
     add_repeatable(scan, "--stack", f"of the {DEFAULT}, instead of what is found (repeatable)")
     scan.set_defaults(run=run)
     convert = actions.add_parser(
@@ -86,30 +90,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     pipeline.set_defaults(run=check_pipeline)
 
 
-COMMANDS = {
-    "nodes": ["scontrol", "show", "node"],
-    "partitions": ["scontrol", "show", "partition"],
-    "lscpu": ["lscpu"],
-}
-
-
 LEFT_OUT = Words(
     "site-scan.left-out",
     "no partition has {names}: {why}",
-    remedy="nothing runs there; add what Slurm lacks, or a partition by hand",
+    remedy="nothing runs there; add what the scheduler lacks, or a partition by hand",
 )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do next."""
-    nodes, partitions, lscpu = (
-        _read(getattr(arguments, option), command) for option, command in COMMANDS.items()
+    scheduler = _scanned_scheduler(arguments.nodes or arguments.partitions)
+    nodes, partitions = (
+        _read(file, command, scheduler)
+        for file, command in zip(
+            (arguments.nodes, arguments.partitions), scheduler.scans, strict=True
+        )
     )
-    kinds, left_out = node_kinds(
-        scontrol.nodes_of(nodes),
-        scontrol.partitions_of(partitions),
-        None if arguments.partitions else _own_groups(),
-    )
+    lscpu = _read(arguments.lscpu, ["lscpu"], scheduler)
+    groups = None if arguments.partitions else _own_groups()
+    kinds, left_out = node_kinds(*scheduler.scanned(nodes, partitions), scheduler, groups)
     for name in arguments.stack:
         # It raises for one that there is not.
         planned(StackRequest(name, DEFAULT))
@@ -124,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = site_writer.site_config(
         arguments.name,
         kinds,
+        scheduler,
         site_writer.processor_of(lscpu),
         "" if arguments.nodes else socket.gethostname(),
         stacks,
@@ -160,7 +160,7 @@ def print_schema(arguments: argparse.Namespace) -> int:
 
 
 def _own_groups() -> list[str] | None:
-    """Return the groups of the user; None for root, to whom no partition of Slurm is closed."""
+    """Return the groups of the user; None for root, to whom no queue is closed."""
     if not os.geteuid():
         return None
     names = []
@@ -189,16 +189,16 @@ NO_COMMAND = Words(
     "site-scan.no-command",
     "{command} not found",
     remedy=(
-        "run this on a login node of the Slurm system, or pass files with the output from there "
-        "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
+        "run this on a login node of the system, or pass files with the output from there "
+        "(--nodes, --partitions, --lscpu); without Slurm and PBS, copy site_configs/template.py"
     ),
 )
 NO_ANSWER = Words(
     "site-scan.no-answer",
     "{command} did not answer in {seconds} s",
     remedy=(
-        "run this on a login node of the Slurm system, or pass files with the output from there "
-        "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
+        "run this on a login node of the system, or pass files with the output from there "
+        "(--nodes, --partitions, --lscpu); without Slurm and PBS, copy site_configs/template.py"
     ),
 )
 SITE_SCAN_FAILED = Words(
@@ -206,23 +206,41 @@ SITE_SCAN_FAILED = Words(
     "{command} failed",
     cause="{why}",
     remedy=(
-        "run this on a login node of the Slurm system, or pass files with the output from there "
-        "(--nodes, --partitions, --lscpu); without Slurm, copy site_configs/template.py"
+        "run this on a login node of the system, or pass files with the output from there "
+        "(--nodes, --partitions, --lscpu); without Slurm and PBS, copy site_configs/template.py"
     ),
 )
 
 
-def _read(file: Path | None, command: list[str]) -> str:
-    if file is not None:
-        try:
-            return file.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise ClustergateError(FILE_UNREADABLE(path=file, why=error)) from None
-    if command == COMMANDS["nodes"]:
-        # Of partitions the text says more: which is the default one, and which are hidden.
-        as_json = said_by_slurm([*command, "--json"])
-        if scontrol.has_reserved_cores(as_json):
-            return as_json
+def _scanned_scheduler(file: Path | None) -> Scheduler:
+    """Return the scheduler that printed a file, or the one that is here."""
+    known = [one for one in SCHEDULERS if one.scans]
+    if file:
+        text = _text_of(file)
+        return next((one for one in known if one.has_printed(text)), known[0])
+    here = [one for one in installed() if one.scans]
+    if len(here) > 1:
+        # Clients of another one are often installed beside it.
+        here = [*filter(_answers, here), *here]
+    return [*here, *known][0]
+
+
+def _answers(scheduler: Scheduler) -> bool:
+    with contextlib.suppress(ClustergateError):
+        return bool(scheduler.queues())
+    return False
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ClustergateError(FILE_UNREADABLE(path=file, why=error)) from None
+
+
+def _read(file: Path | None, command: Sequence[str], scheduler: Scheduler) -> str:
+    if text := _text_of(file) if file else scheduler.says_more(command):
+        return text
     try:
         ended = capture(command, env={**os.environ, "LC_ALL": "C"}, timeout=_TIME_LIMIT_S)
     except FileNotFoundError:

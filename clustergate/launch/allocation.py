@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from clustergate.core.model import ClustergateError
@@ -11,23 +11,46 @@ from clustergate.core.words import FILE_UNREADABLE
 from clustergate.launch.hostfiles import HostNode, expand, render
 
 
+def _of_slurm(environ: Mapping[str, str]) -> list[str]:
+    return expand(nodes) if (nodes := environ.get("SLURM_JOB_NODELIST", "")) else []
+
+
+def _of_pbs(environ: Mapping[str, str]) -> list[str]:
+    """Return the nodes in the file PBS_NODEFILE of PBS and Torque: one line for each rank."""
+    path = environ.get("PBS_NODEFILE", "")
+    try:
+        return Path(path).read_text(encoding="utf-8").split() if path else []
+    except OSError as error:
+        raise ClustergateError(FILE_UNREADABLE(path=f"PBS_NODEFILE {path}", why=error)) from None
+
+
+def _of_lsf(environ: Mapping[str, str]) -> list[str]:
+    return environ.get("LSB_MCPU_HOSTS", "").split()[::2]
+
+
+_BY_JOB: dict[str, Callable[[Mapping[str, str]], list[str]] | None] = {
+    "SLURM_JOB_ID": _of_slurm,
+    "PBS_JOBID": _of_pbs,
+    "LSB_JOBID": _of_lsf,
+    "FLUX_JOB_ID": None,
+    # Cobalt, OAR, Fujitsu's, LoadLeveler and SGE.
+    **dict.fromkeys(("COBALT_JOBID", "OAR_JOB_ID", "PJM_JOBID", "LOADL_STEP_ID", "SGE_TASK_ID")),
+}
+"""How a job learns its nodes, by the variable that tells that it is one: a line a scheduler.
+
+It is not told by the classes in :mod:`clustergate.sites.schedulers`: a job's driver, which asks
+here, stands below them, and starts without reading a site config.
+"""
+BATCH_JOB = tuple(_BY_JOB)
+
+
 def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
     """Return the nodes of the job, each once, in the scheduler's order; None where none is told.
 
-    Slurm says it in SLURM_JOB_NODELIST, PBS and Torque in the file PBS_NODEFILE, LSF in
-    LSB_MCPU_HOSTS. Raises an error for what is no list of nodes.
+    Raises an error for what is no list of nodes.
     """
-    if nodes := environ.get("SLURM_JOB_NODELIST", ""):
-        return expand(nodes)
-    if path := environ.get("PBS_NODEFILE", ""):
-        try:
-            return list(dict.fromkeys(Path(path).read_text(encoding="utf-8").split()))
-        except OSError as error:
-            named = f"PBS_NODEFILE {path}"
-            raise ClustergateError(FILE_UNREADABLE(path=named, why=error)) from None
-    if words := environ.get("LSB_MCPU_HOSTS", "").split():
-        return words[::2]
-    return None
+    told = (hosts(environ) for hosts in _BY_JOB.values() if hosts)
+    return next((list(dict.fromkeys(hosts)) for hosts in told if hosts), None)
 
 
 NO_HOSTFILE = Words(

@@ -28,6 +28,7 @@ END = 2**17
 _OF_SPEED = ("hardware.", "kernel.", "limits.cpu_", "limits.cgroup_")
 # Memory available below this share of the node's is reported.
 _MUCH_MEMORY = 0.5
+_MOST_CPUS = 2**16
 
 
 @dataclass(frozen=True)
@@ -216,11 +217,17 @@ def settings_of(said: str) -> str:
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Return the numbers in a kernel list such as ``0-3,8,10-11``; an empty list gives none."""
+    """Return the numbers in a list such as ``0-3,8,10-11``; an empty list gives none.
+
+    The kernel, Slurm and Flux write it so. Raises ValueError for text that is no such list.
+    """
     numbers: list[int] = []
     for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        numbers.extend(range(int(first), int(last or first) + 1))
+        first, dash, last = part.partition("-")
+        low, high = int(first), int(last if dash else first)
+        if not low <= high < low + _MOST_CPUS:
+            raise ValueError(f"{part[:60]!r} is no range of CPUs")
+        numbers.extend(range(low, high + 1))
     return tuple(numbers)
 
 

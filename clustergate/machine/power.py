@@ -3,7 +3,7 @@
 Watts of processors, of sockets with their memory and of a whole system differ by factors; a figure
 without its boundary compares with nothing (Martin et al., SiCortex SC072, section 8). They are
 measured (RAPL, as Linux shows it under ``/sys/class/powercap``, of the first node, while a program
-was launched; :mod:`clustergate.sites.schedulers.slurm_energy`) or stated in the site config. RAPL's
+was launched; :mod:`clustergate.sites.schedulers.slurm.energy`) or stated in the site config. RAPL's
 counters are readable for root alone on most kernels since 2020 (CVE-2020-8694), and absent on most
 virtual machines.
 """

@@ -29,16 +29,22 @@ _LONGER = "give `clustergate gate` a larger `--budget`, with less running beside
 
 
 def first_screen(
-    decision: Decision, run_id: str, cases: Sequence[Case] = (), software_s: float = 0.0
+    decision: Decision,
+    run_id: str,
+    cases: Sequence[Case] = (),
+    software_s: float = 0.0,
+    resume: Sequence[str] = (),
 ) -> FirstScreen:
     """Return what is said first of a gate; ``cases`` are those of its benchmarks.
 
     With a budget of ``software_s`` golden builds would probably decide what they leave open.
+    ``resume`` are the commands that give nodes to jobs again.
     """
     if decision.status == OPEN:
+        by = "".join(f", such as by `{line}`" for line in resume[:1])
         steps = [
-            "delete the reservation, or resume the nodes that were judged, such as by `scontrol "
-            "update NodeName=LIST State=RESUME`; what is excluded stays drained"
+            f"delete the reservation, or resume the nodes that were judged{by}; what is excluded "
+            "stays drained"
         ]
     else:
         # What is in doubt beside a fault is seen once that is repaired.

@@ -82,7 +82,7 @@ def publish_gate(answer: Answer) -> list[str]:
 
     run, decision, invocation = answer.run, answer.decision, answer.invocation
     folder = store.run_folder(run.run_id)
-    first = first_screen(decision, run.run_id, run.cases, answer.software_s)
+    first = first_screen(decision, run.run_id, run.cases, answer.software_s, answer.resume)
     store.write_text(folder / JUNIT, render_junit(run, invocation))
     page = render_gate(first, run, folder, answer.notes, answer.items, invocation)
     store.write_text(folder / GATE_PAGE, page)

@@ -20,7 +20,7 @@ from clustergate.launch.plan import PLAN, read_plan
 from clustergate.report import page as frame
 from clustergate.report import plots
 from clustergate.report.summary import Cause, FirstScreen
-from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers import installed, scheduler_of
 from clustergate.sites.schedulers.scheduler import Scheduler
 from clustergate.studies.screen import folder, wording
 from clustergate.studies.screen.findings import (
@@ -203,9 +203,9 @@ def write_forms(
 
 
 def _drains(name: str) -> Scheduler:
-    """Return the scheduler to drain nodes in: Slurm for those that are reached by ssh, too."""
-    scheduler = scheduler_of(name)
-    return scheduler if scheduler.drain_file else scheduler_of("slurm")
+    """Return the scheduler to drain nodes in: the one here for those that are reached by ssh."""
+    wanted = [scheduler_of(name), *installed(), scheduler_of("slurm")]
+    return next(one for one in wanted if one.drain_file)
 
 
 _FORMS = {

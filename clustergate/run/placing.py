@@ -22,7 +22,7 @@ NO_SLURM = Words(
 NO_NODE = Words("wish.no-node", "there is no node {name}", cause="known: {known}")
 UNKNOWN_NODES = Words(
     "wish.unknown-nodes",
-    "neither a hostfile nor sinfo says which nodes there are",
+    "neither a hostfile nor the scheduler says which nodes there are",
     remedy="write a hostfile: `clustergate hostfile --help`",
 )
 WISH_NOTHING_LEFT = Words(
@@ -70,7 +70,7 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
 def keep_out(without: Collection[str]) -> None:
     """Keep nodes out of what is measured from now on, beside those that are kept out already.
 
-    The hostfile does it, and in a job of Slurm the site config, whose own options must not be lost.
+    The hostfile does it, and for a scheduler the site config, whose own options must not be lost.
     """
     if without:
         # ReFrame and the checks are processes of their own, and read it there.

@@ -30,6 +30,7 @@ from clustergate.core.model import ClustergateError, NodeFacts, is_name
 from clustergate.core.notation import did_you_mean, nearest
 from clustergate.core.paths import is_site_folder_named, site_folder, state_dir, suite_folder
 from clustergate.core.reasons import Words
+from clustergate.launch.allocation import BATCH_JOB
 from clustergate.launch.hostfiles import (
     Exclusion,
     Hostfile,
@@ -70,11 +71,6 @@ REMOVED_ENVIRONMENT = "removed-environment"
 # How much of what it does ReFrame keeps in its log: each record costs it milliseconds.
 LOG_LEVEL = "CLUSTERGATE_LOG_LEVEL"
 FALLBACK = DETECTED
-# What tells that this is a job: Slurm, PBS, LSF, Flux, Cobalt, OAR, Fujitsu's, LoadLeveler, SGE.
-BATCH_JOB = (
-    *("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID"),
-    *("PJM_JOBID", "LOADL_STEP_ID", "SGE_TASK_ID"),
-)
 
 
 def stack(

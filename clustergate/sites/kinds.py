@@ -1,6 +1,6 @@
-"""The partitions of a site config from Slurm's: one for each kind of node. Pure.
+"""The partitions of a site config from a scheduler's queues: one for each kind of node. Pure.
 
-The same nodes are often in several partitions of Slurm, here called queues, and one queue often has
+The same nodes are often in several queues, which Slurm calls partitions, and one queue often has
 nodes of several kinds. Each kind becomes a partition, by the queue that reaches most of its nodes;
 a feature, or else a list of the others, keeps other kinds out of its jobs.
 """
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from clustergate.launch.hostfiles import fold
-from clustergate.sites.scontrol import SlurmNode, SlurmPartition
+from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
+from clustergate.sites.schedulers.scheduler import Scheduler
 
 # Firmware keeps a little memory, not the same on each node: such nodes are of one kind.
 _MEMORY_ALIKE = 1.05
@@ -28,15 +28,18 @@ _MOST_FEATURES = 3
 class NodeKind:
     """Nodes of one kind, and the queue by which jobs get there.
 
-    ``choosing`` is the option of sbatch that keeps nodes of other kinds out, empty where the queue
-    has none; ``others`` are the queues that reach some of the nodes too.
+    ``choosing`` is the option that keeps nodes of other kinds out, empty where the queue has none
+    or the scheduler no such option; ``feature`` is the one that tells them apart, if one does.
+    ``foreign`` are those other nodes, ``others`` the queues that reach some of its nodes too.
     """
 
     name: str
-    queue: SlurmPartition
-    nodes: tuple[SlurmNode, ...]
+    queue: ScannedQueue
+    nodes: tuple[ScannedNode, ...]
     choosing: str = ""
-    others: tuple[SlurmPartition, ...] = ()
+    feature: str = ""
+    foreign: tuple[str, ...] = ()
+    others: tuple[ScannedQueue, ...] = ()
 
     @property
     def cores(self) -> int:
@@ -45,15 +48,15 @@ class NodeKind:
 
     @property
     def memory_bytes(self) -> int:
-        """What jobs may use of every node, 0 where Slurm was not told."""
+        """What jobs may use of every node, 0 where the scheduler was not told."""
         return min(node.memory_bytes for node in self.nodes)
 
     def shares_machine(self, here_s: float | None = None) -> bool:
         """Tell whether its nodes are on one machine, whose cores and network they share.
 
-        Slurm says so of daemons that share a host. Else they do where all booted at the same moment
-        as this machine (``here_s``), or at the same moment and with one load: nodes that somebody
-        switched on together are idle, or differ in it.
+        A scheduler may say so of daemons that share a host. Else they do where all booted at the
+        same moment as this machine (``here_s``), or at the same moment and with one load: nodes
+        that somebody switched on together are idle, or differ in it.
         """
         hosts = [node.host for node in self.nodes if node.host]
         if len(hosts) > len({*hosts}):
@@ -79,8 +82,9 @@ class NodeKind:
 
 
 def node_kinds(
-    nodes: Mapping[str, SlurmNode],
-    queues: Sequence[SlurmPartition],
+    nodes: Mapping[str, ScannedNode],
+    queues: Sequence[ScannedQueue],
+    scheduler: Scheduler,
     groups: Iterable[str] | None = None,
 ) -> tuple[list[NodeKind], dict[str, list[str]]]:
     """Return the partitions, and the nodes in none of them by the reason.
@@ -89,10 +93,11 @@ def node_kinds(
     are not known.
     """
     reached = {name for queue in queues for name in queue.nodes}
+    of, command = scheduler.name, " ".join(scheduler.scans[0])
     left_out = {
-        "in no partition of Slurm": [name for name in nodes if name not in reached],
-        "Slurm does not say how many cores": [n.name for n in nodes.values() if not n.cores],
-        "not in the output of `scontrol show node`": sorted(reached - nodes.keys()),
+        f"in no {scheduler.queue_word} of {of}": [name for name in nodes if name not in reached],
+        f"{of} does not say how many cores": [n.name for n in nodes.values() if not n.cores],
+        f"not in the output of `{command}`": sorted(reached - nodes.keys()),
     }
     known = [node for node in nodes.values() if node.cores and node.name in reached]
     kinds = []
@@ -102,18 +107,21 @@ def node_kinds(
             queue = max(queues, key=lambda one: _rank(one, left, groups))
             taken = [left.pop(name) for name in queue.nodes if name in left]
             others = [q for q in queues if q is not queue and _overlap(q, taken)]
-            choosing = _choosing(queue, alike, nodes)
-            kinds.append(NodeKind(queue.name, queue, tuple(taken), choosing, tuple(others)))
+            features, foreign = _telling_apart(queue, alike, nodes)
+            choosing = scheduler.choosing(features, foreign) if foreign else ""
+            feature = features[0] if len(features) == 1 else ""
+            told = choosing, feature, tuple(foreign), tuple(others)
+            kinds.append(NodeKind(queue.name, queue, tuple(taken), *told))
     kinds.sort(key=lambda one: (queues.index(one.queue), -len(one.nodes)))
     return _named(kinds), {why: names for why, names in left_out.items() if names}
 
 
-def _alike(nodes: Iterable[SlurmNode]) -> list[list[SlurmNode]]:
+def _alike(nodes: Iterable[ScannedNode]) -> list[list[ScannedNode]]:
     """Return the nodes by what jobs get of them; little differences of memory make no kind."""
-    by_cores: dict[tuple[int, int], list[SlurmNode]] = {}
+    by_cores: dict[tuple[int, int], list[ScannedNode]] = {}
     for node in nodes:
         by_cores.setdefault((node.cores, node.hardware_cores), []).append(node)
-    groups: list[list[SlurmNode]] = []
+    groups: list[list[ScannedNode]] = []
     for group in by_cores.values():
         least = -1.0
         for node in sorted(group, key=lambda one: one.memory_bytes):
@@ -124,12 +132,12 @@ def _alike(nodes: Iterable[SlurmNode]) -> list[list[SlurmNode]]:
     return groups
 
 
-def _overlap(queue: SlurmPartition, nodes: Iterable[SlurmNode]) -> bool:
+def _overlap(queue: ScannedQueue, nodes: Iterable[ScannedNode]) -> bool:
     return not {node.name for node in nodes}.isdisjoint(queue.nodes)
 
 
 def _rank(
-    queue: SlurmPartition, left: Mapping[str, SlurmNode], groups: Iterable[str] | None
+    queue: ScannedQueue, left: Mapping[str, ScannedNode], groups: Iterable[str] | None
 ) -> tuple[float, ...]:
     reaches = sum(name in left for name in queue.nodes)
     refused = groups is not None and queue.groups and queue.groups.isdisjoint(groups)
@@ -138,21 +146,19 @@ def _rank(
     return (reaches > 0, usable, reaches, queue.is_open, at_once, queue.is_default)
 
 
-def _choosing(
-    queue: SlurmPartition, kind: Iterable[SlurmNode], nodes: Mapping[str, SlurmNode]
-) -> str:
-    """Return the option by which jobs in a queue get no node of another kind."""
+def _telling_apart(
+    queue: ScannedQueue, kind: Iterable[ScannedNode], nodes: Mapping[str, ScannedNode]
+) -> tuple[list[str], list[str]]:
+    """Return features that nodes of the kind alone have in a queue, if any, and its other nodes."""
     own = {node.name: node for node in kind}
     foreign = [nodes[n] for n in queue.nodes if n in nodes and n not in own]
-    if not foreign:
-        return ""
     common = frozenset.intersection(*(own[n].features for n in queue.nodes if n in own))
     # Most kinds that a feature tells apart are told apart by one.
     for size in range(1, _MOST_FEATURES + 1):
         for chosen in combinations(sorted(common), size):
             if not any(node.features.issuperset(chosen) for node in foreign):
-                return f"--constraint={'&'.join(chosen)}"
-    return f"--exclude={fold(node.name for node in foreign)}"
+                return [*chosen], [node.name for node in foreign]
+    return [], [node.name for node in foreign]
 
 
 def _named(kinds: Sequence[NodeKind]) -> list[NodeKind]:
@@ -163,9 +169,8 @@ def _named(kinds: Sequence[NodeKind]) -> list[NodeKind]:
     for kind in kinds:
         words = [kind.queue.name]
         if queues.count(kind.queue.name) > 1:
-            constraint = re.fullmatch(r"--constraint=([\w.+@-]+)", kind.choosing)
             gib = round(kind.memory_bytes / 2**30)
-            words.append(constraint[1] if constraint else f"{kind.cores}c-{gib}g")
+            words.append(kind.feature or f"{kind.cores}c-{gib}g")
         # ReFrame's names begin with a letter, and have no other signs than these.
         name = re.sub(r"[^A-Za-z0-9_-]", "-", "-".join(words))
         name = name if name[0].isalpha() else f"p-{name}"

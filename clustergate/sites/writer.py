@@ -16,6 +16,7 @@ from clustergate.core.reasons import Words
 from clustergate.launch.hostfiles import fold
 from clustergate.machine.nominal import flops_per_cycle
 from clustergate.sites.kinds import NodeKind
+from clustergate.sites.schedulers.scheduler import Scheduler
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
 # Site configs of the suite's own.
@@ -138,6 +139,7 @@ SYSTEM_NAME = Words(
 def site_config(
     system: str,
     kinds: Sequence[NodeKind],
+    scheduler: Scheduler,
     processor: Processor,
     login: str,
     stacks: Sequence[str] = ('stack("mpich"),',),
@@ -163,7 +165,7 @@ def site_config(
     every = hostname_patterns([login, *names] if login else names)
     patterns = ", ".join(f'r"{pattern}"' for pattern in every)
     lines = [
-        f'"""{system}, as Slurm describes it; see template.py for what each field means."""',
+        f'"""{system}, as {scheduler.name} describes it; see template.py for each field."""',
         "",
         "from clustergate.sites import configuration, stack",
         "",
@@ -179,7 +181,8 @@ def site_config(
     for why, nodes in left_out.items():
         lines += _comment(f"In no partition, because {why}: {fold(nodes)}", 16)
     for kind in kinds:
-        lines += (f"                {line}" for line in _partition(kind, processor, booted_s))
+        partition = _partition(kind, scheduler, processor, booted_s)
+        lines += (f"                {line}" for line in partition)
     lines += ["            ],", "        }", "    ],", "    stacks=["]
     lines += [f"        {line}" for line in stacks]
     lines += ["    ],", ")"]
@@ -187,28 +190,35 @@ def site_config(
 
 
 def _partition(
-    kind: NodeKind, processor: Processor, booted_s: float | None = None
+    kind: NodeKind, scheduler: Scheduler, processor: Processor, booted_s: float | None = None
 ) -> Iterator[str]:
     node, queue = kind.nodes[0], kind.queue
     names = fold(one.name for one in kind.nodes)
     yield from _comment(f"{counted(len(kind.nodes), 'node')}: {names}")
     if kind.others:
         also = [q.name + (f" ({', '.join(q.terms)})" if q.terms else "") for q in kind.others]
-        yield from _comment(f"Slurm has nodes of these in other partitions too: {', '.join(also)}")
+        others = f"{scheduler.name} has nodes of these in other {scheduler.queue_word}s too"
+        yield from _comment(f"{others}: {', '.join(also)}")
+    if kind.foreign and not kind.choosing:
+        other = f"Jobs may get nodes of other kinds, too: {fold(kind.foreign)}"
+        yield from _comment(f"{other}; {scheduler.narrows}.")
     if kind.features_of_some:
         yield from _comment(_features(kind.features_of_some))
     yield "{"
     yield f'    "name": {_quoted(kind.name)},'
-    yield '    "scheduler": "slurm",'
+    yield f'    "scheduler": "{scheduler.reframe_names[0]}",'
     yield '    "launcher": "clustergate",'
-    words = [f"--partition={queue.name}", kind.choosing, "--exclusive"]
-    yield f'    "access": [{", ".join(_quoted(word) for word in words if word)}],'
+    words = scheduler.access_to(queue.name, kind.choosing)
+    yield f'    "access": [{", ".join(map(_quoted, words))}],'
     yield '    "max_jobs": 1,'
     yield '    "extras": {'
     count = min(len(kind.nodes), queue.most or len(kind.nodes))
     if count < len(kind.nodes):
-        yield f"        # {count} of the {len(kind.nodes)}: a job gets no more (MaxNodes)."
+        most = f"a job gets no more ({scheduler.most_nodes})"
+        yield f"        # {count} of the {len(kind.nodes)}: {most}."
     yield f'        "nodes": {count},'
+    if scheduler.counts_threads:
+        yield "        # Enter half of it where ncpus are hardware threads, two a core."
     yield f'        "cores_per_node": {kind.cores},'
     if reserved := node.hardware_cores - kind.cores:
         yield f"        # Of {node.hardware_cores}, for the system."
@@ -216,7 +226,7 @@ def _partition(
     if kind.memory_bytes:
         yield f'        "memory_bytes_per_node": {kind.memory_bytes},'
     else:
-        yield "        # Slurm was not told the memory (RealMemory); see `free --bytes` on a node."
+        yield f"        # {scheduler.name} was not told the memory; see `free --bytes` on a node."
         yield '        # "memory_bytes_per_node": …,'
     if kind.shares_machine(booted_s):
         yield from _comment(

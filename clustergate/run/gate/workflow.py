@@ -173,6 +173,7 @@ class Answer:
     ``items`` are what must be judged, ``waived`` and ``excluded`` what the site config and the
     hostfile leave out, with ``notes`` all that the answer does not speak of. A budget of
     ``software_s`` would probably decide what golden builds leave open, 0 where nobody can say.
+    ``resume`` are the commands by which schedulers give the nodes LIST to jobs again.
     """
 
     decision: Decision
@@ -184,6 +185,7 @@ class Answer:
     site: str
     software_s: float
     invocation: Invocation
+    resume: Sequence[str] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON, as it is kept in the folder of its run."""
@@ -330,7 +332,7 @@ def _announce(gate: Gate, nodes: Sequence[Reason], begins: datetime.datetime, sa
         + beyond_forecast(gate.site, contract.stacks)
     )
     for limits in (partition.limits for partition in gate.site.partitions):
-        if limits.reservation and (limits.seconds or 0) < contract.seconds:
+        if limits.until is not None and (limits.seconds or 0) < contract.seconds:
             say(str(limits.why))
             break
     for note in gate.notes:
@@ -431,6 +433,7 @@ def decide(gate: Gate, measured: Measured) -> Answer:
         _run_of(gate, measured.run, evidence),
         *(items, contract.notes, gate.excluded, [chosen, *contract.notes, *more]),
         *(chosen, software_s, gate.invocation),
+        [line for one in gate.site.schedulers if (line := one.resume_line("LIST"))],
     )
 
 

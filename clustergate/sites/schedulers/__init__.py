@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 
 from clustergate.sites.schedulers.flux import Flux
@@ -16,6 +17,7 @@ __all__ = [
     "Limits",
     "Scheduler",
     "chooses_nodes",
+    "installed",
     "note_words",
     "scheduler_of",
 ]
@@ -30,6 +32,11 @@ NO_ANSWERS = frozenset(one.no_answer.code for one in SCHEDULERS if one.no_answer
 def scheduler_of(name: str) -> Scheduler:
     """Return the scheduler that a partition of the site config names."""
     return _BY_NAME.get(name) or Scheduler(name)
+
+
+def installed() -> list[Scheduler]:
+    """Return those whose commands are on PATH."""
+    return [one for one in SCHEDULERS if one.command and shutil.which(one.command)]
 
 
 def chooses_nodes(options: Iterable[str]) -> str:

@@ -1,8 +1,7 @@
 """Flux: by ``flux queue`` and ``flux resource``.
 
 No Flux was there: this was tested on text alone, in the form of flux-queue(1), flux-resource(1) and
-RFC 20. ReFrame's backend submits to the default queue and heeds no ``access``; why a job waits is
-not asked, as ``flux jobs`` tells no folder of it.
+RFC 20. ReFrame's backend submits to the default queue and heeds no ``access``.
 
     $ flux queue list -n -o '{queuem}|{limits.timelimit}|{limits.max.nnodes}|{started.ascii}'
     batch*|28800.0|16|y
@@ -11,6 +10,8 @@ not asked, as ``flux jobs`` tells no folder of it.
     $ flux resource R -s all -q batch
     {"version": 1, "execution": {"R_lite": [{"rank": "0-3", "children": {"core": "0-63"}}],
         "nodelist": ["n[1-4]"]}}
+    $ flux jobs -n -o '{state}|{urgency}|{sched.reason_pending}|{dependencies}|{cwd}'
+    SCHED|16|||/home/user/stage
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import HostfileError, expand, fold
+from clustergate.machine.node import parse_cpu_list
 from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
     SECONDS,
@@ -33,6 +36,7 @@ from clustergate.sites.schedulers.scheduler import (
     Queues,
     Scheduler,
     answer,
+    why_waiting,
 )
 
 _STOPPED = "its queue is stopped"
@@ -40,12 +44,20 @@ _USED = frozenset({"avail", "allocated", "housekeeping"})
 _UNIT_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
 _LISTED = "{queuem}|{limits.timelimit}|{limits.max.nnodes}|{started.ascii}"
+_JOBS = "{state}|{urgency}|{sched.reason_pending}|{dependencies}|{cwd}"
+# Those of flux-jobs(1) before a job runs.
+_WAITING = {"DEPEND": "dependencies", "PRIORITY": "its priority", "SCHED": "queued"}
 _STATUS = "{statex}|{status}|{nodelist}|{reason}"
 
 NO_ANSWER = Words(
     "flux.no-answer",
     "Flux could not be asked for its nodes: {why}",
     remedy="run this on a login node of the Flux system; there `flux uptime` shows whether it runs",
+)
+LIMIT_QUEUE = Words(
+    "flux.limit",
+    "the queue {name} gives no job more than {seconds:g} s",
+    remedy="raise its policy.limits.duration if that is too little",
 )
 NOT_USED = Words(
     "flux.not-used",
@@ -58,10 +70,12 @@ class Flux(Scheduler):
     """A system instance of Flux."""
 
     reframe_names = ("flux",)
+    command = "flux"
     lists_nodes = True
     no_answer = NO_ANSWER
     drain_file = "flux.sh"
     lists_sizes = "`flux resource list` tells nodes and cores"
+    most_nodes = "policy.limits.job-size.max.nnodes"
     lists_unused = "flux resource status"
     lists_names = "`flux resource list` lists the names"
 
@@ -83,6 +97,12 @@ class Flux(Scheduler):
         out = f"repair {nodes} and run `{self.resume_line(nodes)}`, or exclude it in the hostfile"
         remedy = "an operator starts it: `flux queue start QUEUE`" if causes == _STOPPED else out
         return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
+
+    def waits_for(self, folder: Path) -> str | None:
+        try:
+            return waits_for(_ask("jobs", "-n", "-o", _JOBS), folder)
+        except ClustergateError:
+            return None
 
     def drain_line(self, nodes: Sequence[str], reason: str) -> str:
         return shlex.join(["flux", "resource", "drain", fold(nodes), reason])
@@ -113,7 +133,9 @@ def limits_in(listed: str) -> Limits:
             match = _DURATION.fullmatch(time)
             seconds = float(match[1]) * _UNIT_S[match[2]] if match else None
             most = int(nodes) if nodes.isdecimal() else None
-            return Limits(seconds, most, queue=name.rstrip("*") or "(default)")
+            named = name.rstrip("*") or "(default)"
+            why = None if seconds is None else LIMIT_QUEUE(name=named, seconds=seconds)
+            return Limits(seconds, most, why=why)
     return Limits()
 
 
@@ -149,6 +171,21 @@ def queues_in(listed: str, status: str, resources: Mapping[str, str]) -> Queues:
     return queues
 
 
+def waits_for(text: str, folder: Path) -> str | None:
+    """Return what a job within a folder waits for, nothing for one that runs, None without one.
+
+    ``text`` are lines of ``flux jobs``: state, urgency, why, dependencies and folder of each job.
+    """
+
+    def waiting(state: str, urgency: str, why: str, dependencies: str) -> str:
+        held = "held" if urgency == "0" else ""
+        return (why or dependencies or held or _WAITING[state]) if state in _WAITING else ""
+
+    lines = (line.split("|", 4) for line in text.splitlines())
+    jobs = ((waiting(*about), where) for *about, where in lines if len(about) == 4)
+    return why_waiting(jobs, folder)
+
+
 def cores_in(text: str) -> dict[str, int]:
     """Return the cores of each node in a resource set of RFC 20; raises as :func:`queues_in`."""
     try:
@@ -156,17 +193,12 @@ def cores_in(text: str) -> dict[str, int]:
         names = expand(",".join(execution["nodelist"]))
         cores: dict[int, int] = {}
         for of_ranks in execution["R_lite"]:
-            count = len(_numbers(of_ranks["children"]["core"]))
-            cores |= dict.fromkeys(_numbers(of_ranks["rank"]), count)
+            count = len(parse_cpu_list(of_ranks["children"]["core"]))
+            cores |= dict.fromkeys(parse_cpu_list(of_ranks["rank"]), count)
         # Nodes are in the order of their ranks.
         return dict(zip(names, (cores[rank] for rank in sorted(cores)), strict=True))
     except (ValueError, KeyError, TypeError, HostfileError):
         raise _unread("resource R", text) from None
-
-
-def _numbers(ids: str) -> list[int]:
-    pairs = (part.partition("-") for part in ids.split(","))
-    return [n for first, _, last in pairs for n in range(int(first), int(last or first) + 1)]
 
 
 def _unread(command: str, text: str) -> ClustergateError:

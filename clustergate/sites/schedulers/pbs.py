@@ -32,6 +32,7 @@ from typing import Any
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import HostfileError, expand
+from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
 from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
     SECONDS,
@@ -40,6 +41,7 @@ from clustergate.sites.schedulers.scheduler import (
     Queues,
     Scheduler,
     answer,
+    why_waiting,
 )
 from clustergate.sites.schedulers.wishes import Wishes
 
@@ -68,6 +70,11 @@ NO_ANSWER = Words(
         "answers"
     ),
 )
+LIMIT_QUEUE = Words(
+    "limit.queue",
+    "the queue {name} gives no job more than {seconds:g} s",
+    remedy="raise its resources_max.walltime if that is too little",
+)
 NOT_USED = Words("pbs.not-used", "PBS does not use {nodes}: {causes}", remedy="{remedy}")
 
 
@@ -75,6 +82,8 @@ class Pbs(Scheduler):
     """PBS, by ReFrame's two backends for it."""
 
     reframe_names = ("pbs", "pbspro")
+    command = "pbsnodes"
+    scans = (("pbsnodes", "-a", "-F", "json"), ("qstat", "-Q", "-f", "-F", "json"))
     lists_nodes = True
     # It has ncpus: cores, or their hardware threads.
     counts_threads = True
@@ -82,6 +91,7 @@ class Pbs(Scheduler):
     lists_sizes = "`pbsnodes -aSj` tells the ncpus of each node"
     lists_names = "`pbsnodes -aS` lists the names"
     lists_unused = "pbsnodes -l"
+    most_nodes = "resources_max.nodect"
     narrows = "give these nodes a queue of their own, and name it by -q"
     drain_file = "pbsnodes.sh"
     job_options = frozenset({"account"})
@@ -122,9 +132,10 @@ class Pbs(Scheduler):
         return _EXCLUSIVE.search(" ".join(access)) is not None
 
     def completed(self, access: Sequence[str]) -> list[str]:
-        # Else PBS puts what should lie on several nodes on one.
+        # Else PBS puts what should lie on several nodes on one. A job that it started again would
+        # find the folder of its first start.
         placed = any("place=" in option for option in access)
-        return [*access] if placed else [*access, "-l place=scatter"]
+        return [*access, *([] if placed else ["-l place=scatter"]), "-r n"]
 
     def words(self, wishes: Wishes) -> list[str]:
         return [f"A={wishes.account}"] if wishes.account else []
@@ -132,6 +143,17 @@ class Pbs(Scheduler):
     def overriding(self, environ: Iterable[str], words: Iterable[str]) -> list[str]:
         # With it, what begins with #PBS is a comment: qsub(1B).
         return [name for name in environ if name == "PBS_DPREFIX"]
+
+    def scanned(
+        self, nodes: str, queues: str
+    ) -> tuple[Mapping[str, ScannedNode], list[ScannedQueue]]:
+        return scanned_nodes(nodes), scanned_queues(nodes, queues)
+
+    def has_printed(self, text: str) -> bool:
+        return '"pbs_version"' in text
+
+    def access_to(self, queue: str, choosing: str) -> list[str]:
+        return [f"-q {queue}", "-l place=scatter:excl"]
 
     def drain_line(self, nodes: Sequence[str], reason: str) -> str:
         return shlex.join(["pbsnodes", "-o", "-C", reason, *nodes])
@@ -200,6 +222,43 @@ def queues_in(nodes: str, queues: str, server: str) -> Queues:
         if (default := attributes.get("default_queue")) in filled:
             filled[DEFAULT] = filled[default]
     return filled
+
+
+def scanned_nodes(text: str) -> dict[str, ScannedNode]:
+    """Return the nodes that ``pbsnodes -a`` printed; raises what :func:`objects_in` does."""
+    every = objects_in(text, "nodes")
+    cores = {name: count for name, count, _ in _cores_and_causes(every, "")}
+    return {
+        name: ScannedNode(
+            name,
+            cores[name],
+            _bytes(str(_resource(node, "resources_available", "mem"))),
+            cores[name],
+            host=str(node.get("Mom", "")),
+        )
+        for name, node in every.items()
+    }
+
+
+def scanned_queues(nodes: str, queues: str) -> list[ScannedQueue]:
+    """Return the queues with nodes that ``qstat -Q -f`` printed; raises as :func:`queues_in`."""
+    filled = queues_in(nodes, queues, "{}")
+    found = []
+    for name, queue in objects_in(queues, "Queue").items():
+        names = [node for group in filled[name].groups for node in expand(group.names)]
+        most = str(_resource(queue, "resources_max", "nodect"))
+        held = str(queue.get("acl_group_enable")) == "True"
+        groups = str(queue.get("acl_groups", "")).split(",") if held else []
+        limit = int(most) if most.isdecimal() else None
+        up = not _closed(queue)
+        found.append(ScannedQueue(name, tuple(names), limit, frozenset(groups), is_up=up))
+    return [queue for queue in found if queue.nodes]
+
+
+def _bytes(size: str) -> int:
+    """Return the bytes of ``16326440kb``; 0 for what is no size, or in words."""
+    match = re.fullmatch(r"(\d+)([kmgt]?)b", size)
+    return int(match[1]) << 10 * " kmgt".index(match[2] or " ") if match else 0
 
 
 def _nodes_of(
@@ -272,8 +331,9 @@ def limits_in(queues: str, server: str, queue: str = DEFAULT) -> Limits:
         own = _resource(of_queue, "resources_max", resource)
         return own or _resource(of_server, "resources_max", resource)
 
-    nodes = str(most("nodect"))
-    return Limits(_seconds(most("walltime")), int(nodes) if nodes.isdecimal() else None, queue=name)
+    nodes, seconds = str(most("nodect")), _seconds(most("walltime"))
+    why = None if seconds is None else LIMIT_QUEUE(name=name, seconds=seconds)
+    return Limits(seconds, int(nodes) if nodes.isdecimal() else None, why=why)
 
 
 def _seconds(walltime: str | int) -> float | None:
@@ -293,10 +353,13 @@ def waits_for(text: str, folder: Path) -> str | None:
         jobs = objects_in(text, "Jobs") if text else {}
     except ClustergateError:
         return None
-    for job in jobs.values():
-        where = Path(str(_resource(job, "Variable_List", "PBS_O_WORKDIR")))
-        if folder in where.parents:
-            state = _WAITING.get(str(job.get("job_state")), "")
-            why = str(job.get("comment", "")).removeprefix("Not Running: ").strip()
-            return (why or state) if state else ""
-    return None
+
+    def waiting(job: Mapping[str, Any]) -> str:
+        state = _WAITING.get(str(job.get("job_state")), "")
+        why = str(job.get("comment", "")).removeprefix("Not Running: ").strip()
+        return (why or state) if state else ""
+
+    def submitted_in(job: Mapping[str, Any]) -> str:
+        return str(_resource(job, "Variable_List", "PBS_O_WORKDIR"))
+
+    return why_waiting(((waiting(job), submitted_in(job)) for job in jobs.values()), folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import subprocess
 from collections import Counter
@@ -16,6 +15,7 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
 from clustergate.machine.processes import capture
+from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
 from clustergate.sites.schedulers.wishes import Wishes
 
 SECONDS = 10.0
@@ -28,57 +28,19 @@ _MOST = 5
 # Of Slurm and Flux, alone or beside other options in one word; exclusive to a user is shared.
 _EXCLUSIVE = re.compile(r"(?:^|\s)--exclusive(?=\s|$)")
 
-LIMIT_PARTITION = Words(
-    "limit.partition",
-    "the partition gives no job more than {seconds:g} s",
-    remedy="raise its MaxTime if that is too little",
-)
-LIMIT_QUEUE = Words(
-    "limit.queue",
-    "the queue {name} gives no job more than {seconds:g} s",
-    remedy="raise its resources_max.walltime if that is too little",
-)
-LIMIT_QOS = Words(
-    "limit.qos",
-    "the QOS {name} gives no job more than {seconds:g} s",
-    remedy="raise its MaxWall or name another one by --qos if that is too little",
-)
-LIMIT_RESERVATION = Words(
-    "limit.reservation",
-    "the reservation {name} ends at {ends_at}",
-    remedy=(
-        "extend it by `scontrol update ReservationName={name} duration=MINUTES` if that is too "
-        "little"
-    ),
-)
-
 
 @dataclass(frozen=True)
 class Limits:
     """The longest time in seconds and the most nodes of a job; None for what nobody limits.
 
-    ``reservation`` is the one by whose end, ``until``, they are limited, if they are, ``qos`` the
-    one that gives no more time than that, ``queue`` that of PBS.
+    ``why`` is what gives a job no more time. ``until`` is when all jobs end, in seconds since the
+    epoch, where the end of a reservation is what leaves a job ``seconds``.
     """
 
     seconds: float | None = None
     nodes: int | None = None
-    reservation: str = ""
-    until: float = 0.0
-    qos: str = ""
-    queue: str = ""
-
-    @property
-    def why(self) -> Reason:
-        """What gives a job no more time."""
-        if self.reservation:
-            ends_at = f"{datetime.datetime.fromtimestamp(self.until):%H:%M}"
-            return LIMIT_RESERVATION(name=self.reservation, ends_at=ends_at)
-        if self.qos:
-            return LIMIT_QOS(name=self.qos, seconds=self.seconds or 0.0)
-        if self.queue:
-            return LIMIT_QUEUE(name=self.queue, seconds=self.seconds or 0.0)
-        return LIMIT_PARTITION(seconds=self.seconds or 0.0)
+    until: float | None = None
+    why: Reason | None = field(default=None, compare=False)
 
 
 class NodeGroup(NamedTuple):
@@ -143,6 +105,10 @@ class Scheduler:
 
     reframe_names: tuple[str, ...] = ()
     """What ReFrame calls it in a partition's ``scheduler``."""
+    command = ""
+    """A command that is on PATH wherever it is installed."""
+    no_system = ""
+    """What that command says on a machine that belongs to no system of it."""
     is_batch = True
     """Whether jobs wait in its queue and run on nodes that it chooses."""
     lists_nodes = False
@@ -153,6 +119,8 @@ class Scheduler:
     """Whether what it calls the cores of a node may be their hardware threads."""
     drain_file = ""
     """The file of a screening for :meth:`drain_line`, empty for a scheduler without."""
+    scans: tuple[tuple[str, ...], ...] = ()
+    """The commands that tell nodes and queues to `site scan`, where it can read them."""
     no_answer: Words[...] | None = None
     """The reason when it cannot be asked."""
     queue_word = "queue"
@@ -161,6 +129,8 @@ class Scheduler:
     """What tells an operator the sizes and the names of its nodes, and how `access` names some."""
     lists_unused = ""
     """The command that lists the nodes that it does not use."""
+    most_nodes = "what it gives a job at most"
+    """What an operator raises to give a job more nodes."""
     job_options: frozenset[str] = frozenset()
     """The fields of :class:`Wishes` that its jobs can be submitted with."""
     reframe_options: Mapping[str, Any] = {}
@@ -225,8 +195,35 @@ class Scheduler:
         raise NotImplementedError
 
     def resume_line(self, nodes: str) -> str:
-        """Return the command that gives a list of nodes to jobs again."""
-        raise NotImplementedError
+        """Return the command that gives a list of nodes to jobs again, empty if none is known."""
+        return ""
+
+    # --- what `site scan` reads ---
+
+    def scanned(
+        self, nodes: str, queues: str
+    ) -> tuple[Mapping[str, ScannedNode], list[ScannedQueue]]:
+        """Return what the two commands of :attr:`scans` printed.
+
+        Raises :class:`ClustergateError` for what is no such output.
+        """
+        return {}, []
+
+    def says_more(self, command: Sequence[str]) -> str:
+        """Return what tells more than one of :attr:`scans`, empty where nothing does."""
+        return ""
+
+    def has_printed(self, text: str) -> bool:
+        """Tell whether a text is what one of :attr:`scans` prints."""
+        return False
+
+    def choosing(self, features: Sequence[str], others: Sequence[str]) -> str:
+        """Return the option for nodes that alone have features; without any, for no ``others``."""
+        return ""
+
+    def access_to(self, queue: str, choosing: str) -> list[str]:
+        """Return the options for whole nodes of a queue, and for some of them."""
+        return [choosing]
 
     # --- access ---
 
@@ -302,6 +299,14 @@ def answer(
         last = (ended.stderr.strip().splitlines() or [f"{command[0]} failed"])[-1]
         raise ClustergateError(no_answer(why=last))
     return ended.stdout
+
+
+def why_waiting(jobs: Iterable[tuple[str, str]], folder: Path) -> str | None:
+    """Return why the first job within a folder waits, empty if it runs, None if there is none.
+
+    ``jobs`` are why each waits, empty where it runs, and the folder that it was submitted in.
+    """
+    return next((why for why, where in jobs if folder in Path(where).parents), None)
 
 
 def some_of(notes: Sequence[str], see: str) -> list[str]:

@@ -45,7 +45,7 @@ TOO_MANY_NODES = Words(
         "a screening is one job on all {nodes} nodes of the partition {partition}, which gives a "
         "job at most {most}"
     ),
-    remedy="screen {most} at a time by --nodes, or raise MaxNodes",
+    remedy="screen {most} at a time by --nodes, or raise {setting}",
 )
 
 
@@ -58,8 +58,10 @@ def within_limits(asked: ScreenRequest, partition: Partition) -> tuple[ScreenReq
     """
     nodes, limits = partition.shape.nodes, partition.limits
     if limits.nodes is not None and nodes > limits.nodes:
+        setting = scheduler_of(partition.scheduler).most_nodes
+        name, most = partition.name, limits.nodes
         raise ClustergateError(
-            TOO_MANY_NODES(nodes=nodes, partition=partition.name, most=limits.nodes)
+            TOO_MANY_NODES(nodes=nodes, partition=name, most=most, setting=setting)
         )
     turns = math.ceil(nodes / (partition.screen_at_once or AT_ONCE))
     beside_s = orders.patience_s(asked.hpl_seconds) + turns * orders.usual_s(asked.hpl_seconds)

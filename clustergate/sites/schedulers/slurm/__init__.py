@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import fold
 from clustergate.machine.power import Power
+from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
 from clustergate.sites.schedulers.scheduler import SECONDS, Limits, Queue, Queues, Scheduler
 from clustergate.sites.schedulers.slurm.access import (
     allowed_in,
@@ -19,7 +20,7 @@ from clustergate.sites.schedulers.slurm.access import (
     excluding,
     given_twice,
 )
-from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
+from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm, said_by_slurm
 from clustergate.sites.schedulers.slurm.energy import ask
 from clustergate.sites.schedulers.slurm.limits import limits_of, note_words, within_reservation
 from clustergate.sites.schedulers.slurm.nodes import (
@@ -37,6 +38,11 @@ from clustergate.sites.schedulers.slurm.options import (
     refused_by_slurm,
 )
 from clustergate.sites.schedulers.slurm.queue import asked_in_slurm
+from clustergate.sites.schedulers.slurm.scontrol import (
+    has_reserved_cores,
+    nodes_of,
+    partitions_of,
+)
 from clustergate.sites.schedulers.wishes import Wishes
 
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
@@ -73,6 +79,9 @@ class Slurm(Scheduler):
     """Slurm by itself, or by ``squeue`` where accounting is not to be asked."""
 
     reframe_names = ("slurm", "squeue")
+    command = "sinfo"
+    no_system = "Could not establish a configuration source"
+    scans = (("scontrol", "show", "node"), ("scontrol", "show", "partition"))
     lists_nodes = True
     drain_file = "scontrol.sh"
     takes_free_nodes = True
@@ -82,6 +91,7 @@ class Slurm(Scheduler):
         "`sinfo --exact --format='%P %D %X %Y'` tells nodes, sockets, and cores of a socket"
     )
     lists_names = "`sinfo -N` lists the names"
+    most_nodes = "MaxNodes"
     narrows = "name them by --nodelist, --exclude, or a --constraint of features joined by & or |"
     job_options = frozenset(Wishes.__dataclass_fields__)
     # Else Slurm is free to put ranks that should lie apart on one node.
@@ -115,6 +125,22 @@ class Slurm(Scheduler):
         if text.strip() and not _RECORD.search(text):
             raise ClustergateError(NO_ANSWER(why=f"scontrol printed {text.strip()[:80]!r}"))
         return text
+
+    def scanned(
+        self, nodes: str, queues: str
+    ) -> tuple[Mapping[str, ScannedNode], list[ScannedQueue]]:
+        return nodes_of(nodes), partitions_of(queues)
+
+    def says_more(self, command: Sequence[str]) -> str:
+        # Of partitions the text says more: which is the default one, and which are hidden.
+        as_json = said_by_slurm([*command, "--json"]) if command == self.scans[0] else ""
+        return as_json if has_reserved_cores(as_json) else ""
+
+    def choosing(self, features: Sequence[str], others: Sequence[str]) -> str:
+        return f"--constraint={'&'.join(features)}" if features else f"--exclude={fold(others)}"
+
+    def access_to(self, queue: str, choosing: str) -> list[str]:
+        return [f"--partition={queue}", *filter(None, [choosing]), "--exclusive"]
 
     def drain_line(self, nodes: Sequence[str], reason: str) -> str:
         words = [f"NodeName={fold(nodes)}", "State=DRAIN", f"Reason={reason}"]

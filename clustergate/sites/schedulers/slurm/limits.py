@@ -5,6 +5,7 @@ A partition says it, its QOS, and the one that the jobs ask for.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import os
 import re
@@ -20,6 +21,24 @@ from clustergate.machine.processes import capture
 from clustergate.sites.schedulers.scheduler import SECONDS, Limits
 from clustergate.sites.schedulers.slurm.commands import asking, said_by_slurm
 
+LIMIT_PARTITION = Words(
+    "limit.partition",
+    "the partition gives no job more than {seconds:g} s",
+    remedy="raise its MaxTime if that is too little",
+)
+LIMIT_QOS = Words(
+    "limit.qos",
+    "the QOS {name} gives no job more than {seconds:g} s",
+    remedy="raise its MaxWall or name another one by --qos if that is too little",
+)
+LIMIT_RESERVATION = Words(
+    "limit.reservation",
+    "the reservation {name} ends at {ends_at}",
+    remedy=(
+        "extend it by `scontrol update ReservationName={name} duration=MINUTES` if that is too "
+        "little"
+    ),
+)
 # The end of the reservation of all jobs, in seconds since the epoch, and its name, and their QOS:
 # ReFrame and the checks are processes of their own, and read it there.
 _RESERVATION = "CLUSTERGATE_RESERVATION"
@@ -39,7 +58,8 @@ def within_qos(limits: Limits, name: str, text: str) -> Limits:
     if nodes and (limits.nodes is None or int(nodes[1]) < limits.nodes):
         within = replace(within, nodes=int(nodes[1]))
     if minutes and (limits.seconds is None or 60.0 * int(minutes[1]) < limits.seconds):
-        within = replace(within, seconds=60.0 * int(minutes[1]), qos=name)
+        seconds = 60.0 * int(minutes[1])
+        within = replace(within, seconds=seconds, why=LIMIT_QOS(name=name, seconds=seconds))
     return within
 
 
@@ -52,7 +72,9 @@ def within_reservation(limits: Limits, now: float | None = None) -> Limits:
     left_s = max(until - (time.time() if now is None else now), 0.0) // 60 * 60
     if limits.seconds is not None and limits.seconds <= left_s:
         return limits
-    return replace(limits, seconds=left_s, reservation=name, until=until, qos="")
+    ends_at = f"{datetime.datetime.fromtimestamp(until):%H:%M}"
+    why = LIMIT_RESERVATION(name=name, ends_at=ends_at)
+    return replace(limits, seconds=left_s, until=until, why=why)
 
 
 def is_in_reservation() -> bool:
@@ -100,11 +122,12 @@ def limits_in(text: str, partition: str = "") -> Limits:
     text = _block_of(partition, text)
     time = re.search(r"\bMaxTime=(?:(\d+)-)?(\d+):(\d+):(\d+)\b", text)
     nodes = re.search(r"\bMaxNodes=(\d+)\b", text)
-    seconds = None
+    limits = Limits(nodes=int(nodes[1]) if nodes else None)
     if time:
         days, hours, minutes, rest = (int(part or 0) for part in time.groups())
         seconds = float(((days * 24 + hours) * 60 + minutes) * 60 + rest)
-    return Limits(seconds, int(nodes[1]) if nodes else None)
+        limits = replace(limits, seconds=seconds, why=LIMIT_PARTITION(seconds=seconds))
+    return limits
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from clustergate.sites.schedulers.scheduler import why_waiting
 from clustergate.sites.schedulers.slurm.commands import said_by_slurm
 
 # A job with nodes that are still being started runs nothing either.
@@ -15,12 +16,12 @@ def waits_for(text: str, folder: Path) -> str | None:
 
     ``text`` are lines of ``squeue`` (``%T|%r|%Z``): state, reason and folder of each job.
     """
-    for line in text.splitlines():
-        state, _, rest = line.strip().partition("|")
-        why, _, where = rest.partition("|")
-        if folder in Path(where).parents:
-            return (state if why == "None" else why) if state in _WAITING else ""
-    return None
+    lines = (line.strip().split("|", 2) for line in text.splitlines())
+    jobs = (
+        ((state if why == "None" else why) if state in _WAITING else "", where)
+        for state, why, where in (line for line in lines if len(line) == 3)
+    )
+    return why_waiting(jobs, folder)
 
 
 def asked_in_slurm(folder: Path) -> str | None:

@@ -19,12 +19,13 @@ import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
 from clustergate.launch.hostfiles import HostfileError, expand
+from clustergate.machine.node import parse_cpu_list
+from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
 
 _MIB = 1 << 20
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_/:]+)=")
@@ -60,63 +61,6 @@ _PARTITION_KEYS = {
 }
 # Slurm before 22.05 printed JSON without them: cores that no job gets would be missed.
 _NEEDED_IN_JSON = ("specialized_cores", "specialized_cpus", "specialized_memory")
-
-
-@dataclass(frozen=True)
-class SlurmNode:
-    """One node as Slurm knows it.
-
-    ``cores`` and ``memory_bytes`` are what jobs may use of it, 0 where Slurm was not told;
-    ``hardware_cores`` are all that it has. ``host`` is the machine that it is on, ``booted_s`` when
-    its kernel began, in seconds since the epoch, ``load`` what that kernel said of its load; None
-    where Slurm was not told.
-    """
-
-    name: str
-    cores: int
-    memory_bytes: int
-    hardware_cores: int = 0
-    features: frozenset[str] = frozenset()
-    host: str = ""
-    booted_s: float | None = None
-    # Text says it in units, JSON in hundredths; only one load is held to another.
-    load: float | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class SlurmPartition:
-    """One partition of Slurm, and the names of its nodes.
-
-    ``most`` is how many a job gets at most, None where Slurm does not limit it; ``groups`` and
-    ``accounts`` are those that may use it, empty for everybody.
-    """
-
-    name: str
-    nodes: tuple[str, ...]
-    most: int | None = None
-    groups: frozenset[str] = frozenset()
-    accounts: frozenset[str] = frozenset()
-    is_up: bool = True
-    is_default: bool = False
-    is_hidden: bool = False
-    root_only: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether everybody may use it."""
-        return not (self.groups or self.accounts or self.is_hidden or self.root_only)
-
-    @property
-    def terms(self) -> list[str]:
-        """What limits the jobs in it, in Slurm's own words."""
-        return [
-            *([] if self.is_up else ["not up"]),
-            *([f"MaxNodes={self.most}"] if self.most else []),
-            *([f"AllowGroups={','.join(sorted(self.groups))}"] if self.groups else []),
-            *(["AllowAccounts"] if self.accounts else []),
-            *(["RootOnly"] if self.root_only else []),
-            *(["hidden"] if self.is_hidden else []),
-        ]
 
 
 def records(text: str, first: str) -> Iterator[dict[str, str]]:
@@ -216,7 +160,7 @@ NO_CORES = Words(
 )
 
 
-def nodes_of(text: str) -> dict[str, SlurmNode]:
+def nodes_of(text: str) -> dict[str, ScannedNode]:
     """Return the nodes that ``scontrol show node`` printed, by name.
 
     Raises :class:`BadRequest` when there is none, when none tells its cores, and for a name or a
@@ -237,7 +181,7 @@ def nodes_of(text: str) -> dict[str, SlurmNode]:
     return nodes
 
 
-def _node(name: str, record: Mapping[str, str]) -> SlurmNode:
+def _node(name: str, record: Mapping[str, str]) -> ScannedNode:
     def number(key: str) -> int:
         return int(_said(record, key) or 0)
 
@@ -245,7 +189,7 @@ def _node(name: str, record: Mapping[str, str]) -> SlurmNode:
     total = number("Sockets") * number("CoresPerSocket") or cpus // threads
     # A site may let each core be one CPU although it has two threads.
     per_core = cpus / total if total and cpus > total else 1
-    counted = len(_cpus(_said(record, "CPUSpecList"))) if record.get("CPUSpecList") else 0
+    counted = len(parse_cpu_list(_said(record, "CPUSpecList")))
     reserved = max(number("CoreSpecCount"), round(counted / per_core))
     free = [total - reserved]
     if cpus and (effective := number("CPUEfctv")):
@@ -253,7 +197,7 @@ def _node(name: str, record: Mapping[str, str]) -> SlurmNode:
     memory = number("RealMemory")
     usable = memory - number("MemSpecLimit") if memory > _NOT_SAID else 0
     features = _said(record, "ActiveFeatures") or _said(record, "AvailableFeatures")
-    return SlurmNode(
+    return ScannedNode(
         name,
         max(min(free), 0),
         max(usable, 0) * _MIB,
@@ -280,17 +224,6 @@ def _said(record: Mapping[str, str], key: str) -> str:
     return "" if value in ("(null)", "N/A", "None") else value
 
 
-def _cpus(text: str) -> set[int]:
-    """Return the numbers in a list such as ``0-1,16``."""
-    numbers: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        if int(last or first) - int(first) > 1 << 16:
-            raise ValueError(f"CPUSpecList={text[:60]}")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return numbers
-
-
 PARTITION_NAME = Words(
     "slurm.partition-name",
     "scontrol show partition: {name!r} is not a valid name",
@@ -302,7 +235,7 @@ NO_PARTITION = Words(
 )
 
 
-def partitions_of(text: str) -> list[SlurmPartition]:
+def partitions_of(text: str) -> list[ScannedQueue]:
     """Return the partitions that ``scontrol show partition`` printed, those with nodes.
 
     Raises :class:`BadRequest` for a name that cannot stand in a site config, and where there is
@@ -322,7 +255,7 @@ def partitions_of(text: str) -> list[SlurmPartition]:
             continue
         limit = record.get("MaxNodes", "")
         partitions.append(
-            SlurmPartition(
+            ScannedQueue(
                 name,
                 tuple(names),
                 int(limit) if limit.isdecimal() else None,
