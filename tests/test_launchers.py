@@ -141,10 +141,10 @@ def site_folder(tmp_path, monkeypatch):
 def test_pbs_puts_on_several_nodes_what_is_asked_to_lie_on_them(site_folder):
     """OpenPBS put four ranks, one per node, on two nodes of two cores."""
     assert site("pbs", "clustergate", access=["-q main"])["access"] == [
-        *("-q main", "-l place=scatter"),
+        *("-q main", "-l place=scatter", "-r n"),
     ]
     own = ["-l place=scatter:excl"]
-    assert site("pbspro", "clustergate", access=own)["access"] == own
+    assert site("pbspro", "clustergate", access=own)["access"] == [*own, "-r n"]
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", "squeue"])
