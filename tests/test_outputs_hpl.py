@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from clustergate.benchmarks.hpl.output import (
     TITLE,
@@ -20,7 +18,6 @@ from clustergate.benchmarks.hpl.output import (
 )
 from clustergate.benchmarks.hpl.sizing import HplInput, hpl_expectation
 from clustergate.core.model import OutputError, Row
-from tools.attack.mutations import remove, remove_block, repeat, swap
 
 DATA = Path(__file__).resolve().parent / "data" / "hpl"
 STACKS = ("mpich", "impi", "openmpi")
@@ -457,7 +454,6 @@ NVIDIA = {
 }
 ZEN = {"zen-2022": zen_2022(), "zen-2024": zen_2024()}
 VENDORS = {**NVIDIA, **ZEN, "gpu": gpu()}
-IN_THE_VARIANT = ("depth", "bcast", "rfact", "ndiv", "pfact", "nbmin")
 
 
 @pytest.mark.parametrize("name", VENDORS)
@@ -482,11 +478,10 @@ def test_the_builds_of_vendors_are_read(name: str) -> None:
     ],
 )
 def test_the_conditions_are_what_ran(name: str, said: tuple[object, ...]) -> None:
+    declared = ("depth", "bcast", "rfact", "ndiv", "pfact", "nbmin")
     for row in rows_of(VENDORS[name]):
         assert (
-            tuple(
-                row.conditions[key] for key in ("variant", *IN_THE_VARIANT) if key in row.conditions
-            )
+            tuple(row.conditions[key] for key in ("variant", *declared) if key in row.conditions)
             == said
         )
 
@@ -546,122 +541,3 @@ def test_what_was_asked_for_is_not_overridden() -> None:
     expect = hpl_expectation(ASKED)
     for name in ("nvidia-1.0", "nvidia-25.9"):
         assert "instead of WR11C2R4" in error_of(NVIDIA[name], expect).message
-
-
-SOUND = VENDORS | {
-    name: lines_of(name)
-    for name in ("hpl-2.0-openmpi-grids", "hpl-2.3-impi-grids", "hpl-2.3-mpich-detailed")
-}
-EXPECTED = {name: rows_of(lines) for name, lines in SOUND.items()}
-sound_names = st.sampled_from(sorted(SOUND))
-
-
-def rows_or_none(lines: Sequence[str]) -> list[Row] | None:
-    try:
-        return rows_of(lines)
-    except OutputError:
-        return None
-
-
-def without_residuals(rows: Sequence[Row]) -> list[tuple[object, ...]]:
-    return [
-        (row.conditions, row.values["time_s"], row.values["performance_gflops"]) for row in rows
-    ]
-
-
-def assert_rows_stand_in(text: Sequence[str], rows: Sequence[Row]) -> None:
-    for row, following in zip(rows, [*(row.line for row in rows[1:]), len(text)], strict=True):
-        fields = text[row.line - 1].partition(" (")[0].split()
-        if str(row.conditions["variant"])[-1].isalpha():
-            fields.remove("211")
-        assert fields[0] == row.conditions["variant"]
-        assert [int(field) for field in fields[1:5]] == [
-            row.conditions[name] for name in ("n", "nb", "p", "q")
-        ]
-        if row.conditions.get("bcast") == "MPI":
-            del fields[6]
-        assert [float(field) for field in fields[5:]] == [
-            row.values["time_s"],
-            row.values["performance_gflops"],
-        ]
-        residuals = [
-            float(line.split("=")[-1].split()[0])
-            for line in text[row.line : following]
-            if "PASSED" in line
-        ]
-        assert residuals == [row.values["scaled_residual"]]
-
-
-@settings(max_examples=200, deadline=None)
-@given(name=sound_names, where=st.integers(0, 10**6))
-@example(name="hpl-2.3-impi-grids", where=0)
-def test_cut_anywhere(name: str, where: int) -> None:
-    text = "".join(SOUND[name])
-    rows = rows_or_none(text[: where % len(text)].splitlines(keepends=True))
-    assert rows is None or rows == EXPECTED[name]
-
-
-@settings(max_examples=400, deadline=None)
-@given(
-    name=sound_names,
-    change=st.sampled_from([remove, remove_block, repeat, swap]),
-    first=st.integers(0, 10**6),
-    second=st.integers(0, 10**6),
-)
-def test_lines_lost_repeated_or_swapped(
-    name: str, change: Callable[[list[str], int, int], None], first: int, second: int
-) -> None:
-    lines = list(SOUND[name])
-    change(lines, first % len(lines), second % len(lines))
-    rows = rows_or_none(lines)
-    if rows is not None:
-        assert without_residuals(rows) == without_residuals(EXPECTED[name])
-        assert_rows_stand_in(lines, rows)
-
-
-def held(row: Row, unknown: Sequence[str]) -> dict[str, object]:
-    return {name: value for name, value in row.conditions.items() if name not in unknown}
-
-
-@settings(max_examples=600, deadline=None)
-@given(
-    name=sound_names,
-    where=st.integers(0, 10**6),
-    character=st.sampled_from("0123456789 .,-+eEnaifWRxX\n\t\x00é|:="),
-)
-@example(name="nvidia-1.0", where=1042, character="0")
-def test_one_character_damaged(name: str, where: int, character: str) -> None:
-    text = "".join(SOUND[name])
-    where %= len(text)
-    lines = (text[:where] + character + text[where + 1 :]).splitlines(keepends=True)
-    rows = rows_or_none(lines)
-    if rows is not None:
-        # Nothing in a text of HPL-NVIDIA says which variant must have run.
-        unknown = ("variant", *IN_THE_VARIANT) if name in NVIDIA else ()
-        assert [held(row, unknown) for row in rows] == [
-            held(row, unknown) for row in EXPECTED[name]
-        ]
-        assert_rows_stand_in(lines, rows)
-
-
-def rows_or_complaint(lines: Iterable[str]) -> list[Row] | str:
-    try:
-        return list(parse_hpl(lines))
-    except OutputError as error:
-        return str(error)
-
-
-@settings(max_examples=300, deadline=None)
-@given(name=sound_names, data=st.data())
-def test_tests_read_at_once_and_line_by_line_are_the_same(name: str, data: st.DataObject) -> None:
-    """Lines that were given without their ends are read one by one."""
-    text = "".join(SOUND[name])
-    for _ in range(data.draw(st.integers(0, 2))):
-        place = data.draw(st.integers(0, len(text) - 1))
-        text = text[:place] + data.draw(st.sampled_from("019 .,+eWRCLF=-|")) + text[place + 1 :]
-    lines = text.splitlines()
-    for _ in range(data.draw(st.integers(0, 2))):
-        first, second = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
-        lines[first], lines[second] = lines[second], lines[first]
-    at_once = rows_or_complaint([f"{line}\n" for line in lines])
-    assert at_once == rows_or_complaint(lines)

@@ -184,12 +184,6 @@ def test_every_value_has_a_metric_and_only_rows_of_words_have_none(name: str) ->
         assert bool(row.values) == (row.status == "ok")
 
 
-@pytest.mark.parametrize("name", GOOD)
-def test_lines_without_their_ends_are_read_alike(name: str) -> None:
-    lines = text_of(name).splitlines()
-    assert list(parse_imb(lines)) == rows_of(text_of(name))
-
-
 def test_statuses_of_all_texts() -> None:
     counted = {name: Counter(row.status for row in rows_of(text_of(name))) for name in GOOD}
     assert counted["impi-2021.11-mpi1-default.txt"] == {"ok": 798}
@@ -838,15 +832,6 @@ def test_a_lost_line_is_an_error_or_none_of_the_rows(name: str) -> None:
         ]
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_a_text_cut_anywhere_is_an_error(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from([name for name in GOOD if "-mt" not in name]))
-    text = text_of(name)
-    end = text.rindex(CLOSING) + len(CLOSING)
-    error_of(text[: data.draw(st.integers(0, end - 1))])
-
-
 def test_threads_cut_inside_a_table_are_an_error() -> None:
     text = text_of("mpich-2021.11-mt.txt")
     whole = rows_of(text)
@@ -872,36 +857,7 @@ def test_the_first_line_that_is_wrong_is_told_of_though_tables_are_checked_toget
         assert (error.line, error.reason.code) == (place + 1, "output.contradiction")
 
 
-# Damage: what is returned stands in the text
-
-
-def assert_error_or_rows_of(lines: Iterable[str]) -> None:
-    lines = list(lines)
-    try:
-        rows = list(parse_imb(lines))
-    except OutputError:
-        return
-    assert all(stands_in(row, lines) for row in rows)
-
-
-texts = st.sampled_from([*SMALL, *LENIENT]).map(text_of)
-
-
-@settings(max_examples=200, deadline=None)
-@given(texts, st.data())
-def test_a_damaged_character_gives_no_other_row(text: str, data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, len(text) - 1))
-    character = data.draw(st.sampled_from("0123456789 .,#-xn\n\t\0²"))
-    damaged = text[:place] + character + text[place + 1 :]
-    assert_error_or_rows_of(damaged.split("\n"))
-
-
-@settings(max_examples=150, deadline=None)
-@given(texts, st.data())
-def test_lost_lines_give_no_other_row(text: str, data: st.DataObject) -> None:
-    lines = text.splitlines()
-    lost = data.draw(st.sets(st.integers(0, len(lines) - 1), min_size=1, max_size=20))
-    assert_error_or_rows_of(line for number, line in enumerate(lines) if number not in lost)
+# Damage that only IMB can have; the rest is in test_damaged_outputs.py
 
 
 @settings(max_examples=150, deadline=None)
@@ -922,19 +878,6 @@ def test_lines_lost_beside_help_give_no_other_row(text: str, data: st.DataObject
 
 
 @settings(max_examples=100, deadline=None)
-@given(texts, st.data())
-def test_swapped_and_repeated_lines_give_no_other_row(text: str, data: st.DataObject) -> None:
-    lines = text.splitlines()
-    places = st.integers(0, len(lines) - 1)
-    first, second = data.draw(places), data.draw(places)
-    if data.draw(st.booleans()):
-        lines[first], lines[second] = lines[second], lines[first]
-    else:
-        lines.insert(second, lines[first])
-    assert_error_or_rows_of(lines)
-
-
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(SMALL).map(text_of), st.data())
 def test_a_swapped_or_repeated_row_is_an_error(text: str, data: st.DataObject) -> None:
     lines = text.splitlines()
@@ -947,31 +890,6 @@ def test_a_swapped_or_repeated_row_is_an_error(text: str, data: st.DataObject) -
         lines[first], lines[second] = lines[second], lines[first]
         if len(sizes) == 2:
             error_of("\n".join(lines))
-
-
-def rows_or_complaint(lines: Iterable[str]) -> list[Row] | str:
-    try:
-        return list(parse_imb(lines))
-    except OutputError as error:
-        return str(error)
-
-
-@settings(max_examples=150, deadline=None)
-@given(texts, st.data())
-def test_rows_read_at_once_and_one_by_one_are_the_same(text: str, data: st.DataObject) -> None:
-    """Rows that were given without the ends of their lines are read one by one.
-
-    Blanks alone are another matter: whether they are a whole line, the end tells.
-    """
-    for _ in range(data.draw(st.integers(0, 3))):
-        place = data.draw(st.integers(0, len(text) - 1))
-        text = text[:place] + data.draw(st.sampled_from("0123456789.#")) + text[place + 1 :]
-    lines = [line for line in text.splitlines() if not line.isspace()]
-    for _ in range(data.draw(st.integers(0, 2))):
-        first, second = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
-        lines[first], lines[second] = lines[second], lines[first]
-    at_once = rows_or_complaint([f"{line}\n" for line in lines])
-    assert at_once == rows_or_complaint(lines)
 
 
 # Size

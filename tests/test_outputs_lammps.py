@@ -23,14 +23,6 @@ def test_real_outputs_of_both_models(data: Path, name: str, energy: float) -> No
     assert [r.values for r in outputs.parse(lines, source="x")] == [row.values]
 
 
-@pytest.mark.parametrize("name", ["lj", "rhodo"])
-def test_every_cut_is_noticed(data: Path, name: str) -> None:
-    lines = text_of(data, name).splitlines()
-    for kept in range(len(lines)):
-        with pytest.raises(OutputError, match="cut off"):
-            list(parse_lammps(lines[:kept]))
-
-
 @pytest.mark.parametrize(
     ("pattern", "changed", "complaint"),
     [

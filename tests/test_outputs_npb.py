@@ -36,15 +36,6 @@ def test_a_failed_verification_is_no_figure(data: Path) -> None:
         list(parse_npb(lines))
 
 
-def test_every_cut_before_the_verification_is_noticed(data: Path) -> None:
-    lines = text_of(data, "cg")
-    needed = next(k for k, line in enumerate(lines) if line.startswith(" Compile date "))
-    for kept in range(needed + 1):
-        with pytest.raises(OutputError, match="cut off"):
-            list(parse_npb(lines[:kept]))
-    assert list(parse_npb(lines[: needed + 1]))
-
-
 @pytest.mark.parametrize(
     ("pattern", "changed", "complaint"),
     [

@@ -37,11 +37,12 @@ def attacked(attack: Attack, tries: int, seed: int = 0) -> Tally:
     tally = Tally(attack.name)
     for capture, text in variants(attack, tries, seed):
         tally.tried += 1
-        _count(tally, attack.kind, capture, text)
+        count(tally, attack.kind, capture, text)
     return tally
 
 
-def _count(tally: Tally, kind: Kind, capture: Capture, text: str) -> None:
+def count(tally: Tally, kind: Kind, capture: Capture, text: str) -> None:
+    """Add to a tally what the suite makes of a text."""
     honest = kind is Kind.HONEST
     try:
         rows = capture.accepted(text)
