@@ -13,7 +13,6 @@ from clustergate.core.model import Better, CaseRecord, Sample
 from clustergate.core.notation import counted
 from clustergate.judge.references.lookup import layout_key
 from clustergate.launch.estimation import doubt_of, estimate_of
-from evaluations.facts import Suite
 
 HPCC_CHECK = "HpccCheck"
 RANDOM_ACCESS = ("updates_per_flop", "MPIRandomAccess_GUPs")
@@ -21,6 +20,31 @@ RANDOM_ACCESS = ("updates_per_flop", "MPIRandomAccess_GUPs")
 
 COUNTS = ("processes", "ranks")
 """The conditions that say how many processes a figure is of."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """How this suite calls what was printed.
+
+    ``figure`` is a figure's name (:func:`clustergate.core.figures.name_of`), in which ``*`` stands
+    for what the paper does not state; of several figures that fit, the best is meant. ``layout`` is
+    the key of the launch (:func:`clustergate.judge.references.lookup.layout_key`), empty where it
+    is not stated. The printed value times ``factor`` has the unit of the figure. ``asserted`` is
+    set where a doubtful value can be true of this launch alone. ``conditions`` are those of the
+    figure that its name does not tell. ``relative`` says of a printed ratio which of the two is
+    above (``TO_BASELINE`` and its like in :mod:`evaluations.facts`). ``of`` are the systems of
+    which it is, where it is not of all of its kind; a ``*`` in the ``layout`` stands for each
+    number of processes that was run.
+    """
+
+    check: str
+    figure: str
+    layout: str = ""
+    factor: float = 1.0
+    asserted: bool = False
+    relative: str = ""
+    of: Sequence[str] = ()
+    conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Shape(NamedTuple):

@@ -22,7 +22,9 @@ from clustergate.core.paths import suite_folder
 from clustergate.core.words import INPUT_UNKNOWN_NAME
 from clustergate.judge.references.rules import of_schema
 from clustergate.sites import modes
-from evaluations import kinds
+from evaluations import forms, papers
+from evaluations.criteria import Criterion
+from evaluations.evidence import Suite
 from evaluations.modes import PAPER_CHECKS
 
 PAPERS = ("000", "001", "002", "003", "004")
@@ -54,32 +56,6 @@ class FactsError(ClustergateError):
 
 class UnknownPaper(ClustergateError):
     """A paper was named that is none of the five."""
-
-
-@dataclass(frozen=True)
-class Suite:
-    """How this suite calls what was printed.
-
-    ``figure`` is a figure's name (:func:`clustergate.core.figures.name_of`), in which ``*`` stands
-    for what the paper does not state; of several figures that fit, the best is meant. ``layout`` is
-    the key of the launch (:func:`clustergate.judge.references.lookup.layout_key`), empty where it
-    is not stated. The printed value times ``factor`` has the unit of the figure. ``asserted`` is
-    set where a doubtful value can be true of this launch alone. ``conditions`` are those of the
-    figure that its name does not tell. Of a printed ratio of two machines ``relative`` is
-    :data:`TO_BASELINE` where it is the figure over that of the baseline, :data:`OF_BASELINE` where
-    it is the other way about; :data:`TO_UNFLUSHED` is a machine's figure over its own without a
-    flushed cache. ``of`` are the systems of which it is, where it is not of all of its kind; a
-    ``*`` in the ``layout`` stands for each number of processes that was run.
-    """
-
-    check: str
-    figure: str
-    layout: str = ""
-    factor: float = 1.0
-    asserted: bool = False
-    relative: str = ""
-    of: Sequence[str] = ()
-    conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -182,19 +158,17 @@ class Remark:
 class Predicate:
     """A conclusion of a paper as something that can be decided.
 
-    ``here`` says how measurements decide it (:mod:`evaluations.predicates`), None with
-    the reason in ``not_here``. ``printed`` says how the paper's own values decide it, None where
-    they do not; ``paper`` is the outcome: held, contradicted or not checkable. ``against`` are
-    predicates of the same paper that it does not agree with.
+    ``here`` is how measurements decide it, None with the reason in ``not_here``. ``paper`` is what
+    the paper's own values say: held, contradicted or not checkable. ``against`` are predicates of
+    the same paper that it does not agree with.
     """
 
     id: str
     statement: str
     source: str
     paper: str = NOT_CHECKABLE
-    here: Mapping[str, Any] | None = None
+    here: Criterion | None = None
     not_here: str = ""
-    printed: Mapping[str, Any] | None = None
     against: Sequence[str] = ()
     remark: str = ""
 
@@ -317,9 +291,27 @@ def parse_paper(text: str, path: Path) -> Paper:
         values={entry["id"]: _value(entry) for _, entry in _entries(data)},
         parameters={entry["id"]: Parameter(**entry) for entry in data["parameters"]},
         remarks={entry["id"]: Remark(**entry) for entry in data["remarks"]},
-        predicates={entry["id"]: Predicate(**entry) for entry in data["predicates"]},
+        predicates=_predicates(document, data, path),
         figures=[PaperFigure(**entry) for entry in data["figures"]],
     )
+
+
+def _predicates(document: Document, data: Mapping[str, Any], path: Path) -> dict[str, Predicate]:
+    """Return the conclusions with what decides each: a function of a paper, a test of a study."""
+    id_ = data["paper"]["id"]
+    of_paper = papers.criteria_of(id_) if id_ in PAPER_CHECKS else {}
+    found = {}
+    for i, entry in enumerate(data["predicates"]):
+        told = {name: value for name, value in entry.items() if name not in ("here", "printed")}
+        here = of_paper.get(entry["id"])
+        if "here" in entry:
+            here = forms.criterion_of(entry["here"])
+        if (here is None) is not ("not_here" in entry):
+            wrong = "it takes what decides it, or not_here with the reason why nothing does"
+            line = document.line(("predicates", i))
+            raise FactsError(f"{path}:{line}: {entry['id']}: {wrong}")
+        found[entry["id"]] = Predicate(**told, here=here)
+    return found
 
 
 def _entries(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
@@ -395,18 +387,30 @@ def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
             if entry["id"] in seen:
                 yield (section, i), f"{entry['id']}: this id stands already"
             seen.add(entry["id"])
-    for i, entry in enumerate(data["predicates"]):
-        for told in kinds.wrong_with(entry["here"], systems) if "here" in entry else ():
-            yield ("predicates", i), f"{entry['id']}: {told}"
+    yield from _test_complaints(data)
     for i, entry in enumerate(data["figures"]):
         draw = entry.get("draw", {})
-        for told in kinds.wrong_with_drawing(draw, entry["kind"]) if draw else ():
+        for told in forms.wrong_with_drawing(draw, entry["kind"]) if draw else ():
             yield ("figures", i), f"figure {entry['number']}: {told}"
     yield from _run_complaints(data["paper"].get("run", {}))
     for i, entry in enumerate(data["remarks"]):
         for name in entry.get("concerns", ()):
             if name not in seen:
                 yield ("remarks", i), f"{entry['id']}: it concerns {name}, which is nowhere here"
+
+
+def _test_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield what is wrong with the tests of conclusions; a paper's file has none."""
+    for i, entry in enumerate(data["predicates"]):
+        place = ("predicates", i)
+        if "here" not in entry:
+            continue
+        if (name := data["paper"]["id"]) in PAPER_CHECKS and "run" not in data["paper"]:
+            decides = f"conclusions of paper {name} are decided by evaluations/papers alone"
+            yield place, f"{entry['id']}: {decides}: give {name} in place of this file"
+            return
+        for told in forms.wrong_with(entry["here"], data["systems"]):
+            yield place, f"{entry['id']}: {told}"
 
 
 def _launched(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -456,12 +460,12 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
     numbers = [entry.get(name) for name in ("value", "low", "high")]
     if [number is None for number in numbers] not in ([False, True, True], [True, False, False]):
         yield "there must be a value, or low and high"
-    if not all(kinds.is_number(number) for number in numbers if number is not None):
+    if not all(forms.is_number(number) for number in numbers if number is not None):
         yield "a printed value is a finite number"
     if (entry.get("standing", STANDS) == STANDS) != ("because" not in entry):
         yield "standing and because go together: what is doubtful or contradicted says why"
     if "derived" in entry:
-        yield from kinds.wrong_with_derived(entry["derived"], systems)
+        yield from forms.wrong_with_derived(entry["derived"], systems)
     elif not {"suite", "not_here"} & entry.keys() and entry.get("category") not in WHY_NOT:
         yield (
             "nothing would stand beside it: it takes a figure (suite), how it follows from several "

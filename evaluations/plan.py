@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Sweep
@@ -135,15 +136,6 @@ def undecidable(
     return found
 
 
-def leaves_of(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the tests that a conclusion is made of, without those that hold others."""
-    parts = [*settings.get("parts", []), *filter(None, map(settings.get, ("part", "instead")))]
-    for part in parts:
-        yield from leaves_of(part)
-    if not parts:
-        yield settings
-
-
 # Of a figure that is asked for with one of these a run that is scaled has another.
 _OF_FULL_SIZE = frozenset({"problem_class", "atoms", "settings"})
 
@@ -152,41 +144,38 @@ def _foreseen(paper: Paper, shape: Shape, *, full: bool) -> Iterator[Measured]:
     """Yield a figure of each kind that a conclusion asks for and this machine can measure."""
     sizes = [0, *(1 << k for k in range(25)), *AROUND_A_PACKET, 10_000, 1_000_000]
     seen = set()
-    for predicate in paper.predicates.values():
-        for test in leaves_of(predicate.here or {}):
-            for side in ("of", "than", "over", "as_much_as", "with"):
-                of = test.get(side)
-                if not isinstance(of, Mapping):
+    leaves = [
+        leaf
+        for predicate in paper.predicates.values()
+        for leaf in (predicate.here.leaves if predicate.here else ())
+    ]
+    for figure in (one for leaf in leaves for one in leaf.figures):
+        if not (full or paper.is_study) and _OF_FULL_SIZE & figure.conditions.keys():
+            continue
+        counts = _counts_of(figure.metric, paper, shape)
+        places = {
+            "bytes": sizes,
+            "n": range(4 if paper.id == "003" else 1),
+            "nb": BLOCK_SIZES,
+            "p": {1, *counts},
+            "ranks": counts,
+            "peer": range(1, counts[-1]),
+        }
+        for ranks, placement in product(counts, shape.placements()):
+            if not shape.holds(ranks, placement):
+                continue
+            per_node = shape.cores_per_node if placement == "packed" else 1
+            launch = {"processes": ranks, "ranks": ranks, "placement": placement}
+            launch |= {"nodes": -(-ranks // per_node)}
+            for at in places.get(figure.along, [ranks]):
+                told = {**launch, figure.along: at}
+                if any(told.get(key, asked) != asked for key, asked in figure.conditions.items()):
                     continue
-                if not (full or paper.is_study) and _OF_FULL_SIZE & of.keys():
-                    continue
-                along = test.get("along", "processes")
-                counts = _counts_of(of["metric"], paper, shape)
-                whole = {"ranks": counts, "peer": range(1, counts[-1])}
-                places = {
-                    "bytes": sizes,
-                    "n": range(4 if paper.id == "003" else 1),
-                    "nb": BLOCK_SIZES,
-                    "p": {1, *counts},
-                }
-                for ranks in counts:
-                    for placement in shape.placements():
-                        for at in places.get(along, whole.get(along, [ranks])):
-                            if not shape.holds(ranks, placement):
-                                continue
-                            per_node = shape.cores_per_node if placement == "packed" else 1
-                            nodes = -(-ranks // per_node)
-                            if of.get("nodes", nodes) != nodes:
-                                continue
-                            told = {
-                                **{"processes": ranks, "ranks": ranks, "placement": placement},
-                                **{"nodes": nodes, along: at},
-                                **{k: v for k, v in of.items() if k not in ("benchmark", "metric")},
-                            }
-                            key = (of["benchmark"], of["metric"], tuple(sorted(told.items())))
-                            if key not in seen:
-                                seen.add(key)
-                                yield _figure(*key)
+                told |= figure.conditions
+                key = (figure.benchmark, figure.metric, tuple(sorted(told.items())))
+                if key not in seen:
+                    seen.add(key)
+                    yield _figure(*key)
 
 
 def _counts_of(metric: str, paper: Paper, shape: Shape) -> list[int]:

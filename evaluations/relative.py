@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluations.derived import DerivedError, require_positive
-from evaluations.evidence import Measured, Subject
-from evaluations.facts import OF_BASELINE, Suite
+from evaluations.evidence import Measured, Subject, Suite
+from evaluations.facts import OF_BASELINE
 from evaluations.sampling import Sampled, sampled_values
 
 

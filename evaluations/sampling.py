@@ -9,22 +9,13 @@ from dataclasses import dataclass
 
 import scipy
 
-from clustergate.core.model import Better
 from clustergate.core.notation import counted, number
 from evaluations.derived import DerivedError
 from evaluations.evidence import Subject
-from evaluations.facts import PrintedValue
 
 CONFIDENCE = 0.95
 FEWEST = 6
 """Launches whose least and most hold the median of all with :data:`CONFIDENCE`."""
-
-# By the qualifier of a value, how much worse than it is tolerated, as a fraction of it. A bound
-# holds as it is; the suite tolerates 5 % elsewhere, and an approximate number is no better known.
-TOLERANCE = {
-    **{"": 0.05, "up to": 0.05, "about": 0.10, "a little above": 0.10, "a little below": 0.10},
-    **dict.fromkeys(("below", "above", "at least"), 0.0),
-}
 
 
 class NoneThere(DerivedError):
@@ -109,35 +100,3 @@ def sampled_of(
         raise reasons[0]
     without = sum(isinstance(reason, NoneThere) for reason in reasons)
     return sampled_values(values, mean=mean, without=without)
-
-
-def beside_printed(value: PrintedValue, here: Sampled) -> str:
-    """Return whether what was measured is as printed, within what the print and chance leave open.
-
-    To be asked of who plays the printed system, and of the printed launch.
-    """
-    if here.without:
-        return "not in every launch"
-    if here.low is None or here.high is None or here.launches < FEWEST:
-        return "too few launches to tell whether as printed"
-    ends = (value.low, value.high) if value.value is None else (value.value, value.value)
-    assert ends[0] is not None
-    assert ends[1] is not None
-    part = TOLERANCE[value.qualifier]
-    least, most = ends[0] - part * abs(ends[0]), ends[1] + part * abs(ends[1])
-    if value.qualifier in ("above", "at least"):
-        most = math.inf
-    if value.qualifier == "below":
-        least = -math.inf
-    if least <= here.low and here.high <= most:
-        return "as printed"
-    if here.low <= most and here.high >= least:
-        return "more launches would tell whether as printed"
-    if value.better is Better.NEITHER:
-        return "not as printed"
-    is_higher = here.low > most
-    return (
-        "better than printed"
-        if is_higher is (value.better is Better.HIGHER)
-        else "worse than printed"
-    )

@@ -15,7 +15,6 @@ from clustergate.benchmarks.registry import benchmark_of, check_paths, every_che
 from clustergate.core.notation import nearest
 from clustergate.run.loading import of_reframe
 from evaluations.facts import Paper
-from evaluations.plan import leaves_of
 
 # Of each a step of the plan is kept.
 _MOST_LAUNCHES = 10_000
@@ -57,11 +56,10 @@ def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[t
 def misspelt(paper: Paper) -> Iterator[str]:
     """Yield a sentence for each benchmark of a study that is probably misspelt."""
     asked = [
-        (predicate.id, test[side]["benchmark"])
+        (predicate.id, figure.benchmark)
         for predicate in paper.predicates.values()
-        for test in leaves_of(predicate.here or {})
-        for side in ("of", "than", "over", "as_much_as", "with")
-        if isinstance(test.get(side), Mapping)
+        for leaf in (predicate.here.leaves if predicate.here else ())
+        for figure in leaf.figures
     ]
     asked += [
         (f"figure {figure.number}", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from clustergate.core.notation import number
 from clustergate.machine.power import PER_WATT
 from evaluations import quantities, relative
 from evaluations.derived import DerivedError, balance, ratios, scaling
-from evaluations.evidence import HPCC_CHECK, Measured, Subject
+from evaluations.evidence import HPCC_CHECK, Measured, Subject, Suite
 from evaluations.facts import (
     STANDS,
     TO_BASELINE,
@@ -23,12 +24,12 @@ from evaluations.facts import (
     PaperFigure,
     Predicate,
     PrintedValue,
-    Suite,
 )
 from evaluations.inference import Outcome
-from evaluations.predicates import Cast, Decision, decide, place_of
-from evaluations.sampling import Sampled, beside_printed, sampled_values
-from evaluations.systems import no_reference
+from evaluations.predicates import Decision, decide
+from evaluations.sampling import FEWEST, Sampled, sampled_values
+from evaluations.series import Cast, place_of
+from evaluations.systems import TOLERANCE, no_reference
 
 PRINTED_OUTCOMES = {
     "held": "held in the paper",
@@ -167,6 +168,38 @@ def _asserted(
     if processes != max(_processes(value), default=processes):
         return OTHER_LAUNCH
     return beside_printed(value, found)
+
+
+def beside_printed(value: PrintedValue, here: Sampled) -> str:
+    """Return whether what was measured is as printed, within what the print and chance leave open.
+
+    To be asked of who plays the printed system, and of the printed launch.
+    """
+    if here.without:
+        return "not in every launch"
+    if here.low is None or here.high is None or here.launches < FEWEST:
+        return "too few launches to tell whether as printed"
+    ends = (value.low, value.high) if value.value is None else (value.value, value.value)
+    assert ends[0] is not None
+    assert ends[1] is not None
+    part = TOLERANCE[value.qualifier]
+    least, most = ends[0] - part * abs(ends[0]), ends[1] + part * abs(ends[1])
+    if value.qualifier in ("above", "at least"):
+        most = math.inf
+    if value.qualifier == "below":
+        least = -math.inf
+    if least <= here.low and here.high <= most:
+        return "as printed"
+    if here.low <= most and here.high >= least:
+        return "more launches would tell whether as printed"
+    if value.better is Better.NEITHER:
+        return "not as printed"
+    is_higher = here.low > most
+    return (
+        "better than printed"
+        if is_higher is (value.better is Better.HIGHER)
+        else "worse than printed"
+    )
 
 
 def _processes(value: PrintedValue) -> list[int]:

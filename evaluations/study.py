@@ -20,9 +20,10 @@ from clustergate.core.notation import counted
 from clustergate.core.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 from clustergate.stats.rounds import FEWEST
+from evaluations import papers
 from evaluations.evidence import trials_of
 from evaluations.facts import Paper
-from evaluations.plan import Part, leaves_of, stacks_of
+from evaluations.plan import Part, stacks_of
 from evaluations.sheet import Conclusion
 
 # Of a conclusion that says how many more launches would probably decide, so many are made at least,
@@ -123,9 +124,9 @@ def more_rounds(
     asked: dict[tuple[str, str], int] = {}
     for one in conclusions:
         further = [d.further for d in one.here if d.further]
-        for test in leaves_of(one.predicate.here or {}) if further else ():
-            of = test.get("of", {})
-            key = (check_of.get(of.get("benchmark", ""), ""), of.get("mode", ""))
+        leaves = one.predicate.here.leaves if one.predicate.here and further else ()
+        for figure in (leaf.figures[0] for leaf in leaves if leaf.figures):
+            key = (check_of.get(figure.benchmark, ""), figure.conditions.get("mode", ""))
             asked[key] = max(asked.get(key, _FEWEST_MORE), *further)
     found = []
     rounds: list[Part] = []
@@ -179,6 +180,10 @@ def write_package(study: Study, paper: Paper, page: str, told: str, citation: st
     store.write_text(folder / "citation.bib", citation)
     store.write_json(folder / "study.json", encode(study))
     store.write_text(folder / paper.source.name, paper.text)
+    if not paper.is_study:
+        # To be read: what decides the conclusions of a paper is never taken from a package.
+        conclusions = papers.source_of(paper.id)
+        store.write_text(folder / conclusions.name, conclusions.read_text(encoding="utf-8"))
     stacks = {record.stack for run in study.runs for record in store.read_cases(run)}
     for run in study.runs:
         store.copy_run(run, folder / "runs")

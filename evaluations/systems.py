@@ -24,9 +24,14 @@ from clustergate.judge.references.rules import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration, stack
 from evaluations import quantities
 from evaluations.facts import STANDS, FactsError, Paper, PrintedValue, System, load_papers
-from evaluations.sampling import TOLERANCE
 
 PARTITION = "cpus"
+# By the qualifier of a value, how much worse than it is tolerated, as a fraction of it. A bound
+# holds as it is; the suite tolerates 5 % elsewhere, and an approximate number is no better known.
+TOLERANCE = {
+    **{"": 0.05, "up to": 0.05, "about": 0.10, "a little above": 0.10, "a little below": 0.10},
+    **dict.fromkeys(("below", "above", "at least"), 0.0),
+}
 _LEVELS = ["$partition", "$environ", "reference_layout", "reference_effort"]
 # Settings of a site that are no extras of its partition.
 _NOT_EXTRAS = ("scheduler", "stacks", "assumed")

@@ -154,7 +154,7 @@ def paper(one: Paper, *, width: int) -> str:
         "id", "conclusion", *([] if one.is_study else ["in the paper"]), "decided here by"
     )
     for predicate in one.predicates.values():
-        how = predicate.here["kind"] if predicate.here else f"not: {predicate.not_here}"
+        how = predicate.here.kind if predicate.here else f"not: {predicate.not_here}"
         printed = [] if one.is_study else [predicate.paper]
         table.add_row(predicate.id, predicate.statement, *printed, str(how))
     return _printed([*told, table], width)

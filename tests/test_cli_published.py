@@ -467,7 +467,14 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys,
     folder = home / "results" / "evaluations" / f"001-{first}"
     assert str(folder) in capsys.readouterr().out.replace("\n", "")
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert {"index.html", "report.txt", "study.json", "citation.bib", "001.yaml"} <= names
+    assert {
+        "index.html",
+        "report.txt",
+        "study.json",
+        "citation.bib",
+        "001.yaml",
+        "paper_001.py",
+    } <= names
     assert any(name.startswith(f"runs/{first}/") for name in names)
     assert first in (folder / "citation.bib").read_text()
     with tarfile.open(f"{folder}.tar.gz") as archive:

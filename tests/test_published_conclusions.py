@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.registry import every_metric
+from evaluations.criteria import at_least
 from evaluations.evidence import Measured, Subject, merged
 from evaluations.facts import PAPERS, load_paper
 from evaluations.inference import Outcome
-from evaluations.predicates import Cast, Decision, decide
+from evaluations.predicates import Decision, decide
+from evaluations.series import Cast, Figure
 
 MEBIBYTE = 1 << 20
 
@@ -436,9 +438,8 @@ def test_bandwidths_of_two_processes_are_compared_between_nodes():
 
     half_duplex = who("a", [*pair("PingPong", 5e3, 700.0), *pair("Sendrecv", 9e3, 710.0)])
     full_duplex = who("b", [*pair("PingPong", 5e3, 700.0), *pair("Sendrecv", 5e3, 1390.0)])
-    of, over = ({"benchmark": b, "metric": "bandwidth_mb_s"} for b in ("PingPong", "Sendrecv"))
-    alike = {"kind": "at least", "of": of, "over": over, "value": 0.85}
-    test = replace(load_paper("003").predicates["p004"], here=alike)
+    of, over = (Figure(name, "bandwidth_mb_s") for name in ("PingPong", "Sendrecv"))
+    test = replace(load_paper("003").predicates["p004"], here=at_least(of, 0.85, over))
     both = decide(test, Cast([half_duplex, full_duplex], {}))
     assert [one.outcome for one in both] == [Outcome.HOLDS, Outcome.DOES_NOT]
 
@@ -607,20 +608,8 @@ def test_what_was_measured_and_disturbed_is_not_said_to_be_missing():
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_conclusion_names_systems_of_its_paper_and_metrics_that_are_known(paper):
     known = load_paper(paper)
-
-    def check(settings: Mapping[str, Any]) -> None:
-        named = [settings.get("system"), settings.get("first"), settings.get("last")]
-        named += settings.get("systems", []) + settings.get("others", [])
-        named += [name for group in settings.get("groups", []) for name in group]
-        assert set(filter(None, named)) <= set(known.systems)
-        for of in ("of", "than", "over", "as_much_as", "with"):
-            asked = settings.get(of)
-            if isinstance(asked, Mapping):
-                assert asked["metric"] in every_metric() or asked["metric"] == asked["benchmark"], (
-                    asked
-                )
-        for part in [*settings.get("parts", []), *filter(None, [settings.get("part")])]:
-            check(part)
-
-    for predicate in known.predicates.values():
-        check(predicate.here or {})
+    leaves = [one for p in known.predicates.values() if p.here for one in p.here.leaves]
+    for leaf in leaves:
+        assert {*leaf.systems} <= {*known.systems}
+        for figure in leaf.figures:
+            assert figure.metric in every_metric() or figure.metric == figure.benchmark, figure

@@ -71,18 +71,6 @@ def without_counts(name: str) -> str:
     return re.sub(r"\.[\d*]+(p|B)(?=\.)", r".N\1", name)
 
 
-def asked_in(part: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield what a test or a drawing asks for, wherever it stands in it."""
-    if isinstance(part, Mapping):
-        if "benchmark" in part:
-            yield part
-        for inner in part.values():
-            yield from asked_in(inner)
-    elif isinstance(part, list):
-        for inner in part:
-            yield from asked_in(inner)
-
-
 def is_known(asked: Mapping[str, Any], known: list[Sample]) -> bool:
     split = {asked[name] for name in ("along", "series") if name in asked} - ALONG
     return any(
@@ -108,8 +96,9 @@ def test_figures_beside_printed_values_have_names_that_programs_give_them(paper,
 @pytest.mark.parametrize("paper", load_papers(), ids=lambda paper: paper.id)
 def test_conclusions_are_decided_by_figures_that_programs_give(paper, known):
     for predicate in paper.predicates.values():
-        for asked in asked_in(predicate.here):
-            assert is_known(asked, known), (predicate.id, asked)
+        leaves = predicate.here.leaves if predicate.here else ()
+        for figure in (one for leaf in leaves for one in leaf.figures):
+            assert is_known(figure.asked, known), (predicate.id, figure)
 
 
 @pytest.mark.parametrize("paper", load_papers(), ids=lambda paper: paper.id)

@@ -16,13 +16,15 @@ from clustergate.benchmarks.registry import every_metric
 from clustergate.core.model import Better
 from clustergate.core.paths import checkout
 from clustergate.sites.shape import Shape
-from evaluations import study
+from evaluations import criteria, study
+from evaluations.criteria import Criterion
 from evaluations.evidence import Measured, Subject, merged
 from evaluations.facts import Predicate, load_paper, parse_paper
 from evaluations.inference import Claim, Clause, Finding, Outcome, findings
 from evaluations.plan import Part, parts_of, stacks_of, undecidable
-from evaluations.predicates import Cast, Decision, cast, decide
+from evaluations.predicates import Decision, cast, decide
 from evaluations.sampling import launches_of
+from evaluations.series import Cast, Figure
 from evaluations.sheet import Conclusion
 
 NT, LINUX = "ncsa-nt-myrinet", "ahpcc-linux-myrinet"
@@ -308,7 +310,7 @@ def played(
     return found
 
 
-def told_of(here: Mapping[str, Any], **roles: Subject) -> Decision:
+def told_of(here: Criterion, **roles: Subject) -> Decision:
     predicate = Predicate("p001", "made up", "nowhere", here=here)
     [found] = decide(predicate, Cast(list(roles.values()), roles))
     return found
@@ -323,8 +325,8 @@ def barrier(**by_place: float) -> list[Told]:
     ]
 
 
-BARRIERS = {"of": {"benchmark": "Barrier", "metric": "t_avg_us"}, "along": "processes"}
-X_BEFORE_Y = {"kind": "order", **BARRIERS, "systems": ["x", "y"]}
+BARRIER = Figure("Barrier", "t_avg_us")
+X_BEFORE_Y = criteria.order(BARRIER, "x", "y")
 
 
 def test_a_round_that_lacks_a_figure_does_not_shift_the_others():
@@ -400,12 +402,8 @@ def pingpong(
 
 
 SIZES = (1, 8, 64, 512, 2048)
-AHEAD = {
-    "kind": "ahead",
-    "of": {"benchmark": "PingPong", "metric": "bandwidth_mb_s"},
-    "along": "bytes",
-    "systems": ["x", "y"],
-}
+PINGPONG = Figure("PingPong", "bandwidth_mb_s", "bytes")
+AHEAD = criteria.ahead("x", "y", PINGPONG)
 
 
 def test_who_may_be_behind_at_a_size_is_not_said_to_be_ahead():
@@ -425,21 +423,26 @@ def test_who_may_be_behind_at_a_size_is_not_said_to_be_ahead():
 def test_many_places_are_not_above_few_by_chance():
     """The same factor everywhere, of which the largest of seventeen beats the largest of two."""
     sizes = [1, 2, *range(1001, 1018)]
-    widest = {**AHEAD, "kind": "widest", "between": [1001, 1017]}
-    scattered = [
-        pingpong(name, dict.fromkeys(sizes, 10.0), 0.1, seed) for name, seed in (("x", 1), ("y", 2))
-    ]
-    flat = told_of(widest, x=scattered[0], y=scattered[1])
+    exchange = replace(PINGPONG, benchmark="Exchange")
+    widest = criteria.widest(exchange, PINGPONG, between=(1001, 1017))
+
+    def both(by_size: Mapping[int, float]) -> Subject:
+        lower = pingpong("a", dict.fromkeys(sizes, 10.0), 0.1, 2)
+        upper = [
+            replace(one, benchmark="Exchange", name=f"Exchange.{one.name}")
+            for one in pingpong("a", by_size, 0.1, 1).figures
+        ]
+        return replace(lower, figures=[*lower.figures, *upper])
+
+    flat = told_of(widest, a=both(dict.fromkeys(sizes, 10.0)))
     assert flat.outcome is not Outcome.HOLDS
-    wide = pingpong("x", {size: 30.0 if size == 1005 else 10.0 for size in sizes}, 0.1, 1)
-    assert told_of(widest, x=wide, y=scattered[1]).outcome is Outcome.HOLDS
+    wide = both({size: 30.0 if size == 1005 else 10.0 for size in sizes})
+    assert told_of(widest, a=wide).outcome is Outcome.HOLDS
 
 
 def test_busy_rounds_tell_an_order_of_systems():
     """A rank correlation compares stacks of the same rounds, all of which were disturbed."""
-    rates = {"of": {"benchmark": "Barrier", "metric": "t_avg_us"},
-             "with": {"benchmark": "STREAM", "metric": "bandwidth_gb_s"}}  # fmt: skip
-    correlation = {"kind": "rank correlation", **rates, "at_least": 0.9}
+    correlation = criteria.ranks_alike(BARRIER, Figure("STREAM", "bandwidth_gb_s"), "xyz")
 
     def systems(*streams: float) -> dict[str, Subject]:
         return {
@@ -504,15 +507,13 @@ def test_the_slow_rounds_of_times_are_those_that_took_longer():
 
 def test_an_efficiency_of_times_is_better_the_higher_it_is():
     """Of two that begin alike, who takes less time with more processes scales better."""
-    weak = {**BARRIERS, "over": "weak efficiency of times"}
+    weak = BARRIER.per("weak efficiency of times")
     x = played("x", barrier(p1=10.0, p2=11.0, p4=12.0))
     y = played("y", barrier(p1=10.0, p2=20.0, p4=30.0))
-    for kind in ({"kind": "ahead"}, {"kind": "order", "at": "largest"}):
-        test = {**weak, **kind, "systems": ["x", "y"]}
-        assert told_of(test, x=x, y=y).outcome is Outcome.HOLDS, kind
-        assert told_of(test, x=y, y=x).outcome is Outcome.DOES_NOT, kind
-    best = {**weak, "kind": "best at", "at": 1, "system": "y"}
-    assert told_of(best, y=y).outcome is Outcome.HOLDS
+    for test in (criteria.ahead("x", "y", weak), criteria.order(weak, "x", "y", at="largest")):
+        assert told_of(test, x=x, y=y).outcome is Outcome.HOLDS, test.kind
+        assert told_of(test, x=y, y=x).outcome is Outcome.DOES_NOT, test.kind
+    assert told_of(criteria.best_at(weak, 1, "y"), y=y).outcome is Outcome.HOLDS
 
 
 @pytest.mark.parametrize(
@@ -523,15 +524,15 @@ def test_an_efficiency_of_times_is_better_the_higher_it_is():
     ],
 )  # fmt: skip
 def test_a_count_is_contradicted_where_what_is_missing_cannot_save_it(at_least, x_us, outcome):
-    unmeasured = {**X_BEFORE_Y, "of": {"benchmark": "Bcast", "metric": "t_avg_us"}}
-    count = {"kind": "count", "parts": [X_BEFORE_Y, unmeasured], "at_least": at_least}
+    unmeasured = criteria.order(Figure("Bcast", "t_avg_us"), "x", "y")
+    count = criteria.at_least_of(at_least, X_BEFORE_Y, unmeasured)
     found = told_of(count, x=played("x", barrier(p2=x_us)), y=played("y", barrier(p2=5.0)))
     assert found.outcome is outcome
 
 
 def test_most_of_five_systems_is_contradicted_by_two_of_them():
-    alone = {**X_BEFORE_Y, "systems": ["x", "y", "z"]}
-    count = {"kind": "count", "parts": [alone, alone, X_BEFORE_Y], "at_least": 2}
+    alone = criteria.order(BARRIER, "x", "y", "z")
+    count = criteria.at_least_of(2, alone, alone, X_BEFORE_Y)
     fast, slow = played("x", barrier(p2=1.0)), played("y", barrier(p2=5.0))
     assert told_of(count, x=slow, y=fast).outcome is Outcome.DOES_NOT
     assert told_of(count, x=fast, y=slow).outcome is Outcome.NOT_CHECKABLE

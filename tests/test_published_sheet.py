@@ -1,7 +1,9 @@
 """Printed values and figures beside measured ones, on made measurements."""
 
 import math
+import random
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,12 +13,16 @@ from clustergate.core.figures import name_of
 from clustergate.core.model import Better, Sample
 from clustergate.core.paths import checkout
 from evaluations import page, quantities, sheet
+from evaluations.derivation import derived_rows
 from evaluations.evidence import Measured, Subject
-from evaluations.facts import WHY_NOT, load_paper, load_papers
+from evaluations.facts import WHY_NOT, Paper, load_paper, load_papers
+from evaluations.forms import DRAWN_OF_A_RUN
+from evaluations.page import render_page
 from evaluations.predicates import cast
 from evaluations.recomputed import recompute
-from evaluations.sampling import beside_printed, sampled_values
+from evaluations.sampling import sampled_values
 from evaluations.systems import is_assertable
+from evaluations.text import Findings, report
 
 ONCE = "one launch, no interval"
 
@@ -377,14 +383,16 @@ def test_a_ratio_of_two_machines_is_held_to_the_print(ratio, told):
 def test_bounds_are_held_as_they_are_qualified(qualifier, value, told):
     printed = load_paper("002").values["r030"]
     printed = replace(printed, qualifier=qualifier, value=value, better=Better.HIGHER)
-    assert beside_printed(printed, sampled_values([100.0] * 6)) == told
-    lower = beside_printed(replace(printed, better=Better.LOWER), sampled_values([100.0] * 6))
+    assert sheet.beside_printed(printed, sampled_values([100.0] * 6)) == told
+    lower = sheet.beside_printed(replace(printed, better=Better.LOWER), sampled_values([100.0] * 6))
     turned = {
         "better than printed": "worse than printed",
         "worse than printed": "better than printed",
     }
     assert lower == turned.get(told, told)
-    neither = beside_printed(replace(printed, better=Better.NEITHER), sampled_values([100.0] * 6))
+    neither = sheet.beside_printed(
+        replace(printed, better=Better.NEITHER), sampled_values([100.0] * 6)
+    )
     assert neither == ("not as printed" if told in turned else told)
 
 
@@ -592,3 +600,60 @@ def svg_of(paper: str, number: int, *figures: Measured) -> str:
 
 def value_labels(paper: str, number: int, *figures: Measured) -> list[str]:
     return re.findall(r'text-anchor="end">([^<]+)<', svg_of(paper, number, *figures))
+
+
+def drawn_figures(paper: Paper, chance: random.Random) -> Iterator[Measured]:
+    """Yield made figures of what a paper draws and prints, of which some lack a condition."""
+    asked = [
+        (name, one.draw["metric"], one.draw)
+        for one in paper.figures
+        if one.draw and one.draw["metric"] not in DRAWN_OF_A_RUN
+        for name in one.draw.get("benchmarks") or [one.draw["benchmark"]]
+    ]
+    asked += [
+        (name, of["metric"], of)
+        for value in paper.values.values()
+        if (of := value.derived) and "metric" in of
+        for name in [of["benchmark"]]
+    ]
+    for benchmark, metric, of in asked:
+        along = of.get("along", "bytes")
+        for at in (1, 2, 8, 1024, *([0] if along == "bytes" else [])):
+            conditions = {
+                **{"ranks": 2, "processes": 2, "nodes": 1, "placement": "packed", "bytes": 8},
+                **{"call": "isend", "kernel": "triad", "problem_class": "A", "n": 100},
+                along: at,
+            }
+            for name in list(conditions):
+                if chance.random() < 0.2:
+                    del conditions[name]
+            value = chance.choice((0.0, 1e-9, 1.0, 1.0, 7.0, 1e15))
+            known = every_metric().get(metric)
+            better = known.better if known else Better.HIGHER
+            doubt = chance.choice(("", "", "disturbed"))
+            launches = [value * (1 + k % 3) for k in range(chance.choice((0, 1, 7)))]
+            name = f"{benchmark}.{metric}.{sorted(conditions.items())}"
+            yield Measured(
+                benchmark, metric, "", better, value, conditions, name, "", doubt, launches
+            )
+
+
+@pytest.mark.parametrize("paper", load_papers(), ids=lambda paper: paper.id)
+def test_no_table_of_figures_crashes_a_page(paper):
+    chance = random.Random(3)
+    for _ in range(3):
+        subjects = [Subject(n, n, "here", list(drawn_figures(paper, chance))) for n in "ab"]
+        roles = dict(zip(paper.systems, subjects, strict=False))
+        here = cast(paper, subjects, roles)
+        found = Findings(
+            paper,
+            subjects,
+            sheet.beside(paper, here),
+            sheet.conclusions(paper, here),
+            sheet.drawings(paper, subjects),
+            derived_rows(subjects, {"here": 100.0}),
+            sheet.doubts(subjects),
+        )
+        assert len(found.rows) == len(paper.values)
+        assert render_page(found).startswith("<!DOCTYPE html>")
+        assert report(found, width=100)
