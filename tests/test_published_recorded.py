@@ -137,7 +137,7 @@ def said(name: str, entry: Mapping[str, Any], step: int = 1) -> list[str]:
     return found
 
 
-def plans(paper: str) -> dict[str, dict[str, str]]:
+def plans(paper: str) -> dict[str, str]:
     """Return what no run on some machines can decide; ``~`` marks what it may still contradict."""
     known = load_paper(paper)
     systems = [*known.systems][:6]
