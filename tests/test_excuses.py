@@ -1,6 +1,7 @@
 """How much slower a disturbance can have made a figure, held to what was measured."""
 
 import dataclasses
+import functools
 import math
 import statistics
 from collections import defaultdict
@@ -170,13 +171,15 @@ def test_ranks_on_several_nodes_wait_for_each_other():
 # ------------------------------------------------------------ held to recorded launches
 
 
+@functools.cache
 def launches_of(path):
-    """Yield of each stack its undisturbed launches, those beside others, and those on far cores."""
+    """Return of each stack its undisturbed launches, those beside others, those on far cores."""
     by_stack = defaultdict(list)
     for launch in read_launches(path):
         if launch.bound and not launch.provoked:
             by_stack[launch.stack].append(launch)
     nearest = min(x.core_distance_ns for launches in by_stack.values() for x in launches)
+    found = []
     for launches in by_stack.values():
         near = [x for x in launches if x.core_distance_ns <= 1.5 * nearest]
         far = [x for x in launches if x.core_distance_ns > 1.5 * nearest]
@@ -184,7 +187,8 @@ def launches_of(path):
         crowded = [x for x in near if DISTURBING_CORES < x.disturbance_cores <= 1.0]
         moved = [x for x in far if x.disturbance_cores <= DISTURBING_CORES]
         if len(quiet) >= 25:
-            yield quiet, crowded, moved, nearest
+            found.append((quiet, crowded, moved, nearest))
+    return found
 
 
 def bests_of(launches, count, name):
@@ -198,8 +202,8 @@ def usual(quiet, name):
     return statistics.median(bests_of(quiet, 5, name))
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 @pytest.mark.parametrize("count", [4, 6, 10])
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_no_recorded_launches_beside_others_were_worse_than_they_are_excused(path, count):
     launches = [beside(0.5, order) for order in range(count)]
     allowed = excused([ping(1.0, order) for order in range(count)], launches, {})
