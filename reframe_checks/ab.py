@@ -1,6 +1,6 @@
-"""A against B: two stacks, builds or settings launched in turn, in random order, in one job.
+"""A against B: stacks, builds or settings launched in turn, in random order, in one job.
 
-It runs only where both are named: ``-S a=mpich -S b=intel-mpi:I_MPI_FABRICS=shm``;
+It runs only where two are named: ``-S a=mpich -S b=intel-mpi:I_MPI_FABRICS=shm``;
 ``clustergate ab --help`` tells how a contender is written.
 """
 

@@ -1,7 +1,8 @@
-"""What checks of A against B share: both are launched in turn, in random order, in one job."""
+"""What checks of A against B share: all are launched in turn, in random order, in one job."""
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,15 @@ from clustergate.launch import plan as planning
 from clustergate.launch.estimation import Sampled, sampled_figures
 from clustergate.launch.proof import ranks as proof
 from clustergate.launch.reading import lines_of
-from clustergate.run.case import Hosts
+from clustergate.run.case import EXIT_STATUS, JOB_CRASHED, LAST_WORDS, Hosts
+from clustergate.run.contest import FEWEST
 from clustergate.stacks.manifest import Manifest
 from clustergate.studies.ab import contenders
-from clustergate.studies.ab.gathering import A, B, side_of, unspent_s
+from clustergate.studies.ab.gathering import side_of, unspent_s
 from reframe_checks.system import stack_names
+
+# What speaks against the job because one of its launches failed.
+OF_A_LAUNCH = (JOB_CRASHED.code, EXIT_STATUS.code, LAST_WORDS.code)
 
 
 def _limit(seconds: float) -> str:
@@ -31,15 +36,16 @@ def _limit(seconds: float) -> str:
 
 
 class TwoContenders(rfm.RegressionTestPlugin):
-    """Makes of a check one that launches two contenders; each leaves a record of its own."""
+    """Makes of a check one that launches two contenders or more; each leaves its own record."""
 
-    #: Who is compared, as ``clustergate ab --help`` writes it.
+    #: Who is compared, as ``clustergate ab --help`` writes it; further ones as a list in JSON.
     a = variable(str, value="", loggable=True)
     b = variable(str, value="", loggable=True)
-    #: Rounds, each with a launch of A and one of B, and what they may take in seconds.
+    others = variable(str, value="[]", loggable=True)
+    #: Rounds, each with a launch of each contender, and what they may take in seconds.
     rounds = variable(int, value=30, loggable=True)
     max_seconds = variable(float, value=120.0, loggable=True)
-    #: Of how many jobs the comparison consists, and within how many percent A and B are equivalent;
+    #: Of how many jobs the comparison consists, and within how many percent two are equivalent;
     #: 0: it is asked whether B may take the place of A.
     jobs = variable(int, value=1)
     margin_percent = variable(float, value=5.0)
@@ -53,7 +59,9 @@ class TwoContenders(rfm.RegressionTestPlugin):
         if not (self.a and self.b):
             self.valid_systems: list[str] = []
             return
-        self.named = {A: contenders.parse_contender(self.a), B: contenders.parse_contender(self.b)}
+        texts = [self.a, self.b, *json.loads(self.others)]
+        parsed = [contenders.parse_contender(text) for text in texts]
+        self.named = dict(zip(contenders.SIDES, parsed, strict=False))
         known = stack_names()
         for named in self.named.values():
             contenders.require_known(named, known)
@@ -62,24 +70,34 @@ class TwoContenders(rfm.RegressionTestPlugin):
         self.time_limit = _limit(self.max_seconds)
 
     def read_or_plan_manifest(self) -> Manifest:
-        """Return the manifest of A, once that of B is there, too."""
+        """Return the manifest of the first contender, once those of all are there.
+
+        Of three or more, those that lack the program are left out.
+        """
         manifests = {
             k: contenders.manifest_of(named, state_dir()) for k, named in self.named.items()
         }
-        self.manifests = manifests
-        return manifests[A]
+        absent = {k: one.program(self.program).unavailable for k, one in manifests.items()}
+        self.lacking = {k: why for k, why in absent.items() if why}
+        if len(manifests) - len(self.lacking) < FEWEST:
+            self.lacking = {}
+        self.manifests = {k: one for k, one in manifests.items() if k not in self.lacking}
+        return next(iter(self.manifests.values()))
 
     @run_after("setup")
-    def find_program_of_b(self) -> None:
-        """Say so where B lacks the program; of A the check itself does."""
-        if missing := self.manifests[B].program(self.program).unavailable:
-            absent = f"{self.program} is not available with {self.b}: {missing}"
-            self.keep(unavailable=absent)
-            self.skip(absent)
+    def find_other_programs(self) -> None:
+        """Say so where another contender lacks the program; of the first the check itself does."""
+        for side, manifest in self.manifests.items():
+            if missing := manifest.program(self.program).unavailable:
+                self.keep(unavailable=self._without(side, missing))
+                self.skip(self._without(side, missing))
+
+    def _without(self, side: str, why: str) -> str:
+        return f"{self.program} is not available with {self.named[side].text}: {why}"
 
     def contenders(self) -> list[planning.Contender]:
-        """Return both, with their own variables."""
-        return [self.with_variables(name) for name in (A, B)]
+        """Return those that are launched, with their own variables."""
+        return [self.with_variables(name) for name in self.manifests]
 
     def with_variables(self, side: str) -> planning.Contender:
         named, one = self.named[side], self.contender(side, self.manifests[side])
@@ -92,7 +110,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
 
     def deciding(self) -> Mapping[str, Any]:
         """Return that what is decided stops, and all is spent as long as anything is not."""
-        from clustergate.stats.rounds import FEWEST  # only here: it takes long to load
+        from clustergate.stats import rounds  # only here: it takes long to load
 
         # What earlier jobs needed no longer, decided, goes on here.
         earlier = store.read_cases(store.current_run_id())
@@ -103,7 +121,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
             at_most=self.rounds,
             seconds=seconds,
             spend_all=True,
-            worth_half_more=FEWEST,
+            worth_half_more=rounds.FEWEST,
         )
         margin = self.margin_percent / 100 or None
         return {
@@ -142,13 +160,21 @@ class TwoContenders(rfm.RegressionTestPlugin):
             if (path := folder / name).is_file():
                 unused = contenders.without_effect(self.named[side], lines_of(path))
                 complaints = [*complaints, *unused]
-        return [one.of_contender(f"{side} ({self.named[side].text})") for one in complaints], rows
+        return [one.of_contender(self.named[side].text) for one in complaints], rows
 
     def keep(self, **what: Any) -> CaseRecord:
-        """Store a record for each contender, with its launches alone, and return that of B."""
+        """Store a record for each contender, with its launches alone, and return the last one."""
         made = self.launches_by_order()
         self.sampled_by_side: dict[str, list[Sampled]] = {}
-        for side, named in self.named.items():
+        if dead := next((one.contender for one in made.values() if one.status), ""):
+            # It ended the job; the others did nothing wrong.
+            what["complaints"] = [
+                one.of_contender(self.named[dead].text) if one.code in OF_A_LAUNCH else one
+                for one in what.get("complaints", ())
+            ]
+        left_out = [self._without(*one) for one in self.lacking.items()]
+        what["notes"] = [*what.get("notes", ()), *left_out]
+        for side, named in ((side, self.named[side]) for side in self.manifests):
             part = side_of(side, named.text, self.manifests[side], made, what)
             if hasattr(self, "plan"):
                 mine = next(one for one in self.plan.contenders if one.name == side)

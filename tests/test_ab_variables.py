@@ -82,7 +82,7 @@ def test_a_golden_build_that_is_not_there_is_refused_before_the_set_up(
 ):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     monkeypatch.setattr(
-        "clustergate.run.contest.provide_all", lambda *_, **__: pytest.fail("a set-up")
+        "clustergate.run.contest.provide_each", lambda *_, **__: pytest.fail("a set-up")
     )
     words = ["ab", "--site", "local", "--a", "golden:nosuch", "--b", "mpich"]
     assert cli.main(words) == 1

@@ -295,7 +295,8 @@ def test_only_what_differs_from_its_golden_build_is_launched(monkeypatch) -> Non
     kept = Kept(monkeypatch, mpich=["lib/libmpi.so"], openmpi=[])
     found, notes = ask()
     ((contest, run_id),) = kept.launched
-    assert (contest.a.text, contest.b.text, run_id) == ("golden:mpich", "mpich", "r/golden-mpich")
+    assert [one.text for one in contest.contenders] == ["golden:mpich", "mpich"]
+    assert run_id == "r/golden-mpich"
     assert list(contest.options) == ["-x"]
     assert [(one.part, one.verdict) for one in found] == [("software: openmpi", Verdict.PASS)]
     assert notes == [
@@ -366,7 +367,8 @@ def test_launches_that_fail_are_no_pass(monkeypatch) -> None:
     def fails(*_: object) -> list[str]:
         raise ClustergateError("no node is free")
 
-    contest = Contest(parse_contender("golden:mpich"), parse_contender("mpich"), [], (), (), 1.0, 9)
+    both = parse_contender("golden:mpich"), parse_contender("mpich")
+    contest = Contest(both, [], (), (), 1.0, 9)
     monkeypatch.setattr(software, "measure_contest", fails)
     (one,) = software.launched_in_turn(contest, Path("s.py"), "r", print)
     assert (one.verdict, one.sentence) == (Verdict.INVALID, "no node is free")
@@ -461,8 +463,7 @@ def test_slower_software_is_found_by_launches_in_turn(
     builds.pin(home_with_mpich, "mpich", "", print, proven)
     (check,) = (x.ab for x in every_benchmark().values() if x.ab and "PingPong" in x.ab.parts)
     contest = Contest(
-        parse_contender(a.format(library)),
-        parse_contender(b.format(library)),
+        [parse_contender(one.format(library)) for one in (a, b)],
         checks=[check],
         parts=["PingPong"],
         sizes=[8, 4096, 16384],

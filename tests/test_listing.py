@@ -97,6 +97,10 @@ def test_an_ab_ended_with_the_word_that_it_said_first(home: Path) -> None:
     (folder / "summary.txt").write_text("\nB IS AHEAD: intel-mpi is better in 5 of 6 figures\n")
     (only,) = listing.listed_runs()
     assert only.verdict == "b is ahead"
+    # It is an answer by now, and not what the summary begins with.
+    (folder / "ab.json").write_text('{"word": "IT DEPENDS"}')
+    (only,) = listing.listed_runs()
+    assert only.verdict == "it depends"
 
 
 def test_a_gate_tells_its_system_mode_and_user_though_it_measured_nothing(home: Path) -> None:

@@ -11,7 +11,6 @@ from clustergate.core import store
 from clustergate.core.model import Evidence, Verdict
 from clustergate.core.reasons import in_words
 from clustergate.judge.history.series import figure_name, key_of
-from clustergate.report import ab
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.html import render_html
 from clustergate.report.trends import History
@@ -81,9 +80,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             run(*wrong, machine={"fingerprint": {"hardware": {"processor": "AMD EPYC"}}}),
             History([test_report_history.trend()], ["it became slower"]),
         ),
-        "ab": ab.render_html(
+        "ab": test_ab.page_of(
             test_ab.judged(*test_ab.records(test_ab.CROSSING)),
-            title="run 1",
             notes=["a note"],
             commands={"A": "mpirun -n 2 IMB-MPI1"},
         ),

@@ -1,9 +1,10 @@
-"""``clustergate ab``: A against B, launched in turn on the same nodes, in one job."""
+"""``clustergate ab``: libraries against each other, launched in turn on the same nodes."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import json
 import re
 import sys
@@ -28,29 +29,29 @@ from clustergate.judge.history.listing import AB, SUMMARY, call_of
 from clustergate.report import console
 from clustergate.run.contest import Contest, lacks_programs, measure_contest
 from clustergate.run.readiness import say_in_the_way
-from clustergate.studies.ab.contenders import SYNTAX, Named, parse_contender
+from clustergate.studies.ab.contenders import SIDES, SYNTAX, Named, parse_contender
 
 if TYPE_CHECKING:
-    from clustergate.studies.ab.results import Result
+    from clustergate.studies.ab.results import Standings
 
 DESCRIPTION = f"""\
-Compare two MPI stacks, two builds, or two settings of one stack. Both are launched in turn, in
-random order in each round, on the same nodes in one job; each launch is proven. For each benchmark,
-message size and process count the report says whether A or B is better, by how much and with what
-confidence, where the lead changes, and what to do about it.
+Compare MPI stacks, builds, or settings of one stack: two of them, or up to {len(SIDES)}. All are
+launched in turn, in random order in each round, on the same nodes in one job; each launch is
+proven. The answer says which to take, by how much it is faster with what confidence, for which
+messages another is, and what would settle the rest; the page has every benchmark and size.
 
-A and B are written as {SYNTAX}, by options or without:
+Contenders are written as {SYNTAX}:
   mpich intel-mpi
-  --a mpich --b intel-mpi
-  --a mpich --b mpich:UCX_TLS=self,sm
-  --a intel-mpi:I_MPI_FABRICS=shm:ofi:I_MPI_ADJUST_ALLREDUCE=2 --b intel-mpi
+  mpich intel-mpi openmpi
+  mpich mpich:UCX_TLS=self,sm
+  intel-mpi intel-mpi:I_MPI_FABRICS=shm:ofi:I_MPI_ADJUST_ALLREDUCE=2
   --a /elsewhere/.clustergate/manifests/mpich.json --b mpich
   --a golden:mpich --b mpich
-To compare two BLAS libraries, define a stack for each in the site config. The same stack as A and
-as B shows the noise.
+To compare two BLAS libraries, define a stack for each in the site config. The same stack twice
+shows the noise.
 
 Exit status 0: compared, whatever the result; 1: invalid request; 2: a launch failed or was not
-proven, or every figure is inconclusive. docs/comparing.md explains the report."""
+proven, or every result is undecided. docs/comparing.md explains the report."""
 
 ROUNDS = 30
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -58,9 +59,9 @@ _SIZE = re.compile(r"(\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("contenders", nargs="*", metavar="CONTENDER", help="A and B, in short")
-    option(parser, "--a CONTENDER", "contender A")
-    option(parser, "--b CONTENDER", "contender B")
+    parser.add_argument("contenders", nargs="*", metavar="CONTENDER", help="two or more")
+    option(parser, "--a CONTENDER", "the first of two contenders")
+    option(parser, "--b CONTENDER", "the second of them")
     checks = _checks()
     default = ", ".join(name for name, check in checks.items() if not check.parts)
     option(
@@ -87,29 +88,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 NOT_TWO = Words(
     "contender.not-two",
-    "{count:contender is|contenders are} named, and two are compared",
+    "{count:contender is|contenders are} named, and two to {most} are compared",
     remedy="`clustergate ab A B`, or --a and --b",
 )
 
 
-def take_named(arguments: argparse.Namespace) -> None:
-    """Take contenders that stand alone for A and B, as if these options had named them.
+def named_contenders(arguments: argparse.Namespace) -> list[str]:
+    """Return how contenders are named, by themselves or by --a and --b.
 
-    Raises :class:`BadRequest` where they are not two, or an option names one as well.
+    Raises :class:`BadRequest` where they are too few or too many, or named in both ways.
     """
-    if not (names := arguments.contenders):
-        return
-    by_option = [one for one in (arguments.a, arguments.b, arguments.stored) if one]
-    if len(names) != 2 or by_option:
-        raise BadRequest(NOT_TWO(count=len(names) + len(by_option)))
-    arguments.a, arguments.b = names
-    more = (("--a", names[0]), ("--b", names[1]))
-    arguments.invocation = arguments.invocation.of((*arguments.invocation.call, *more))
+    options = {"--a": arguments.a, "--b": arguments.b}
+    names, by_option = arguments.contenders, [one for one in options.values() if one]
+    if not names and not arguments.stored:
+        for name, text in options.items():
+            if not text:
+                raise BadRequest(OPTION_MISSING(option=name))
+    elif names and (by_option or arguments.stored or not 2 <= len(names) <= len(SIDES)):
+        count = len(names) + len(by_option) + bool(arguments.stored)
+        raise BadRequest(NOT_TWO(count=count, most=len(SIDES)))
+    return names or by_option
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, or read a stored run, and print the comparison."""
-    take_named(arguments)
+    named = named_contenders(arguments)
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
         raise BadRequest(OPTION_RANGE(low=0, high=100, **facts))
@@ -117,18 +120,22 @@ def run(arguments: argparse.Namespace) -> int:
         run_id = named_run(
             arguments.stored, [one.ab.name for one in every_benchmark().values() if one.ab]
         )
-        arguments.invocation = arguments.invocation.of(call_of(run_id))
+        called: Invocation = arguments.invocation.of(call_of(run_id))
     else:
         run_id = store.new_run_id(datetime.datetime.now().astimezone())
+        called = arguments.invocation
+    # Commands in sentences name the contenders themselves.
+    call = [group for group in called.call if group[0] not in ("--a", "--b")]
+    arguments.invocation = called.of(call)
     try:
         failures = []
         if not arguments.stored:
             site = taken(arguments.site, sys.stderr if arguments.json else None).path
-            contest = _contest(arguments, wished(arguments, site))
+            contest = _contest(arguments, named, wished(arguments, site))
             with Progress(arguments.invocation) as say:
-                # What one of both lacks altogether ends it, once it was tried to be set up.
+                # What one of two lacks altogether ends it, once it was tried to be set up.
                 if not lacks_programs(contest, state_dir()):
-                    say_in_the_way(say, site, [contest.a.stack, contest.b.stack])
+                    say_in_the_way(say, site, [one.stack for one in contest.contenders])
                 failures = measure_contest(contest, site, run_id, say)
         return _report(arguments, run_id, failures)
     finally:
@@ -151,26 +158,26 @@ def _report(arguments: argparse.Namespace, run_id: str, failed: list[Reason]) ->
 
 
 def _write(
-    result: Result,
+    of: Standings,
     records: Sequence[CaseRecord],
     run_id: str,
     failed: Sequence[Reason],
     arguments: argparse.Namespace,
 ) -> None:
     from clustergate.report import ab
-    from clustergate.studies.ab import comparisons, results, wording
+    from clustergate.studies.ab import comparisons, results
+    from clustergate.studies.ab.advice import advice_of
 
     invocation: Invocation = arguments.invocation
     folder = store.run_folder(run_id)
-    figures, failures = results.records_of(result), list(map(str, failed))
-    content = results.as_record(result, wording.paragraph(result), wording.next_steps(result))
-    who, notes = ab.contenders_of(records), ab.notes_of(records)
+    figures, failures, said = results.records_of(of), list(map(str, failed)), advice_of(of)
     page = ab.render_html(
-        result,
+        of,
+        said,
         title=f"run {run_id}",
-        notes=notes,
+        notes=ab.notes_of(records),
         commands=ab.commands_of(records),
-        who=who,
+        who=ab.contenders_of(records),
         failures=failures,
         invocation=invocation,
     )
@@ -178,25 +185,23 @@ def _write(
     if arguments.csv is not None:
         store.write_text(arguments.csv, comparisons.as_csv(figures))
     # The answer comes last: who reads it finds the page.
+    content = results.as_record(
+        of,
+        word=ab.answer_of(of, said, failures).word,
+        answer=said.sentence,
+        paragraph=said.paragraph,
+        next=list(said.next_steps),
+    )
     answer = {**content, "failures": list(map(plain, failed))}
     store.write_json(folder / AB, invocation.in_json(answer))
     if arguments.json:
         lines = map(json.dumps, invocation.in_json(figures))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         return
-    notes = [*who, *notes, f"report: {folder / 'report.html'}"]
-    text = ab.render(result, notes, failures, width=console.WIDTH_STORED, invocation=invocation)
-    store.write_text(folder / SUMMARY, text)
+    shown = functools.partial(ab.render, of, said, run_id, failures, invocation=invocation)
+    store.write_text(folder / SUMMARY, shown(width=console.WIDTH_STORED))
     on_terminal = sys.stdout.isatty()
-    width = console.width()
-    print_coloured(
-        ab.render(
-            *(result, notes, failures),
-            width=width,
-            on_terminal=on_terminal,
-            invocation=invocation,
-        )
-    )
+    print_coloured(shown(width=console.width(), wraps=on_terminal, colour=on_terminal))
 
 
 # --- the request ------------------------------------------------------------------------------
@@ -207,8 +212,9 @@ def _checks() -> dict[str, AbCheck]:
     return {name: one.ab for one in benchmarks if one.ab for name in (one.ab.parts or (one.title,))}
 
 
-def _contest(arguments: argparse.Namespace, wishes: Sequence[str] = ()) -> Contest:
-    a, b = (_named(option, getattr(arguments, option)) for option in ("a", "b"))
+def _contest(
+    arguments: argparse.Namespace, named: Sequence[str], wishes: Sequence[str] = ()
+) -> Contest:
     checks = _checks()
     known = {name.lower(): name for name in checks}
     names = [name.strip() for name in arguments.benchmarks.split(",") if name.strip()]
@@ -221,8 +227,7 @@ def _contest(arguments: argparse.Namespace, wishes: Sequence[str] = ()) -> Conte
     if seconds <= 0 or arguments.rounds < 1:
         raise BadRequest(OPTION_NOT_POSITIVE(options="--budget and --rounds"))
     return Contest(
-        a,
-        b,
+        [*map(_named, named)],
         checks=list(dict.fromkeys(map(checks.__getitem__, chosen)))
         or [check for check in dict.fromkeys(checks.values()) if check.parts],
         parts=chosen,
@@ -248,9 +253,7 @@ NO_MANIFEST = Words(
 )
 
 
-def _named(option: str, text: str | None) -> Named:
-    if not text:
-        raise BadRequest(OPTION_MISSING(option=f"--{option}"))
+def _named(text: str) -> Named:
     named = parse_contender(text)
     if not named.is_path:
         return named

@@ -1,40 +1,38 @@
-"""A against B for the terminal and as one HTML file that opens offline. Pure."""
+"""The first screen of A against B, and one HTML file that opens offline. Pure.
+
+At most 20 lines; a sentence takes two at most. The rest is on the page.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from clustergate.core.commands import NO_CALL, Invocation
-from clustergate.core.model import Better, CaseRecord
-from clustergate.core.notation import counted, interval
+from clustergate.core.model import Better, CaseRecord, Verdict
+from clustergate.core.notation import counted, interval, rounded
+from clustergate.core.texts import duration
 from clustergate.judge.assembly import removed_variables
 from clustergate.report import console, page, plots
-from clustergate.report.page import BETTER, LOGARITHMIC, Plot, Sketch
+from clustergate.report.answer import BAD, GOOD, OPEN, Answer
+from clustergate.report.page import BETTER, LOGARITHMIC, Sketch
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.stats.comparison import Comparison, Relation
-from clustergate.studies.ab import wording
-from clustergate.studies.ab.comparisons import count_verdicts
+from clustergate.studies.ab import advice
+from clustergate.studies.ab.advice import Advice, bound_of, factor
 from clustergate.studies.ab.results import (
     Compared,
+    Contested,
     Curve,
-    Level,
     Result,
+    Standings,
     absences,
-    ahead_so_far,
-    gain_of,
+    ranked,
 )
 
-_SIGNS = {
-    Relation.A_BETTER: "A",
-    Relation.B_BETTER: "B",
-    Relation.EQUIVALENT: "=",
-    Relation.INCONCLUSIVE: "?",
-}
 # The classes of the report's style sheet: colours for both winners, for doubt, and for neither.
 _CLASSES = {
     Relation.A_BETTER: "a_better",
@@ -42,142 +40,168 @@ _CLASSES = {
     Relation.EQUIVALENT: "equal",
     Relation.INCONCLUSIVE: "inconclusive",
 }
-# A banner in the colour of the winner's curves.
-_LOOKS = {"A IS AHEAD": "a_better", "B IS AHEAD": "b_better"}
-_STYLES = {Relation.A_BETTER: "cyan", Relation.B_BETTER: "yellow", Relation.INCONCLUSIVE: "dim"}
-
-
-def legend(result: Result) -> str:
-    """Return what the signs of the tables mean."""
-    return (
-        f"A: {result.a}; B: {result.b}. A or B: better by that factor; =: equivalent within "
-        f"{100 * result.margin:g} %; ?: inconclusive, so far better by that factor"
-    )
-
-
-def promise(result: Result) -> str:
-    """Return how often the verdicts may be wrong."""
-    return (
-        f'chance of any false "better" in this comparison: at most {100 * result.family_error:g} %'
-    )
-
-
+_LOOKS = {GOOD: "pass", OPEN: "inconclusive", BAD: "invalid"}
+_ROWS_SHOWN, _CURVES_SHOWN, _LINES = 6, 3, 20
+# Of a curve these message sizes stand for the others, in bytes: the first and the last where few
+# rows are for it.
+_SIZES_SHOWN = (8, 16 << 10, 1 << 20)
 EXIT_MEANINGS = {
-    0: "both were compared",
-    2: "a launch failed or was not proven, or every figure is inconclusive",
+    0: "the contenders were compared",
+    2: "failed, not proven, or nothing decided",
 }
 
 
-def exit_status(result: Result, failures: Sequence[str] = ()) -> int:
+def exit_status(of: Standings, failures: Sequence[str] = ()) -> int:
     """Return the exit status of a comparison; ``failures`` say what of it does not count."""
-    undecided = result.count(Relation.INCONCLUSIVE) == len(result.figures)
+    undecided = of.count(Relation.INCONCLUSIVE) == len(of.figures)
     return 2 if failures or undecided else 0
 
 
-def first_screen(result: Result, failures: Sequence[str] = ()) -> FirstScreen:
-    status, word = exit_status(result, failures), wording.word(result)
-    causes = [Cause("invalid", "does not count", "", each, each) for each in failures]
-    if disturbed := sum(result.disturbed):
-        disturbed_rounds = (
-            f"{disturbed} of {counted(sum(result.rounds), 'round')} ({result.disturbance})"
-        )
-        more = "; they count, but idle nodes would need fewer rounds"
-        causes.append(
-            Cause("inconclusive", "disturbed", "", disturbed_rounds + more, disturbed_rounds)
-        )
-    return FirstScreen(
-        "inconclusive" if status else _LOOKS.get(word, "no_reference"),
-        word,
-        wording.paragraph(result),
-        causes,
-        wording.next_steps(result),
-        [("clustergate ab", status, EXIT_MEANINGS[status])],
-    )
+def answer_of(of: Standings, said: Advice, failures: Sequence[str] = ()) -> Answer:
+    """Return the answer of a comparison: ``GOOD`` only if its exit status is 0."""
+    if failures:
+        return Answer(BAD, "NOT ALL COMPARED", f"{failures[0]}.", Verdict.INVALID)
+    decided = said.word in (advice.DECIDED, advice.DEPENDS, advice.EQUAL)
+    mark = GOOD if decided and not exit_status(of) else OPEN
+    return Answer(mark, said.word, said.sentence, Verdict.INCONCLUSIVE)
 
 
 def render(
-    result: Result,
-    notes: Sequence[str],
+    of: Standings,
+    said: Advice,
+    run_id: str,
     failures: Sequence[str] = (),
     *,
     width: int,
-    on_terminal: bool = False,
+    wraps: bool = False,
+    colour: bool = False,
     invocation: Invocation = NO_CALL,
 ) -> str:
-    """Return the comparison as text: what is said first, then a table for each layout.
-
-    On a terminal it has colours, and its sentences wrap; elsewhere each is one line, for grep.
-    """
+    """Return the first screen as text; a sentence stays on one line, for grep, unless it wraps."""
     stream = io.StringIO()
-    out = console.new_console(width, stream, colour=on_terminal)
-    first = first_screen(result, failures).lines()
-    console.write_lines(out, map(invocation.completed, ["", *first]), wraps=on_terminal)
-    for layout in dict.fromkeys(curve.layout for curve in result.curves):
-        out.print()
-        out.print(Text(layout))
-        for table in _tables([c for c in result.curves if c.layout == layout], width):
-            out.print(table)
-    for title, lines in (
-        ("Crossovers:", wording.crossover_lines(result)),
-        ("Dips:", wording.dip_lines(result)),
-    ):
-        if lines:
-            out.print(Text(title))
-            for line in lines:
-                out.print(Text(f"  {line}"), soft_wrap=True)
-    if result.figures:
-        out.print(Text(legend(result)), soft_wrap=True)
-    for line in [*notes, _rounds(result), promise(result)]:
-        out.print(Text(invocation.completed(line)), soft_wrap=True)
-    summary = count_verdicts([figure.comparison.verdict.value for figure in result.figures])
-    out.print(Text(f"clustergate ab: {summary or 'nothing was measured by both'}"))
-    return stream.getvalue()
+    out = console.new_console(width, stream, colour=colour)
+
+    def write(lines: Sequence[str], at_most: int | None = 2) -> None:
+        console.write_lines(out, map(invocation.completed, lines), wraps=wraps, at_most=at_most)
+
+    write(["", _head(of), f" {answer_of(of, said, failures)}"])
+    several = len({one.layout for one in of.contested}) > 1
+    if rows := [_cells(of, one, several=several) for one in _shown(of.curves)]:
+        columns, left_out = ["", "", *of.names, "faster"], 0
+        while len(columns) > 4 and _width([columns, *rows]) > width:
+            # The last of the contenders' own columns: who is faster stays.
+            columns.pop(-2)
+            rows, left_out = [[*row[:-2], row[-1]] for row in rows], left_out + 1
+        out.print(console.table(columns, rows, range(2, len(columns) - 1)))
+        write([f"   {counted(left_out, 'more column')} on the page"] * bool(left_out))
+    causes = [f" ! {cause}" for cause in _causes(of, failures[1:])]
+    status, steps = exit_status(of, failures), [*said.next_steps, ""]
+    why, _, command = invocation.completed(steps[0]).partition("`")
+    below = [
+        *[f" Next  {why}{'  ' * bool(command)}{command.strip('`')}"] * bool(why),
+        f" Page  {invocation.completed(f'`clustergate open {run_id}`').strip('`')}",
+        f"clustergate ab: exit status {status}: {EXIT_MEANINGS[status]}",
+    ]
+    lines = [f"   {line}" for line in [*[said.sentence] * bool(failures), *said.lines]]
+    taken = stream.getvalue().count("\n") + len(causes) + len(below) + 2
+    room = taken + sum(1 + (len(line) > width) for line in lines) <= _LINES
+    write(lines, 2 if room else 1)
+    write(causes)
+    write(below, None)
+    return re.sub(r" +(?=\n)", "", stream.getvalue())
 
 
-def _rounds(result: Result) -> str:
-    rounds = ", ".join(map(str, dict.fromkeys(result.rounds))) or "0"
-    return f"rounds: {rounds}, all counted, disturbed ones too"
+def _head(of: Standings) -> str:
+    results = list(of.pairs.values())
+    rounds = sorted({n for one in results for n in one.rounds})
+    range_of_rounds = " to ".join(map(str, dict.fromkeys((rounds or [0])[k] for k in (0, -1))))
+    seconds = sum(one.round_s * sum(one.rounds) for one in results[:1]) * len(of.names) / 2
+    layouts = list(dict.fromkeys(one.layout for one in of.contested))
+    where = layouts[0] if len(layouts) == 1 else counted(len(layouts), "layout")
+    made = f"{range_of_rounds} rounds in {duration(seconds)}"
+    return "   ".join(["clustergate ab", " against ".join(of.names), where, made])
 
 
-def _tables(curves: Sequence[Curve], width: int) -> Iterator[Table]:
-    """Yield tables of sizes and benchmarks, as many columns at a time as there is room for."""
-    cell, first = 12, 10
-    fitting = max(1, (width - first) // cell)
-    for start in range(0, len(curves), fitting):
-        part = curves[start : start + fitting]
-        sizes = sorted(
-            {f.size for curve in part for f in curve.figures}, key=lambda s: (s is None, s or 0)
-        )
-        rows: list[list[str | Text]] = [
-            ["-" if size is None else wording.size(size), *(_cell(curve, size) for curve in part)]
-            for size in sizes
-        ]
-        columns = ["size", *(curve.benchmark for curve in part)]
-        yield console.table(columns, rows, range(len(columns)))
+def _causes(of: Standings, failures: Sequence[str] = ()) -> list[Cause]:
+    causes = [Cause("invalid", "does not count", "", each, each) for each in failures]
+    one = max(of.pairs.values(), key=lambda one: sum(one.disturbed), default=None)
+    if one and (disturbed := sum(one.disturbed)):
+        rounds = f"{disturbed} of {counted(sum(one.rounds), 'round')} ({one.disturbance})"
+        more = "; they count, but idle nodes need fewer"
+        causes.append(Cause("inconclusive", "disturbed", "", rounds + more, rounds))
+    return causes
 
 
-def _cell(curve: Curve, size: int | None) -> Text:
-    for figure in curve.figures:
-        if figure.size == size:
-            verdict = figure.comparison.verdict
-            return Text(_short(figure), style=_STYLES.get(verdict, ""))
-    return Text("")
+def _shown(every: Sequence[list[Contested]]) -> list[Contested]:
+    """Return the results that stand on the first screen: of few curves, at few sizes each."""
+    count = min(len(every), _CURVES_SHOWN)
+    shown = []
+    for k in range(count):
+        curve = every[k * (len(every) - 1) // max(count - 1, 1)]
+        room = _ROWS_SHOWN // count
+        if len(curve) > room:
+            wanted = _SIZES_SHOWN if room >= len(_SIZES_SHOWN) else _SIZES_SHOWN[::2]
+            near = (min(curve, key=partial(_distance, at)) for at in wanted)
+            curve = list({id(one): one for one in near}.values())
+        shown += curve
+    return shown
 
 
-def _short(figure: Compared) -> str:
-    sign, gain = _SIGNS[figure.comparison.verdict], gain_of(figure)
-    if gain is None:
-        return sign
-    # Who is ahead of whom by nothing is not said.
-    ahead = "" if sign in "AB" or f"{gain:.2f}" == "1.00" else ahead_so_far(figure)
-    return " ".join(filter(None, [sign, ahead, f"{gain:.2f}"]))
+def _distance(at: int, one: Contested) -> int:
+    return abs((one.size or 0) - at)
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + 3 for column in zip(*rows, strict=True))
+
+
+def _cells(of: Standings, one: Contested, *, several: bool) -> list[str]:
+    layout = one.layout.replace(" processes", "p").replace(" on 1 node", "")
+    name = _title(one) + (f", {layout}" if several else "")
+    levels = [one.level(k) for k in range(len(of.names))]
+    values = [rounded(level.value) if level else "-" for level in levels]
+    return [name, one.metric.unit, *values, faster(of, one)]
+
+
+def _title(one: Contested) -> str:
+    return one.benchmark if one.size is None else f"{one.benchmark} {advice.size(one.size)}"
+
+
+def faster(of: Standings, one: Contested) -> str:
+    """Return which library is faster in a result, how many times, and with what interval."""
+    groups = ranked(len(of.names), one.beats)
+    first = groups[0]
+    if len(of.names) > 2:
+        names = " or ".join(of.names[k] for k in first)
+        if len(groups) > 1:
+            _, gain, _ = one.lead(range(len(of.names)))
+            return names if gain is None else f"{names}, {factor(gain)} x the next"
+    c = [x.comparison for x in one.pairs.values()]
+    if {x.verdict for x in c} == {Relation.EQUIVALENT}:
+        return f"equal within {100 * of.margin:g} %"
+    if len(first) == 1:
+        ratio = c[0].ratio or 1.0
+        ends = (c[0].low, c[0].high) if ratio > 1.0 else _inverse(c[0])
+        # Of an end at 1 the verdict tells as much.
+        low, high = (factor(end) if end and factor(end) != "1.00" else "" for end in ends)
+        span = f" ({low} to {high})" if low and high else f" (at least {low})" if low else ""
+        return f"{of.names[first[0]]} {factor(max(ratio, 1 / ratio))} x{span}"
+    bounds = [bound_of(x) for x in c]
+    known = [bound for bound in bounds if bound is not None]
+    return f"undecided: < {factor(max(known))} x" if len(known) == len(c) else "undecided"
+
+
+def _inverse(c: Comparison) -> tuple[float | None, float | None]:
+    low, high = (1.0 / end if end else None for end in (c.high, c.low))
+    return low, high
 
 
 # --- HTML -------------------------------------------------------------------------------------
 
 
 def render_html(
-    result: Result,
+    of: Standings,
+    said: Advice,
     *,
     title: str,
     notes: Sequence[str],
@@ -190,61 +214,92 @@ def render_html(
 
     ``who`` took part is said on the first screen.
     """
-    names = (f"A: {result.a}", f"B: {result.b}")
-    styles = dict(zip(names, plots.styles(2), strict=True))
+    answer, status = answer_of(of, said, failures), exit_status(of, failures)
+    first = FirstScreen(
+        _LOOKS[answer.mark],
+        answer.word,
+        answer.sentence,
+        _causes(of, failures[1:]),
+        said.next_steps,
+        [("clustergate ab", status, EXIT_MEANINGS[status])],
+        said.lines,
+    )
+    styles = plots.styles(len(of.names))
     return page.render(
         "ab.html.j2",
         scripted=True,
         invocation=invocation,
-        result=result,
+        of=of,
         title=title,
-        first=first_screen(result, failures),
+        first=first,
         who=who,
-        crossovers=wording.crossover_lines(result),
-        dips=wording.dip_lines(result),
-        lines_of_both=[(name, plots.legend(style)) for name, style in styles.items()],
-        layouts=_layouts(result, styles),
-        lines=[_line(figure) for figure in result.figures],
-        notes=[*notes, _rounds(result), promise(result)],
+        crossovers=[line for one in of.pairs.values() for line in advice.crossover_lines(one)],
+        dips=list(dict.fromkeys(x for one in of.pairs.values() for x in advice.dip_lines(one))),
+        legend_of_all=list(zip(of.names, map(plots.legend, styles), strict=True)),
+        layouts=_layouts(of, styles),
+        tables=[(one, [_line(figure, one) for figure in one.figures]) for one in of.pairs.values()],
+        notes=[*notes, _promise(of)],
         commands=commands,
     )
 
 
-def _layouts(
-    result: Result, styles: Mapping[str, plots.Style]
-) -> list[tuple[str, list[Plot], list[Plot]]]:
-    """Return for each layout its title, the curves of both, and their ratios."""
+def _promise(of: Standings) -> str:
+    """Return how often the verdicts may be wrong."""
+    pairs = f", over all {len(of.pairs)} pairs" if len(of.pairs) > 1 else ""
+    chance = f"at most {100 * of.family_error:g} %{pairs}"
+    return f'every round counts, disturbed ones too; chance of any false "faster": {chance}'
+
+
+def _layouts(of: Standings, styles: Sequence[plots.Style]) -> list[dict[str, Any]]:
+    """Return of each layout which library is faster at which size, the curves, and their ratios."""
     layouts = []
-    for layout in dict.fromkeys(curve.layout for curve in result.curves):
-        shown = [c for c in result.curves if c.layout == layout and len(c.figures) > 1]
-        if shown:
-            both = page.drawn([_both(curve, styles) for curve in shown])
-            layouts.append((layout, both, page.drawn(list(map(_ratio, shown)))))
+    for layout in dict.fromkeys(one.layout for one in of.contested):
+        curves = [curve for curve in of.curves if curve[0].layout == layout]
+        sizes = sorted({x.size for c in curves for x in c}, key=lambda n: (n is None, n or 0))
+        grid = [
+            (
+                "-" if size is None else advice.size(size),
+                [next((faster(of, x) for x in c if x.size == size), "") for c in curves],
+            )
+            for size in sizes
+        ]
+        drawn = [_all(of, c, styles) for c in curves if len(c) > 1]
+        # Of more contenders the table says what is decided.
+        (only, *others) = of.pairs.values()
+        ratios = [c for c in only.curves if c.layout == layout and len(c.figures) > 1]
+        layouts.append(
+            {
+                "name": layout,
+                "benchmarks": [c[0].benchmark for c in curves],
+                "grid": grid,
+                "curves": page.drawn(drawn),
+                "ratios": page.drawn([] if others else [_ratio(c, only) for c in ratios]),
+            }
+        )
     return layouts
 
 
-def _both(curve: Curve, styles: Mapping[str, plots.Style]) -> Sketch:
-    metric = curve.metric
-    remark = f"{metric.name}, {BETTER.get(metric.better, '')}"
+def _all(of: Standings, curve: Sequence[Contested], styles: Sequence[plots.Style]) -> Sketch:
+    first = curve[0]
+    remark = f"{first.metric.name}, {BETTER.get(first.metric.better, '')}"
     lines = [
-        plots.Curve(name, style, _points(curve, side), band=True)
-        for (name, style), side in zip(styles.items(), "ab", strict=True)
+        plots.Curve(name, style, _points(curve, k), band=True)
+        for k, (name, style) in enumerate(zip(of.names, styles, strict=True))
     ]
-    described = f"{curve.benchmark}, {curve.layout}, {remark}"
-    logarithmic = metric.unit in LOGARITHMIC
-    return Sketch(curve.benchmark, remark, described, metric.unit, lines, logarithmic)
+    described = f"{first.benchmark}, {first.layout}, {remark}"
+    logarithmic = first.metric.unit in LOGARITHMIC
+    return Sketch(first.benchmark, remark, described, first.metric.unit, lines, logarithmic)
 
 
-def _points(curve: Curve, side: str) -> list[plots.Point]:
-    points = []
-    for figure in curve.figures:
-        level: Level | None = getattr(figure, side)
-        if level is not None and figure.size is not None:
-            points.append(plots.Point(figure.size, level.value, level.low, level.high))
-    return points
+def _points(curve: Sequence[Contested], k: int) -> list[plots.Point]:
+    return [
+        plots.Point(one.size, level.value, level.low, level.high)
+        for one in curve
+        if (level := one.level(k)) is not None and one.size is not None
+    ]
 
 
-def _ratio(curve: Curve) -> Sketch:
+def _ratio(curve: Curve, of: Result) -> Sketch:
     points = [
         # What is not decided is hollow.
         plots.Point(
@@ -255,42 +310,42 @@ def _ratio(curve: Curve) -> Sketch:
         if c.ratio is not None and figure.size is not None
     ]
     one = [plots.Point(point.size, 1.0) for point in points]
+    ratio = f"{of.b} / {of.a}"
     lines = [
-        plots.Curve("B/A", plots.styles(2)[1], points, band=True),
+        plots.Curve(ratio, plots.styles(2)[1], points, band=True),
         plots.Curve("1", plots.LEVEL, one),
     ]
-    where = {Better.LOWER: "; B is better below 1", Better.HIGHER: "; B is better above 1"}
-    remark = f"{curve.metric.name}{where.get(curve.metric.better, '')}"
-    described = f"{curve.benchmark}, {curve.layout}: ratio B/A"
-    return Sketch(curve.benchmark, remark, described, "B/A", lines, logarithmic=True)
+    where = {Better.LOWER: "below", Better.HIGHER: "above"}.get(curve.metric.better)
+    remark = curve.metric.name + (f"; {of.b} is better {where} 1" if where else "")
+    described = f"{curve.benchmark}, {curve.layout}: ratio {ratio}"
+    return Sketch(curve.benchmark, remark, described, ratio, lines, logarithmic=True)
 
 
-def _line(figure: Compared) -> dict[str, Any]:
+def _line(figure: Compared, of: Result) -> dict[str, Any]:
     c = figure.comparison
+    words = {Relation.A_BETTER: f"{of.a} faster", Relation.B_BETTER: f"{of.b} faster"}
     more = f"{c.further_launches} more rounds" if c.further_launches else ""
+    names = {"A": of.a, "B": of.b}
+    remark = re.sub(r"\b([AB])(?= has no value)", lambda side: names[side[1]], c.remark)
+    ends = interval(c.low, c.high, between=" … ")
     return {
         "figure": figure,
         "css": _CLASSES[c.verdict],
-        "interval": _interval(c),
-        "more": "; ".join(filter(None, [more, c.remark])),
+        "verdict": words.get(c.verdict, c.verdict.value),
+        "interval": f"{ends} ({100 * c.confidence:.4g} %)" if ends else "",
+        "more": "; ".join(filter(None, [more, remark])),
     }
-
-
-def _interval(c: Comparison) -> str:
-    """Return the interval of a ratio with its confidence."""
-    ends = interval(c.low, c.high, between=" … ")
-    return f"{ends} ({100 * c.confidence:.4g} %)" if ends else ""
 
 
 def contenders_of(records: Sequence[CaseRecord]) -> list[str]:
     """Return who took part: stack, MPI library, build and nodes of each contender."""
     identities = {}
     for record in records:
-        side = str(record.details.get("contender"))
         mpi, key = record.details.get("mpi"), record.details.get("build_key")
         proven: Any = record.details.get("proof") or {}
         hosts = ", ".join(proven.get("hosts", ())) or "no node"
-        identities[side] = f"{side}: {record.stack}, {mpi}, build {key}, on {hosts}"
+        side = str(record.details.get("contender"))
+        identities[side] = f"{record.stack}: {mpi}, build {key}, on {hosts}"
     return [identities[side] for side in sorted(identities)]
 
 
@@ -302,9 +357,9 @@ def notes_of(records: Sequence[CaseRecord]) -> list[str]:
 
 def commands_of(records: Sequence[CaseRecord]) -> dict[str, str]:
     """Return the lines that repeat each contender's figures by hand, by their titles."""
-    commands = {}
+    commands: dict[str, str] = {}
     for r in records:
         if r.command:
             ranks = r.conditions.get("ranks")
-            commands[f"{r.details['contender']}: {r.stack}, {r.check}, {ranks} ranks"] = r.command
+            commands.setdefault(f"{r.stack}, {r.check}, {ranks} ranks", r.command)
     return commands

@@ -1,10 +1,11 @@
-"""A against B: the jobs in which two contenders are launched in turn, and their failures."""
+"""A against B: the jobs in which contenders are launched in turn, and their failures."""
 
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
@@ -27,25 +28,27 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stacks.golden import builds as golden
-from clustergate.stacks.set_up import provide_all
+from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.studies.ab.contenders import Named, manifest_of, require_known
 from clustergate.studies.ab.variables import unknown_to
+
+FEWEST = 2
+"""Contenders that a comparison needs."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """The contenders, and how they are compared: ``parts`` of benchmarks, and sizes.
+    """The contenders, two or more, and how they are compared: ``parts`` of benchmarks, and sizes.
 
-    Both are empty for the checks' own.
+    These are empty for the checks' own.
 
     ``seconds`` are for the launches of all jobs, ``rounds`` those of each job at most. Empty
     ``processes`` are those of the environment, ``options`` further ones for ReFrame. Within
-    ``margin_percent`` both are equivalent; 0 asks whether B may take the place of A.
+    ``margin_percent`` two are equivalent; 0 asks whether B may take the place of A.
     ``family`` counts the contests of which this is one, ``called`` is the call of the command.
     """
 
-    a: Named
-    b: Named
+    contenders: Sequence[Named]
     checks: Sequence[AbCheck]
     parts: Sequence[str]
     sizes: Sequence[int]
@@ -79,16 +82,23 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     described = sites.load(site)
     requests = [stack.request for stack in described.stacks]
     known = [request.stack for request in requests]
-    both = (contest.a, contest.b)
-    for one in both:
+    for one in contest.contenders:
         require_known(one, known)
         if one.golden:
             golden.read(state_dir(), one.stack)
-    wanted = {one.stack for one in both if not one.golden}.intersection(known)
-    provide_all([request for request in requests if request.stack in wanted], say=say)
-    require_programs(contest, state_dir())
+    wanted = {x.stack for x in contest.contenders if not x.golden}.intersection(known)
+    provided = provide_each([request for request in requests if request.stack in wanted], say=say)
+    broken = {one.stack: one for one in provided if isinstance(one, NotSetUp)}
+    here = [x for x in contest.contenders if x.golden or x.stack not in broken]
+    if len(here) < FEWEST:
+        raise error_of([*broken.values()])
+    contest, absent = available(replace(contest, contenders=here), state_dir())
+    for reason in absent:
+        say(str(reason))
+    failures = [*(one.error.reason for one in broken.values()), *absent]
     # The checks run in the environment of the first that the site has.
-    first = next((one.stack for one in both if one.stack in known), known[0])
+    stacks = [one.stack for one in contest.contenders]
+    first = next((stack for stack in stacks if stack in known), known[0])
     of_each = jobs_by_partition(described.partitions, contest.checks, contest.processes, first)
     jobs = number_of_jobs(described.partitions, contest.checks, contest.processes, first)
     seconds = contest.seconds / jobs
@@ -112,7 +122,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
         each += " or less"
     now = datetime.datetime.now()
     first, last = clock(now, all_s), clock(now, 1.5 * all_s)
-    said = f"{contest.a.text} against {contest.b.text}: {each} of launches, done by {first}"
+    who = " against ".join(one.text for one in contest.contenders)
+    said = f"{who}: {each} of launches, done by {first}"
     say(f"{said}, or, to finish ten rounds, by {last}" if last != first else said)
     watch = Watch(say)
     outcomes = measure(call, watch.say)
@@ -120,14 +131,14 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
         for sentence in watch.sentences():
             say(sentence)
     recorded = tuple(record.name.rpartition("-")[0] for record in store.read_cases(run_id))
-    failures = [
+    failures += [
         CASE_FAILED(why=x.reason).at(x.name)
         for x in outcomes
         # What a record says itself, it says with the contender's name.
         if x.result not in ("pass", "skip") and not x.name.startswith(recorded)
     ]
-    if absent := jobs - len(outcomes):
-        failures.append(JOBS_MISSING(absent=absent, jobs=jobs, log=call.log))
+    if missing := jobs - len(outcomes):
+        failures.append(JOBS_MISSING(absent=missing, jobs=jobs, log=call.log))
     return failures
 
 
@@ -139,12 +150,32 @@ CONTENDER_UNAVAILABLE = Words(
 
 
 def lacks_programs(contest: Contest, state: Path) -> bool:
-    """Tell whether a contender that is set up has nothing of what it would run."""
+    """Tell whether too few contenders that are set up have something of what they would run."""
     try:
-        require_programs(contest, state)
+        available(contest, state)
     except ClustergateError as error:
         return error.reason.code == CONTENDER_UNAVAILABLE.code
     return False
+
+
+def available(contest: Contest, state: Path) -> tuple[Contest, list[Reason]]:
+    """Return a contest without the contenders that are not here, and why they are not.
+
+    Raises what :func:`require_program` does of the first of them where fewer than two are left.
+    """
+    left: list[Named] = []
+    reasons: list[Reason] = []
+    for one in contest.contenders:
+        try:
+            require_program(contest, one, state)
+            left.append(one)
+        except BadRequest:
+            raise
+        except ClustergateError as error:
+            if len(contest.contenders) - len(reasons) <= FEWEST:
+                raise
+            reasons.append(error.reason)
+    return replace(contest, contenders=left), reasons
 
 
 UNKNOWN_VARIABLES = Words(
@@ -154,26 +185,25 @@ UNKNOWN_VARIABLES = Words(
 )
 
 
-def require_programs(contest: Contest, state: Path) -> None:
+def require_program(contest: Contest, one: Named, state: Path) -> None:
     """Raise :class:`ClustergateError` where a contender, or all that it would run, is not here.
 
     Raises :class:`~clustergate.stacks.manifest.ManifestError` for a stack that is not set up, and
     :class:`BadRequest` for a variable that its MPI library does not know.
     """
-    for one in (contest.a, contest.b):
-        manifest = manifest_of(one, state)
-        builds = [known_of(check.name).build for check in contest.checks]
-        programs = [manifest.program(name) for build in builds if build for name in build.programs]
-        missing, what = manifest.unavailable, "its MPI library"
-        if not missing and programs and all(program.unavailable for program in programs):
-            missing = programs[0].unavailable
-            what = listed([known_of(check.name).title for check in contest.checks])
-        if missing:
-            of: Facts = {"contender": one.text, "what": what}
-            raise ClustergateError(CONTENDER_UNAVAILABLE(**of, why=missing))
-        if unknown := unknown_to(manifest, one.variables):
-            own: Facts = {"contender": one.text, "names": unknown}
-            raise BadRequest(UNKNOWN_VARIABLES(mpi=manifest.mpi_name, **own))
+    manifest = manifest_of(one, state)
+    builds = [known_of(check.name).build for check in contest.checks]
+    programs = [manifest.program(name) for build in builds if build for name in build.programs]
+    missing, what = manifest.unavailable, "its MPI library"
+    if not missing and programs and all(program.unavailable for program in programs):
+        missing = programs[0].unavailable
+        what = listed([known_of(check.name).title for check in contest.checks])
+    if missing:
+        of: Facts = {"contender": one.text, "what": what}
+        raise ClustergateError(CONTENDER_UNAVAILABLE(**of, why=missing))
+    if unknown := unknown_to(manifest, one.variables):
+        own: Facts = {"contender": one.text, "names": unknown}
+        raise BadRequest(UNKNOWN_VARIABLES(mpi=manifest.mpi_name, **own))
 
 
 def number_of_jobs(
@@ -201,9 +231,11 @@ def jobs_by_partition(
 
 
 def _settings(contest: Contest, seconds: float) -> dict[str, str]:
+    a, b, *others = (one.text for one in contest.contenders)
     settings = {
-        "a": contest.a.text,
-        "b": contest.b.text,
+        "a": a,
+        "b": b,
+        **({"others": json.dumps(others)} if others else {}),
         "max_seconds": f"{seconds:g}",
         "rounds": str(contest.rounds),
         "margin_percent": f"{contest.margin_percent:g}",

@@ -133,8 +133,7 @@ def against_golden(
             evidence.append(software.not_compared(stack, why, Verdict.INCONCLUSIVE))
             continue
         contest = Contest(
-            parse_contender(f"{GOLDEN}{stack}"),
-            parse_contender(stack),
+            (parse_contender(f"{GOLDEN}{stack}"), parse_contender(stack)),
             checks=_checks(),
             parts=(),
             sizes=_SIZES,
@@ -158,7 +157,7 @@ def against_golden(
 
 def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> list[Evidence]:
     """Return what a golden build (A) and today's (B) say, launched in turn."""
-    stack = contest.b.stack
+    stack = contest.contenders[-1].stack
     # What an interrupted run left.
     shutil.rmtree(store.run_folder(run_id), ignore_errors=True)
     try:

@@ -117,7 +117,8 @@ def is_of_the_suite(folder: Path) -> bool:
 def verdict_of(folder: Path) -> str:
     """Return how a run ended: a verdict, the word of a gate or of an A/B; empty if not known."""
     if (folder / AB).exists():
-        return _said_first(folder).lower()
+        # Earlier versions kept the word in the summary alone.
+        return str(_content(folder / AB).get("word") or _said_first(folder)).lower()
     name, key = (GATE, "word") if (folder / GATE).exists() else (ENDED, "verdict")
     return str(_content(folder / name).get(key, ""))
 

@@ -40,8 +40,9 @@ def record_of(metric: str, conditions: Mapping[str, str], one: Comparison) -> di
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     """Return a row per comparison, a column for each condition of any."""
     names = list(dict.fromkeys(name for record in records for name in record["conditions"]))
+    sides = [name for name in ("a", "b") if any(name in record for record in records)]
     text = io.StringIO()
-    table = csv.DictWriter(text, [METRIC, *names, *_CELLS, *_TAIL], lineterminator="\n")
+    table = csv.DictWriter(text, [METRIC, *names, *_CELLS, *_TAIL, *sides], lineterminator="\n")
     table.writeheader()
     for record in records:
         conditions = record["conditions"]

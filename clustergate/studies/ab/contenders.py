@@ -19,6 +19,8 @@ SYNTAX = (
     "STACK, STACK:VARIABLE=VALUE, or in the place of STACK golden:STACK, or the path of a manifest "
     "(…/manifests/mpich.json); further variables follow after a colon each"
 )
+SIDES = "ABCDEFGH"
+"""By these letters records tell the contenders of a job apart, at most so many."""
 PRELOAD = "LD_PRELOAD"
 GOLDEN = "golden:"
 # A colon within a value is its own (I_MPI_FABRICS=shm:ofi): only one before NAME= parts.

@@ -5,6 +5,7 @@ The driver asks after each round, and whoever reads the rounds afterwards looks 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,13 +24,14 @@ Side = tuple[Sequence[Sample], Mapping[int, int]]
 class Decider:
     """What the rounds of a job have decided so far.
 
-    ``jobs`` are as many as are compared together. Both contenders are compared within a ``margin``
-    (a fraction), each figure with a verdict of its own; without one it is asked whether B may take
-    the place of A: what is slower decides that it may not, at once.
+    ``jobs`` are as many as are compared together. Contenders are compared in pairs, within a
+    ``margin`` (a fraction), each figure with a verdict of its own; without one it is asked whether
+    B may take the place of A: what is slower decides that it may not, at once.
     """
 
     def __init__(self, check: str, jobs: int, margin: float | None) -> None:
         known = known_of(check).ab
+        self._check, self._pairs = check, dict[tuple[int, int], Decider]()
         self._counted = known.counted if known else {}
         self._jobs, self._margin = jobs, margin
         self.trial: Trial | None = None
@@ -37,8 +39,23 @@ class Decider:
         self.enough = False
 
     def look_at(self, sides: Sequence[Side], turns: Sequence[int]) -> None:
-        """Look at the rounds so far, if that many are looked at at all."""
-        if len(turns) in looks(len(turns)):
+        """Look at the rounds so far, if that many are looked at at all.
+
+        Of more than two contenders each pair is looked at by itself, with its share of the error.
+        """
+        if len(turns) not in looks(len(turns)):
+            return
+        if len(sides) > 2:
+            pairs = list(itertools.combinations(range(len(sides)), 2))
+            for x, y in pairs:
+                own = (self._check, self._jobs * len(pairs), self._margin)
+                one = self._pairs.setdefault((x, y), Decider(*own))
+                one.look_at((sides[x], sides[y]), turns)
+            deciders = self._pairs.values()
+            self.enough = all(one.enough for one in deciders)
+            first, *others = (one.without for one in deciders)
+            self.without = tuple(x for x in first if all(x in other for other in others))
+        else:
             figures, (a, b) = tables_of(sides, turns, self._counted)
             self.look(Job("", "", {}, figures, a, b, len(turns), 0))
 

@@ -25,8 +25,10 @@ from clustergate.core.reasons import Reason
 from clustergate.judge.assembly import beyond_limits
 from clustergate.launch.plan import Launched
 from clustergate.stacks.manifest import Manifest
+from clustergate.studies.ab.contenders import SIDES
 
 A, B = "A", "B"
+_OF = "contender"
 # Of several times of one measurement the slowest rank's: one slow rank is what it shows.
 _TIMES = ("latency_us", "t_max_us", "t_avg_us")
 _BANDWIDTH = "bandwidth_mb_s"
@@ -100,31 +102,40 @@ def unspent_s(earlier: Iterable[CaseRecord], each_s: float) -> float:
 
 def is_contender(record: CaseRecord) -> bool:
     """Tell whether a record is of one side of a comparison."""
-    return record.details.get("contender") in (A, B)
+    return record.details.get(_OF) in tuple(SIDES)
 
 
-def jobs_of(records: Iterable[CaseRecord]) -> list[Job]:
-    """Return the rounds of each job of a run that compared two contenders and proved itself."""
+def jobs_of(records: Iterable[CaseRecord], sides: Sequence[str] = (A, B)) -> list[Job]:
+    """Return the rounds of two contenders in each job of a run in which both proved themselves."""
     pairs: dict[str, dict[str, CaseRecord]] = {}
     for record in records:
-        if is_contender(record) and not record.unavailable:
+        if record.details.get(_OF) in tuple(sides) and not record.unavailable:
             job = record.name.rpartition("-")[0]
-            pairs.setdefault(job, {})[str(record.details["contender"])] = record
+            pairs.setdefault(job, {})[str(record.details[_OF])] = record
     return [
-        _job(pair[A], pair[B])
+        _job(*map(pair.__getitem__, sides))
         for pair in pairs.values()
-        if len(pair) == 2 and not complaints_of(pair.values())
+        if len(pair) == len(sides) and not complaints_of(pair.values())
     ]
 
 
 def complaints_of(records: Iterable[CaseRecord]) -> list[Reason]:
-    """Return why jobs of a run do not count, each reason once.
+    """Return why the jobs of these records do not count, each reason once.
 
-    A figure that cannot be makes nobody win.
+    What is said of a contender whose record is not among them does not speak against them. A
+    figure that cannot be makes nobody win.
     """
     contenders = [record for record in records if is_contender(record)]
-    complaints = [(*record.complaints, *beyond_limits(record)) for record in contenders]
-    return list(dict.fromkeys(complaint for one in complaints for complaint in one))
+    named = [(str(x.details[_OF]), str(x.details.get("named", ""))) for x in contenders]
+    # Earlier versions told the side, too.
+    known = {who for side, text in named for who in (text, f"{side} ({text})")}
+    complaints = [
+        one
+        for record in contenders
+        for one in (*record.complaints, *beyond_limits(record))
+        if one.facts.get(_OF) is None or one.facts[_OF] in known
+    ]
+    return list(dict.fromkeys(complaints))
 
 
 def _job(a: CaseRecord, b: CaseRecord) -> Job:

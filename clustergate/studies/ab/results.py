@@ -1,21 +1,31 @@
-"""What the rounds of A and B say, figure by figure and curve by curve. Pure."""
+"""What rounds say of two contenders and of all, figure by figure and curve by curve. Pure."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.core.model import Better, CaseRecord, ClustergateError, Metric, Sample
+from clustergate.core.model import (
+    BadRequest,
+    Better,
+    CaseRecord,
+    ClustergateError,
+    Metric,
+    Sample,
+)
 from clustergate.core.reasons import Words
 from clustergate.stats.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.stats.one_thread import scipy
 from clustergate.stats.rounds import Rounds, compare_rounds
 from clustergate.studies.ab.comparisons import record_of
+from clustergate.studies.ab.contenders import parse_contender
 from clustergate.studies.ab.curves import (
     Crossover,
     Dip,
@@ -26,9 +36,12 @@ from clustergate.studies.ab.curves import (
     dips,
     leads,
 )
-from clustergate.studies.ab.gathering import A, B, Job, jobs_of
+from clustergate.studies.ab.gathering import Job, is_contender, jobs_of
 
 CONFIDENCE = 0.95
+Pair = tuple[int, int]
+"""Two contenders by their places, the first of them in front."""
+_VERSION = re.compile(r" \d\S*$")
 _LAYOUT = ("ranks", "nodes", "ranks_per_node", "placement", "cores_per_rank", "bound")
 
 
@@ -70,7 +83,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Result:
-    """All that is said of A and B; ``margin`` and ``family_error`` are fractions.
+    """What is said of two contenders; ``a`` and ``b`` are what they are called.
 
     ``rounds`` are those of each job, ``disturbed`` those of them that something disturbed;
     ``round_s`` is how long a round of the slowest job took.
@@ -78,12 +91,10 @@ class Result:
 
     a: str
     b: str
-    margin: float
-    family_error: float
     curves: Sequence[Curve]
-    rounds: Sequence[int]
-    disturbed: Sequence[int]
-    disturbance: str
+    rounds: Sequence[int] = ()
+    disturbed: Sequence[int] = ()
+    disturbance: str = ""
     round_s: float = 0.0
 
     @property
@@ -91,55 +102,195 @@ class Result:
         """All figures, in the order of their curves."""
         return [figure for curve in self.curves for figure in curve.figures]
 
+
+@dataclass(frozen=True)
+class Contested:
+    """One figure of all contenders, by pairs; ``layout`` and ``size`` (bytes) are as in a curve."""
+
+    layout: str
+    benchmark: str
+    metric: Metric
+    size: int | None
+    pairs: Mapping[Pair, Compared]
+
+    def level(self, k: int) -> Level | None:
+        """Return the median launch of a contender."""
+        sides = ((one.a if pair[0] == k else one.b, pair) for pair, one in self.pairs.items())
+        return next((level for level, pair in sides if level is not None and k in pair), None)
+
+    def beats(self, x: int, y: int) -> bool:
+        """Tell whether one contender is better than another."""
+        one = self.pairs.get((min(x, y), max(x, y)))
+        wins = Relation.A_BETTER if x < y else Relation.B_BETTER
+        return one is not None and one.comparison.verdict is wins
+
+    def lead(self, contenders: Collection[int]) -> tuple[Relation, float | None, int]:
+        """Return whether one is better than all others, how many times as good at least, and who.
+
+        ``A_BETTER`` stands for that one; else it is told whether all are equivalent.
+        """
+        for k in contenders:
+            if all(self.beats(k, other) for other in contenders if other != k):
+                gains = [gain_of(one) for pair, one in self.pairs.items() if k in pair]
+                return Relation.A_BETTER, min(filter(None, gains), default=None), k
+        verdicts = {one.comparison.verdict for one in self.pairs.values()}
+        same = verdicts == {Relation.EQUIVALENT}
+        return (Relation.EQUIVALENT if same else Relation.INCONCLUSIVE), None, -1
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All that is said of the contenders of a run; ``margin`` and ``family_error`` are fractions.
+
+    ``names`` are what people read, ``texts`` how they were named. All pairs are one family: that
+    anything is called better anywhere, although nothing differs, has the ``family_error``.
+    """
+
+    names: Sequence[str]
+    texts: Sequence[str]
+    pairs: Mapping[Pair, Result]
+    margin: float = MARGIN
+    family_error: float = FAMILY_ERROR
+
     def count(self, verdict: Relation) -> int:
-        """Return how many figures have a verdict."""
+        """Return how many figures of all pairs have a verdict."""
         return sum(figure.comparison.verdict is verdict for figure in self.figures)
 
+    @property
+    def figures(self) -> list[Compared]:
+        """All figures of all pairs."""
+        return [figure for result in self.pairs.values() for figure in result.figures]
 
-def judge_jobs(a: str, b: str, jobs: Sequence[Job], *, margin: float = MARGIN) -> Result:
-    """Compare all jobs as one family; ``a`` and ``b`` are what the contenders are called."""
-    per_job = compare_rounds(
-        [Rounds(job.a, job.b, [figure.better for figure in job.figures]) for job in jobs],
+    @property
+    def curves(self) -> list[list[Contested]]:
+        """Each figure once, of all pairs, by what are curves over message sizes."""
+        of: dict[object, dict[object, tuple[Curve, Compared, dict[Pair, Compared]]]] = {}
+        for pair, result in self.pairs.items():
+            for curve in result.curves:
+                for figure in curve.figures:
+                    same = {k: v for k, v in figure.conditions.items() if k != "bytes"}
+                    key = curve.layout, curve.metric.name, *sorted(same.items())
+                    at = of.setdefault(key, {}).setdefault(figure.size, (curve, figure, {}))
+                    at[2][pair] = figure
+        return [
+            [
+                Contested(curve.layout, curve.benchmark, curve.metric, figure.size, pairs)
+                for curve, figure, pairs in by_size.values()
+            ]
+            for by_size in of.values()
+        ]
+
+    @property
+    def contested(self) -> list[Contested]:
+        """Each figure once, of all pairs."""
+        return [one for curve in self.curves for one in curve]
+
+
+def ranked(count: int, beats: Callable[[int, int], bool]) -> list[list[int]]:
+    """Return contenders in groups, each of which beats all that stand behind it, member by member.
+
+    Who is not told apart from a member of a group, or beats one, belongs to it: the smallest
+    dominant sets (Smith, Aggregation of preferences with variable electorate, 1973).
+    """
+    left, groups = list(range(count)), []
+    while left:
+        ahead = {x: sum(beats(x, y) - beats(y, x) for y in left) for x in left}
+        group = [max(left, key=lambda x: ahead[x])]
+        for member in group:
+            group += [y for y in left if y not in group and not beats(member, y)]
+        groups.append(sorted(group))
+        left = [x for x in left if x not in group]
+    return groups
+
+
+def judge_jobs(
+    names: Sequence[str],
+    jobs: Mapping[Pair, Sequence[Job]],
+    *,
+    texts: Sequence[str] = (),
+    margin: float = MARGIN,
+) -> Standings:
+    """Compare all jobs of all pairs as one family; ``names`` are what contenders are called."""
+    flat = [job for of_pair in jobs.values() for job in of_pair]
+    judged = compare_rounds(
+        [Rounds(job.a, job.b, [figure.better for figure in job.figures]) for job in flat],
         margin=margin,
     )
-    several = len({job.partition for job in jobs}) > 1
-    curves = [
-        curve
-        for job, comparisons in zip(jobs, per_job, strict=True)
-        for curve in _curves(job, comparisons, f", {job.partition}" if several else "")
+    each = iter(judged)
+    several = len({job.partition for job in flat}) > 1
+    pairs = {
+        (x, y): Result(
+            a=names[x],
+            b=names[y],
+            curves=[
+                curve
+                for job in of_pair
+                for curve in _curves(job, next(each), f", {job.partition}" if several else "")
+            ],
+            rounds=[len(job.a) for job in of_pair],
+            disturbed=[job.disturbed for job in of_pair],
+            disturbance=next((job.disturbance for job in of_pair if job.disturbance), ""),
+            round_s=max((job.round_s for job in of_pair), default=0.0),
+        )
+        for (x, y), of_pair in jobs.items()
+    }
+    return Standings(names, texts or names, pairs, margin)
+
+
+def display_names(texts: Sequence[str], libraries: Sequence[str]) -> list[str]:
+    """Return what contenders are called: their ``libraries`` (name and version), as far as needed.
+
+    That is the name, with the version where that tells them apart, or as they were named; equals
+    are numbered.
+    """
+    ways = [[_VERSION.sub("", one) for one in libraries], libraries, texts]
+    for way in ways[:2]:
+        called = [_with_settings(*one) for one in zip(way, texts, strict=True)]
+        if all(way) and len(set(called)) == len(called):
+            return called
+    first = ways[0] if all(ways[0]) and len(set(texts)) == 1 else texts
+    numbered = [f"{one} #{k}" for k, one in enumerate(first, 1)]
+    return list(texts) if len(set(texts)) == len(texts) else numbered
+
+
+def _with_settings(name: str, text: str) -> str:
+    try:
+        named = parse_contender(text)
+    except BadRequest:
+        return name
+    settings = " ".join(f"{key}={value}" for key, value in named.variables.items())
+    return f"{'golden ' * named.golden}{name}{f' with {settings}' if settings else ''}"
+
+
+def records_of(of: Standings) -> list[dict[str, Any]]:
+    """Return an object per figure of each pair, as ``clustergate compare --json`` has them."""
+    return [
+        {**record_of(f.metric.name, f.conditions, f.comparison), "a": of.texts[x], "b": of.texts[y]}
+        for (x, y), result in of.pairs.items()
+        for f in result.figures
     ]
-    return Result(
-        a=a,
-        b=b,
-        margin=margin,
-        family_error=FAMILY_ERROR,
-        curves=curves,
-        rounds=[len(job.a) for job in jobs],
-        disturbed=[job.disturbed for job in jobs],
-        disturbance=next((job.disturbance for job in jobs if job.disturbance), ""),
-        round_s=max((job.round_s for job in jobs), default=0.0),
-    )
 
 
-def records_of(result: Result) -> list[dict[str, Any]]:
-    """Return an object per figure, as ``clustergate compare --json`` has them."""
-    return [record_of(f.metric.name, f.conditions, f.comparison) for f in result.figures]
-
-
-def as_record(result: Result, paragraph: str, next_steps: Sequence[str] = ()) -> dict[str, Any]:
-    """Return everything as JSON holds it."""
+def as_record(of: Standings, **said: Any) -> dict[str, Any]:
+    """Return everything as JSON holds it, with what else is ``said``."""
+    first, second = next(iter(of.pairs), (0, 1))
+    result = of.pairs.get((first, second))
     return {
-        "a": result.a,
-        "b": result.b,
-        "margin": result.margin,
-        "family_error": result.family_error,
-        "rounds": list(result.rounds),
-        "disturbed_rounds": list(result.disturbed),
-        "verdicts": {one.value: result.count(one) for one in Relation},
-        "paragraph": paragraph,
-        "next": list(next_steps),
+        "a": of.texts[first],
+        "b": of.texts[second],
+        "contenders": [
+            {"named": text, "name": name} for text, name in zip(of.texts, of.names, strict=True)
+        ],
+        "margin": of.margin,
+        "family_error": of.family_error,
+        "rounds": list(result.rounds) if result else [],
+        "disturbed_rounds": list(result.disturbed) if result else [],
+        "verdicts": {one.value: of.count(one) for one in Relation},
+        **said,
         "curves": [
             {
+                "a": of.texts[x],
+                "b": of.texts[y],
                 "benchmark": curve.benchmark,
                 "metric": curve.metric.name,
                 "layout": curve.layout,
@@ -148,9 +299,10 @@ def as_record(result: Result, paragraph: str, next_steps: Sequence[str] = ()) ->
                 "dips_of_a": list(map(_plain, curve.dips_a)),
                 "dips_of_b": list(map(_plain, curve.dips_b)),
             }
-            for curve in result.curves
+            for (x, y), pair in of.pairs.items()
+            for curve in pair.curves
         ],
-        "figures": records_of(result),
+        "figures": records_of(of),
     }
 
 
@@ -215,14 +367,6 @@ def gain_of(figure: Compared) -> float | None:
     return None if ratio is None else max(ratio, 1.0 / ratio)
 
 
-def ahead_so_far(figure: Compared) -> str:
-    """Return ``A`` or ``B``, whose estimate is better; empty where a metric has no better side."""
-    ratio, better = figure.comparison.ratio, figure.metric.better
-    if ratio is None or better is Better.NEITHER:
-        return ""
-    return "A" if (ratio > 1.0) == (better is Better.LOWER) else "B"
-
-
 def _speeds(levels: Sequence[tuple[int, Level | None]], metric: Metric) -> list[Speed]:
     """Return how much is moved per second: bytes over time, or the bandwidth itself."""
     speeds = []
@@ -255,18 +399,27 @@ NO_COMPARISON = Words("compare.no-comparison", "the run {run} holds no compariso
 
 def judge_records(
     records: Sequence[CaseRecord], margin: float, run_id: str, failures: Sequence[str]
-) -> Result:
-    """Return what the records of a run say of its two contenders.
+) -> Standings:
+    """Return what the records of a run say of its contenders.
 
     Raises :class:`ClustergateError` with what failed where there are no two.
     """
-    names = {str(r.details.get("contender")): str(r.details.get("named")) for r in records}
-    jobs = jobs_of(records)
-    if not jobs or A not in names or B not in names:
+    sides = {str(r.details["contender"]): r for r in records if is_contender(r)}
+    jobs = {
+        (x, y): of_pair
+        for x, y in itertools.combinations(sorted(sides), 2)
+        if (of_pair := jobs_of(records, (x, y)))
+    }
+    if not jobs:
         reasons = [*failures, *absences(records)]
         cause = "; ".join(reasons) or "no launch of both is in it; `clustergate ab` makes one"
         raise ClustergateError(NO_COMPARISON(run=run_id, why=cause))
-    return judge_jobs(names[A], names[B], jobs, margin=margin)
+    # Whom nothing was compared with is told among what failed.
+    place = {side: k for k, side in enumerate(sorted({side for pair in jobs for side in pair}))}
+    texts = [str(sides[side].details.get("named")) for side in place]
+    libraries = [str(sides[side].details.get("mpi") or "") for side in place]
+    by_place = {(place[x], place[y]): of for (x, y), of in jobs.items()}
+    return judge_jobs(display_names(texts, libraries), by_place, texts=texts, margin=margin)
 
 
 def absences(records: Sequence[CaseRecord]) -> list[str]:
