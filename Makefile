@@ -106,6 +106,7 @@ lint: $(VENV)/ready-dev
 	@$(VENV)/bin/ruff format --check $(PATHS)
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/python -m tools.docstring_names
 	@$(VENV)/bin/shellcheck $(SCRIPTS)
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci \
 	  --data-transform gitlab-ci $(PIPELINES)

@@ -190,7 +190,7 @@ def _require(figure: Figure, found: Sequence[Curve], *places: float) -> None:
 
 
 def trend(figure: Figure, direction: str, system: str = "") -> Criterion:
-    """The last value is above the first (``rises``) or below (``falls``), no step against it."""
+    """The last value is above the first ("rises") or below ("falls"), no step against it."""
 
     def claims(subject: Subject) -> list[Claim]:
         found = curves_of(subject, figure)

@@ -205,7 +205,7 @@ class Subject:
     def series(
         self, of: Mapping[str, Any], along: str, shape: Shape | None = None, **more: Any
     ) -> dict[Any, float]:
-        """Return values along a condition, such as ``processes`` or ``bytes``, in its order.
+        """Return values along a condition, such as "processes" or "bytes", in its order.
 
         ``along`` may be a figure of the same case, such as ``HPL_Tflops``. Along all but the number
         of processes a line is of one ``shape``, else of that of the most processes: fewer are

@@ -106,7 +106,7 @@ def references_of(name: str) -> str:
 
     A value becomes a reference when it stands as printed and the facts name its figure and its
     launch. The worse side is bounded: by 5 %, by 10 % for what is printed as approximate. What the
-    paper prints as a bound, such as "below 5 us", is what people expect (``expect``).
+    paper prints as a bound, such as "below 5 us", is what people expect (``expect:``).
     """
     paper, system = _system(name)
     document: CommentedMap = CommentedMap()

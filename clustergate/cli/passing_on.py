@@ -81,7 +81,7 @@ class PassingOnParser(argparse.ArgumentParser):
         """Take arguments behind an option for those that may be many; refuse what is none.
 
         argparse takes them before the first option alone, and refuses what is left where nobody
-        knows any more of which command it was. Its own way, ``parse_intermixed_args``, takes no
+        knows any more of which command it was. Its own way, :meth:`parse_intermixed_args`, takes no
         parser with subcommands, and is not asked for that of a subcommand: hence the private names.
         """
         if any(isinstance(action, argparse._SubParsersAction) for action in self._actions):

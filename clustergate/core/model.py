@@ -712,7 +712,7 @@ class CaseRecord:
         return recorded if recorded in DISTANCES else UNKNOWN_DISTANCE
 
     def spent_s(self, *names: str) -> float:
-        """Return the seconds that its details tell of these, such as ``peaks_s``; 0 for none."""
+        """Return the seconds that its details tell of these, such as "peaks_s"; 0 for none."""
         return sum(float(str(self.details.get(name, 0))) for name in names)
 
     @property

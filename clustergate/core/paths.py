@@ -31,7 +31,7 @@ def checkout() -> Path:
 
 
 def suite_folder(name: str) -> Path:
-    """Return a folder of the suite: ``reframe_checks``, ``site_configs``, ``references``, …"""
+    """Return a folder of the suite: ``reframe_checks/``, ``site_configs/``, ``references/``, …"""
     inside = _INSTALLED / name
     return inside if inside.is_dir() else checkout() / name
 
@@ -66,7 +66,7 @@ def is_site_folder_named() -> bool:
 
 
 def site_file(folder: str, name: str) -> Path:
-    """Return a file of ``site_configs``, ``references`` or ``hostfiles``, whether it exists or not.
+    """Return a file in ``site_configs/``, ``references/`` or ``hostfiles/``, there or not.
 
     What comes with the suite is used where the site has none of that name, and named no folder.
     """

@@ -211,8 +211,8 @@ def dead_references(
     Each check of a partition and a stack of which not one figure was compared, though the file
     foresees it as the mode runs it, tuned or not, is a case that is missing; a note where somebody
     set it otherwise, or where the file speaks of other efforts alone. ``by_hand`` are the names of
-    the settings that were given (``-S``), ``told`` are checks with partitions and stacks of which
-    it is said already why their references do not hold.
+    the settings that were given (``-S``), ``reported`` are checks with partitions and
+    stacks of which it is said already why their references do not hold.
     """
     if mode.as_published:
         return [], []

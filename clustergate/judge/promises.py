@@ -87,7 +87,7 @@ def with_kept(promises: Sequence[Promise], again: Sequence[Promise]) -> tuple[Pr
 def limit_of(change: Change) -> float:
     """Return what a set promises: ``max(10 %, t(0.99) s + 2.5 s)``, a logarithm.
 
-    ``s`` is its spread from run to run, known with so many degrees of freedom; infinite without.
+    Here s is its spread from run to run, known with so many degrees of freedom; infinite without.
     """
     if not change.is_judged:
         return math.inf

@@ -84,7 +84,7 @@ class Aside:
     depends_on: str = ""
 
     def output(self, when: str) -> str:
-        """Return the name of the file with what it said ``before`` or ``after`` the launches."""
+        """Return the name of the file with what it said before or after the launches."""
         return f"{self.name}-{when}.jsonl"
 
 
@@ -244,7 +244,7 @@ def environment_with(
 
 
 def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
-    """Return the words that preload the library which proves a launch, for ``env``.
+    """Return the words that preload the library which proves a launch, for env(1).
 
     What the site preloads (``environment`` is that of the launcher) stays, behind it. The second
     word tells the library what was asked for: whatever else it finds preloaded is not.

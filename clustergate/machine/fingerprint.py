@@ -230,7 +230,7 @@ def _lasting(options: str) -> Iterator[str]:
 
 
 def _without_address(name: str) -> str:
-    """Return a name such as ``enx0123456789ab`` without the hardware address in it."""
+    """Return a name such as "enx0123456789ab" without the hardware address in it."""
     return re.sub(r"(?<=x)[0-9a-f]{12,16}(?=[. ]|$)", "(address hidden)", name)
 
 

@@ -110,7 +110,7 @@ class Node:
     def restriction(self) -> str:
         """Return in words what keeps this process from much of the node, empty if nothing does.
 
-        It may be an affinity (``taskset``, a batch system's), a cpuset or a quota of a cgroup; a
+        It may be an affinity (taskset(1), a batch system's), a cpuset or a quota of a cgroup; a
         limit on the memory, or others who have half of it.
         """
         restrictions = []

@@ -124,7 +124,7 @@ def _cores(cores: Sequence[int]) -> str:
 
 
 def peaks_of(rows: Iterable[Row]) -> tuple[Peak, ...]:
-    """Return the peaks that rows of ``parse_peaks`` tell of."""
+    """Return the peaks that rows of :func:`.parse_peaks` tell of."""
     return tuple(peak for peak in _rates(rows) if peak.kind in _NAMES)
 
 

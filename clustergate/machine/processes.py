@@ -35,7 +35,7 @@ def capture(
 def terminated_with_parent() -> None:
     """Ask the kernel to terminate this process when its parent dies, however that happens.
 
-    It is for a child that is about to execute its program (``preexec_fn``); see prctl(2).
+    It is for a child that is about to execute its program (``preexec_fn=``); see prctl(2).
     """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 

@@ -118,7 +118,7 @@ def axes_of(
 ) -> Axes:
     """Return axes on which all lines fit.
 
-    They go over message sizes, or over what ``along`` names, such as ``processes``, on a
+    They go over message sizes, or over what ``along`` names, such as "processes", on a
     logarithmic axis, unless it is to be ``linear``. A size of 0 stands left of all others.
     """
     points = [point for line in lines for point in _showable(line.points, logarithmic)]

@@ -312,7 +312,7 @@ def with_library(environment: Mapping[str, Any], state: Path) -> dict[str, Any]:
 def preparation(access: Iterable[str] = ()) -> list[str]:
     """Return the lines of shell with which each job of the suite's own begins.
 
-    The options of ``access`` may not be in the script (ReFrame's ``sched_access_in_submit``).
+    The options of ``access`` may not be in the script (ReFrame's :attr:`sched_access_in_submit`).
     """
     asked = [f"{ON_COMMAND_LINE} {option}" for option in access]
     return [STOP_AT_ERRORS, *asked, cleaning_script(REMOVED_ENVIRONMENT)]

@@ -214,7 +214,7 @@ def _unknown_keys(error: ValidationError) -> list[tuple[str, str]]:
     """Return the keys that are not known where they stand, each with the one meant, if any is near.
 
     Those that mean one stand first. Names of extras with the same first word say the same in
-    another unit: ``memory_gib``.
+    another unit, such as "memory_gib".
     """
     known, stated = _mapping(error.schema).get("properties", {}), _mapping(error.instance)
     is_extras = OTHER_TESTS in known

@@ -132,8 +132,8 @@ def compare_rounds(jobs: Sequence[Rounds], *, margin: float = MARGIN) -> list[li
     """Compare each figure of each job; all that are handed in together are one family.
 
     A round counts for a figure that any of both measured; a launch without a value is slower than
-    any. ``samples_a`` and ``samples_b`` are the rounds until the figure was decided, all of them
-    where it was not; ``further_launches`` the further rounds that would probably decide. What is
+    any. The samples of a :class:`Comparison` are the rounds until the figure was decided, all of
+    them where it was not; its further launches the rounds that would probably decide. What is
     better and equivalent at the same look is equivalent, with a remark. The same data yield the
     same answer. Raises :class:`BadRequest` for tables that do not fit, values that are
     infinite, and a margin that is not between 0 and 1.

@@ -19,7 +19,7 @@ from clustergate.cli.parse import STANDARD_INPUT, read_lines
 def peak_bytes() -> int:
     """Return the most memory that this process ever had; the kernel's count starts at its exec.
 
-    ``ru_maxrss`` will not do: it counts what the parent had when it forked.
+    getrusage(2) will not do: it counts what the parent had when it forked.
     """
     status = Path("/proc/self/status").read_text(encoding="ascii")
     match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)

@@ -248,10 +248,10 @@ def parse_hpcc(
 ) -> Iterator[Row]:
     """Yield a row per HPL result and a row per performance figure of the summary.
 
-    A summary row's ``benchmark`` is HPCC's name of the figure, which is also the name of its only
+    A summary row's benchmark is HPCC's name of the figure, which is also the name of its only
     value: its unit and better direction are in :data:`METRICS`. Its conditions are ``ranks``,
     ``threads`` (of OpenMP in each process) and the size of its own benchmark. The rows of HPL,
-    whose ``benchmark`` is ``HPL``, are those of
+    whose benchmark is ``HPL``, are those of
     :func:`clustergate.benchmarks.hpl.output.parse_hpl`.
 
     Of several runs in one file, as HPCC appends them, all rows are yielded where nothing else is

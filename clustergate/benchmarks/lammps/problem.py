@@ -53,7 +53,7 @@ class LammpsProblem:
     energy: float
 
     def arguments(self) -> list[str]:
-        """Return the arguments of ``lmp``."""
+        """Return the arguments of LAMMPS."""
         words = ["-in", self.script]
         for name, edge in zip("xyz", self.edges, strict=True):
             words += ["-var", name, f"{edge:g}"]

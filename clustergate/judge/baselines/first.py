@@ -78,7 +78,7 @@ def first_expectations(records: Sequence[CaseRecord], origin: str) -> str:
 
 
 def first_tolerances() -> str:
-    """Return the text of ``tolerances``, with what operators use."""
+    """Return the text of ``tolerances:``, with what operators use."""
     lines = [
         f"  {f'{kind}: {percent} %':{_WIDTH}}  # {what}"
         for kind, (percent, what) in TEMPLATE.items()

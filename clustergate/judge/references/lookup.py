@@ -313,7 +313,7 @@ class References:
     ) -> dict[str, str]:
         """Return the efforts that the file foresees of some modes, with file and line of each.
 
-        ``made`` are efforts such as ``smoke``: another one of the same mode counts too, and so does
+        ``made`` are efforts such as "smoke": another one of the same mode counts too, and so does
         a pattern that matches one of them.
         """
         path = self.chosen(check, partition, stack)

@@ -51,7 +51,7 @@ class MpiPackage:
         return self.library_pattern.format(version=re.escape(".".join(numbers)))
 
     def root(self, prefix: Path, version: str) -> Path:
-        """Return the folder with ``bin`` and ``lib`` in an installation."""
+        """Return the folder with ``bin/`` and ``lib/`` in an installation."""
         numbers = ".".join(version.split(".")[:2])
         return prefix / self.component.format(version=numbers)
 

@@ -93,7 +93,7 @@ class Lock:
         raise ClustergateError(LOCK_LACKS(lock=self.source, package=package))
 
     def provider(self, package: str, virtual: str) -> LockedSpec:
-        """Return what provides ``virtual`` (``mpi``, ``blas``) to a root package."""
+        """Return what provides ``virtual`` ("mpi" or "blas") to a root package."""
         for key, virtuals in self.root(package).dependencies:
             if virtual in virtuals:
                 return self.specs[key]
@@ -200,7 +200,7 @@ def host() -> Host:
 
 
 def system_name(release: Mapping[str, str]) -> str:
-    """Return Spack's name of a Linux from its os-release(5): ``debian12``, ``ubuntu24.04``."""
+    """Return Spack's name of a Linux from its os-release(5), such as "debian12"."""
     name = release.get("ID", "linux")
     version = release.get("VERSION_ID", "")
     # Ubuntu's point releases differ in libc, those of the others do not.
