@@ -8,9 +8,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import reframe as rfm
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import parameter, variable
+from reframe.core.builtins import variable
 
 from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.imb.blocks import one_for_each, read_blocks
@@ -18,21 +17,16 @@ from clustergate.benchmarks.imb.command import ImbSettings, blocks_of, in_blocks
 from clustergate.core.model import Row, Sample
 from clustergate.core.reasons import Reason
 from reframe_checks.contenders import TwoContenders
+from reframe_checks.declaration import check
 from reframe_checks.hpl import HplCheck
 from reframe_checks.imb import ImbBenchmark
-from reframe_checks.system import placements, rank_counts
 
 
-@rfm.simple_test
+@check("AbImbCheck")
 class AbImbCheck(TwoContenders, ImbBenchmark):
     """IMB-MPI1 of A against that of B."""
 
-    descr = "A against B: IMB-MPI1"
-    tags = {"ab"}
     program = "IMB-MPI1"
-    # Those of the base are of the time when a site config looked whether the checks load.
-    process_count = parameter(rank_counts(), loggable=True)
-    node_usage = parameter(placements(), loggable=True)
     benchmarks = ["PingPong", "Sendrecv", "Bcast", "Allgather", "Allreduce", "Alltoall", "Barrier"]
     #: Message sizes in bytes; empty for every power of two up to ``largest_bytes``.
     sizes = variable(typ.List[int], value=[])
@@ -72,12 +66,10 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
         return complaints, list(one_for_each(rows))
 
 
-@rfm.simple_test
+@check("AbHplCheck")
 class AbHplCheck(TwoContenders, HplCheck):
     """HPL of A against that of B: the same problem, as both run it by default."""
 
-    descr = "A against B: HPL"
-    tags = {"ab"}
     as_site_says = False
     #: What a launch takes, at the rate that the suite expects, in seconds.
     launch_seconds = variable(float, value=3.0, loggable=True)

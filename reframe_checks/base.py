@@ -8,9 +8,11 @@ wants to be launched come from the site config and the stack's manifest.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import secrets
 import sys
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from reframe.core.runtime import emit_loadenv_commands
 
 from clustergate import stacks
 from clustergate.benchmarks.descriptor import Benchmark
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import declared
 from clustergate.core import store
 from clustergate.core.model import CaseRecord, ClustergateError, Conditions, Launch, Row, Sample
 from clustergate.core.notation import printable
@@ -53,7 +55,6 @@ from clustergate.sites.layouts import laid_out
 from clustergate.sites.schedulers.scheduler import SHORTEST_S
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from reframe_checks.build import StackBuild
-from reframe_checks.sweeps import require_base
 from reframe_checks.system import (
     MAINTAINERS,
     begin_clean,
@@ -94,8 +95,39 @@ BY_THE_SITE = Words(
 )
 
 
+INCOMPLETE = Words(
+    "check.incomplete",
+    "the check {check} lacks {lacks:list}",
+    remedy="add it to the class, as MpiBenchmark (reframe_checks/base.py) says",
+)
+# What abc.abstractmethod leaves on a method that a class must have itself.
+_MISSING = "__isabstractmethod__"
+
+
 class MpiBenchmark(rfm.RunOnlyRegressionTest):
-    """Base of the checks; not a check itself."""
+    """Base of the checks; not a check itself.
+
+    What a test must have, and by when. :func:`~reframe_checks.declaration.check` gives it the rest.
+
+    | name | what it is | by |
+    |---|---|---|
+    | ``program`` | the program's name in the manifest | the class, or a hook after ``init`` |
+    | ``expectation()`` | what its output must repeat, for the parser | the class |
+
+    What a test may have. These are called once ``ranks`` and ``layout`` are laid out, after
+    ``setup``, where ``manifest``, ``found`` (the program in it) and ``effort`` are known.
+
+    | name | what it is | by default |
+    |---|---|---|
+    | ``ranks``, ``placement``, ``cores_per_rank`` | set in ``settle()`` | every core, packed |
+    | ``arguments()``, ``inputs()`` | command line, files by name | none |
+    | ``rank_environment()`` | variables of the ranks alone | none |
+    | ``output_file`` | what holds the figures | standard output |
+    | ``settings_that_matter`` | the variables that change what is measured | none |
+    | ``derived_samples()``, ``notes()`` | what follows from the figures | nothing |
+
+    A test that lacks what it must have ends ReFrame's loading, with its file and line.
+    """
 
     #: The benchmark that the check belongs to: what it costs in each mode, and more.
     descriptor: Benchmark
@@ -136,9 +168,21 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @run_after("init")
     def take_description(self) -> None:
         """Let ReFrame's listings say what the descriptor does."""
-        if own := every_check().get(type(self).__name__):
-            require_base(type(self), own.sweep)
-            self.descr, self.tags = own.description, set(own.tags)
+        if known := declared(type(self).__name__):
+            self.descr, self.tags = known[1].description, set(known[1].tags)
+
+    @run_after("init", always_last=True)
+    def require_complete(self) -> None:
+        """Refuse a test that lacks what every test must have."""
+        test = type(self)
+        lacks = [one for one in ("descriptor", "program") if not hasattr(self, one)]
+        names = {name: None for base in reversed(test.__mro__) for name in vars(base)}
+        marked = [getattr(inspect.getattr_static(test, name), _MISSING, False) for name in names]
+        lacks += [f"{name}()" for name, lacking in zip(names, marked, strict=True) if lacking]
+        if lacks:
+            _, line = inspect.getsourcelines(test)
+            reason = INCOMPLETE(check=test.__name__, lacks=lacks)
+            raise ClustergateError(reason.at(f"{inspect.getfile(test)}:{line}"))
 
     @run_after("init")
     @run_after("setup")
@@ -319,9 +363,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Return the program's input files: names and texts."""
         return {}
 
+    @abstractmethod
     def expectation(self) -> Any:
         """Return what the run was asked for, as the benchmark's parser takes it."""
-        raise NotImplementedError
 
     def reader(self) -> Any:
         """Return what the job itself reads outputs by, to see whether it was launched enough."""

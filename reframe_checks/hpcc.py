@@ -2,22 +2,19 @@
 
 from collections.abc import Mapping
 
-import reframe as rfm
-
-from clustergate.benchmarks.hpcc import BENCHMARK as HPCC
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.input import render_hpccinf
 from clustergate.benchmarks.hpl import sizing
+from reframe_checks.declaration import check
 from reframe_checks.linpack import LinpackBenchmark
 
 RANDOM_ACCESS = frozenset(name for name in hpcc.SECTIONS if "RandomAccess" in name)
 
 
-@rfm.simple_test
+@check("HpccCheck")
 class HpccCheck(LinpackBenchmark):
     """HPCC on every core that the mode uses, with every figure of its summary."""
 
-    descriptor = HPCC
     program = "hpcc"
     output_file = "hpccoutf.txt"
     # Its other parts are measured with a rank on each core.

@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import reframe as rfm
 from reframe.core.builtins import variable
 
-from clustergate.benchmarks.hpl import BENCHMARK as HPL
 from clustergate.benchmarks.hpl import dat_file, efficiency, sizing
 from clustergate.benchmarks.hpl.output import HplExpectation
 from clustergate.benchmarks.hpl.sizing import SizingError
 from clustergate.core.model import Row, Sample
 from clustergate.core.reasons import Words
 from clustergate.machine import power
+from reframe_checks.declaration import check
 from reframe_checks.linpack import LinpackBenchmark
 from reframe_checks.system import partition_of
 
@@ -29,11 +28,10 @@ HPL_DAT_SETTINGS = Words(
 )
 
 
-@rfm.simple_test
+@check("HplCheck")
 class HplCheck(LinpackBenchmark):
     """HPL on every core that the mode uses."""
 
-    descriptor = HPL
     program = "xhpl"
     needs_near_cores = False
     #: An HPL.dat to run as it stands.

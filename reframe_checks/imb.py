@@ -3,11 +3,9 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import variable
 
-from clustergate.benchmarks.imb import BENCHMARK as IMB
 from clustergate.benchmarks.imb import command as imb_command
 from clustergate.benchmarks.imb.command import (
     BY_DEFAULT,
@@ -18,14 +16,13 @@ from clustergate.benchmarks.imb.command import (
 )
 from clustergate.benchmarks.imb.plan import ImbExpectation
 from reframe_checks.base import MpiBenchmark
-from reframe_checks.sweeps import OverLayouts
+from reframe_checks.declaration import check
 from reframe_checks.system import partition_of
 
 
-class ImbBenchmark(OverLayouts, MpiBenchmark):
+class ImbBenchmark(MpiBenchmark):
     """Base of the IMB suites: every process count is a job of its own."""
 
-    descriptor = IMB
     settings_that_matter = (
         *("benchmarks", "subgroups", "largest_bytes", "off_cache", "root_shift", "sync"),
         *("map", "iter_policy", "time", "memory_gb"),
@@ -110,7 +107,7 @@ class ImbBenchmark(OverLayouts, MpiBenchmark):
         )
 
 
-@rfm.simple_test
+@check("ImbMpi1Check")
 class ImbMpi1Check(ImbBenchmark):
     """IMB-MPI1: point-to-point and collective calls."""
 
@@ -125,7 +122,7 @@ class ImbMpi1Check(ImbBenchmark):
         return super().wanted() if by_hand or not of_mode else of_mode
 
 
-@rfm.simple_test
+@check("ImbRmaCheck")
 class ImbRmaCheck(ImbBenchmark):
     """IMB-RMA: one-sided calls."""
 
@@ -133,7 +130,7 @@ class ImbRmaCheck(ImbBenchmark):
     warm_up = ("Exchange_put",)
 
 
-@rfm.simple_test
+@check("ImbNbcCheck")
 class ImbNbcCheck(ImbBenchmark):
     """IMB-NBC: non-blocking collective calls and how much of them is hidden behind work."""
 
@@ -141,7 +138,7 @@ class ImbNbcCheck(ImbBenchmark):
     warm_up = ("Iallreduce",)
 
 
-@rfm.simple_test
+@check("ImbP2pCheck")
 class ImbP2pCheck(ImbBenchmark):
     """IMB-P2P: point-to-point patterns of all ranks at once."""
 
@@ -153,7 +150,7 @@ class ImbP2pCheck(ImbBenchmark):
         return imb_command.p2p_arguments(self.settings())
 
 
-@rfm.simple_test
+@check("ImbMtCheck")
 class ImbMtCheck(ImbBenchmark):
     """IMB-MT: several threads of each rank in MPI at once, as many as ``cores_per_rank``."""
 

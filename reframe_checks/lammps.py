@@ -3,34 +3,22 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import reframe as rfm
-from reframe.core.builtins import fixture, parameter, run_after, variable
+from reframe.core.builtins import run_after, variable
 
-from clustergate.benchmarks.lammps import BENCHMARK as LAMMPS
 from clustergate.benchmarks.lammps import problem
 from clustergate.benchmarks.lammps.build import lammps_inputs
 from clustergate.benchmarks.lammps.output import LammpsExpectation
 from reframe_checks.application import Application
-from reframe_checks.build import build_with
-from reframe_checks.sweeps import OverProcessCounts
+from reframe_checks.declaration import check
 
 NO_INPUTS = "{} came without its inputs, share/lammps/bench; take LAMMPS of August 2023 or later"
 
 
-class LammpsProblems(rfm.RegressionTestPlugin):
-    """A case for each model and scaling; these come first in the names of cases."""
-
-    model = parameter(LAMMPS.checks[0].parameters["model"], loggable=True)
-    scaling = parameter(LAMMPS.checks[0].parameters["scaling"], loggable=True)
-
-
-@rfm.simple_test
-class LammpsCheck(LammpsProblems, OverProcessCounts, Application):
+@check("LammpsCheck")
+class LammpsCheck(Application):
     """LAMMPS's Lennard-Jones melt and rhodopsin, at a fixed size and at one that grows."""
 
     program = "lmp"
-    descriptor = LAMMPS
-    build = fixture(build_with("lammps"), scope="environment")
     settings_that_matter = ("replicated",)
     #: Replicas of 32000 atoms along each edge at a fixed size; 0 takes the evaluation's.
     replicated = variable(int, value=0, loggable=True)

@@ -1,5 +1,6 @@
 """What HPL and HPCC share: a dense linear system sized for the machine, solved as the site says."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -75,9 +76,9 @@ class LinpackBenchmark(MpiBenchmark):
         self.cores_per_rank = self.hpl_plan.cores_per_rank
         self.earlier = tuning_left_over(self.current_environ.name) if by_site and not said else ""
 
+    @abstractmethod
     def asked(self) -> sizing.HplInput:
         """Return the problem to solve; what the program repeats of it must be this."""
-        raise NotImplementedError
 
     def problem(self, seconds: float | None, memory_fraction: float) -> sizing.HplInput:
         """Return the problem for a time, capped by a fraction of the memory, or of N."""

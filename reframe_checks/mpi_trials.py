@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import reframe as rfm
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import variable
 
-from clustergate.benchmarks import mpi_trials
 from clustergate.benchmarks.mpi_kernel import DOUBLE_BYTES, KernelExpectation
 from clustergate.benchmarks.mpi_trials.input import (
     flush_bytes,
@@ -20,8 +18,8 @@ from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, single_trials
 from clustergate.core.model import OutputError
 from clustergate.launch import plan as planning
 from clustergate.launch.reading import lines_of
+from reframe_checks.declaration import check
 from reframe_checks.mpi_kernel import MpiKernel
-from reframe_checks.sweeps import OverLayouts
 from reframe_checks.system import partition_of
 
 
@@ -32,11 +30,10 @@ class FlushedKernel(MpiKernel):
     flush_bytes = variable(int, value=-1, loggable=True)
 
 
-@rfm.simple_test
-class MpiTrialsCheck(OverLayouts, FlushedKernel):
+@check("MpiTrialsCheck")
+class MpiTrialsCheck(FlushedKernel):
     """The eleven tests of Luecke et al., with their timing template; one job per process count."""
 
-    descriptor = mpi_trials.BENCHMARK
     program = "mpi_trials"
     settings_that_matter = ("trials", "flush_bytes")
     trials = 51

@@ -1,28 +1,23 @@
 """The NAS Parallel Benchmarks, each on as many processes as its rules allow."""
 
-import reframe as rfm
-from reframe.core.builtins import fixture, parameter, run_after, variable
+from reframe.core.builtins import run_after, variable
 
 from clustergate.benchmarks.descriptor import CannotRun
-from clustergate.benchmarks.npb import BENCHMARK as NPB
 from clustergate.benchmarks.npb import rules
 from clustergate.benchmarks.npb.build import npb_program
 from clustergate.benchmarks.npb.output import NpbExpectation
 from reframe_checks.application import Application
-from reframe_checks.build import build_with
+from reframe_checks.declaration import check
 from reframe_checks.system import used_shape
 
 
-@rfm.simple_test
+@check("NpbCheck")
 class NpbCheck(Application):
     """One of the NAS Parallel Benchmarks, on as many processes as its rules allow."""
 
-    descriptor = NPB
-    build = fixture(build_with("npb"), scope="environment")
     settings_that_matter = ("problem_class",)
     #: The problem's size, S to C; Pase ran C.
     problem_class = variable(str, value="C", loggable=True)
-    benchmark = parameter(NPB.checks[0].parameters["benchmark"], loggable=True)
 
     @run_after("init")
     def take_parameters(self) -> None:

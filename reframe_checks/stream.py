@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-import reframe as rfm
 from reframe.core.builtins import variable
 
-from clustergate.benchmarks import stream
 from clustergate.benchmarks.mpi_kernel import KernelExpectation, arguments
 from clustergate.benchmarks.stream.input import stream_elements, stream_measured
+from reframe_checks.declaration import check
 from reframe_checks.mpi_kernel import MpiKernel
 from reframe_checks.system import partition_of
 
@@ -19,11 +18,10 @@ class MemoryKernel(MpiKernel):
     elements = variable(int, value=0, loggable=True)
 
 
-@rfm.simple_test
+@check("StreamCheck")
 class StreamCheck(MemoryKernel):
     """Memory bandwidth of one node by the four operations of STREAM, a rank on each core."""
 
-    descriptor = stream.BENCHMARK
     program = "stream"
     settings_that_matter = ("trials", "elements")
     trials = 10

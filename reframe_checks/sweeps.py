@@ -7,8 +7,6 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
 from clustergate.benchmarks.descriptor import Sweep
-from clustergate.core.model import ClustergateError
-from clustergate.core.reasons import Words
 from reframe_checks.system import (
     partitions_that_measure,
     partitions_that_place,
@@ -60,24 +58,3 @@ BASES = {
     Sweep.PLACEMENTS: OverPlacements,
     Sweep.PROCESS_COUNTS: OverProcessCounts,
 }
-
-
-OTHER_SWEEP = Words(
-    "check.other-sweep",
-    "its descriptor says {sweep} of {check}, which inherits {inherits} of the sweeps' classes",
-    remedy="let it inherit {needs} (reframe_checks.sweeps), or correct the descriptor",
-)
-
-
-def require_base(test: type, sweep: Sweep) -> None:
-    """Refuse a test that inherits another base class than the sweep of its descriptor needs."""
-    inherits = [base for base in BASES.values() if issubclass(test, base)]
-    needs = [BASES[sweep]] if sweep in BASES else []
-    if inherits != needs:
-        inherited, needed = (", ".join(x.__name__ for x in of) for of in (inherits, needs))
-        facts = {"check": test.__name__, "sweep": f"Sweep.{sweep.name}"}
-        has, wanted = inherited or "none of them", needed or f"none of {', '.join(_NAMES)}"
-        raise ClustergateError(OTHER_SWEEP(inherits=has, needs=wanted, **facts))
-
-
-_NAMES = [base.__name__ for base in BASES.values()]

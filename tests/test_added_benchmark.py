@@ -103,10 +103,12 @@ def test_its_check_is_known_by_name_and_no_other(call: Callable[..., Ended]) -> 
     [
         ("__init__.py", '"TokenRingCheck",', '"TokenCheck",',
          "check.py defines no TokenCheck; it has TokenRingCheck, AbTokenRingCheck; "),
-        ("__init__.py", "Sweep.LAYOUTS,\n", "Sweep.PLACEMENTS,\n",
-         "says Sweep.PLACEMENTS of TokenRingCheck, .* let it inherit OverPlacements"),
-        ("check.py", "(OverLayouts, MpiBenchmark)", "(MpiBenchmark)",
-         "which inherits none of .* let it inherit OverLayouts"),
+        ("check.py", '@check("TokenRingCheck")', '@check("RingCheck")',
+         r"check.py:\d+: no descriptor of a benchmark declares the check RingCheck; "),
+        ("check.py", '    program = "token_ring"\n', "",
+         r"check.py:\d+: the check TokenRingCheck lacks program; add it to the class"),
+        ("check.py", "def expectation", "def expected",
+         r"check.py:\d+: the check TokenRingCheck lacks expectation\(\); "),
     ],
 )  # fmt: skip
 def test_a_test_that_disagrees_with_its_descriptor_is_told_what_to_do(
@@ -125,8 +127,8 @@ def test_a_test_that_disagrees_with_its_descriptor_is_told_what_to_do(
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("(OverLayouts, MpiBenchmark)", "(MpiBenchmark)", "let it inherit OverLayouts"),
-        ("import reframe as rfm", "import nothing", r"check.py:5: this check does not load"),
+        ("def expectation", "def expected", r"TokenRingCheck lacks expectation\(\)"),
+        ("from collections.abc", "from nothing", r"check.py:3: this check does not load"),
     ],
 )
 def test_a_run_goes_on_without_the_checks_that_do_not_load(
@@ -152,6 +154,45 @@ def test_a_run_goes_on_without_the_checks_that_do_not_load(
     key = CaseId("TokenRingCheck", "local:node", "mpich", ())
     (case,) = assemble([key], [], [], not_loaded=why)
     assert (case.state, case.reasons) == (CaseState.MISSING, (why["TokenRingCheck"],))
+
+
+EARLIER = """\
+import reframe as rfm
+
+from reframe_checks.base import MpiBenchmark
+from reframe_checks.contenders import TwoContenders
+from reframe_checks.sweeps import OverLayouts
+from token_ring import BENCHMARK
+from token_ring.output import RingExpectation
+
+
+@rfm.simple_test
+class TokenRingCheck(OverLayouts, MpiBenchmark):
+    descriptor = BENCHMARK
+    program = "token_ring"
+
+    def arguments(self):
+        return [str(self.effort.rounds)]
+
+    def expectation(self):
+        return RingExpectation(self.ranks, self.effort.rounds)
+
+
+@rfm.simple_test
+class AbTokenRingCheck(TwoContenders, TokenRingCheck):
+    tags = {"ab"}
+"""
+
+
+def test_package_of_an_earlier_version_has_the_same_cases(
+    call: Callable[..., Ended], tmp_path: Path
+) -> None:
+    told = call("dry-run", "--site", "local").stdout
+    package = shutil.copytree(EXAMPLE / "token_ring", tmp_path / "first" / "token_ring")
+    (package / "check.py").write_text(EARLIER)
+    path = f"{tmp_path / 'first'}:{os.environ.get('PYTHONPATH', '')}"
+    earlier = call("dry-run", "--site", "local", PYTHONPATH=path)
+    assert (earlier.returncode, earlier.stdout) == (0, told), earlier.stderr
 
 
 def test_beside_reframe_its_class_and_the_suites_are_the_same_ones(

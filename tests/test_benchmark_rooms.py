@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.core.paths import checkout
 
@@ -86,3 +87,13 @@ def test_a_name_in_a_text_and_an_import_are_seen(tmp_path: Path) -> None:
     source = '"""HPL."""\n# HPL\nfrom clustergate.benchmarks.hpl import limits\nx = f"a {1} HPL"\n'
     found = [word for _, word in words_of(source)]
     assert found == ["clustergate.benchmarks.hpl", "a", "HPL"]
+
+
+@pytest.mark.parametrize("one", every_benchmark().values(), ids=lambda one: one.name)
+def test_benchmark_has_its_checks_in_the_file_of_its_name(one: Benchmark) -> None:
+    """As docs/adding-a-benchmark.md teaches it: a folder, a class, a recipe."""
+    text = (checkout() / "reframe_checks" / f"{one.name}.py").read_text(encoding="utf-8")
+    declared = re.findall(r'^@check\("(\w+)"\)\nclass \1\(', text, re.MULTILINE)
+    assert declared == [check.name for check in one.checks]
+    assert (PACKAGE / "benchmarks" / one.name / "output.py").is_file()
+    assert one.build is not None

@@ -260,6 +260,14 @@ class Benchmark:
         return hashlib.sha256(repr((self.revision, sorted(asked))).encode()).hexdigest()[:12]
 
     @property
+    def tests_declared(self) -> tuple[Check, ...]:
+        """Its checks, and that of A against B as one."""
+        if self.ab is None:
+            return self.checks
+        title = f"A against B: {self.title}"
+        return (*self.checks, Check(self.ab.name, title, self.ab.sweep, tags=frozenset({"ab"})))
+
+    @property
     def repeated(self) -> bool:
         """Tell whether a job launches it several times."""
         return any(effort.budget.at_most > 1 for effort in self.efforts.values())

@@ -155,9 +155,7 @@ def _lost(benchmark: Benchmark) -> Reason | None:
         return NO_TESTS(benchmark=benchmark.name, path=benchmark.tests)
     # One that does not parse, ReFrame refuses.
     text = Path(benchmark.tests).read_text(encoding="utf-8", errors="replace")
-    names = [check.name for check in benchmark.checks]
-    names += [benchmark.ab.name] if benchmark.ab else []
-    for name in names:
+    for name in (one.name for one in benchmark.tests_declared):
         if not re.search(rf"\b{re.escape(name)}\b", text):
             known = re.findall(r"^class (\w+)", text, re.MULTILINE) or ["no class"]
             facts = {"path": benchmark.tests, "name": name, "known": known}
@@ -192,6 +190,13 @@ def benchmark_of(check: str) -> Benchmark:
     return next(one for one in every_benchmark().values() if every_check()[check] in one.checks)
 
 
+def declared(test: str) -> tuple[Benchmark, Check] | None:
+    """Return the benchmark that declares a ReFrame test, and what it says of it; None for none."""
+    if (benchmark := _by_check().get(test)) is None:
+        return None
+    return benchmark, next(one for one in benchmark.tests_declared if one.name == test)
+
+
 def known_of(check: str) -> Benchmark:
     """Return the benchmark of a check, `ab`'s too; one of which nothing is known for any other."""
     return _by_check().get(check, _UNKNOWN)
@@ -200,8 +205,7 @@ def known_of(check: str) -> Benchmark:
 @functools.cache
 def _by_check() -> Mapping[str, Benchmark]:
     benchmarks = every_benchmark().values()
-    names = {check.name: one for one in benchmarks for check in one.checks}
-    return names | {one.ab.name: one for one in benchmarks if one.ab}
+    return {test.name: one for one in benchmarks for test in one.tests_declared}
 
 
 def builds() -> Mapping[str, Build]:

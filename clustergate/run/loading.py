@@ -101,7 +101,7 @@ def _refuse(record: logging.LogRecord) -> bool:
 def _added_checks(is_file: str | None, name: str) -> list[str]:
     """Return the checks of an added package that a file has, or that a class is one of."""
     for one in every_benchmark().values():
-        names = [*(check.name for check in one.checks), *([one.ab.name] if one.ab else [])]
+        names = [test.name for test in one.tests_declared]
         if one.tests and is_file and Path(name).absolute() == Path(one.tests):
             return names
         if one.tests and not is_file and name in names:

@@ -2,20 +2,16 @@
 
 from collections.abc import Sequence
 
-import reframe as rfm
-
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.contenders import TwoContenders
-from reframe_checks.sweeps import OverLayouts
-from token_ring import BENCHMARK
+from reframe_checks.declaration import check
 from token_ring.output import RingExpectation
 
 
-@rfm.simple_test
-class TokenRingCheck(OverLayouts, MpiBenchmark):
+@check("TokenRingCheck")
+class TokenRingCheck(MpiBenchmark):
     """A token passed around all ranks."""
 
-    descriptor = BENCHMARK
     program = "token_ring"
 
     def arguments(self) -> Sequence[str]:
@@ -27,8 +23,6 @@ class TokenRingCheck(OverLayouts, MpiBenchmark):
         return RingExpectation(self.ranks, self.effort.rounds)
 
 
-@rfm.simple_test
+@check("AbTokenRingCheck")
 class AbTokenRingCheck(TwoContenders, TokenRingCheck):
     """The token ring of A against that of B, as ``clustergate ab`` and the gate launch them."""
-
-    tags = {"ab"}
