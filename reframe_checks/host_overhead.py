@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from clustergate.benchmarks.host_overhead import CALLS
+from clustergate.benchmarks.host_overhead.output import CALLS
 from clustergate.benchmarks.mpi_kernel import KernelExpectation, arguments, doubling_bytes
 from reframe_checks.declaration import check
 from reframe_checks.mpi_kernel import PairKernel
