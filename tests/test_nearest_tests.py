@@ -29,6 +29,7 @@ IMPORTERS: Mapping[str, set[str]] = {
         ("clustergate/benchmarks/imb/rows.py", "a"),
         ("clustergate/circle/one.py", ""),
         ("clustergate/cli/__init__.py", "b"),
+        ("clustergate/cli/site.py", "b"),
         ("clustergate/report/html.py", "c"),
         ("clustergate/report/templates/page.html", "c"),
         ("docs/verdicts.md", "d"),

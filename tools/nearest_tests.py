@@ -1,7 +1,8 @@
 """Run the tests that stand nearest to what changed: ``make test-fast``.
 
-Those of a module are the tests that import it, or else its importers, and so on upwards; those of
-another file name it or its folder. A test that starts a command is not seen: `make test` runs all.
+Those of a module are the tests that import it, or else its importers, and so on upwards, or else
+the tests of its folder; those of another file name it or its folder. A test that starts a command
+is not seen: `make test` runs all.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def nearest(
     found = set(tests) & set(changed)
     for path in map(PurePosixPath, changed):
         if path.suffix == ".py" and path.parts[0] in PACKAGES:
-            found |= _importing(_module(path), imports, importers_of)
+            importing = _importing(_module(path), imports, importers_of)
+            # Nobody imports the module of a command, which is loaded by its name.
+            found |= importing or _importing_from(path.parent, imports)
         else:
             found |= _naming(path, tests) or _importing_around(path, imports)
     return sorted(found)
@@ -69,11 +72,13 @@ def _naming(path: PurePosixPath, tests: Mapping[str, str]) -> set[str]:
 
 def _importing_around(path: PurePosixPath, imports: Mapping[str, Collection[str]]) -> set[str]:
     """Return the tests of the closest folder that has any."""
-    for folder in path.parents[:-1]:
-        package = f"{'.'.join(folder.parts)}."
-        if found := {t for t, names in imports.items() if any(package in f"{n}." for n in names)}:
-            return found
-    return set()
+    around = (_importing_from(folder, imports) for folder in path.parents[:-1])
+    return next(filter(None, around), set())
+
+
+def _importing_from(folder: PurePosixPath, imports: Mapping[str, Collection[str]]) -> set[str]:
+    package = f"{'.'.join(folder.parts)}."
+    return {t for t, names in imports.items() if any(package in f"{n}." for n in names)}
 
 
 def _importing(
