@@ -367,6 +367,12 @@ def run_gate(
     return cli.main(["gate", "--site", "local", *options])
 
 
+def because() -> str:
+    """Return all that speaks against opening, of the newest gate."""
+    newest = max(store.runs_folder().glob("*/gate.json"))
+    return "\n".join(json.loads(newest.read_text())["because"])
+
+
 @pytest.mark.parametrize(
     ("words", "site"),
     [
@@ -432,9 +438,11 @@ def test_it_opens_when_all_is_as_before(
 ) -> None:
     kept("20261101T000000Z-1")
     assert run_gate(monkeypatch, value=100.0) == 0
-    assert "\nclustergate gate: exit status 0: OPEN: everything" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "\n ✓ OPEN: everything is as it was and as it should be\n" in said
+    assert said.endswith("\nclustergate gate: exit status 0: OPEN\n")
     assert cli.main(["show", "last"]) == 0
-    assert capsys.readouterr().out.startswith("OPEN: everything is as it was")
+    assert capsys.readouterr().out.startswith("clustergate gate   local   9 cases   ")
     (page,) = state.glob("results/runs/*/gate.html")
     assert "OPEN" in page.read_text()
     decision = json.loads((page.parent / "gate.json").read_text())
@@ -472,9 +480,8 @@ def test_it_does_not_open_when_something_was_left_out(
 ) -> None:
     assert run_gate(monkeypatch, 100.0, *options) == 2
     said = capsys.readouterr()
-    assert "\nCOULD NOT JUDGE: not everything could be judged" in said.out
-    assert "  inconclusive: what must be judged: " in said.out
-    assert sentence in said.out
+    assert "\n ~ COULD NOT JUDGE: " in said.out
+    assert sentence in because()
     # It says so before it begins, too.
     assert "the gate will not open, whatever the results: " in said.err
     (page,) = state.glob("results/runs/*/gate.html")
@@ -528,7 +535,7 @@ def test_it_does_not_open_on_some_of_the_nodes(
         "n[3-4] left out by --nodes or --exclude; "
         "run `clustergate gate --site local` without --nodes and --exclude, or exclude"
     )
-    assert told in said.out
+    assert told in because()
     assert told in said.err
 
 
@@ -538,7 +545,7 @@ def test_it_does_not_open_on_some_of_the_cores(
     """Without references its controls let a run on one core stand for the node."""
     assert run_gate(monkeypatch, 100.0, "--", "-S", "HplCheck.ranks=1") == 2
     told = "ranks set by -S, instead of all cores and nodes; run the gate without that setting"
-    assert told in capsys.readouterr().out
+    assert told in because()
     assert run_gate(monkeypatch, 100.0, "--", "-S", "HplCheck.launches=9") == 0
 
 
@@ -550,8 +557,8 @@ def test_what_comes_next_is_what_can_change_the_answer(
 
     def next_steps() -> list[str]:
         lines = capsys.readouterr().out.splitlines()
-        at = next(k for k, line in enumerate(lines) if line.startswith("  next: "))
-        return [line[8:] for line in lines[at : at + 2]]
+        at = next(k for k, line in enumerate(lines) if line.startswith(" Next  "))
+        return [line[7:] for line in lines[at : at + 2]]
 
     larger = "a budget of 27m covers everything (`clustergate gate --budget 27m --site local`)"
     monkeypatch.setattr(workflow, "references_of", lambda system: none)
@@ -563,7 +570,7 @@ def test_what_comes_next_is_what_can_change_the_answer(
     noise = Evidence("x", Verdict.INVALID, (NOT_ENDED(),))
     monkeypatch.setattr(workflow, "compare_with", lambda *rest, **how: [noise])
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
-    assert "`clustergate gate --site local --budget 27m` screens again" in capsys.readouterr().out
+    assert "`clustergate gate --site local --budget 27m` screens again" in because()
 
 
 def test_an_interrupted_gate_names_the_call_that_would_open_it(
@@ -597,7 +604,7 @@ def test_it_names_the_nodes_that_the_hostfile_excludes(
     monkeypatch.setenv(sites.WITHOUT_NODES, "n2")
     assert run_gate(monkeypatch, 100.0) == 0
     told = "not judged, excluded since 2026-11-22: slow in screening: n[2-3]"
-    assert told in capsys.readouterr().out.splitlines()
+    assert f"\n   {told}" in capsys.readouterr().out
     (page,) = state.glob("results/runs/*/gate.html")
     assert "n[2-3]" in page.read_text()
     assert json.loads((page.parent / "gate.json").read_text())["excluded"] == [told]
@@ -632,8 +639,8 @@ def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
     # Who looks for its answer before it is there is told how to call it again.
     assert begun["called"][:2] == [["gate"], ["--site", "local"]]
     said = capsys.readouterr()
-    assert "1 of " in said.out
-    assert "figures have nothing to compare with (" in said.out
+    assert "\n ~ NO FAULT FOUND, NOTHING TO COMPARE WITH: you decide: " in said.out
+    assert "   1 of 9 that must be judged have nothing to compare with\n" in said.out
     # It says so before it measures, too.
     assert says in said.err
 
@@ -675,7 +682,8 @@ def test_it_opens_without_references_by_its_controls_alone(
         assert "were, by the golden build of 2026-11-04, 4 nodes as ever" in said
         assert "the golden build of 2026-11-04, 4 nodes as ever" in page.read_text()
     else:
-        assert "figures have no reference, and no control: " in said
+        assert "have no reference, and no control: " in because()
+        assert "\n ~ NO FAULT FOUND, NOTHING TO COMPARE WITH: you decide: " in said
 
 
 def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
@@ -686,7 +694,7 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     assert run_gate(monkeypatch, 100.0) == 2
     assert (
         "the site config is a guess: as no site config claims it; if it describes this "
-        "machine, run `clustergate gate --site local`" in capsys.readouterr().out
+        "machine, run `clustergate gate --site local`" in because()
     )
 
 
@@ -698,7 +706,7 @@ def test_it_does_not_open_a_machine_that_another_site_config_claims(
         gate, "taken", lambda name: sites.Choice(sites.find("local"), why, disputed=True)
     )
     assert run_gate(monkeypatch, 100.0) == 2
-    assert f"{why}; run `clustergate gate --site local` on its" in capsys.readouterr().out
+    assert f"{why}; run `clustergate gate --site local` on its" in because()
 
 
 def site_with(waived: Any, *partitions: dict[str, Any]) -> Site:
@@ -852,8 +860,8 @@ def test_what_the_run_before_lacks_is_named(
 
     options = ["--before", earlier] if asked else []
     assert run_gate(monkeypatch, 100.0, *options, measured=benchmarks) == status
-    said = capsys.readouterr().out
-    assert f"against the run {earlier}: it has nothing of HpccCheck with mpich (local:node)" in said
+    (page,) = store.runs_folder().glob("*/gate.html")
+    assert "it has nothing of HpccCheck with mpich (local:node)" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -942,7 +950,7 @@ def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
         return Run(run_id, "local", "maintenance", "", 1.0, cases, unjudged=(in_words(told),))
 
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == 2
-    assert f"  inconclusive: references: {told}" in capsys.readouterr().out
+    assert f"references: {told}" in because()
 
 
 def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1018,7 +1026,7 @@ def test_what_fails_is_a_reason_and_no_traceback(
         raise ClustergateError("the disk is full")
 
     assert run_gate(monkeypatch, value=100.0, measured=fails) == 2
-    assert "  invalid: benchmarks: the disk is full" in capsys.readouterr().out
+    assert "\n ~ COULD NOT JUDGE: benchmarks: the disk is full\n" in capsys.readouterr().out
 
 
 def test_a_small_budget_is_blamed_where_more_would_help(
@@ -1036,7 +1044,7 @@ def test_a_small_budget_is_blamed_where_more_would_help(
     assert cli.main(["gate", "--site", "local", "--budget", "1m"]) == 2
     said = capsys.readouterr().out
     assert "screening: intel-mpi could not be set up: `module load x` did not end" in said
-    assert "its stack could not be set up; see what `clustergate doctor" in said
+    assert "its stack could not be set up; see what `clustergate doctor" in because()
     assert "the budget" not in said
 
 
@@ -1074,9 +1082,8 @@ def test_each_reason_has_its_next_step_and_what_is_in_doubt_waits_for_a_repair()
     steps = first_screen(decide([noise, slow, software, slow]), "r1").next_steps
     assert [step.partition(" ")[0] for step in steps] == ["drain", "`clustergate"]
     assert "golden-mpich" in steps[1]
-    assert first_screen(decide([slow, software]), "r1").lines()[-2:] == [
-        f"  next: {step}" for step in steps
-    ]
+    lines = first_screen(decide([slow, software]), "r1").lines()
+    assert lines[-2:] == [f" Next  {steps[0]}", f"       {steps[1]}"]
 
 
 def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) -> None:
@@ -1133,7 +1140,7 @@ def test_the_first_cause_tells_the_next_command(evidence: Evidence, step: str) -
     first = first_screen(decide([evidence]), "r2")
     (told,) = first.next_steps
     assert told.startswith(step)
-    assert first.lines()[-1] == f"  next: {told}"
+    assert first.lines()[-1] == f" Next  {told}"
 
 
 def test_a_slower_benchmark_leads_to_its_history() -> None:
@@ -1157,11 +1164,11 @@ def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> No
     accused = analyse(NAMES, slow)
     assert wording.exit_status(log, accused) == 1
     first, lines = terminal_lines(log, accused, Path("/runs/x/screening"), "slurm")
-    assert first[1].startswith("FAULTS FOUND: 4 nodes alone, ")
-    assert first[2].startswith("  fault: node n1: ")
+    assert first[1].startswith(" ✗ FAULTS FOUND: node n1: HPL 2.000 times lower ")
+    assert first[2].startswith("   4 nodes alone, ")
     unfinished = Log(NAMES, log.results, ended=False)
     told, _ = terminal_lines(unfinished, found, Path("/runs/x/screening"), "slurm")
-    assert "  next: `clustergate screen --resume x` finishes it" in told
+    assert " Next  `clustergate screen --resume x` finishes it" in told
     assert lines[-1] == "clustergate screen: exit status 1: faults found"
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
     assert any(line.startswith("exclude n1 ") for line in lines)

@@ -438,8 +438,8 @@ def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
     assert decide([*passed, *of_coverage([judged, lost])]).status == UNJUDGED
     found = decide([*passed, *of_coverage([judged, lost, late])])
     assert found.because == (
-        "what must be judged: 2 of 3 that must be judged were not",
         "what must be judged: ImbMpi1Check with mpich: left out; give it 30m",
+        "what must be judged: 2 of 3 that must be judged were not",
     )
     # Nothing at all is not everything.
     assert decide([*passed, *of_coverage([])]).status == UNJUDGED

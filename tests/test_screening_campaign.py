@@ -387,8 +387,7 @@ def test_a_quick_one_launches_once_on_each_and_doubts_nothing(tmp_path: Path) ->
     astray = dataclasses.replace(found, astray=("n4 is unlike the rest of its kind: mounts",))
     assert exit_status(log, astray) == 1
     lines = first_screen(log, astray, "r1").lines()
-    assert lines[0].startswith("FAULTS FOUND")
-    assert "  not back: n4 is unlike the rest of its kind: mounts" in lines
+    assert lines[0] == " ✗ FAULTS FOUND: n4 is unlike the rest of its kind: mounts"
     evidence = of_screening(astray, ended=True)
     assert [one.verdict for one in evidence] == [Verdict.INCONCLUSIVE]
 
@@ -434,7 +433,7 @@ def test_what_differs_on_an_accused_node_stands_in_the_accusation(tmp_path: Path
     assert finding.advice.startswith("n1 is unlike the rest: ")
     assert f"{USUAL_TCP} -> {CHANGED_TCP}; put that right and screen again, or " in finding.advice
     assert finding.advice.endswith("adapter and cable")
-    assert finding.advice in "\n".join(first_screen(log, found, "r1").lines())
+    assert f"   {finding.unlike}" in first_screen(log, found, "r1").lines()
     # The gate says it, too.
     assert "; n1 is unlike the rest: " in finding.sentence
     assert finding.advice in ticket(found, "alpha", datetime.datetime(2026, 12, 3))

@@ -77,21 +77,21 @@ def publish_gate(answer: Answer) -> list[str]:
 
     Raises :class:`clustergate.core.store.StoreError`.
     """
-    from clustergate.report.gate import first_screen, render_gate
+    from clustergate.report.gate import first_screen, render_gate, terminal_lines
     from clustergate.report.junit import render_junit
 
     run, decision, invocation = answer.run, answer.decision, answer.invocation
     folder = store.run_folder(run.run_id)
-    first = first_screen(decision, run.run_id, run.cases, answer.software_s, answer.resume)
+    passed = [one for one in run.evidence if one.verdict is Verdict.PASS]
+    of_answer = answer.software_s, answer.resume, passed
+    first = first_screen(decision, run.run_id, run.cases, *of_answer)
     store.write_text(folder / JUNIT, render_junit(run, invocation))
     page = render_gate(first, run, folder, answer.notes, answer.items, invocation)
     store.write_text(folder / GATE_PAGE, page)
-    passed = [one for one in run.evidence if one.verdict is Verdict.PASS]
-    lines = [*first.lines(), *(f"{one.part}: {one.sentence}" for one in passed), *answer.notes]
+    lines = terminal_lines(answer, first)
     # In the place of that of the benchmarks, which may be a pass where the gate stays closed.
     summary = "\n".join(map(invocation.completed, lines))
     store.write_text(folder / SUMMARY, f"{summary}\n")
     # The verdict comes last: who reads it finds all that carries it.
     store.write_json(folder / GATE, invocation.in_json(answer.plain()))
-    ended = f"clustergate gate: exit status {decision.status}: {decision.sentence}"
-    return ["", *lines, f"page: {folder / GATE_PAGE}", ended]
+    return ["", *lines]

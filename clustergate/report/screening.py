@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -63,6 +64,8 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
         causes,
         _next_steps(log, screening, run_id),
         [("clustergate screen", status, wording.MEANINGS[status])],
+        [one.unlike for one in screening.findings if one.unlike],
+        told_by_cause=True,
     )
 
 
@@ -102,7 +105,8 @@ def terminal_lines(
     ``scheduler`` is that of its partition.
     """
     first = first_screen(log, screening, where.parent.name)
-    lines = ["", *first.lines(), *screening.notes, *log.notes]
+    beside = [*first.beside, *([first.sentence] if first.causes else [])]
+    lines = ["", *replace(first, beside=beside).lines(), *screening.notes, *log.notes]
     to_copy = []
     if screening.keeps_out and screening.what == "node":
         today = datetime.date.today()

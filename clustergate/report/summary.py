@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Headline, Share
@@ -45,6 +46,9 @@ from clustergate.judge.assembly import is_undecided, verdicts, wrong_in
 from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import exit_status, worst_status
 from clustergate.report.answer import (
+    BAD,
+    GOOD,
+    OPEN,
     Trouble,
     answer_of,
     own_expectations,
@@ -102,13 +106,19 @@ class Cause:
     def __str__(self) -> str:
         return ": ".join(filter(None, [self.what, self.where, self.sentence]))
 
+    @property
+    def briefly(self) -> str:
+        """What it says without what to do about it."""
+        return ": ".join(filter(None, [self.what, self.where, self.short]))
+
 
 @dataclass(frozen=True)
 class FirstScreen:
     """What a page and the terminal say first: ``look`` is a class of the style sheet.
 
     ``exits`` are commands with their exit statuses and what these mean, ``next_steps`` sentences
-    with a command each, ``beside`` what is to be known of the sentence.
+    with a command each, ``beside`` what is to be known of the sentence. On a terminal the answer is
+    ``told_by_cause``, where the sentence only says in general what that means.
     """
 
     look: str
@@ -118,16 +128,33 @@ class FirstScreen:
     next_steps: Sequence[str] = ()
     exits: Sequence[tuple[str, int, str]] = ()
     beside: Sequence[str] = ()
+    told_by_cause: bool = False
+
+    @property
+    def mark(self) -> str:
+        return _MARK_OF_LOOK.get(self.look, OPEN)
 
     def lines(self) -> list[str]:
-        more = len(self.causes) - CAUSES_SHOWN
+        """Return what a terminal says first: the answer and its cause, then what to do now."""
+        shown, said = self.causes[:CAUSES_ON_TERMINAL], self.sentence
+        if shown and self.told_by_cause:
+            first, *shown = shown
+            said = ": ".join(filter(None, [first.where, first.short]))
+        answer = f"{self.word}: {said}"
+        more = len(self.causes) - CAUSES_ON_TERMINAL
         return [
-            f"{self.word}: {self.sentence}",
-            *(f"  {line}" for line in self.beside),
-            *(f"  {cause}" for cause in self.causes[:CAUSES_SHOWN]),
-            *([f"  and {more} more on the page"] if more > 0 else []),
-            *(f"  next: {step}" for step in self.next_steps),
+            f" {self.mark} {shorten(answer, _OF_ANSWER, placeholder=' …')}",
+            *(f" ! {shorten(each.briefly, _OF_CAUSE, placeholder=' …')}" for each in shown),
+            *([f"   and {more} more on the page"] if more > 0 else []),
+            *(f"   {line}" for line in self.beside),
+            *(f" {'Next' if k == 0 else '':4}  {step}" for k, step in enumerate(self.next_steps)),
         ]
+
+
+_MARK_OF_LOOK = {"pass": GOOD, "regression": BAD}
+CAUSES_ON_TERMINAL = 3
+# A sentence takes two lines at most, and what stands beside the answer one.
+_OF_ANSWER, _OF_CAUSE = 180, 94
 
 
 # --- a run ----------------------------------------------------------------------------------------

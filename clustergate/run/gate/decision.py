@@ -39,6 +39,8 @@ MEANINGS = {
     CLOSED: "something is slower than the others, than before, or than its reference",
     UNJUDGED: "not everything could be judged, which is not a yes",
 }
+NOTHING_KNOWN = "NO FAULT FOUND, NOTHING TO COMPARE WITH"
+YOU_DECIDE = "you decide: what became slower everywhere and alike, nobody can see tonight"
 
 GATE_INCONCLUSIVE = Words(
     "gate.inconclusive",
@@ -76,6 +78,18 @@ class Decision:
     def word(self) -> str:
         """Return the answer in one or two words."""
         return WORDS[self.status]
+
+    @property
+    def nothing_known(self) -> bool:
+        """Tell whether nothing speaks against opening but that there is nothing to compare with."""
+        return self.status == UNJUDGED and all(
+            one.verdict is Verdict.NO_REFERENCE for one in self.evidence
+        )
+
+    @property
+    def code(self) -> str:
+        """Return the answer as a code, which tells this of what could not be judged otherwise."""
+        return "nothing-to-compare" if self.nothing_known else self.word.lower().replace(" ", "-")
 
     @property
     def sentence(self) -> str:
@@ -325,7 +339,7 @@ NOT_JUDGED = Words(
     "gate.not-judged",
     "{missing} of {count} that must be judged {missing:~was|were} not",
 )
-NOTHING_KNOWN = Words(
+NOTHING_TO_COMPARE = Words(
     "gate.nothing-known",
     "{missing} of {count} that must be judged have nothing to compare with",
 )
@@ -342,8 +356,9 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
         by = list(dict.fromkeys(item.by for item in items))
         return [Evidence(part, Verdict.PASS, (ALL_JUDGED(count=len(items), by=by),))]
     unknown = bool(left) and all(item.unknown for item in left)
-    words = NOTHING_KNOWN if unknown else NOT_JUDGED
-    reasons = [words(missing=len(left), count=len(items)), *reasons_of(items)]
+    words = NOTHING_TO_COMPARE if unknown else NOT_JUDGED
+    # Why stands before how much.
+    reasons = [*reasons_of(items), words(missing=len(left), count=len(items))]
     verdict = Verdict.NO_REFERENCE if unknown else Verdict.INCONCLUSIVE
     return [Evidence(part, verdict, (one,)) for one in reasons]
 

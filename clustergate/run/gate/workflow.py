@@ -193,6 +193,7 @@ class Answer:
             **_named(self.run.system),
             "status": self.decision.status,
             "word": self.decision.word,
+            "code": self.decision.code,
             "because": self.decision.because,
             "evidence": encode(self.run.evidence),
             "must_be_judged": [
