@@ -148,8 +148,7 @@ $(VENV)/ready: ci/requirements.txt $(PACKAGES) ci/make-venv
 $(VENV)/ready-dev: ci/constraints.txt $(PACKAGES) ci/make-venv
 	@PYTHON="$(PYTHON)" ci/make-venv $(VENV) ci/constraints.txt ready-dev
 
-constraints:
-	@$(VENV)/bin/python -m pip install --quiet uv
+constraints: $(VENV)/ready-dev
 	@$(PIN) pyproject.toml --group dev --output-file ci/constraints.txt
 	@$(PIN) pyproject.toml --group build --constraint ci/constraints.txt --output-file ci/requirements.txt
 	@$(PIN) --group sbom --constraint ci/constraints.txt --output-file ci/sbom.txt
