@@ -46,7 +46,7 @@ from clustergate.launch.stopping import exactly, undisturbed_needed, within
 from clustergate.launch.transports import transport_note
 from clustergate.launch.watchdog import Patience
 from clustergate.machine.environment import read_removed, removed_at_submission
-from clustergate.run import resuming
+from clustergate.run import busy, resuming
 from clustergate.run.case import Hosts, Job, details_of, notes_of, read_job
 from clustergate.run.reframe import case_key
 from clustergate.sites import configs as sites
@@ -220,6 +220,12 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             self.not_available(self.found.unavailable)
         if limits.seconds is not None and limits.seconds < SHORTEST_S:
             self.not_available(str(NO_TIME(why=str(limits.why))))
+
+        if why := busy.why_not_launched(
+            *(store.current_run_id(), type(self).__name__, self.current_partition.fullname)
+        ):
+            self.keep(unavailable=str(why), not_launched=why)
+            self.skip(str(why))
 
     def not_available(self, reason: str) -> None:
         """Keep why this case cannot run here, and leave it out."""

@@ -236,7 +236,7 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         ("direction: rises", "direction: up", "p002: 'direction' is one of rises, falls"),
         ("metric: latency_us}", "metric: latency}", "'latency'; did you mean 'latency_us'?"),
         ("metric: latency_us}", "metric: speed}", "no metric 'speed'; known are "),
-        ("mode: smoke", "mode: smok", "unknown mode 'smok'; known: smoke"),
+        ("mode: smoke", "mode: smok", "unknown mode 'smok'; known: quick, smoke"),
         ("[ImbMpi1Check]", "[ImbCheck]", "there is no check 'ImbCheck'; known are HplCheck"),
         ("{launches", "{HplCheck.seconds: 1, launches", "HplCheck.seconds: HplCheck is not run"),
         ("launches: 10", "lunches: 10", "lunches: no check of the study has a setting 'lunches'"),
@@ -256,7 +256,7 @@ STUDY = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text(encodin
         (
             "10}",
             "10}\n    parts: [{checks: [HplCheck], mode: smok}]",
-            "unknown mode 'smok'; known: smoke",
+            "unknown mode 'smok'; known: quick, smoke",
         ),
         (
             "10}",

@@ -13,6 +13,7 @@ from clustergate.core.paths import checkout
 from clustergate.core.texts import Foreseen
 from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.run import execute as execution
+from clustergate.run import resuming
 from clustergate.run.execute import Pace, execute
 from clustergate.run.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
 from clustergate.sites import configs
@@ -79,7 +80,7 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
         "running HPL with mpich: 0 of 2 done",
         "HPL with mpich: FAILED (1 of 2)",
         "running IMB (2 processes, packed) with openmpi: 1 of 2 done",
-        "IMB (2 processes, packed) with openmpi: not available here, or skipped (2 of 2)",
+        "IMB (2 processes, packed) with openmpi: not measured (2 of 2)",
     ]
     assert call.log.read_text().splitlines() == printed
     # What is foreseen of each goes on being told.
@@ -147,7 +148,8 @@ def test_what_a_case_came_to_has_its_results(tmp_path, monkeypatch):
         f"cp {tmp_path}/new.json {store.case_file('x', 'new')}\n"
         "echo '[       OK ] (1/1) HplCheck /be2cd3ab @local:node+mpich'"
     )
-    written = store.write_case("x", builders.record(builders.hpl(91.4), stack="mpich"))
+    own = builders.record(builders.hpl(91.4), details={resuming.HASH: "be2cd3ab"})
+    written = store.write_case("x", own)
     written.rename(tmp_path / "new.json")
     words = ["/bin/sh", "-c", script]
     call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")

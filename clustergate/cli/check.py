@@ -39,7 +39,8 @@ JUDGES = True
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "--mode", "smoke, maintenance or acceptance", default="smoke")
+    option(parser, "--mode", "quick, smoke, maintenance or acceptance", default="smoke")
+    option(parser, "--quick", "the mode quick: one size of each kind, under a minute")
     add_repeatable(parser, "--stack", "only this stack (repeatable)")
     add_repeatable(
         parser, "--check", "only this check, even if the mode does not run it (repeatable)"
@@ -94,7 +95,8 @@ def _measured(arguments: argparse.Namespace, run_id: str, now: datetime.datetime
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    mode, checks = modes.mode_named(arguments.mode), modes.checks_named(arguments.check)
+    named = modes.QUICK if arguments.quick else arguments.mode
+    mode, checks = modes.mode_named(named), modes.checks_named(arguments.check)
     site = taken(arguments.site)
     return Request(
         mode,
@@ -111,4 +113,5 @@ def _request(arguments: argparse.Namespace) -> Request:
         arguments.invocation.call,
         not arguments.no_confirm,
         parse_duration(arguments.confirm_wait),
+        stops_busy=True,
     )

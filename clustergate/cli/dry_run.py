@@ -34,7 +34,7 @@ DESCRIPTION = "Let ReFrame write every job script of every site config and run n
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--site NAME", "only this site config")
-    option(parser, "--mode", "smoke, maintenance or acceptance", default="smoke")
+    option(parser, "--mode", "quick, smoke, maintenance or acceptance", default="smoke")
 
 
 def run(arguments: argparse.Namespace) -> int:

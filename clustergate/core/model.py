@@ -498,6 +498,7 @@ class CaseState(enum.Enum):
     FAILED = "failed"
     NOT_AVAILABLE = "not available here"
     MISSING = "missing"
+    NOT_LAUNCHED = "not launched"
 
     @property
     def broken(self) -> bool:
@@ -669,7 +670,8 @@ class CaseRecord:
     ``launches_needed`` undisturbed ones. ``unmeasured`` are rows with a word instead of figures,
     ``peaks`` what the node could do at most, measured in the same job,
     ``complaints`` are why its figures do not count, empty when they do.
-    ``unavailable`` says why it could not run at all. ``removed_environment`` are the inherited
+    ``unavailable`` says why it could not run at all, ``not_launched`` that it could, and why a busy
+    node launched nothing of it. ``removed_environment`` are the inherited
     variables that were taken away, ``command`` the line to type to get the figures by hand.
     """
 
@@ -685,6 +687,7 @@ class CaseRecord:
     peaks: Sequence[Row] = ()
     complaints: Sequence[Reason] = ()
     unavailable: str = ""
+    not_launched: Reason | None = None
     command: str = ""
     removed_environment: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()

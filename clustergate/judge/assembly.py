@@ -279,6 +279,8 @@ def _case(
         "peaks": of_all_cores(left.peaks),
         "library": _library(left),
     }
+    if left.not_launched:
+        return Case(state=CaseState.NOT_LAUNCHED, reasons=(left.not_launched,), **shared)
     if left.unavailable:
         why_not = CASE_UNAVAILABLE(why=left.unavailable)
         return Case(state=CaseState.NOT_AVAILABLE, reasons=(why_not,), **shared)
@@ -964,7 +966,9 @@ def _unmeasured(row: Row) -> Figure:
 
 
 def is_undecided(case: Case) -> bool:
-    """Tell whether a case ran and was so disturbed that none of its figures can be judged."""
+    """Tell whether a case was so disturbed that none of its figures, if any, can be judged."""
+    if case.state is CaseState.NOT_LAUNCHED:
+        return True
     return bool(case.figures) and all(
         figure.doubt is not None or figure.judgement.verdict is Verdict.INCONCLUSIVE
         for figure in case.figures
@@ -980,6 +984,7 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
     given = [figure.judgement.verdict for case in cases for figure in case.figures]
     given += [group.judgement.verdict for case in cases for group in case.groups]
     given += [Verdict.INVALID for case in cases if case.state.broken]
+    given += [Verdict.INCONCLUSIVE for case in cases if case.state is CaseState.NOT_LAUNCHED]
     return given or [Verdict.INVALID]
 
 

@@ -367,7 +367,8 @@ def _settings_of(cases: Sequence[Case]) -> set[str]:
 
 
 def _is_broken(case: Case) -> bool:
-    return case.state.broken and "placement" not in case.conditions
+    is_told = case.state.broken or case.state is CaseState.NOT_LAUNCHED
+    return is_told and "placement" not in case.conditions
 
 
 def _laid_out(cases: Sequence[Case]) -> list[Conditions]:

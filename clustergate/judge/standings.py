@@ -185,18 +185,23 @@ EXPECTATION_NOT_COMPARED = Words(
 )
 
 
+_MEANT = (CaseState.RAN, CaseState.NOT_LAUNCHED)
+
+
 def _lacked(one: Expect, lacking: Sequence[Case]) -> ExpectationStanding:
     name = one.expectation.name
     by_hand = [str(case.conditions.get("settings", "")) for case in lacking]
     if all(text not in _OWN_SETTINGS for text in by_hand):
         why = _of_another(one, "settings", [f"not {listed(by_hand)}"])
         return ExpectationStanding(name, Standing.ELSEWHERE, why)
-    case = min(lacking, key=lambda case: case.state is CaseState.NOT_AVAILABLE)
+    # What is wrong is told before what was not launched, that before what is not here.
+    case = max(lacking, key=lambda case: (case.state.broken, case.state in _MEANT))
     stacks = list(dict.fromkeys(case.stack for case in lacking))
     cause = "it left no such figure" if case.state is CaseState.RAN else case.reason
     facts: Facts = {"name": name, "check": case.check, "stacks": stacks, "why": cause}
     why = EXPECTATION_NOT_COMPARED(**facts, where=one.expectation.where)
-    return ExpectationStanding(name, Standing.NOT_COMPARED, why)
+    is_open = case.state is CaseState.NOT_LAUNCHED
+    return ExpectationStanding(name, Standing.UNDECIDED if is_open else Standing.NOT_COMPARED, why)
 
 
 EXPECTATION_FAR_OFF = Words(
@@ -370,7 +375,7 @@ def _is_of(keys: Keys, case: Case) -> bool:
     ):
         return False
     if case.state is not CaseState.RAN:
-        return case.state.broken
+        return case.state is not CaseState.NOT_AVAILABLE
     conditions = case.conditions
     return matches(layout, layout_key(conditions)) and matches(effort, effort_key(conditions))
 

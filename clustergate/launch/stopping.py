@@ -66,7 +66,8 @@ def is_enough(
             spent = needed > 1.5 * budget.seconds
         return bool(made) and (made >= budget.at_most or spent)
     if made < budget.at_least:
-        return False
+        # Where none of them counts, more would not in the time that is left.
+        return bool(made) and not undisturbed and 0.0 < budget.seconds < sum(seconds) + longest
     if made >= budget.at_most or sum(seconds) + longest > budget.seconds:
         return True
     if undisturbed < budget.at_least:

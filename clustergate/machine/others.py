@@ -86,23 +86,25 @@ def wait_for_quiet(
     say: Callable[[str], None],
     look: Callable[[], Busy] = look,
     cores: int | None = None,
-) -> None:
+) -> bool:
     """Wait until others leave this node alone, for so many seconds at most; say whom it waits for.
 
-    Each ``look`` takes a second. ``cores`` are those that will be measured, None: all there are.
+    Return whether they still did not. Each ``look`` takes a second. ``cores`` are those that will
+    be measured, None: all there are.
     """
     cores = _cores() if cores is None else cores
     waited_s, begun = 0.0, time.monotonic()
     while waited_s < limit_s:
         seen = look()
         if seen.cores <= disturbing_cores(cores):
-            return
+            return False
         if not waited_s:
             say(str(NODE_WAITING(limit_s=limit_s, **seen.facts)))
         # On a busy node a look takes longer than it lasts.
         waited_s = max(waited_s + _LOOK_S, time.monotonic() - begun)
         if waited_s >= limit_s:
             say(str(NOT_QUIET(**seen.facts)))
+    return limit_s > 0
 
 
 def _cores() -> int:

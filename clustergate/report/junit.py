@@ -120,7 +120,9 @@ def _test(case: Case, name: str, invocation: Invocation, *, strict: bool) -> Ele
         name=printable(name),
         time=f"{case.duration_s:.3f}",
     )
-    if case.state is CaseState.NOT_AVAILABLE:
+    if case.state is CaseState.NOT_AVAILABLE or (
+        case.state is CaseState.NOT_LAUNCHED and not strict
+    ):
         why_not = invocation.completed(case.reason)
         ElementTree.SubElement(test, "skipped", message=printable(why_not))
     else:
@@ -151,7 +153,8 @@ def _complaints(case: Case, *, strict: bool) -> list[_Complaint]:
     if case.state.broken:
         complaints.append((Verdict.INVALID, f"{case.state.value}: {case.reason}", case.reasons))
     if strict and not complaints and is_undecided(case):
-        why = doubts([case]) or case.figures[0].judgement.reasons
+        judged = [why for figure in case.figures[:1] for why in figure.judgement.reasons]
+        why = doubts([case]) or [*case.reasons, *judged]
         complaints.append((Verdict.INCONCLUSIVE, f"cannot be judged: {sentence_of(why)}", why))
     return complaints
 

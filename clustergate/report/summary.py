@@ -322,7 +322,8 @@ def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[s
         if case.state is CaseState.FAILED or wrong_in(case):
             of = f"--check {case.check} --stack {case.stack}"
             return [("again, once the cause is mended", f"{measured_again} {of}")]
-    stacks = list(dict.fromkeys(case.stack for case in cases if case.figures))
+    is_meant = CaseState.RAN, CaseState.NOT_LAUNCHED
+    stacks = list(dict.fromkeys(case.stack for case in cases if case.state in is_meant))
     contest = [f"clustergate ab {stacks[0]} {stacks[1]}"] if len(stacks) > 1 else []
     figures = [figure for case in cases for figure in case.figures]
     if 2 * sum(figure.doubt is not None for figure in figures) > len(figures):
@@ -349,8 +350,16 @@ def causes(run: Run) -> list[Cause]:
         *_unsure_groups(run.cases),
         *(Cause("no_reference", "not judged", "", why, why) for why in map(str, run.unjudged)),
         *_doubts(run),
+        *_not_launched(run.cases),
         *(Cause("unavailable", "not available", *of, of[1]) for of in absences(run.cases)),
     ]
+
+
+def _not_launched(cases: Sequence[Case]) -> list[Cause]:
+    """Return in one cause how many cases a busy node was spared."""
+    left = [case for case in cases if case.state is CaseState.NOT_LAUNCHED]
+    sentence = f"{len(left)} of {counted(len(cases), 'case')}, as others kept this node busy"
+    return [Cause("inconclusive", "not launched", "", sentence, sentence) for _ in left[:1]]
 
 
 def _cause(

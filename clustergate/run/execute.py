@@ -24,8 +24,8 @@ from clustergate.core.texts import DOUBTFUL, Ended, Foreseen
 from clustergate.judge.assembly import PERFORMANCE_PHASE, Outcome
 from clustergate.launch.estimation import sampled_figures
 from clustergate.machine.processes import terminated_with_parent
-from clustergate.run.reframe import Call, Step, phase_of, read_outcomes, step_of
-from clustergate.run.resuming import completed, end_processes_of, lock_run
+from clustergate.run.reframe import Call, Step, case_key, phase_of, read_outcomes, step_of
+from clustergate.run.resuming import HASH, completed, end_processes_of, lock_run
 
 GRACE_S = 30.0
 # As if so much had taken as long as foreseen: one short case does not halve or double the rest.
@@ -60,16 +60,17 @@ def execute(
         return f"in {scheduler.name}'s queue ({why})" if scheduler and why else why
 
     seen = {*store.case_names(call.run_id)}
+    results: dict[str, str] = {}
 
-    def measured() -> str:
-        new = [name for name in store.case_names(call.run_id) if name not in seen]
-        seen.update(new)
-        # What cannot be read is told with the run.
-        with contextlib.suppress(store.StoreError):
-            return ", ".join(
-                filter(None, (results_of(store.read_case(call.run_id, n)) for n in new))
-            )
-        return ""
+    def measured(step: Step) -> str:
+        for name in {*store.case_names(call.run_id)} - seen:
+            seen.add(name)
+            # What cannot be read is told with the run.
+            with contextlib.suppress(store.StoreError):
+                one = store.read_case(call.run_id, name)
+                key = case_key(str(one.details.get(HASH)), one.partition, one.stack)
+                results[key] = results_of(one)
+        return results.get(step.key, "")
 
     progress_of = partial(
         _sentences,
@@ -187,7 +188,7 @@ def _sentences(
     waiting_s: Mapping[tuple[str, str], Sequence[float]],
     failure: Callable[[], str],
     waits_for: Callable[[Step], str | None],
-    measured: Callable[[], str],
+    measured: Callable[[Step], str],
 ) -> Iterator[str]:
     """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
 
@@ -221,8 +222,8 @@ def _sentences(
                     # The next line says why.
                     failed = what, counts
                     continue
-                usual = "ran" if step.word == "OK" else "not available here, or skipped"
-                results.append(f"{what}: {measured() or usual}")
+                usual = "ran" if step.word == "OK" else "not measured"
+                results.append(f"{what}: {measured(step) or usual}")
                 yield Ended(f"{results[-1]} {counts}")
         if submitted and (step or not line):
             why, what = waits_for(submitted), _what(submitted)
@@ -282,6 +283,8 @@ def results_of(record: CaseRecord) -> str:
 
     What others disturbed is a bound: noise makes a launch slower, never faster.
     """
+    if record.unavailable:
+        return "not launched" if record.not_launched else "not available here"
     known, results = known_of(record.check), []
     headlines = [one for one in every_headline() if one.first and one.check == record.check]
     shown = [s for s in record.samples if any(headline.shows(s) for headline in headlines)]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clustergate.benchmarks.registry import check_paths
+from clustergate.benchmarks.registry import check_paths, every_benchmark
 from clustergate.core import store
 from clustergate.core.commands import systems_given
 from clustergate.core.files.whole import read_json
@@ -139,7 +139,7 @@ def command(
     return [
         # It is installed beside this Python.
         str(Path(sys.executable).parent / "reframe"),
-        *(f"--checkpath={path}" for path in ([checks] if checks else check_paths())),
+        *(f"--checkpath={path}" for path in ([checks] if checks else _in_order(check_paths()))),
         "--recursive",
         "--exec-policy=serial",
         "--nocolor",
@@ -147,6 +147,17 @@ def command(
         *options,
         action,
     ]
+
+
+def _in_order(paths: Iterable[str]) -> Iterator[Path]:
+    """Yield the files of checks in the order of tables: ReFrame runs them as it finds them.
+
+    Of a folder it finds them as the file system happens to list them.
+    """
+    order = {name: place for place, name in enumerate(every_benchmark())}
+    for path in map(Path, paths):
+        files = path.glob("*.py") if path.is_dir() else [path]
+        yield from sorted(files, key=lambda file: (order.get(file.stem, len(order)), file.name))
 
 
 def with_stacks(stacks: Iterable[str]) -> list[str]:

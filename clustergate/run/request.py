@@ -33,7 +33,8 @@ class Request:
     ``called`` is the call of an :class:`~clustergate.core.commands.Invocation`. What looks slow
     is launched again if it is to ``confirm``: a job of that waits at most ``confirm_wait_s`` in a
     queue, and it must be done by ``confirm_until`` (seconds since the epoch, None for whenever).
-    So is what keeps no promise that it could, where a gate asks for promises.
+    So is what keeps no promise that it could, where a gate asks for promises. On a busy node it
+    ``stops_busy`` with bounds.
     """
 
     mode: modes.Mode
@@ -52,6 +53,7 @@ class Request:
     confirm_wait_s: float = CONFIRM_WAIT_S
     confirm_until: float | None = None
     promises: bool = False
+    stops_busy: bool = False
 
 
 Launched = Mapping[str, Mapping[str, str]]

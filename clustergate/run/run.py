@@ -15,6 +15,7 @@ from clustergate.core.environment import export
 from clustergate.core.model import Run, Say
 from clustergate.machine.others import Watch, wait_for_quiet
 from clustergate.run.again import confirm
+from clustergate.run.busy import note_busy
 from clustergate.run.collect import collect
 from clustergate.run.execute import execute
 from clustergate.run.forecast import waiting_s
@@ -46,7 +47,8 @@ def run_session(
         prepared = prepare(request, run_id, started, say, beside=beside, resumes=resumes)
         here = are_here(prepared.partitions)
         if here and prepared.measures:
-            wait_for_quiet(request.wait_s, say)
+            is_busy = wait_for_quiet(request.wait_s, say)
+            note_busy(run_id, is_busy=is_busy and request.stops_busy)
         watch = Watch(say)
         ended = {(one.check, one.stack) for one in prepared.earlier.values()}
         waiting = {

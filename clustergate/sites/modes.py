@@ -33,6 +33,7 @@ from clustergate.sites.shape import Shape
 
 # How the names of those begin that the suite's own extra adds.
 OF_EXTRA = "published-"
+QUICK = "quick"
 MAINTENANCE = "maintenance"
 """The mode in which the gate measures."""
 Derive = Callable[[Sequence[Sample], Layout, NodeFacts], tuple[Sample, ...]]
@@ -93,6 +94,16 @@ class Mode:
 MODES: Mapping[str, Mode] = {
     mode.name: mode
     for mode in (
+        Mode(
+            name=QUICK,
+            purpose="is anything there, and roughly how fast? (`--quick`)",
+            duration="under a minute on two idle cores, once built",
+            nodes="one of each partition",
+            time_limit="10m",
+            minutes=1,
+            like="smoke",
+            on_one_node=True,
+        ),
         Mode(
             name="smoke",
             purpose="does everything run and look sane? (the default)",

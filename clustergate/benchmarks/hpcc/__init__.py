@@ -160,6 +160,12 @@ BENCHMARK = Benchmark(
         ),
     ),
     efforts={
+        "quick": HpccEffort(
+            seconds=1.0,
+            memory_fraction=0.2,
+            random_access=False,
+            saves_time_by="HPCC of 1 s",
+        ),
         "smoke": HpccEffort(
             seconds=3.0,
             memory_fraction=0.2,

@@ -31,6 +31,7 @@ BENCHMARK = Benchmark(
         ),
     ),
     efforts={
+        "quick": LinpackEffort(seconds=2.0, memory_fraction=0.5, saves_time_by="HPL of 2 s"),
         "smoke": LinpackEffort(seconds=8.0, memory_fraction=0.5, saves_time_by="a small HPL"),
         "maintenance": LinpackEffort(
             seconds=120.0, saves_time_by="HPL of two minutes instead of one that fills the memory"

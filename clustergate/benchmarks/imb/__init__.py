@@ -54,6 +54,7 @@ def limits(one: Measurement) -> tuple[Limit, ...]:
 
 
 _MPI1 = "ImbMpi1Check"
+_QUICK = ("PingPong", "Allreduce")
 _MORE = {
     "ImbRmaCheck": "IMB-RMA: one-sided calls",
     "ImbNbcCheck": "IMB-NBC: non-blocking collective calls and their overlap with computation",
@@ -84,7 +85,7 @@ BENCHMARK = Benchmark(
             _MPI1,
             "IMB-MPI1: point-to-point and collective calls",
             Sweep.LAYOUTS,
-            judged={"smoke": MPI1_BENCHMARKS},
+            judged={"quick": _QUICK, "smoke": MPI1_BENCHMARKS},
             rows=MPI1_BENCHMARKS,
         ),
         *(
@@ -97,6 +98,15 @@ BENCHMARK = Benchmark(
         ),
     ),
     efforts={
+        "quick": ImbEffort(
+            budget=Budget(at_least=2, at_most=4, seconds=6.0),
+            benchmarks=_QUICK,
+            sizes=(8, 1048576),
+            repetitions=100,
+            volume_mb=8,
+            seconds=5.0,
+            saves_time_by="PingPong and Allreduce of two sizes",
+        ),
         "smoke": ImbEffort(
             budget=Budget(at_least=3, at_most=6, seconds=20.0),
             sizes=(0, 8, 1024, 8192, 65536, 1048576, 4194304),

@@ -206,6 +206,7 @@ def last_time(
                 for record in store.read_cases(folder.name)
                 if record.partition.startswith(f"{system}:")
                 and record.conditions.get("mode") == mode
+                and not record.not_launched
             ]
             taken_s |= seconds_taken(records)
             disturbed |= _shares_disturbed(records)
