@@ -40,7 +40,7 @@ FREE_NODES = "--flex-alloc-nodes=idle|idle+reserved|idle+maintenance|idle+mainte
 
 def test_an_unknown_mode_lists_the_known_ones():
     with pytest.raises(ClustergateError, match="quick, smoke, maintenance, acceptance"):
-        mode_named("quick")
+        mode_named("quiet")
 
 
 def test_a_mode_of_the_extra_that_is_not_installed_names_it(monkeypatch):
