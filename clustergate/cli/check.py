@@ -39,8 +39,9 @@ JUDGES = True
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "--mode", "quick, smoke, maintenance or acceptance", default="smoke")
-    option(parser, "--quick", "the mode quick: one size of each kind, under a minute")
+    effort = parser.add_mutually_exclusive_group()
+    option(effort, "--mode", "quick, smoke, maintenance or acceptance", default="smoke")
+    option(effort, "--quick", "the mode quick: one size of each kind, under a minute")
     add_repeatable(parser, "--stack", "only this stack (repeatable)")
     add_repeatable(
         parser, "--check", "only this check, even if the mode does not run it (repeatable)"
@@ -96,6 +97,10 @@ def _measured(arguments: argparse.Namespace, run_id: str, now: datetime.datetime
 
 def _request(arguments: argparse.Namespace) -> Request:
     named = modes.QUICK if arguments.quick else arguments.mode
+    call = arguments.invocation.call
+    arguments.invocation = arguments.invocation.of(
+        ("--mode", named) if group[0] == "--quick" else group for group in call
+    )
     mode, checks = modes.mode_named(named), modes.checks_named(arguments.check)
     site = taken(arguments.site)
     return Request(

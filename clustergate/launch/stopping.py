@@ -44,6 +44,12 @@ def undisturbed_needed(asked: Budget, usual: Budget) -> int:
     return min(asked.at_least, usual.at_least)
 
 
+def is_hopeless(budget: Budget, seconds: Sequence[float], undisturbed: int) -> bool:
+    """Tell whether fewer launches than a verdict needs have spent the time, and none counts."""
+    spent_s = sum(seconds) + max(seconds, default=0.0)
+    return bool(seconds) and not undisturbed and 0.0 < budget.seconds < spent_s
+
+
 def is_enough(
     budget: Budget,
     seconds: Sequence[float],
@@ -66,8 +72,7 @@ def is_enough(
             spent = needed > 1.5 * budget.seconds
         return bool(made) and (made >= budget.at_most or spent)
     if made < budget.at_least:
-        # Where none of them counts, more would not in the time that is left.
-        return bool(made) and not undisturbed and 0.0 < budget.seconds < sum(seconds) + longest
+        return is_hopeless(budget, seconds, undisturbed)
     if made >= budget.at_most or sum(seconds) + longest > budget.seconds:
         return True
     if undisturbed < budget.at_least:

@@ -42,6 +42,7 @@ from clustergate.launch.node_failures import (
 )
 from clustergate.launch.proof import ranks as proof
 from clustergate.launch.reading import OUTPUT_UNREADABLE, lines_of
+from clustergate.launch.stopping import is_hopeless
 from clustergate.launch.watchdog import HUNG
 from clustergate.machine import power
 from clustergate.machine.configuration import described
@@ -191,9 +192,16 @@ class Job:
                 if late := proof.waited_for(folder, foreseen):
                     complaints.append(late)
             complaints += [LAST_WORDS(words=words[:200]) for words in last]
-        elif launches < (asked := self.plan.budget.at_least):
+        elif launches < (asked := self.plan.budget.at_least) and not self._is_hopeless():
             complaints.append(FEW_LAUNCHES(launches=launches, expected=asked))
         return complaints
+
+    def _is_hopeless(self) -> bool:
+        """Tell whether the driver launched no more because others disturbed all in its time."""
+        made = [one.launch for one in self.log.launches]
+        made = without_moved_cores(made, self.log.nearest_of_run_ns)
+        undisturbed = sum(not one.disturbed for one in made)
+        return is_hopeless(self.plan.budget, [one.seconds for one in made], undisturbed)
 
     def _cause(
         self, file: Path, said: Sequence[str], hosts: Hosts, *, was_ended: bool = False
