@@ -27,8 +27,8 @@ from clustergate.judge.judging import worst_status
 from clustergate.report import console
 from clustergate.run.reframe import PROCESS_COUNTS, with_settings
 from clustergate.run.request import Request, read_request
+from clustergate.sites import choice, modes
 from clustergate.sites import configs as sites
-from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.stats.rounds import FEWEST
 from evaluations import derivation, plan, predicates, scope, sheet, study, tables
@@ -296,7 +296,7 @@ def _run_step(
     known: study.Study,
     paper: Paper,
     k: int,
-    site: sites.Choice,
+    site: choice.Choice,
     arguments: argparse.Namespace,
     statuses: dict[str, list[int]],
 ) -> study.Study:
@@ -429,7 +429,7 @@ def _links(subjects: Sequence[Subject]) -> dict[str, float]:
     found = {}
     for name in {subject.system for subject in subjects}:
         try:
-            first, *_ = sites.load(sites.find(name)).partitions
+            first, *_ = sites.load(choice.find(name)).partitions
         except ClustergateError:
             # A run may be of a system whose site config is no longer here.
             continue

@@ -50,7 +50,7 @@ from clustergate.run import busy, resuming
 from clustergate.run.case import Hosts, Job, details_of, notes_of, read_job
 from clustergate.run.reframe import case_key
 from clustergate.sites import configs as sites
-from clustergate.sites import modes
+from clustergate.sites import exclusions, modes
 from clustergate.sites.layouts import laid_out
 from clustergate.sites.schedulers.scheduler import SHORTEST_S
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
@@ -258,7 +258,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         self.num_tasks = layout.tasks_to_ask_for
         self.num_tasks_per_node = layout.ranks_per_node
         self.num_cpus_per_task = self.cores_per_rank
-        self.nodes_of_system = sites.hostfile_of(self.current_system.name)
+        self.nodes_of_system = exclusions.hostfile_of(self.current_system.name)
         self.tell_launcher(self.manifest)
 
     def tell_launcher(self, manifest: Manifest) -> None:

@@ -14,7 +14,7 @@ from clustergate.benchmarks.hpl import settings, sizing
 from clustergate.core.model import ClustergateError
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Words
-from clustergate.sites.configs import FALLBACK
+from clustergate.sites.choice import FALLBACK
 from reframe_checks.base import MpiBenchmark
 from reframe_checks.system import partition_of, stack_of
 

@@ -15,8 +15,7 @@ from clustergate.core.paths import site_file, state_dir
 from clustergate.launch import launchers
 from clustergate.launch.dialects import srun_environment
 from clustergate.launch.plan import PLAN
-from clustergate.sites import configs as sites
-from clustergate.sites import modes
+from clustergate.sites import exclusions, modes
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.stacks.manifest import read_manifest
 from clustergate.studies.screen import folder, planning
@@ -97,7 +96,7 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
             seed=secrets.randbits(31),
             # What the site exports beside the stack must come to all nodes as well.
             environment={**environ.env_vars, **launchers.exports(manifest, 1), **bound_by_srun},
-            hostfile=sites.hostfile_of(self.current_system.name),
+            hostfile=exclusions.hostfile_of(self.current_system.name),
             pmi=stack_of(self).pmi if by_srun else None,
             switches=switches,
             no_topology=no_topology,

@@ -43,6 +43,7 @@ from clustergate.machine.others import Watch
 from clustergate.report import ab as report
 from clustergate.run import contest
 from clustergate.run.contest import number_of_jobs
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
 from clustergate.sites.schedulers.scheduler import Limits
@@ -940,7 +941,7 @@ def said_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float]
         a, b = parse_contender("mpich"), parse_contender("openmpi")
         wanted = contest.Contest((a, b), [AbCheck("AbHplCheck")], (), (), seconds, 10)
         said: list[str] = []
-        contest.measure_contest(wanted, sites.find("local"), "r1", said.append)
+        contest.measure_contest(wanted, choice.find("local"), "r1", said.append)
         return said
 
     return told

@@ -36,7 +36,7 @@ from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, of_cases
 from clustergate.run.judge import launched_again, unconfirmed
 from clustergate.run.reframe import Call
 from clustergate.run.request import Request, read_request, write_request
-from clustergate.sites.configs import WITHOUT_NODES
+from clustergate.sites.exclusions import WITHOUT_NODES
 from clustergate.sites.modes import mode_named
 from clustergate.sites.shape import Shape
 

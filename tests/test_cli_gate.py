@@ -55,6 +55,7 @@ from clustergate.run.gate.evidence import Publisher
 from clustergate.run.gate.workflow import SMALL_BUDGET
 from clustergate.run.software import NO_TIME
 from clustergate.run.software_evidence import same_build
+from clustergate.sites import choice, exclusions
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import expected_cases, mode_named
@@ -528,7 +529,7 @@ def test_ci_is_told_why_it_did_not_open(
 def test_it_does_not_open_on_some_of_the_nodes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(sites.WITHOUT_NODES, "n[3-4]")
+    monkeypatch.setenv(exclusions.WITHOUT_NODES, "n[3-4]")
     assert run_gate(monkeypatch, 100.0) == 2
     said = capsys.readouterr()
     told = (
@@ -599,9 +600,9 @@ def test_it_names_the_nodes_that_the_hostfile_excludes(
 ) -> None:
     hostfile = state / "local.txt"
     hostfile.write_text("n[1-4] slots=2\nexclude n[2-3] 2026-11-22 slow in screening\n")
-    monkeypatch.setattr(sites, "hostfile_path", lambda system: hostfile)
+    monkeypatch.setattr(exclusions, "hostfile_path", lambda system: hostfile)
     # Who excludes it in the hostfile may leave it out as well.
-    monkeypatch.setenv(sites.WITHOUT_NODES, "n2")
+    monkeypatch.setenv(exclusions.WITHOUT_NODES, "n2")
     assert run_gate(monkeypatch, 100.0) == 0
     told = "not judged, excluded since 2026-11-22: slow in screening: n[2-3]"
     assert f"\n   {told}" in capsys.readouterr().out
@@ -689,7 +690,7 @@ def test_it_opens_without_references_by_its_controls_alone(
 def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    guess = sites.Choice(sites.find("local"), "as no site config claims it", fallback=True)
+    guess = choice.Choice(choice.find("local"), "as no site config claims it", fallback=True)
     monkeypatch.setattr(gate, "taken", lambda name: guess)
     assert run_gate(monkeypatch, 100.0) == 2
     assert (
@@ -703,7 +704,7 @@ def test_it_does_not_open_a_machine_that_another_site_config_claims(
 ) -> None:
     why = "as named, although beta claims this machine, b1"
     monkeypatch.setattr(
-        gate, "taken", lambda name: sites.Choice(sites.find("local"), why, disputed=True)
+        gate, "taken", lambda name: choice.Choice(choice.find("local"), why, disputed=True)
     )
     assert run_gate(monkeypatch, 100.0) == 2
     assert f"{why}; run `clustergate gate --site local` on its" in because()
@@ -1182,7 +1183,7 @@ def test_a_screening_is_resumed_with_what_it_was_called_with(
     keep_screening(run_id, ended=False)
     asked = ScreenRequest(seconds=90.0, hpl_seconds=10.0)
     called = (("screen",), ("--site", "local"), ("--budget", "90s"), ("--hpl", "10s"))
-    site = sites.choose("local").path
+    site = choice.choose("local").path
     options = ("-x", "--job-option=qos=short")
     kept = screening.ScreenCall(site, asked, None, options, "n4", called)
     keep_made(run_id, "screen", "local", **encode(kept))
@@ -1192,10 +1193,10 @@ def test_a_screening_is_resumed_with_what_it_was_called_with(
     def screen(*what: object) -> tuple[Log, Screening]:
         given.extend(what)
         # What fails here is reported by the command, and does not fail the test.
-        seen.append((os.environ[sites.WITHOUT_NODES], os.environ["CLUSTERGATE_QOS"]))
+        seen.append((os.environ[exclusions.WITHOUT_NODES], os.environ["CLUSTERGATE_QOS"]))
         return screened()
 
-    monkeypatch.setenv(sites.WITHOUT_NODES, "")
+    monkeypatch.setenv(exclusions.WITHOUT_NODES, "")
     monkeypatch.setenv("CLUSTERGATE_QOS", "")
     monkeypatch.setattr(cli_screen, "screen", screen)
     cli.main(["screen", "--resume", run_id])
@@ -1225,7 +1226,7 @@ def test_a_screening_that_measured_nothing_names_the_nodes_that_slurm_does_not_u
     monkeypatch.setattr(screening, "measure", lambda *rest, **how: [])
     notes = ["Slurm does not use n[1-4]: down"]
     monkeypatch.setattr(Local, "unused_notes", lambda scheduler: notes, raising=True)
-    site = sites.choose("local").path
+    site = choice.choose("local").path
     with pytest.raises(ClustergateError, match=r"it; Slurm does not use n.1-4.: down; ReFrame's "):
         screening.screen(site, run_id, ScreenRequest(), None, lambda sentence: None)
 

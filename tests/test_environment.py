@@ -12,7 +12,7 @@ from clustergate import cli
 from clustergate.core import environment
 from clustergate.core.paths import checkout
 from clustergate.run.placing import keep_out
-from clustergate.sites.configs import WITHOUT_NODES
+from clustergate.sites.exclusions import WITHOUT_NODES
 
 WRITERS = {"putenv", "unsetenv"}
 OF_MAPPING = {"update", "pop", "popitem", "setdefault", "clear", "__setitem__", "__delitem__"}

@@ -20,7 +20,7 @@ from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.paths import state_dir
 from clustergate.machine.changes import describe_one, differences
 from clustergate.machine.configuration import mapped_files, site_files
-from clustergate.sites import configs
+from clustergate.sites import choice, configs
 from clustergate.stacks.golden import builds, contents
 from clustergate.stacks.golden.builds import GOLDEN_NONE
 from clustergate.stacks.manifest import (
@@ -610,7 +610,7 @@ def test_every_stack_of_a_site_is_pinned_where_none_is_named(monkeypatch, tmp_pa
         ["mpic"],
     ):
         assert cli.main(["golden", "pin", *words]) != 0
-    every = [stack.name for stack in configs.load(configs.choose("local").path).stacks]
+    every = [stack.name for stack in configs.load(choice.choose("local").path).stacks]
     assert asked == [*every, "mpich", "mpich"]
 
 

@@ -40,6 +40,7 @@ from clustergate.run.gate.decision import CLOSED, OPEN, UNJUDGED, decide
 from clustergate.run.request import Request
 from clustergate.run.software import NO_TIME
 from clustergate.run.software_evidence import Builds, of_contest, same_build, seconds_to_decide
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 from clustergate.stacks.golden import builds
@@ -286,7 +287,7 @@ class Kept:
 
 
 def ask(left_s: float | None = None) -> tuple[list[Any], list[str]]:
-    path = sites.find("local")
+    path = choice.find("local")
     stacks = ["mpich", "openmpi", "intel-mpi"]
     return software.against_golden(path, "r", sites.load(path), stacks, left_s, ["-x"], print)
 
@@ -331,7 +332,7 @@ def test_the_plan_knows_whether_golden_builds_need_time(monkeypatch) -> None:
         ({"mpich": [], "intel-mpi": ["lib/libmpi.so"]}, Builds.EQUAL),
     ):
         Kept(monkeypatch, **differing)
-        which, most_s, notes = software.builds_of(sites.load(sites.find("local")), stacks)
+        which, most_s, notes = software.builds_of(sites.load(choice.find("local")), stacks)
         assert which is builds_are
         assert bool(most_s) == (differing.get("mpich") == ["lib/libmpi.so"])
         assert bool(notes) == (which is Builds.EQUAL)
@@ -385,7 +386,7 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
-    request = Request(mode_named("maintenance"), sites.find("local"))
+    request = Request(mode_named("maintenance"), choice.find("local"))
     folder = store.run_folder("20261104T000000Z-r1")
     figure = Figure("HPL", "rate", "", Better.HIGHER, {}, None, Judgement(Verdict.PASS, ()))
     case = Case("HplCheck", "mpich", CaseState.RAN, figures=(figure,))
@@ -472,7 +473,7 @@ def test_slower_software_is_found_by_launches_in_turn(
         margin_percent=0.0,
     )
     run_id = store.new_run_id(datetime.datetime.now().astimezone())
-    found = software.launched_in_turn(contest, sites.find("local"), f"{run_id}/golden", print)
+    found = software.launched_in_turn(contest, choice.find("local"), f"{run_id}/golden", print)
     assert {one.verdict for one in found} == {verdict}, [one.sentence for one in found]
     assert found[0].sentence.startswith(
         "PingPong of 2 processes on 1 node"

@@ -21,6 +21,7 @@ from clustergate.launch.dialects import Layout
 from clustergate.launch.hostfiles import HostfileError, parse_hostfile
 from clustergate.launch.launchers import first_node_script
 from clustergate.sites import configs as sites
+from clustergate.sites import exclusions
 from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
 from clustergate.stacks.manifest import Manifest
@@ -158,7 +159,7 @@ def test_slurm_keeps_out_what_the_hostfile_excludes(site_folder, scheduler):
 
 
 def test_nodes_that_are_left_out_are_taken_away_once(site_folder, monkeypatch):
-    monkeypatch.setenv(sites.WITHOUT_NODES, "n[2-3]")
+    monkeypatch.setenv(exclusions.WITHOUT_NODES, "n[2-3]")
     # n2 is excluded as it is.
     assert site("local", "clustergate", extras={"nodes": 4})["extras"]["nodes"] == 2
     found = Partition.of(site("slurm", "clustergate", extras={"nodes": 4}))

@@ -17,6 +17,7 @@ from clustergate.core.paths import checkout
 from clustergate.judge.history import stored_runs
 from clustergate.launch.allocation import BATCH_JOB
 from clustergate.run.request import Request, read_request
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 
@@ -50,11 +51,11 @@ def desk(monkeypatch) -> None:
 def test_without_the_extra_an_unknown_system_may_be_one_of_it(desk, monkeypatch):
     told = "pip install 'clustergate[evaluations]'"
     with pytest.raises(ClustergateError) as with_it:
-        sites.find("cray-opterom")
-    files = [path for path in sites.site_files() if path.stem == sites.FALLBACK]
-    monkeypatch.setattr(sites, "site_files", lambda: files)
+        choice.find("cray-opterom")
+    files = [path for path in choice.site_files() if path.stem == choice.FALLBACK]
+    monkeypatch.setattr(choice, "site_files", lambda: files)
     with pytest.raises(ClustergateError) as without:
-        sites.find("cray-opteron")
+        choice.find("cray-opteron")
     assert (told in str(with_it.value), told in str(without.value)) == (False, True)
 
 
@@ -76,11 +77,11 @@ NAMES = [
 def test_a_pattern_is_for_the_whole_name(folder, pattern, host, claimed):
     path = add(folder, "alpha", "other", pattern)
     if claimed:
-        chosen = sites.choose(hostname=host, environ={})
-        assert chosen == sites.Choice(path, f"whose hostnames {pattern!r} match {host}")
+        chosen = choice.choose(hostname=host, environ={})
+        assert chosen == choice.Choice(path, f"whose hostnames {pattern!r} match {host}")
     else:
         with pytest.raises(sites.SiteError, match=f"no site config claims this machine, {host}"):
-            sites.choose(hostname=host, environ={})
+            choice.choose(hostname=host, environ={})
 
 
 @pytest.mark.parametrize(("pattern", "host", "claimed"), NAMES)
@@ -98,16 +99,16 @@ def test_plain_reframe_takes_the_same_system(folder, pattern, host, claimed):
 
 def test_no_machine_is_claimed_twice(folder):
     one, other = add(folder, "alpha", r"node\d+"), add(folder, "beta", r"node1\d")
-    assert sites.find(hostname="node2") == one
+    assert choice.find(hostname="node2") == one
     with pytest.raises(sites.SiteError, match="several site configs claim this machine") as told:
-        sites.find(hostname="node12")
+        choice.find(hostname="node12")
     assert str(one) in str(told.value)
     assert str(other) in str(told.value)
-    assert sites.find("beta", "node12") == other
+    assert choice.find("beta", "node12") == other
 
 
 def test_a_machine_that_none_claims_is_described_as_it_is_found(desk):
-    chosen = sites.choose(hostname="laptop", environ={})
+    chosen = choice.choose(hostname="laptop", environ={})
     assert chosen.fallback
     assert str(chosen).startswith(
         "site local, as detected, since no site config claims this machine, laptop"
@@ -118,29 +119,29 @@ def test_a_site_config_that_is_used_by_name_alone_leaves_the_machine_a_desk(
     tmp_path, monkeypatch, desk
 ):
     shutil.copytree(checkout() / "site_configs", tmp_path / "site_configs")
-    monkeypatch.setattr(sites, "site_folder", lambda: tmp_path)
-    monkeypatch.setattr(sites, "suite_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(choice, "site_folder", lambda: tmp_path)
+    monkeypatch.setattr(choice, "suite_folder", lambda name: tmp_path / name)
     path = add(tmp_path, "museum")
     with pytest.raises(sites.SiteError, match="describes systems of its own"):
-        sites.choose(hostname="laptop", environ={})
+        choice.choose(hostname="laptop", environ={})
     path.write_text(path.read_text() + "by_name_alone = True\n")
-    assert sites.choose(hostname="laptop", environ={}).fallback
-    assert sites.choose("museum", "laptop", {}).path == path
+    assert choice.choose(hostname="laptop", environ={}).fallback
+    assert choice.choose("museum", "laptop", {}).path == path
 
 
 @pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"])
 def test_a_batch_job_is_on_no_desk(desk, variable):
     said = rf"batch job \({variable} is set\); name a site config .*; known: local$"
     with pytest.raises(sites.SiteError, match=said):
-        sites.choose(hostname="n017", environ={variable: "17"})
-    assert not sites.choose("local", "n017", {variable: "17"}).fallback
+        choice.choose(hostname="n017", environ={variable: "17"})
+    assert not choice.choose("local", "n017", {variable: "17"}).fallback
 
 
 def test_beside_systems_of_its_own_a_site_has_no_desk(folder):
     add(folder, "alpha", "node")
     said = "those of alpha match only the beginning of its name.*describes systems of its own"
     with pytest.raises(sites.SiteError, match=said) as told:
-        sites.choose(hostname="node7", environ={})
+        choice.choose(hostname="node7", environ={})
     assert "--site NAME" in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -167,7 +168,7 @@ def test_40_hostnames_under_a_mistyped_key_make_no_desk_of_the_machine(folder):
     path = add(folder, "alpha", "node7")
     path.write_text(path.read_text().replace('"hostnames"', '"hostname"'))
     with pytest.raises(sites.SiteError, match="describes systems of its own"):
-        sites.choose(hostname="node7", environ={})
+        choice.choose(hostname="node7", environ={})
     with pytest.raises(
         sites.SiteError, match=r"alpha has no key 'hostname'; did you mean 'hostnames'"
     ):
@@ -176,18 +177,18 @@ def test_40_hostnames_under_a_mistyped_key_make_no_desk_of_the_machine(folder):
 
 def test_a_site_folder_that_describes_nothing_is_no_desk(folder):
     with pytest.raises(sites.SiteError, match="CLUSTERGATE_SITE_FOLDER names, describes no system"):
-        sites.choose(hostname="laptop", environ={})
+        choice.choose(hostname="laptop", environ={})
 
 
 def test_a_site_config_in_the_clone_is_one_of_the_site_too(tmp_path, monkeypatch, desk):
     clone = tmp_path / "clone"
     shutil.copytree(checkout() / "site_configs", clone / "site_configs")
-    monkeypatch.setattr(sites, "site_folder", lambda: clone)
-    monkeypatch.setattr(sites, "suite_folder", lambda name: clone / name)
-    assert sites.choose(hostname="laptop", environ={}).fallback
+    monkeypatch.setattr(choice, "site_folder", lambda: clone)
+    monkeypatch.setattr(choice, "suite_folder", lambda name: clone / name)
+    assert choice.choose(hostname="laptop", environ={}).fallback
     add(clone, "alpha")
     with pytest.raises(sites.SiteError, match="describes systems of its own"):
-        sites.choose(hostname="laptop", environ={})
+        choice.choose(hostname="laptop", environ={})
 
 
 def test_a_site_config_that_the_wheel_carries_is_named_by_the_folder_it_lies_in(
@@ -195,17 +196,17 @@ def test_a_site_config_that_the_wheel_carries_is_named_by_the_folder_it_lies_in(
 ):
     wheel = tmp_path / "suite"
     shutil.copytree(checkout() / "site_configs", wheel / "site_configs")
-    monkeypatch.setattr(sites, "site_folder", lambda: tmp_path / "config")
-    monkeypatch.setattr(sites, "suite_folder", lambda name: wheel / name)
+    monkeypatch.setattr(choice, "site_folder", lambda: tmp_path / "config")
+    monkeypatch.setattr(choice, "suite_folder", lambda name: wheel / name)
     add(wheel, "alpha")
     with pytest.raises(sites.SiteError, match=f"and {wheel / 'site_configs'} describes systems"):
-        sites.choose(hostname="laptop", environ={})
+        choice.choose(hostname="laptop", environ={})
 
 
 def test_the_published_systems_claim_no_machine(desk):
-    for path in sites.site_files():
-        if path.stem != sites.FALLBACK:
-            assert sites.hostname_patterns(path) == [], path
+    for path in choice.site_files():
+        if path.stem != choice.FALLBACK:
+            assert choice.hostname_patterns(path) == [], path
             assert sites.load(path).hostnames == [], path
 
 
@@ -222,13 +223,13 @@ def test_the_published_systems_claim_no_machine(desk):
 def test_what_is_named_is_taken_and_what_speaks_against_it_is_said(folder, named, host, told):
     add(folder, "alpha", "node1")
     (folder / "site_configs" / "broken.py").write_text("(")
-    chosen = sites.choose(named, host, {"SLURM_JOB_ID": "1"})
+    chosen = choice.choose(named, host, {"SLURM_JOB_ID": "1"})
     assert (chosen.why, chosen.disputed) == (told, False)
     add(folder, "beta", "node2")
-    assert sites.choose("alpha", "node2", {}).disputed
+    assert choice.choose("alpha", "node2", {}).disputed
     # On a machine of both somebody has to say which.
     add(folder, "gamma", "node[12]")
-    assert not sites.choose("gamma", "node2", {}).disputed
+    assert not choice.choose("gamma", "node2", {}).disputed
 
 
 COMMANDS = [
@@ -271,7 +272,7 @@ def test_the_first_line_of_a_check_says_which_site_and_why(
 
 def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
     run_id = "20261101T000000Z-1"
-    local = sites.find("local")
+    local = choice.find("local")
     site_told = "site local, as detected, since nobody knows it"
     wanted = Request(mode_named("smoke"), local, site_told=site_told, fallback=True)
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))

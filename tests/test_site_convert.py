@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clustergate import cli, sites
-from clustergate.sites import configs, convert, description
+from clustergate.sites import choice, configs, convert, description
 from clustergate.sites.description import EXTRAS, SiteError
 
 DOCUMENTED = """\
@@ -276,8 +276,8 @@ def test_its_docstring_stays_and_its_comments_are_listed(
     assert lines[0] == '"""Gamma, whose "docstring" stays."""'
     assert "# 10: The nodes of the first delivery." in lines
     assert "# 19: other people's" in lines
-    assert configs.is_by_name_alone(new)
-    assert configs.hostname_patterns(new) == configs.hostname_patterns(path) == [r"g\d", "h"]
+    assert choice.is_by_name_alone(new)
+    assert choice.hostname_patterns(new) == choice.hostname_patterns(path) == [r"g\d", "h"]
 
 
 @pytest.mark.parametrize("old", [old for old, _ in OLD.values()], ids=OLD)

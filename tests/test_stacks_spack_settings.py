@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.core.model import ClustergateError
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.stacks.spack.settings import (
     choice_files,
@@ -61,7 +62,7 @@ def test_a_scope_may_be_a_place_that_only_spack_knows(repository):
 
 def test_every_stack_of_the_local_config_has_an_environment(monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_PROVIDER", "spack")
-    stacks = sites.load(sites.find("local")).stacks
+    stacks = sites.load(choice.find("local")).stacks
     assert {stack.provider for stack in stacks} == {"spack"}
     names = [read_settings(stack.name, stack.settings).environment for stack in stacks]
     assert names == ["mvapich2", "intel-mpi", "openmpi", "mpich"]
@@ -79,7 +80,7 @@ def test_the_template_shows_every_setting():
 
 def test_the_local_config_takes_wheels_unless_told_otherwise(monkeypatch):
     monkeypatch.delenv("CLUSTERGATE_PROVIDER", raising=False)
-    stacks = sites.load(sites.find("local")).stacks
+    stacks = sites.load(choice.find("local")).stacks
     assert {(stack.provider, json.dumps(stack.settings)) for stack in stacks} == {("wheels", "{}")}
 
 

@@ -15,7 +15,7 @@ from clustergate.run import placing
 from clustergate.run.placing import keep_out, options_for
 from clustergate.run.request import Request, read_request, write_request
 from clustergate.sites import configs as sites
-from clustergate.sites import modes
+from clustergate.sites import exclusions, modes
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import chooses_nodes, scheduler_of
 from clustergate.sites.schedulers.slurm.options import nodes_of_slurm, partition_of_access
@@ -59,7 +59,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CLUSTERGATE_SITE_FOLDER", str(tmp_path))
     # What is kept out is noted there, for the processes of ReFrame.
-    monkeypatch.setenv(sites.WITHOUT_NODES, "")
+    monkeypatch.setenv(exclusions.WITHOUT_NODES, "")
     monkeypatch.setenv("CLUSTERGATE_QOS", "")
     sinfo = tmp_path / "bin" / "sinfo"
     sinfo.parent.mkdir()
@@ -199,7 +199,7 @@ def test_with_a_hostfile_it_is_the_hostfile_that_keeps_out(site: Write, tmp_path
     (tmp_path / "hostfiles").mkdir()
     (tmp_path / "hostfiles" / "wished.txt").write_text("n[1-4] slots=4\nf[1-2] slots=4\n")
     assert options_for(Wishes(nodes="n[1-2]"), site("local")) == []
-    hostfile = sites.hostfile_of("wished")
+    hostfile = exclusions.hostfile_of("wished")
     assert hostfile is not None
     assert [node.name for node in hostfile.usable] == ["n1", "n2"]
 

@@ -25,8 +25,7 @@ from clustergate.judge.history.stored_runs import started_of
 from clustergate.run import resuming
 from clustergate.run.reframe import PROCESS_COUNTS
 from clustergate.run.request import WAIT_S, Request, read_request
-from clustergate.sites import configs as sites
-from clustergate.sites import modes
+from clustergate.sites import exclusions, modes
 
 DESCRIPTION = (
     "Measure this machine under every MPI stack of its site config and judge "
@@ -114,7 +113,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         site.fallback,
         parse_duration(arguments.wait),
         arguments.strict,
-        os.environ.get(sites.WITHOUT_NODES, ""),
+        os.environ.get(exclusions.WITHOUT_NODES, ""),
         arguments.invocation.call,
         not arguments.no_confirm,
         parse_duration(arguments.confirm_wait),

@@ -24,8 +24,8 @@ from clustergate.judge.references.lookup import references_of
 from clustergate.launch.dialects import Layout
 from clustergate.machine.processes import capture
 from clustergate.run import reframe
+from clustergate.sites import choice, modes
 from clustergate.sites import configs as sites
-from clustergate.sites import modes
 from clustergate.sites.description import Partition
 from clustergate.sites.layouts import laid_out
 
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Dry-run one site config, or all and a clone's template; say how many cases each has."""
     mode = modes.mode_named(arguments.mode)
-    files = [sites.find(arguments.site)] if arguments.site else sites.site_files()
+    files = [choice.find(arguments.site)] if arguments.site else choice.site_files()
     if is_clone() and not arguments.site:
         files = [*files, suite_folder("site_configs") / "template.py"]
     # ReFrame runs one system in a process of its own.

@@ -25,6 +25,7 @@ from clustergate.core.reasons import Words
 from clustergate.judge.history.listing import GATE
 from clustergate.run.gate import workflow
 from clustergate.run.gate.evidence import Publisher
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 
 DESCRIPTION = """\
@@ -108,7 +109,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     return answer.decision.status
 
 
-def _request(arguments: argparse.Namespace, chosen: sites.Choice) -> workflow.GateRequest:
+def _request(arguments: argparse.Namespace, chosen: choice.Choice) -> workflow.GateRequest:
     scheduler_options = wished(arguments, chosen.path)
     return workflow.GateRequest(
         chosen,

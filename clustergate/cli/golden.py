@@ -19,7 +19,7 @@ from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.notation import counted, listed
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Words, plain
-from clustergate.sites import configs
+from clustergate.sites import choice, configs
 from clustergate.stacks.golden import builds, contents
 
 _T = TypeVar("_T")
@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _pin(arguments: argparse.Namespace) -> int:
     from clustergate.run.golden import proven  # only here: it loads ReFrame
 
-    site = configs.load(configs.choose(arguments.site).path)
+    site = configs.load(choice.choose(arguments.site).path)
     stacks = [one.name for one in site.stacks_named(arguments.stacks)]
     nodes = max((partition.shape.nodes for partition in site.partitions), default=1)
     if unseen := builds.unseen_by_others(state_dir(), nodes):

@@ -17,7 +17,7 @@ from clustergate.judge.history import series
 from clustergate.judge.history.stored_runs import left_out
 from clustergate.judge.sharing import exclusive_partitions
 from clustergate.report import console
-from clustergate.sites import configs
+from clustergate.sites import choice, configs
 
 DESCRIPTION = """\
 Show the trend of each stack's figures over the stored runs, and since which run they have changed:
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     for line in left_out(run.doubt for run in runs):
         print(arguments.invocation.completed(line), file=sys.stderr)
     pattern = arguments.figure
-    system = configs.load(configs.find(arguments.site)).name if arguments.site else "*"
+    system = configs.load(choice.find(arguments.site)).name if arguments.site else "*"
     every = [
         one
         for one in series.collect(runs, wanted=wanted)

@@ -13,7 +13,7 @@ from clustergate.core.notation import did_you_mean, nearest
 from clustergate.core.paths import site_folder, suite_folder
 from clustergate.core.reasons import Words
 from clustergate.launch import hostfiles
-from clustergate.sites.configs import site_files
+from clustergate.sites.choice import site_files
 from clustergate.sites.schedulers import installed
 from clustergate.sites.schedulers.scheduler import Queues, Scheduler
 

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _own(rows: Rows) -> tuple[Rows, str]:
     """Return the systems that are not used by name alone, and a line that counts the others."""
-    from clustergate.sites.configs import is_by_name_alone, site_files
+    from clustergate.sites.choice import is_by_name_alone, site_files
 
     by_name = {path.stem for path in site_files() if is_by_name_alone(path)}
     own = [row for row in rows if row["this_machine"] or row["system"] not in by_name]
@@ -107,14 +107,14 @@ def _stacks(arguments: argparse.Namespace) -> Rows:
 def _systems(arguments: argparse.Namespace) -> Rows:
     from clustergate.core.model import ClustergateError
     from clustergate.judge.references.lookup import references_of
-    from clustergate.sites import configs
+    from clustergate.sites import choice, configs
 
     try:
-        here = configs.choose(arguments.site).path
+        here = choice.choose(arguments.site).path
     except ClustergateError:
         here = None
     rows = []
-    for path in configs.site_files():
+    for path in choice.site_files():
         try:
             site = configs.load(path)
             known = references_of(site.name)

@@ -94,7 +94,8 @@ def _days_of_baselines() -> dict[str, set[datetime.date]]:
     Raises where references cannot be read: nothing is removed then.
     """
     from clustergate.judge.references.lookup import references_of
-    from clustergate.sites.configs import load, site_files
+    from clustergate.sites.choice import site_files
+    from clustergate.sites.configs import load
 
     systems = {load(path).name for path in site_files()}
     # Of a site config that was named by its path, or that went.

@@ -38,6 +38,7 @@ from clustergate.run.screening import (
     screen,
 )
 from clustergate.sites import configs as sites
+from clustergate.sites import exclusions
 from clustergate.sites.schedulers import note_words
 from clustergate.sites.schedulers.wishes import words_in
 from clustergate.studies.screen import folder, planning, wording
@@ -167,7 +168,7 @@ def _resumed(run_id: str, arguments: argparse.Namespace) -> ScreenCall | None:
         arguments.invocation = arguments.invocation.of(call.called)
         note_words(words_in(call.options))
         if call.without_nodes:
-            export(sites.WITHOUT_NODES, call.without_nodes)
+            export(exclusions.WITHOUT_NODES, call.without_nodes)
         print(f"site {call.site.stem} ({call.site})", flush=True)
     return call
 

@@ -17,7 +17,7 @@ from clustergate.core.reasons import Words
 from clustergate.judge.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
 
 if TYPE_CHECKING:
-    from clustergate.sites.configs import Choice
+    from clustergate.sites.choice import Choice
 
 RECENT = {"last": 1, "previous": 2}
 
@@ -27,7 +27,7 @@ def taken(name: str | None, file: IO[str] | None = None) -> Choice:
 
     ``file`` is standard output by default, else where what others read is not disturbed.
     """
-    from clustergate.sites.configs import choose
+    from clustergate.sites.choice import choose
 
     chosen = choose(name)
     print(printable(str(chosen)), file=file, flush=True)

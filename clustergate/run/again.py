@@ -42,7 +42,7 @@ from clustergate.run.reframe import (
     with_settings,
     with_stacks,
 )
-from clustergate.sites.configs import WITHOUT_NODES, left_out
+from clustergate.sites.exclusions import WITHOUT_NODES, left_out
 from clustergate.sites.modes import used_shape
 from clustergate.sites.schedulers import scheduler_of
 

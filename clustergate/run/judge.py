@@ -34,8 +34,8 @@ from clustergate.run.collect import Again, Collected
 from clustergate.run.prepare import Prepared
 from clustergate.run.reframe import PROCESS_COUNTS
 from clustergate.run.resuming import measured_long_before
-from clustergate.sites.configs import hostfile_of
 from clustergate.sites.description import Partition, Site
+from clustergate.sites.exclusions import hostfile_of
 from clustergate.sites.modes import Mode
 
 _WORTH_SAYING_S = 1.0

@@ -8,9 +8,9 @@ from clustergate.core.environment import export
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
 from clustergate.launch.hostfiles import expand, fold
-from clustergate.sites import configs as sites
-from clustergate.sites.configs import WITHOUT_NODES
+from clustergate.sites import exclusions
 from clustergate.sites.description import Site
+from clustergate.sites.exclusions import WITHOUT_NODES
 from clustergate.sites.schedulers import SCHEDULERS, note_words, scheduler_of
 from clustergate.sites.schedulers.wishes import Wishes
 
@@ -37,7 +37,7 @@ def options_for(wishes: Wishes, site: Site) -> list[str]:
 
     Raises ClustergateError for nodes that are not there, and where no scheduler can be asked.
     """
-    hostfile = sites.hostfile_of(site.name)
+    hostfile = exclusions.hostfile_of(site.name)
     options = set(wishes) - ({"nodes", "exclude"} if hostfile else set())
     for option in sorted(options):
         if not any(option in one.job_options for one in site.schedulers):
@@ -74,4 +74,4 @@ def keep_out(without: Collection[str]) -> None:
     """
     if without:
         # ReFrame and the checks are processes of their own, and read it there.
-        export(WITHOUT_NODES, fold({*without, *sites.left_out()}))
+        export(WITHOUT_NODES, fold({*without, *exclusions.left_out()}))

@@ -31,6 +31,7 @@ from clustergate.launch.hostfiles import Hostfile, expand, fold
 from clustergate.machine.node import read_node
 from clustergate.run.prepare import foresee
 from clustergate.run.request import Request
+from clustergate.sites import choice, exclusions
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition, Site, Stack
 from clustergate.sites.modes import Mode, expected_cases
@@ -654,7 +655,7 @@ def _limit_kib(which: int) -> float:
 
 def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Finding]:
     try:
-        chosen = sites.choose(named)
+        chosen = choice.choose(named)
         site = sites.load(chosen.path)
     except ClustergateError as error:
         yield Finding("site", FAIL, error.reason)
@@ -690,8 +691,8 @@ DOCTOR_RESTRICTED = Words(
 
 
 def _of_nodes(site: Site, asked: Mapping[Scheduler, Future[Queues]]) -> Iterator[Finding]:
-    hostfile = sites.hostfile_of(site.name)
-    out = {*(hostfile.excluded if hostfile else ()), *sites.left_out()}
+    hostfile = exclusions.hostfile_of(site.name)
+    out = {*(hostfile.excluded if hostfile else ()), *exclusions.left_out()}
     for one in site.partitions:
         queues = asked.get(scheduler_of(one.scheduler))
         yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, queues, out))
@@ -715,7 +716,7 @@ def _of_nodes(site: Site, asked: Mapping[Scheduler, Future[Queues]]) -> Iterator
 
 def _look_at_states(site: Site) -> list[Finding]:
     """Say which nodes of several the newest runs looked at: a smoke test is on one of them."""
-    hostfile = sites.hostfile_of(site.name)
+    hostfile = exclusions.hostfile_of(site.name)
     known = [node.name for node in hostfile.usable] if hostfile else []
     if not known:
         known = [name for one in site.schedulers for name in one.node_names()]

@@ -23,7 +23,7 @@ from clustergate.run.judge import judge
 from clustergate.run.prepare import are_here, prepare
 from clustergate.run.request import Request
 from clustergate.run.resuming import lock_run
-from clustergate.sites.configs import WITHOUT_NODES
+from clustergate.sites.exclusions import WITHOUT_NODES
 from clustergate.sites.modes import MAINTENANCE
 from clustergate.sites.schedulers import note_words
 from clustergate.sites.schedulers.wishes import words_in

@@ -24,7 +24,7 @@ from clustergate.run.prepare import state_here
 from clustergate.run.reframe import call_for, with_settings, with_stacks
 from clustergate.run.request import RUN_OPTIONS_DAMAGED
 from clustergate.sites import configs as sites
-from clustergate.sites import modes
+from clustergate.sites import exclusions, modes
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.stacks.set_up import NotSetUp, provide_each
@@ -130,7 +130,7 @@ def screen(
     with_stack = described.stacks_named([stack] if stack else [])[0]
     partition = partition_of(asked, described)
     # Before anything is built for it.
-    planning.chosen(asked.nodes, sites.hostfile_of(described.name))
+    planning.chosen(asked.nodes, exclusions.hostfile_of(described.name))
     where = folder.screening_folder(run_id)
     resumed = is_screening(where)
     if resumed:
@@ -164,7 +164,7 @@ def screen(
     call = call_for(run_id, site, all_options, report="screening-reframe.json")
     scheduler = scheduler_of(partition.scheduler)
     run = store.run_folder(run_id)
-    without = os.environ.get(sites.WITHOUT_NODES, "")
+    without = os.environ.get(exclusions.WITHOUT_NODES, "")
     of_call = ScreenCall(site, asked, stack, tuple(options), without, called)
     keep_made(run_id, "screen", described.name, **encode(of_call))
     store.write_json(run / NODE_STATE, state_here([with_stack.name]))

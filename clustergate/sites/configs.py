@@ -6,45 +6,29 @@ partitions, stacks and what they can do; :func:`configuration` adds what is the 
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import datetime
 import importlib.metadata
 import math
 import os
 import re
 import runpy
 import shlex
-import socket
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clustergate.benchmarks.registry import check_paths
 from clustergate.core import store
 from clustergate.core.model import ClustergateError, NodeFacts, is_name
-from clustergate.core.notation import did_you_mean, nearest
-from clustergate.core.paths import is_site_folder_named, site_folder, state_dir, suite_folder
+from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Words
-from clustergate.launch.allocation import BATCH_JOB
-from clustergate.launch.hostfiles import (
-    Exclusion,
-    Hostfile,
-    HostfileError,
-    HostNode,
-    expand,
-    fold,
-    hostfile_path,
-    read_hostfile,
-)
 from clustergate.machine.environment import ON_COMMAND_LINE, cleaning_script
 from clustergate.machine.node import read_node
+from clustergate.sites import choice, exclusions
 from clustergate.sites.description import (
-    DETECTED,
     EXTRAS,
     MPI_STACK,
     Partition,
@@ -59,18 +43,14 @@ from clustergate.sites.schema import merge_other_tests, require_valid
 from clustergate.sites.shape import Shape
 from clustergate.stacks import DEFAULT
 from clustergate.stacks.manifest import ManifestError, read_manifest
-from clustergate.stacks.sources import FOLDER_MISSING
 
 # ReFrame's own trap_job_errors breaks compile-only tests in 4.10.4 (it asks a job that a build does
 # not have for its exit status), so the scripts themselves stop at the first command that fails.
 STOP_AT_ERRORS = "set -e"
-# The nodes that are to be left out, as `clustergate gate` found them bad.
-WITHOUT_NODES = "CLUSTERGATE_WITHOUT_NODES"
 # Where a job notes the inherited variables that it took away.
 REMOVED_ENVIRONMENT = "removed-environment"
 # How much of what it does ReFrame keeps in its log: each record costs it milliseconds.
 LOG_LEVEL = "CLUSTERGATE_LOG_LEVEL"
-FALLBACK = DETECTED
 
 
 def stack(
@@ -191,7 +171,7 @@ def _stated(system: Any) -> Any:
     if not isinstance(system, Mapping) or not isinstance(system.get("partitions"), list | tuple):
         return system
     name = system.get("name")
-    nodes = hostfile_of(name) if isinstance(name, str) and is_name(name) else None
+    nodes = exclusions.hostfile_of(name) if isinstance(name, str) and is_name(name) else None
     slots = {"cores_per_node": min(node.slots for node in nodes.nodes)} if nodes else {}
     own = {one.name for one in EXTRAS}
 
@@ -205,9 +185,6 @@ def _stated(system: Any) -> Any:
     return {**system, "partitions": [*map(with_extras, system["partitions"])]}
 
 
-NO_NODE_LEFT = Words("site.no-node-left", "{source} excludes {which}; no node is left to run on")
-
-
 def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
     require_valid(said)
     # What the checks would only stumble over when ReFrame loads them.
@@ -217,7 +194,7 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
     named = [environment["name"] for environment in said["environments"]]
     completed = []
     for number, system in enumerate(said["systems"]):
-        nodes = hostfile_of(system["name"])
+        nodes = exclusions.hostfile_of(system["name"])
         partitions = []
         for index, stated in enumerate(system["partitions"]):
             partition = {"environs": named, **stated}
@@ -226,9 +203,9 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
                 # ReFrame's eight at once would share the cores of this node.
                 partition.setdefault("max_jobs", 1)
             at = f"systems[{number}].partitions[{index}]"
-            partitions.append(merge_other_tests(_on_nodes(partition, nodes, at)))
-        if named and left_out() and not any(one["environs"] for one in partitions):
-            raise SiteError(NO_NODE_LEFT(source="this run", which="every node"))
+            partitions.append(merge_other_tests(exclusions.on_nodes(partition, nodes, at)))
+        if named and exclusions.left_out() and not any(one["environs"] for one in partitions):
+            raise SiteError(exclusions.NO_NODE_LEFT(source="this run", which="every node"))
         folders = {
             # Two runs at once would wipe each other's.
             "stagedir": str(store.stage_folder(os.environ.get(store.RUN_ID, ""))),
@@ -236,7 +213,7 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
             "prefix": str(state),
         }
         # ReFrame matches patterns with the beginning of a host's name: n1 would claim n10.
-        hostnames = [whole_name(pattern) for pattern in system["hostnames"]]
+        hostnames = [choice.whole_name(pattern) for pattern in system["hostnames"]]
         completed.append({**folders, **system, "hostnames": hostnames, "partitions": partitions})
     if "reframe" in sys.modules:
         _prepare_reframe()
@@ -371,156 +348,6 @@ def _prepare_reframe() -> None:
                 Path(name).unlink(missing_ok=True)
 
 
-def hostfile_of(system: str) -> Hostfile | None:
-    """Return the nodes of a system, None where it has no hostfile.
-
-    Those of ``CLUSTERGATE_WITHOUT_NODES`` are excluded, too. Raises
-    :class:`~clustergate.launch.hostfiles.HostfileError` that names the line when it cannot be
-    used.
-    """
-    path = hostfile_path(system)
-    if not os.path.lexists(path):
-        return None
-    hostfile = read_hostfile(path)
-    now = dict.fromkeys(left_out(), Exclusion(datetime.date.today(), "left out of this run"))
-    return replace(hostfile, excluded={**now, **hostfile.excluded})
-
-
-def nodes_out(system: str) -> tuple[list[str], list[str]]:
-    """Return the nodes that are left out by hand, and a line for each reason of the hostfile.
-
-    Raises as :func:`hostfile_of` does.
-    """
-    path = hostfile_path(system)
-    excluded = read_hostfile(path).excluded if os.path.lexists(path) else {}
-    by_reason: dict[str, list[str]] = {}
-    for name, why in excluded.items():
-        by_reason.setdefault(str(why), []).append(name)
-    lines = [f"not judged, excluded {why}: {fold(names)}" for why, names in by_reason.items()]
-    return [name for name in left_out() if name not in excluded], lines
-
-
-def left_out() -> list[str]:
-    """Return the nodes that ``CLUSTERGATE_WITHOUT_NODES`` names."""
-    named = os.environ.get(WITHOUT_NODES, "")
-    return expand(named) if named else []
-
-
-NO_HOSTFILE = Words(
-    "site.no-hostfile",
-    "the partition {partition} launches over ssh and its system has no hostfile",
-    remedy="write one as hostfiles/template.txt explains",
-)
-NO_NODES = Words(
-    "site.no-nodes",
-    (
-        "the partition {partition}, whose jobs go through {scheduler}, does not say how many "
-        "nodes it has"
-    ),
-    remedy="add `nodes` to its extras (`clustergate site scan NAME` tells), or write a hostfile",
-)
-ACCESS_TWICE = Words(
-    "site.access-twice",
-    "`access` of partition {partition} has {option} with two values",
-    cause="sbatch takes the last alone",
-    remedy="give one that says all",
-)
-ACCESS_EXCLUDE = Words(
-    "site.access-exclude",
-    "`access` of partition {partition} excludes nodes beside those that are left out: {why}",
-    cause="sbatch takes one --exclude alone",
-    remedy="name the nodes there as a list such as n[1-4]",
-)
-
-
-def _on_nodes(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[str, Any]:
-    """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes.
-
-    ``at`` is where it stands in the site config.
-    """
-    partition = Partition.of(said)
-    scheduler = scheduler_of(partition.scheduler)
-    if partition.launcher == "clustergate-ssh" and nodes is None:
-        raise SiteError(NO_HOSTFILE(at=f"{at}.launcher", partition=partition.name))
-    if scheduler.is_batch and partition.nodes is None and nodes is None:
-        # One node of many would be measured, and all that must be judged would have been.
-        facts = {"partition": partition.name, "scheduler": partition.scheduler}
-        raise SiteError(NO_NODES(at=f"{at}.extras.nodes", **facts))
-    if twice := scheduler.given_twice(partition.access):
-        facts = {"partition": partition.name, "option": f"--{twice}"}
-        raise SiteError(ACCESS_TWICE(at=f"{at}.access", **facts))
-    access = scheduler.completed(partition.access)
-    options = {**scheduler.reframe_options, **said.get("sched_options", {})}
-    try:
-        nodes_left = _nodes_left(said, nodes, at) if nodes or left_out() else {}
-        access = scheduler.excluding(access, nodes.excluded if nodes else left_out())
-    except HostfileError as why:
-        facts = {"partition": partition.name, "why": str(why)}
-        raise SiteError(ACCESS_EXCLUDE(at=f"{at}.access", **facts)) from None
-    changed = {"access": access, "sched_options": options}
-    changed = {key: value for key, value in changed.items() if value}
-    return {**said, "environs": [*said["environs"]], **changed, **nodes_left}
-
-
-UNLISTED_NODES = Words(
-    "site.unlisted-nodes",
-    (
-        "the site config states {stated} nodes of the partition {partition}, and {source} lists "
-        "{listed}"
-    ),
-    remedy=(
-        "list the others too, broken ones by `exclude` with the reason, or correct the site config"
-    ),
-)
-
-
-def _nodes_left(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[str, Any]:
-    """Return what changes of a partition without the nodes that are excluded, or left out now."""
-    partition = Partition.of(said)
-    stated = partition.nodes or (len(nodes.nodes) if nodes else 1)
-    scheduler, ask = scheduler_of(partition.scheduler), not nodes and left_out()
-    # Of those left out only the nodes of this partition are missing from it, as far as is known.
-    own_names = {*scheduler.node_names(partition.access)} if ask else set()
-    usable = stated - len([n for n in left_out() if n in own_names or not own_names])
-    none_left = bool(own_names) and own_names <= {*left_out()}
-    if nodes:
-        name, listed = partition.name, len(nodes.nodes)
-        own = _nodes_of_kind(nodes, partition.cores_per_node, stated)
-        by_access = scheduler.excluded_by(partition.access) if nodes.excluded else ()
-        out = {*nodes.excluded, *by_access}
-        usable = sum(node.name not in out for node in own)
-        if stated > listed:
-            raise SiteError(
-                UNLISTED_NODES(
-                    at=f"{at}.extras.nodes",
-                    partition=name,
-                    stated=stated,
-                    source=nodes.source,
-                    listed=listed,
-                )
-            )
-        none_left = not usable and any(node.name in left_out() for node in own)
-        if not usable and not none_left:
-            which = "every node" if len(own) == listed else f"every node like those of {name}"
-            raise SiteError(NO_NODE_LEFT(source=nodes.source, which=which))
-    left = min(stated, max(usable, 1))
-    extras = {**said["extras"], "nodes": left}
-    if left < stated:
-        extras["excluded_nodes"] = stated - left
-    # Of one without a node left no job could start in this run.
-    return {"extras": extras, **({"environs": []} if none_left else {})}
-
-
-def _nodes_of_kind(nodes: Hostfile, cores: int, count: int) -> Sequence[HostNode]:
-    """Return the nodes of a hostfile that a partition of so many cores and nodes can have.
-
-    Partitions of different nodes share the file: an excluded node of one is not lost to the other.
-    """
-    alike = [node for node in nodes.nodes if node.slots == cores]
-    fitting = [node for node in nodes.nodes if node.slots >= cores]
-    return next((kind for kind in (alike, fitting) if len(kind) >= count), nodes.nodes)
-
-
 def _logging(state: Path) -> dict[str, Any]:
     level = os.environ.get(LOG_LEVEL, "debug")
     return {
@@ -539,21 +366,6 @@ def _logging(state: Path) -> dict[str, Any]:
             {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"}
         ],
     }
-
-
-def site_files() -> list[Path]:
-    """Return the site configs of the site, one per system, without the template.
-
-    The suite's description of a machine that no site config knows is always among them, and its
-    others where no folder is named. Raises :class:`SiteError` when the named one is not there.
-    """
-    named = is_site_folder_named()
-    if named and not site_folder().is_dir():
-        raise SiteError(FOLDER_MISSING(variable="CLUSTERGATE_SITE_FOLDER", folder=site_folder()))
-    suites = suite_folder("site_configs").glob(f"{FALLBACK}.py" if named else "*.py")
-    own = (site_folder() / "site_configs").glob("*.py")
-    by_name = {path.stem: path for path in (*suites, *own) if path.stem != "template"}
-    return sorted(by_name.values(), key=lambda path: path.name)
 
 
 SITE_UNASSIGNED = Words("site.unassigned", "no site_configuration is assigned")
@@ -590,7 +402,6 @@ def load(path: Path) -> Site:
 
 
 SITE_MISSING = Words("site.missing", "no site config {path}")
-SITE_BROKEN = Words("site.broken", "{why}")
 SITE_FAILED = Words("site.failed", "{error}: {why}")
 
 
@@ -598,238 +409,21 @@ def run(path: Path) -> dict[str, Any]:
     """Return what a site config assigns; raises as :func:`load` does."""
     if not path.is_file():
         raise SiteError(SITE_MISSING(path=path))
-    _source(path)
+    choice.read_source(path)
     try:
         return runpy.run_path(str(path))
     except ClustergateError:
         raise
     except SyntaxError as error:
-        raise _not_python(path, error) from None
+        raise choice.not_python(path, error) from None
     except OSError as error:
-        raise SiteError(SITE_BROKEN(at=str(path), why=str(error))) from None
+        raise SiteError(choice.SITE_BROKEN(at=str(path), why=str(error))) from None
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         (*_, line) = (0, *(one.lineno for one in frames if one.filename == str(path)))
         at = f"{path}{f':{line}' * bool(line)}"
         error_name = type(error).__name__
         raise SiteError(SITE_FAILED(at=at, error=error_name, why=str(error))) from None
-
-
-def _source(path: Path) -> bytes:
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise SiteError(SITE_BROKEN(at=str(path), why=error)) from None
-    # Python 3.11.2 and older name no line, and call it another error.
-    if b"\0" in source:
-        why = "it contains null bytes; save it as UTF-8"
-        raise SiteError(SITE_BROKEN(at=f"{path}:1", why=why))
-    return source
-
-
-def _not_python(path: Path, error: SyntaxError) -> SiteError:
-    return SiteError(SITE_BROKEN(at=f"{path}:{error.lineno or 1}", why=error.msg))
-
-
-def hostname_patterns(path: Path) -> list[str]:
-    """Return the hostname patterns of a site config without running it.
-
-    Only a literal list can be seen this way, which is what a site config should hold. Raises
-    :class:`SiteError` that names file and line of what cannot be read: a machine must not be taken
-    for an unknown one because its own file is damaged.
-    """
-    patterns: list[str] = []
-    for node in ast.walk(_parsed(path)):
-        for value in _values_of("hostnames", node):
-            patterns += _literal_patterns(value, path)
-    return patterns
-
-
-def _values_of(key: str, node: ast.AST) -> list[ast.expr]:
-    """Return what a dictionary, a call or an assignment to an item says of a key."""
-    said: list[tuple[ast.expr | None, ast.expr]] = []
-    if isinstance(node, ast.Dict):
-        said = [*zip(node.keys, node.values, strict=True)]
-    elif isinstance(node, ast.Call):
-        return [word.value for word in node.keywords if word.arg == key]
-    elif isinstance(node, ast.Assign):
-        items = (target for target in node.targets if isinstance(target, ast.Subscript))
-        said = [(item.slice, node.value) for item in items]
-    return [value for name, value in said if isinstance(name, ast.Constant) and name.value == key]
-
-
-def _parsed(path: Path) -> ast.Module:
-    try:
-        return ast.parse(_source(path), str(path))
-    except SyntaxError as error:
-        raise _not_python(path, error) from None
-    except ValueError as error:
-        raise SiteError(SITE_BROKEN(at=str(path), why=error)) from None
-
-
-SITE_HOSTNAMES = Words(
-    "site.hostnames",
-    "hostnames must be a literal list of patterns",
-    remedy='write them like ["alpha-login", "alpha[0-9]+"]',
-)
-HOSTNAME_PATTERN = Words("site.hostname-pattern", "hostnames: {pattern!r}: {why}")
-
-
-def _literal_patterns(value: ast.expr, path: Path) -> list[str]:
-    at = f"{path}:{value.lineno}"
-    try:
-        patterns = ast.literal_eval(value)
-        for pattern in patterns:
-            re.compile(pattern)
-    except (ValueError, TypeError):
-        raise SiteError(SITE_HOSTNAMES(at=at)) from None
-    except re.error as error:
-        raise SiteError(HOSTNAME_PATTERN(at=at, pattern=pattern, why=error)) from None
-    return list(patterns)
-
-
-def whole_name(pattern: str) -> str:
-    """Return a pattern that holds of a host's whole name only, whoever matches it.
-
-    The name may carry its domain.
-    """
-    flags = re.match(r"(\(\?[aiLmsux]+\))*", pattern)
-    assert flags is not None
-    return rf"{flags[0]}(?:{pattern[flags.end() :]})(?:\..*)?\Z"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A site config, and why it was taken.
-
-    ``fallback`` tells that nothing speaks for it but that no other one claims the machine,
-    ``disputed`` that another one does, and it does not.
-    """
-
-    path: Path
-    why: str
-    fallback: bool = False
-    disputed: bool = False
-
-    def __str__(self) -> str:
-        return f"site {self.path.stem}, {self.why} ({self.path})"
-
-
-SITE_UNKNOWN = Words(
-    "site.unknown",
-    "unknown site config {name!r}{meant}",
-    cause="known: {known:list}{more}",
-    remedy="`clustergate site scan NAME` writes one on a cluster",
-)
-CLAIMED_TWICE = Words(
-    "site.claimed-twice",
-    "several site configs claim this machine, {hostname}",
-    cause="{claims:list}",
-    remedy="correct their hostnames, or name a site config by --site NAME",
-)
-SITE_UNCLAIMED = Words(
-    "site.unclaimed",
-    "no site config claims this machine, {hostname}{near}, and {guess}",
-    remedy=(
-        "name a site config by --site NAME, or add the machine's name to the hostnames of its "
-        "site config; known: {known:list}"
-    ),
-)
-
-
-def choose(
-    name: str | None = None,
-    hostname: str | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> Choice:
-    """Choose the site config: the named one, else the one whose hostnames match.
-
-    ``name`` is a file's path or the name of a file in site_configs/. A machine that no file claims
-    is described as detected, by ``local``. Raises :class:`SiteError` where that would be a
-    guess, in a batch job or beside site configs of the site's own, and when several files claim
-    the machine.
-    """
-    files = {path.stem: path for path in site_files()}
-    hostname = hostname or socket.gethostname()
-    if name is not None:
-        path = files.get(name) or Path(name).resolve()
-        if name not in files and not path.is_file():
-            own = [stem for stem, path in files.items() if not is_by_name_alone(path)]
-            more = f" and {len(files) - len(own)} of published systems" * (len(files) > len(own))
-            if not (more or is_site_folder_named()):
-                more = "; published systems: `pip install 'clustergate[evaluations]'`"
-            of = {"name": name, "meant": did_you_mean(nearest(name, own) or nearest(name, files))}
-            raise SiteError(SITE_UNKNOWN(known=own, more=more, **of))
-        mismatch, disputed = _mismatch(path, files, hostname)
-        return Choice(path, f"as named{mismatch}", disputed=disputed)
-    claims = {
-        path: pattern
-        for stem, path in files.items()
-        if stem != FALLBACK
-        for pattern in reversed(hostname_patterns(path))
-        if re.match(whole_name(pattern), hostname)
-    }
-    if len(claims) > 1:
-        each = [f"{path} by {pattern!r}" for path, pattern in claims.items()]
-        raise SiteError(CLAIMED_TWICE(hostname=hostname, claims=each))
-    for path, pattern in claims.items():
-        return Choice(path, f"whose hostnames {pattern!r} match {hostname}")
-    unknown = f"no site config claims this machine, {hostname}"
-    known = {stem: path for stem, path in files.items() if not is_by_name_alone(path)}
-    if guess := _guess_reason(known, environ):
-        near = [
-            stem
-            for stem, path in known.items()
-            if stem != FALLBACK and any(re.match(p, hostname) for p in hostname_patterns(path))
-        ]
-        hint = f" (those of {', '.join(near)} match only the beginning of its name)" if near else ""
-        raise SiteError(SITE_UNCLAIMED(hostname=hostname, near=hint, guess=guess, known=[*known]))
-    return Choice(files[FALLBACK], f"as detected, since {unknown}", fallback=True)
-
-
-def _guess_reason(known: Mapping[str, Path], environ: Mapping[str, str]) -> str:
-    """Return why an unknown machine must not be taken for a workstation; else ""."""
-    job = next((variable for variable in BATCH_JOB if environ.get(variable)), "")
-    if job:
-        return f"this is a batch job ({job} is set)"
-    described = sorted({str(path.parent) for stem, path in known.items() if stem != FALLBACK})
-    if described:
-        return f"{', '.join(described)} describes systems of its own"
-    if is_site_folder_named() and not known[FALLBACK].is_relative_to(site_folder()):
-        return f"{site_folder()}, which CLUSTERGATE_SITE_FOLDER names, describes no system"
-    return ""
-
-
-def is_by_name_alone(path: Path) -> bool:
-    """Tell whether a site config says ``by_name_alone = True``: it describes no machine of here."""
-    return any(
-        ast.unparse(node) == "by_name_alone = True"
-        for node in _parsed(path).body
-        if isinstance(node, ast.Assign)
-    )
-
-
-def _mismatch(path: Path, files: Mapping[str, Path], hostname: str) -> tuple[str, bool]:
-    """Return how hostnames contradict the choice of a named site config, and whether all do."""
-
-    def claimed(by: Path) -> bool | None:
-        # One that is damaged must not stand in the way of another that is named.
-        with contextlib.suppress(SiteError):
-            patterns = hostname_patterns(by)
-            return any(re.match(whole_name(p), hostname) for p in patterns) if patterns else None
-        return None
-
-    others = [stem for stem, by in files.items() if stem != FALLBACK and by != path and claimed(by)]
-    unmatched = claimed(path) is False
-    if others:
-        return f", although {', '.join(others)} claims this machine, {hostname}", unmatched
-    although = f", although its hostnames do not match {hostname}" if unmatched else ""
-    return although, False
-
-
-def find(name: str | None = None, hostname: str | None = None) -> Path:
-    """Return the site config that :func:`choose` takes."""
-    return choose(name, hostname).path
 
 
 def nodes_of(partitions: Iterable[str]) -> dict[str, NodeFacts]:
@@ -841,7 +435,7 @@ def nodes_of(partitions: Iterable[str]) -> dict[str, NodeFacts]:
     for system in {one.partition(":")[0] for one in partitions}:
         for wanted in (system, None):
             with contextlib.suppress(ClustergateError):
-                site = load(find(wanted))
+                site = load(choice.find(wanted))
                 if site.name == system:
                     nodes |= {one.fullname: one.facts for one in site.partitions}
                     break
@@ -889,7 +483,7 @@ def partitions_with_own_nodes(site: Site) -> list[Partition]:
     Those of a hostfile share its nodes; else what a scheduler is asked for tells them apart. What
     the site waives is left out.
     """
-    shared = hostfile_of(site.name) is not None
+    shared = exclusions.hostfile_of(site.name) is not None
     by_access: dict[tuple[str, ...], Partition] = {}
     for partition in site.partitions:
         apart = not shared and scheduler_of(partition.scheduler).is_batch

@@ -22,7 +22,7 @@ from typing import Any
 from clustergate import sites
 from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
-from clustergate.sites import configs, description
+from clustergate.sites import choice, configs, description
 from clustergate.sites.description import MPI_STACK, SiteError
 from clustergate.stacks import DEFAULT
 
@@ -102,7 +102,7 @@ def converted(path: Path) -> str:
     with tokenize.open(path) as file:
         head = _head(file.read(), path)
     stack = ", stack" if any(isinstance(one, _Call) for one in said.named["stacks"]) else ""
-    alone = "by_name_alone = True\n" if configs.is_by_name_alone(path) else ""
+    alone = "by_name_alone = True\n" if choice.is_by_name_alone(path) else ""
     return (
         f"{head}from clustergate.sites import configuration{stack}\n\n"
         f"{alone}site_configuration = {text}\n"

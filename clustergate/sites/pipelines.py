@@ -11,7 +11,7 @@ import yaml
 
 from clustergate.core.reasons import Words
 from clustergate.core.words import FILE_UNREADABLE
-from clustergate.sites import configs
+from clustergate.sites import choice, configs
 from clustergate.sites.description import SiteError
 from clustergate.stacks import suggestion
 
@@ -119,7 +119,7 @@ def faults(listed: Sequence[Listed]) -> list[SiteError]:
     for system in dict.fromkeys(one.system for one in listed):
         of_system = [one for one in listed if one.system == system]
         try:
-            known = [stack.name for stack in configs.load(configs.find(system)).stacks]
+            known = [stack.name for stack in configs.load(choice.find(system)).stacks]
         except SiteError as error:
             errors.append(SiteError(PIPELINE_SYSTEM(at=of_system[0].at, why=error)))
             continue
@@ -137,6 +137,6 @@ def without_job(listed: Sequence[Listed]) -> list[tuple[str, str]]:
     return [
         (system, stack.name)
         for system in dict.fromkeys(one.system for one in listed)
-        for stack in configs.load(configs.find(system)).stacks
+        for stack in configs.load(choice.find(system)).stacks
         if (system, stack.name) not in pairs
     ]

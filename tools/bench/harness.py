@@ -13,6 +13,7 @@ from clustergate.core import store
 from clustergate.core.model import CaseRecord
 from clustergate.core.paths import state_dir
 from clustergate.run import reframe
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from tools.bench.spread import Aim, Figure
@@ -195,7 +196,7 @@ def _one_round(scenario: Scenario, order: int) -> Round:
 
 
 def _stacks_on_disk() -> Iterator[Manifest]:
-    for name in [stack.name for stack in sites.load(sites.find("local")).stacks]:
+    for name in [stack.name for stack in sites.load(choice.find("local")).stacks]:
         try:
             manifest = read_manifest(state_dir(), name)
         except ManifestError:

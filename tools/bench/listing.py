@@ -10,8 +10,8 @@ from clustergate.benchmarks.descriptor import Sweep
 from clustergate.benchmarks.registry import every_check
 from clustergate.core.paths import checkout
 from clustergate.run import reframe
+from clustergate.sites import choice, modes
 from clustergate.sites import configs as sites
-from clustergate.sites import modes
 from tools.bench.spread import Aim, Figure
 from tools.bench.workspace import BenchError, Timed, Workspace
 
@@ -46,7 +46,7 @@ def measure(
     stack, as ReFrame counts; every check of the suite is listed, so that none is loaded for
     nothing.
     """
-    site = sites.load(sites.find("local"))
+    site = sites.load(choice.find("local"))
     stacks = len(site.stacks)
     sweeping = [check for check in every_check().values() if check.sweep is Sweep.LAYOUTS]
     named = ",".join(str(k + 1) for k in range(-(-cases // (stacks * len(sweeping)))))

@@ -48,6 +48,7 @@ from clustergate.launch.stopping import exactly
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.fingerprint import processor_of, read_fingerprint
 from clustergate.machine.node import node_record
+from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from clustergate.studies.ab.contenders import Named, in_ranks
@@ -397,7 +398,7 @@ def manifests_of(stacks: Sequence[str] = ()) -> list[Manifest]:
     Raises :class:`~clustergate.stacks.manifest.ManifestError` when there are none.
     """
     found = []
-    for name in [stack.name for stack in sites.load(sites.find("local")).stacks]:
+    for name in [stack.name for stack in sites.load(choice.find("local")).stacks]:
         try:
             manifest = read_manifest(state_dir(), name)
         except ManifestError:

@@ -20,7 +20,7 @@ from clustergate.core import store
 from clustergate.core.model import ClustergateError
 from clustergate.core.paths import state_dir
 from clustergate.machine.processes import end_processes_with
-from clustergate.sites import configs as sites
+from clustergate.sites import choice
 
 # What the stacks on disk consist of, beside their manifests.
 STACK_FOLDERS = ("cache", "prefixes", "builds")
@@ -77,8 +77,8 @@ class Workspace:
         return {
             **os.environ,
             "CLUSTERGATE_HOME": str(self.home),
-            "RFM_CONFIG_FILES": str(sites.find("local")),
-            "RFM_SYSTEM": sites.FALLBACK,
+            "RFM_CONFIG_FILES": str(choice.find("local")),
+            "RFM_SYSTEM": choice.FALLBACK,
             store.RUN_ID: self.run_id,
             **(variables or {}),
         }

@@ -55,8 +55,8 @@ from clustergate.run.placing import keep_out
 from clustergate.run.readiness import nodes_in_the_way, say_in_the_way, without_references
 from clustergate.run.request import Request
 from clustergate.run.software_evidence import Builds, seconds_to_decide
+from clustergate.sites import choice, exclusions, modes
 from clustergate.sites import configs as sites
-from clustergate.sites import modes
 from clustergate.sites.description import Site
 from clustergate.sites.modes import MAINTENANCE
 from clustergate.sites.schedulers import NO_ANSWERS
@@ -99,7 +99,7 @@ class GateRequest:
     ``confirm_wait_s`` at most.
     """
 
-    site: sites.Choice
+    site: choice.Choice
     invocation: Invocation
     stacks: Sequence[str] = ()
     budget: str | None = None
@@ -250,7 +250,7 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     stacks = [one.name for one in site.stacks_named(request.stacks)]
     builds, golden_s, notes = builds_of(site, stacks)
     contract = contract_of(site, request.stacks, request.budget, took_before, builds, golden_s)
-    by_hand, excluded = sites.nodes_out(site.name)
+    by_hand, excluded = exclusions.nodes_out(site.name)
     if unfit := _unfit(request, site.name, by_hand):
         contract = contract.with_nothing_judged(*unfit)
     gate = Gate(
