@@ -8,15 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from clustergate import cli
 from clustergate.core import store
-from clustergate.core.model import Better, Case, CaseState, Estimate, Figure, Group, Judgement, Run
+from clustergate.core.model import CaseState, Group, Run
 from clustergate.core.model import Verdict as V
-from clustergate.core.reasons import in_words
 from clustergate.judge.history import listing
 from clustergate.judge.history.node_states import keep_states
 from clustergate.launch.disturbance import NODE_SHARED
@@ -24,6 +24,7 @@ from clustergate.launch.plan import write_plan
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
 from clustergate.studies.screen.driver import carry_out
+from tests.builders import case, estimate, figure, run
 from tests.test_ab import CROSSING, records
 from tests.test_screening_driver import PEAKS, plan_of, script
 
@@ -49,17 +50,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def judged_run() -> Run:
-    slow = Judgement(V.REGRESSION, (in_words("slower"),))
+    slow: dict[str, Any] = {"verdict": V.REGRESSION, "sentence": "slower"}
     busy = NODE_SHARED(lost_cores=0.5, cores=2, host="vm")
-    figures = (
-        Figure("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 1000},
-               Estimate(90.0, 89.0, 91.0, 0.9, 5), slow, doubt=busy),
-        Figure("PingPong", "latency_us", "us", Better.LOWER, {"bytes": 8}, None, slow),
-    )  # fmt: skip
-    groups = (Group("PingPong", 14, 0.12, 0.05, slow),)
-    ran = Case("HplCheck", "mpich", CaseState.RAN, figures=figures, groups=groups)
-    lost = Case("HpccCheck", "mpich", CaseState.MISSING, (in_words("it should have run"),))
-    return Run(RUN, "local", "smoke", "2026-11-22T21:23:41+00:00", 9.0, (ran, lost))
+    of: dict[str, Any] = {
+        "estimate": estimate(90.0, 89.0, 91.0),
+        "conditions": {"n": 1000},
+        "doubt": busy,
+    }
+    rate = figure("HPL", "performance_gflops", 90.0, **slow, **of)
+    groups = (Group("PingPong", 14, 0.12, 0.05, rate.judgement),)
+    ran = case(figures=(rate, figure(value=None, **slow)), groups=groups)
+    lost = case("HpccCheck", state=CaseState.MISSING, reason="it should have run")
+    return run(ran, lost, run_id=RUN, duration_s=9.0)
 
 
 def samples(path: Path, factor: float) -> Path:

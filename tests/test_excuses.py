@@ -15,6 +15,8 @@ from clustergate.launch import excuses
 from clustergate.launch.disturbance import NodeLoad, kept_off
 from clustergate.launch.excuses import times_of
 from clustergate.machine.load import DISTURBING_CORES
+from tests import builders
+from tests.builders import ping
 from tools.bench.launches import read_launches, recordings
 
 RECORDED = recordings()
@@ -24,30 +26,15 @@ def excused(samples, launches, times):
     return excuses.excused(samples, launches, times, APART)
 
 
-def ping(value, order=0):
-    return Sample("PingPong", "latency_us", "us", Better.LOWER, {"bytes": 8}, value, order)
-
-
 def hpl(seconds, order=0):
     """Return the rate of HPL and its time."""
-    rate = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {"n": 8832}, 1.0, order)
-    time = dataclasses.replace(rate, metric="time_s", better=Better.LOWER, value=seconds)
-    return dataclasses.replace(rate, value=2 / 3 * 8832**3 / seconds / 1e9), time
+    rate = builders.hpl(2 / 3 * 8832**3 / seconds / 1e9, order)
+    return rate, builders.sample("HPL", "time_s", seconds, order, n=8832)
 
 
 def beside(share, order=0, seconds=12.0, far=1.0, lost=0.9, own=None):
-    return Launch(
-        order,
-        0.0,
-        seconds,
-        "n1",
-        lost,
-        disturbed=in_words("x"),
-        kept_off=share,
-        any_kept_off=share,
-        far=far,
-        own_cores=own,
-    )
+    kept = {"disturbed": in_words("x"), "kept_off": share, "any_kept_off": share}
+    return Launch(order, 0.0, seconds, "n1", lost, far=far, own_cores=own, **kept)
 
 
 def of_hpl(seconds, launch):
@@ -125,7 +112,9 @@ def test_hpccs_parts_say_how_long_they_took(benchmark, value, conditions):
 def test_the_best_of_several_launches_bounds_what_others_did_to_messages():
     def factor(launches, share=0.5):
         return excused(
-            [ping(8.0, k) for k in range(launches)], [beside(share, k) for k in range(launches)], {}
+            [ping(8.0, order=k) for k in range(launches)],
+            [beside(share, k) for k in range(launches)],
+            {},
         )
 
     assert factor(3) == math.inf
@@ -135,11 +124,11 @@ def test_the_best_of_several_launches_bounds_what_others_did_to_messages():
 
 def test_cores_that_are_far_explain_some_times_their_distance():
     moved = [beside(0.01, k, far=6.0, lost=0.02) for k in range(3)]
-    assert excused([ping(8.0, k) for k in range(3)], moved, {}) == 24.0
-    assert excused([ping(8.0, k) for k in range(2)], moved[:2], {}) == math.inf
+    assert excused([ping(8.0, order=k) for k in range(3)], moved, {}) == 24.0
+    assert excused([ping(8.0, order=k) for k in range(2)], moved[:2], {}) == math.inf
     crowded = [beside(0.5, k, far=6.0) for k in range(10)]
     near = [beside(0.5, k) for k in range(10)]
-    pings = [ping(8.0, k) for k in range(10)]
+    pings = [ping(8.0, order=k) for k in range(10)]
     assert excused(pings, crowded, {}) == 24.0 * excused(pings, near, {})
     # What computes by itself suffers from memory that lies behind another core at most.
     assert of_hpl(12.0, beside(0.0, far=6.0, lost=0.0)) == pytest.approx(2.5)
@@ -147,7 +136,7 @@ def test_cores_that_are_far_explain_some_times_their_distance():
 
 def of_pings(count, **changes):
     launches = [beside(0.1, order, **changes) for order in range(count)]
-    return excused([ping(8.0, order) for order in range(count)], launches, {})
+    return excused([ping(8.0, order=order) for order in range(count)], launches, {})
 
 
 def test_what_others_used_of_a_launch_bounds_what_they_did_to_messages():
@@ -206,7 +195,7 @@ def usual(quiet, name):
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_no_recorded_launches_beside_others_were_worse_than_they_are_excused(path, count):
     launches = [beside(0.5, order) for order in range(count)]
-    allowed = excused([ping(1.0, order) for order in range(count)], launches, {})
+    allowed = excused([ping(1.0, order=order) for order in range(count)], launches, {})
     for quiet, crowded, _, _ in launches_of(path):
         for name in quiet[0].microseconds:
             worst = max(bests_of(crowded, count, name), default=0.0)
@@ -233,7 +222,7 @@ def test_no_recorded_launches_on_far_cores_were_worse_than_they_are_excused(path
                 beside(0.01, order, far=x.core_distance_ns / nearest, lost=0.02)
                 for order, x in enumerate(run)
             ]
-            allowed = excused([ping(1.0, order) for order in range(3)], launches, {})
+            allowed = excused([ping(1.0, order=order) for order in range(3)], launches, {})
             for name in quiet[0].microseconds:
                 (best,) = bests_of(run, 3, name)
                 assert best <= allowed * usual(quiet, name), name

@@ -18,15 +18,9 @@ from clustergate.core.commands import NO_CALL
 from clustergate.core.model import (
     BadRequest,
     Better,
-    Case,
     CaseRecord,
-    CaseState,
     ClustergateError,
     Evidence,
-    Figure,
-    Judgement,
-    Run,
-    Sample,
     Verdict,
 )
 from clustergate.core.reasons import in_words, plain
@@ -49,6 +43,7 @@ from clustergate.stats.rounds import RATHER_SLOWER
 from clustergate.studies.ab.contenders import parse_contender
 from clustergate.studies.ab.gathering import Job
 from clustergate.studies.ab.wholes import Cost, costs_and_faults
+from tests.builders import case, figure, run, sample
 
 SIZES = (8, 64, 512)
 CONDITIONS = {"nodes": 1, "ranks": 2}
@@ -57,15 +52,15 @@ CONDITIONS = {"nodes": 1, "ranks": 2}
 def job(rounds: int = 20, spread: float = 0.01, **slower: Any) -> Job:
     """Return rounds of PingPong in three sizes and of HPL; ``slower`` is what B takes, by name."""
     figures = [
-        *(Sample("PingPong", "latency_us", "us", Better.LOWER, {"bytes": n}, 1.0) for n in SIZES),
-        Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, 1.0),
+        *(sample("PingPong", "latency_us", bytes=n) for n in SIZES),
+        sample("HPL", "performance_gflops"),
     ]
     draw = np.random.default_rng(7)
     a, b = (np.exp(draw.normal(0.0, spread, (rounds, len(figures)))) for _ in range(2))
-    for k, figure in enumerate(figures):
-        size = figure.conditions.get("bytes")
-        factor = slower.get(f"{figure.benchmark}_{size}", slower.get(figure.benchmark, 1.0))
-        b[:, k] *= factor if figure.better is Better.LOWER else 1 / factor
+    for k, known in enumerate(figures):
+        size = known.conditions.get("bytes")
+        factor = slower.get(f"{known.benchmark}_{size}", slower.get(known.benchmark, 1.0))
+        b[:, k] *= factor if known.better is Better.LOWER else 1 / factor
     return Job("AbCheck", "local:node", CONDITIONS, figures, a, b, rounds, 0)
 
 
@@ -388,9 +383,8 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     request = Request(mode_named("maintenance"), choice.find("local"))
     folder = store.run_folder("20261104T000000Z-r1")
-    figure = Figure("HPL", "rate", "", Better.HIGHER, {}, None, Judgement(Verdict.PASS, ()))
-    case = Case("HplCheck", "mpich", CaseState.RAN, figures=(figure,))
-    measured = Run(folder.name, "local", "maintenance", "2026-11-04T00:00:00+00:00", 1.0, (case,))
+    rate = figure("HPL", "performance_gflops", None)
+    measured = run(case(figures=(rate,)), run_id=folder.name, mode="maintenance")
     prepared = SimpleNamespace(
         site=sites.load(request.site),
         partitions=[],
@@ -407,7 +401,7 @@ def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
     monkeypatch.setattr(session_run, "execute", lambda *_: 0)
     left = Collected([], [], {}, [], [], {}, 1.0)
     monkeypatch.setattr(session_run, "collect", lambda *_: left)
-    monkeypatch.setattr(session_run, "confirm", lambda *_: Again((case,)))
+    monkeypatch.setattr(session_run, "confirm", lambda *_: Again(measured.cases))
     monkeypatch.setattr(session_run, "judge", lambda *_: measured)
     monkeypatch.setattr(software, "against_golden", lambda *_: ([slower], ["no golden openmpi"]))
     now = datetime.datetime.now().astimezone()

@@ -24,13 +24,13 @@ from clustergate.core.model import (
     OutputError,
     Reference,
     Row,
-    Sample,
     Verdict,
 )
 from clustergate.judge.judging import judge
 from clustergate.judge.node_peaks import relations
 from clustergate.machine.kernels.peaks import parse_peaks
 from clustergate.machine.peaks import nearest_ns, peaks_of
+from tests import builders
 
 MEBIBYTE = 1 << 20
 # Two cores: FMA peak 60 alone and 100 together, DGEMM 50 and 90, triad 20 and 30.
@@ -71,12 +71,6 @@ PEAKS = peaks_of(rows())
 UPPER = 1.03
 
 
-def sample(name, value=1.0, **conditions):
-    benchmark, _, metric = name.partition(".")
-    known = {**METRICS, **hpcc.METRICS}[metric or benchmark]
-    return Sample(benchmark, known.name, known.unit, Better.HIGHER, conditions, value)
-
-
 def limits_of(check, conditions, measured, peaks, node):
     return known_of(check).limits(Measurement(check, conditions, measured, peaks, node))
 
@@ -91,11 +85,15 @@ def at_most(name, conditions=ONE_NODE, peaks=PEAKS, node=FACTS, check="HpccCheck
     ]
 
 
+def sample(name, value=1.0, **conditions):
+    benchmark, _, metric = name.partition(".")
+    return builders.sample(benchmark, metric or benchmark, value, **conditions)
+
+
 def verdict(name, value, check="ImbMpi1Check", **own):
     measured = sample(name, value, **own)
     limits = limits_of(check, ONE_NODE, measured, PEAKS, FACTS)
-    estimate = Estimate(value, None, None, confidence=0.0, samples=1)
-    return judge(estimate, measured.better, measured.unit, None, limits).verdict
+    return judge(builders.estimate(value), measured.better, measured.unit, None, limits).verdict
 
 
 # ------------------------------------------------------------------------------- intervals
@@ -410,29 +408,24 @@ def test_a_contradiction_is_a_judged_figure():
     assert figure.estimate.confidence == 0.75
 
 
-def kernel_sample(benchmark, metric, better=Better.HIGHER, **conditions):
-    unit = METRICS[metric].unit
-    return Sample(benchmark, metric, unit, better, conditions, 1.0)
-
-
 def test_stream_of_a_node_moves_no_more_than_the_triad():
     elements = 4 * 32 * MEBIBYTE // 8 // 2
-    triad = kernel_sample("STREAM", "bandwidth_gb_s", elements=elements)
+    triad = builders.sample("STREAM", "bandwidth_gb_s", elements=elements)
     (limit,) = limits_of("StreamCheck", ONE_NODE, triad, PEAKS, FACTS)
     # Two cores reach 40 alone, and one and a half times the 30 that they reach together is 45.
     from_memory = 1 - 1 / 8
     assert limit.at_most == pytest.approx(UPPER * 40 * 4 / 3 / from_memory, rel=1e-3)
-    slow = kernel_sample("STREAM", "p95_time_us", Better.LOWER, elements=elements)
+    slow = builders.sample("STREAM", "p95_time_us", elements=elements)
     limits = limits_of("StreamCheck", ONE_NODE, slow, PEAKS, FACTS)
     assert {limit.at_most for limit in limits} == {None}
-    in_cache = kernel_sample("STREAM", "bandwidth_gb_s", elements=elements - 1)
+    in_cache = builders.sample("STREAM", "bandwidth_gb_s", elements=elements - 1)
     (limit,) = limits_of("StreamCheck", ONE_NODE, in_cache, PEAKS, FACTS)
     assert limit.reason == "no processor does more in a second on 2 cores"
 
 
 def test_a_stream_of_messages_is_limited_like_a_biband_of_imb():
     own = {"processes": 2, "bytes": 64 * MEBIBYTE}
-    ours = kernel_sample("bidirectional_stream", "bandwidth_mb_s", **own)
+    ours = builders.sample("bidirectional_stream", "bandwidth_mb_s", **own)
     (limit,) = limits_of("BidirectionalStreamCheck", ONE_NODE, ours, PEAKS, FACTS)
     assert [limit.at_most] == at_most("Biband.bandwidth_mb_s", check="ImbMpi1Check", **own)
     apart = {"nodes": 2, "ranks_per_node": 1, "cores_per_rank": 1}
@@ -446,7 +439,7 @@ def test_a_ping_pong_through_the_network_is_no_faster_than_its_link():
 
     def found(peer, metric="time_us", benchmark="ping_pong"):
         own = {"peer": peer, "bytes": 1_000_000}
-        trial = kernel_sample(benchmark, metric, Better.LOWER, **own)
+        trial = builders.sample(benchmark, metric, **own)
         return [
             (x.at_least, x.at_most)
             for x in limits_of("MpiTrialsCheck", two_nodes, trial, PEAKS, FACTS)
@@ -459,13 +452,13 @@ def test_a_ping_pong_through_the_network_is_no_faster_than_its_link():
 
 
 def test_hpccg_computes_no_faster_than_the_fma_peak():
-    rate = kernel_sample("HPCCG", "performance_mflops")
+    rate = builders.sample("HPCCG", "performance_mflops")
     (limit,) = limits_of("HpccgCheck", {**ONE_NODE, "nodes": 2}, rate, PEAKS, FACTS)
     assert limit.at_most == pytest.approx(2 * 1000 * 100 * UPPER)
 
 
 def test_no_processor_has_more_than_all_of_its_time():
-    share = kernel_sample("host_overhead", "availability_percent", bytes=8)
+    share = builders.sample("host_overhead", "availability_percent", bytes=8)
     (limit,) = limits_of("HostOverheadCheck", ONE_NODE, share, PEAKS, FACTS)
     assert limit.at_most == 110
 

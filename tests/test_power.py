@@ -1,8 +1,9 @@
 import pytest
 
 from clustergate.core.figures import name_of
-from clustergate.core.model import METRICS, Better, Launch, Sample
+from clustergate.core.model import Launch
 from clustergate.machine.power import Power, measured_power, performance_per_watt, stated_power
+from tests.builders import sample
 
 
 def launch(order=0, seconds=10.0, **node):
@@ -10,7 +11,7 @@ def launch(order=0, seconds=10.0, **node):
 
 
 def rate(gflops, order=0, metric="performance_gflops"):
-    return Sample("HPL", metric, METRICS[metric].unit, Better.HIGHER, {"n": 1000}, gflops, order)
+    return sample("HPL", metric, gflops, order, n=1000)
 
 
 def test_measured_power_names_what_was_counted():

@@ -12,7 +12,6 @@ from clustergate import cli
 from clustergate.core import store
 from clustergate.core.model import (
     RESUMED,
-    Better,
     Case,
     CaseId,
     CaseRecord,
@@ -21,7 +20,6 @@ from clustergate.core.model import (
     Evidence,
     Launch,
     Run,
-    Sample,
     Verdict,
 )
 from clustergate.core.reasons import in_words
@@ -36,6 +34,7 @@ from clustergate.run.reframe import Call, ended_cases
 from clustergate.run.request import Request, launched_otherwise, write_request
 from clustergate.sites.modes import mode_named
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
+from tests import builders
 
 # As ReFrame 4.10.4 printed it: after a build, a case that passed and one that failed.
 PRINTED = """\
@@ -53,24 +52,23 @@ HPL, HPCC = "/be2cd3ab @local:node+mpich", "/55c8e99d @local:node+mpich"
 RUN = "20261101T000000Z-1"
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
-    return tmp_path
-
-
 def record(check: str, hash: str, complaint: str = "") -> CaseRecord:
-    sample = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, 100.0, 0)
-    return CaseRecord(
-        *(f"{check}-node-mpich", check, "mpich", "local:node", {"mode": "smoke"}),
-        samples=[sample],
+    return builders.record(
+        builders.hpl(100.0),
+        check=check,
         complaints=[in_words(complaint)] if complaint else [],
         details={resuming.HASH: hash},
     )
 
 
 def ended_run(case: Case) -> Run:
-    return Run(RUN, "local", "smoke", "2026-11-21T06:50:03+00:00", 9.0, (case,))
+    return builders.run(case, run_id=RUN, duration_s=9.0)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    return tmp_path
 
 
 def test_what_reframe_printed_tells_what_came_to_its_end() -> None:
@@ -202,7 +200,7 @@ def test_cases_of_another_day_are_no_pass_of_today() -> None:
     assert str(why).startswith("1 of 3 cases were measured on ")
     assert "8 days before the others" in str(why)
     run = dataclasses.replace(
-        ended_run(Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE)),
+        ended_run(builders.case(state=CaseState.NOT_AVAILABLE)),
         evidence=(Evidence(RESUMED, Verdict.INCONCLUSIVE, (why,)),) if why else (),
     )
     assert summary.status_of(run) == 2
@@ -315,14 +313,14 @@ def test_a_run_that_came_to_its_end_is_not_measured_again(
     store.write_json(store.run_folder(RUN) / stored_runs.ASKED, {**asked, "process_counts": ""})
     report = store.run_folder(RUN) / "report.html"
     report.write_text("as it was")
-    resuming.write_ended(ended_run(Case("HplCheck", "mpich", CaseState.FAILED)))
+    resuming.write_ended(ended_run(builders.case(state=CaseState.FAILED)))
     # Killed while it wrote its reports, it goes on with them.
     resuming.require_unfinished(RUN)
     store.write_json(store.run_folder(RUN) / listing.VERDICTS, {"cases": []})
     assert cli.main(["check", "--resume", RUN]) == 2
     assert "is complete; its report is" in capsys.readouterr().err
     assert report.read_text() == "as it was"
-    resuming.write_ended(ended_run(Case("HplCheck", "mpich", CaseState.MISSING)))
+    resuming.write_ended(ended_run(builders.case(state=CaseState.MISSING)))
     resuming.require_unfinished(RUN)
     resuming.set_reports_aside(RUN)
     report.write_text("as it was the second time")

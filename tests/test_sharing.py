@@ -10,6 +10,7 @@ from clustergate.judge.assembly import found_at_80_percent
 from clustergate.judge.sharing import in_words, sharing_of
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
+from tests import builders
 
 
 def launches(*others: float | None) -> list[Launch]:
@@ -22,8 +23,7 @@ def record(made: Sequence[Launch], rates: Sequence[float], *, virtual: bool = Fa
     peaks = [
         Row("node_peaks", "fma_peak", conditions, {"performance_gflops": rate}) for rate in rates
     ]
-    where = ("HplCheck-node-mpich", "HplCheck", "mpich", "alpha:node")
-    return CaseRecord(*where, {}, launches=made, peaks=peaks)
+    return builders.record(partition="alpha:node", conditions={}, launches=made, peaks=peaks)
 
 
 QUIET = record(launches(*[0.1] * 20), [100.0, 100.5, 101.0])
@@ -61,7 +61,7 @@ def test_what_somebody_says_goes_before_what_is_seen() -> None:
 
 
 def run(**of: Any) -> Run:
-    return Run("one", "alpha", "smoke", "2026-11-01T00:00:00+00:00", 1.0, (), **of)
+    return builders.run(system="alpha", **of)
 
 
 def test_the_first_line_says_it_in_two_words() -> None:

@@ -9,6 +9,7 @@ import pytest
 from clustergate.core.model import CaseRecord, Evidence, Launch, Row, Run, Verdict
 from clustergate.judge.slow_nodes import slow_nodes
 from clustergate.report.summary import exit_meaning, status_of
+from tests import builders
 
 CORES = {"core_ids": "0,1"}
 
@@ -109,8 +110,7 @@ def test_a_site_tolerates_what_it_wrote() -> None:
 
 
 def run(evidence: Sequence[Evidence]) -> Run:
-    started = "2026-11-01T00:00:00+00:00"
-    return Run("one", "alpha", "smoke", started, 1.0, (), evidence=tuple(evidence))
+    return builders.run(system="alpha", evidence=tuple(evidence))
 
 
 def test_a_slow_node_fails_a_run_and_one_that_looks_so_leaves_it_open() -> None:
