@@ -57,9 +57,10 @@ def advice_of(of: Standings) -> Advice:
         return Advice(NOTHING, "Nothing was measured by both.", (), _next_steps(of, UNDECIDED))
     groups = ranked(len(of.names), lambda x, y: _is_preferred(of, x, y))
     word, sentence = _of_first(of, groups[0])
-    ranking = [f"Ranking: {'; '.join(_ranks(of, groups))}."] if len(of.names) > 2 else []
+    several = len(of.names) > 2 and len(groups) > 1
+    ranking = [f"Ranking: {'; '.join(_ranks(of, groups))}."] if several else []
     # That all are equal is told already.
-    of_rest = [] if word == EQUAL else _rest(of)
+    of_rest = [] if word == EQUAL else _rest(of, word)
     lines = [*ranking, *_where_better(of, contested), *of_rest]
     return Advice(word, sentence, lines, _next_steps(of, word))
 
@@ -71,16 +72,30 @@ def _is_preferred(of: Standings, x: int, y: int) -> bool:
 
 def _wins(of: Standings, x: int, y: int) -> int:
     """Return in how many results one is better than another."""
+    return _count(of, x, y, Relation.A_BETTER if x < y else Relation.B_BETTER)
+
+
+def _undecided(of: Standings, x: int, y: int) -> int:
+    return _count(of, x, y, Relation.INCONCLUSIVE)
+
+
+def _count(of: Standings, x: int, y: int, verdict: Relation) -> int:
     result = of.pairs.get((min(x, y), max(x, y)))
-    wins = Relation.A_BETTER if x < y else Relation.B_BETTER
-    return sum(f.comparison.verdict is wins for f in result.figures) if result else 0
+    return sum(f.comparison.verdict is verdict for f in result.figures) if result else 0
 
 
 def _of_first(of: Standings, group: Sequence[int]) -> tuple[str, str]:
     """Return the word and the sentence of those that stand before all others."""
     all_ = range(len(of.names))
     if len(group) == 1:
-        return DECIDED, f"Take {of.names[group[0]]}{_exception(of, group[0], all_)}."
+        best, others = group[0], [k for k in all_ if k != group[0]]
+        open_ = sum(_undecided(of, best, k) for k in others)
+        compared = sum(len(one.figures) for pair, one in of.pairs.items() if best in pair)
+        if 2 * open_ > compared:
+            wins = sum(_wins(of, best, k) for k in others)
+            ahead = f"{of.names[best]} is ahead so far, in {wins} of {counted(compared, 'result')}"
+            return UNDECIDED, f"{ahead}; {open_} are undecided."
+        return DECIDED, f"Take {of.names[best]}{_exception(of, best, all_)}."
     either = _and(of, group, "or")
     of_group = [
         figure.comparison
@@ -250,7 +265,7 @@ def bound_of(one: Comparison) -> float | None:
     return max(one.high, 1.0 / one.low)
 
 
-def _rest(of: Standings) -> list[str]:
+def _rest(of: Standings, word: str) -> list[str]:
     """Return how many results are equal or undecided, and by how much these differ at most."""
     same, open_ = of.count(Relation.EQUIVALENT), of.count(Relation.INCONCLUSIVE)
     parts = [f"{same} equal within {100 * of.margin:g} %"] if same else []
@@ -259,7 +274,7 @@ def _rest(of: Standings) -> list[str]:
     which = "they" if len(known) == open_ else f"{len(known)} of them"
     less = f", {which} differ by less than {factor(max(known))} x" if known else ""
     # That nothing is decided is told already.
-    parts += [f"{open_} undecided{less}"] if open_ and (less or open_ < len(of.figures)) else []
+    parts += [f"{open_} undecided{less}"] if open_ and (less or word != UNDECIDED) else []
     pairs = "Of pairs: " if len(of.pairs) > 1 else ""
     return [f"{pairs}{'; '.join(parts)}."] if parts else []
 

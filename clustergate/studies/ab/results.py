@@ -243,22 +243,27 @@ def display_names(texts: Sequence[str], libraries: Sequence[str]) -> list[str]:
     That is the name, with the version where that tells them apart, or as they were named; equals
     are numbered.
     """
-    ways = [[_VERSION.sub("", one) for one in libraries], libraries, texts]
-    for way in ways[:2]:
-        called = [_with_settings(*one) for one in zip(way, texts, strict=True)]
+    bare = [_VERSION.sub("", one) for one in libraries]
+    for way in (bare, libraries):
+        alike = len(set(way)) == 1
+        called = [_with_settings(*one, alike=alike) for one in zip(way, texts, strict=True)]
         if all(way) and len(set(called)) == len(called):
             return called
-    first = ways[0] if all(ways[0]) and len(set(texts)) == 1 else texts
-    numbered = [f"{one} #{k}" for k, one in enumerate(first, 1)]
-    return list(texts) if len(set(texts)) == len(texts) else numbered
+    if len(set(texts)) == len(texts):
+        return list(texts)
+    first = bare if all(bare) and len(set(texts)) == 1 else texts
+    return [f"{one} #{k}" for k, one in enumerate(first, 1)]
 
 
-def _with_settings(name: str, text: str) -> str:
+def _with_settings(name: str, text: str, *, alike: bool) -> str:
+    """Return a library with what is set for it, which alone tells contenders apart ``alike``."""
     try:
         named = parse_contender(text)
     except BadRequest:
         return name
     settings = " ".join(f"{key}={value}" for key, value in named.variables.items())
+    if alike and settings and not named.golden:
+        return settings
     return f"{'golden ' * named.golden}{name}{f' with {settings}' if settings else ''}"
 
 
