@@ -470,7 +470,7 @@ class Pbs:
 
     def resume(self, node: str) -> None:
         """Let jobs have a node again."""
-        self.cluster.on(HEAD, "pbsnodes", "-r", node, check=False)
+        self.cluster.on(HEAD, "pbsnodes", "-r", "-C", "", node, check=False)
 
     def mend_head(self) -> None:
         """Start what was killed on the head: nothing can be."""

@@ -56,6 +56,8 @@ for name in ("scipy_openblas_get_corename", "openblas_get_corename"):
         asked.restype = ctypes.c_char_p
         sys.exit(print(asked().decode()))
 """
+# Names an archive of OpenPBS' sources, by which tests run under a real PBS.
+OPENPBS = "CLUSTERGATE_TEST_OPENPBS"
 OPENS = ("pass", "improvement")
 NOISE = {
     *("gate.inconclusive", "screening.doubt"),
@@ -166,8 +168,8 @@ class VirtualCluster:
 
     program = str(checkout() / "ci" / "virtual-cluster")
 
-    def __init__(self) -> None:
-        self.named = {**os.environ, "VIRTUAL_CLUSTER": f"c{os.getpid() % 100000}"}
+    def __init__(self, which: str = "c") -> None:
+        self.named = {**os.environ, "VIRTUAL_CLUSTER": f"{which}{os.getpid() % 100000}"}
 
     def __call__(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run the program to its end."""
@@ -178,6 +180,17 @@ class VirtualCluster:
             text=True,
             timeout=PATIENCE_S,
         )
+
+    def bring_up(self, scheduler: str, *options: str) -> None:
+        """Bring it up, or skip the test and say what this machine lacks."""
+        archive = [] if scheduler == "slurm" else [os.environ.get(OPENPBS, "")]
+        if not all(archive):
+            pytest.skip(f"{OPENPBS} names no archive of OpenPBS' sources")
+        lacking = self("missing", "--scheduler", scheduler)
+        if lacking.returncode:
+            pytest.skip(lacking.stderr.strip())
+        brought = self("up", "--scheduler", scheduler, *archive, *options)
+        assert brought.returncode == 0, brought.stderr
 
     def start(self, node: str, *words: str, **variables: str) -> "subprocess.Popen[str]":
         """Start a command on a node, of which nobody reads what it says."""
@@ -194,11 +207,7 @@ class VirtualCluster:
 def virtual() -> Iterator[VirtualCluster]:
     """Bring a cluster up for the tests of a module, and remove it."""
     cluster = VirtualCluster()
-    lacking = cluster("missing")
-    if lacking.returncode:
-        pytest.skip(lacking.stderr.strip())
-    brought = cluster("up", "--hours", "2")
-    assert brought.returncode == 0, brought.stderr
+    cluster.bring_up("slurm", "--hours", "2")
     yield cluster
     cluster("down")
 

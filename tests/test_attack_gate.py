@@ -167,9 +167,9 @@ def test_slurm_is_asked_again_within_the_budget_alone(gate: Gate, folder: Path) 
     status, said = gate("--budget", "1s", sinfo=f'echo "$*" >> $0.log; {REFUSED}')
     assert status == 2
     assert "Unable to contact slurm controller" in said
-    # For the nodes of all partitions before and after; others ask of their own.
+    # For the nodes of all partitions before and after, and for why a case did not run.
     asked = (folder / "bin" / "sinfo.log").read_text().splitlines()
-    assert sum("--exact" in line for line in asked) == 2
+    assert sum("--exact" in line for line in asked) == 3
 
 
 # --- what nobody measures -----------------------------------------------------------------------

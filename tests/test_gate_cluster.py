@@ -6,40 +6,57 @@ machine meanwhile nothing can be told, and the test says so instead of failing.
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clustergate.core.paths import checkout
+from tests.conftest import VirtualCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
 CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
-SITE = checkout() / "ci" / "virtual_cluster.py"
+# What describes the cluster under each scheduler, and which of its partitions take no part.
+SITES = {
+    "slurm": ("virtual_cluster.py", ("srun", "ssh")),
+    "pbs": ("virtual_pbs.py", ("ssh",)),
+}
+OFI = [["MPIR_CVAR_CH4_NETMOD", "ofi"]]
 # HPL fills the memory of four nodes, the least a site may have, with a matrix of 5000.
 BYTES_PER_NODE = 1 << 26
 WAIVED = {"HpccCheck": "it takes too long here", "ImbMpi1Check": "it takes too long here"}
 MOST_TRIES = 4
 
 
+@pytest.fixture(scope="module", params=[*SITES])
+def virtual(request: pytest.FixtureRequest) -> Iterator[VirtualCluster]:
+    """Bring a cluster up with each scheduler."""
+    cluster = VirtualCluster()
+    cluster.bring_up(request.param, "--hours", "2")
+    yield cluster
+    cluster("down")
+
+
 @pytest.fixture
-def site(suite: Any, tmp_path: Path) -> Path:
+def site(virtual: VirtualCluster, suite: Any, tmp_path: Path, request: Any) -> Path:
     """Return a folder of site files: the virtual cluster with one partition and a core a node.
 
     HPL with one stack is all that must be judged, and it is small as the memory is.
     """
     folder = tmp_path / "site"
     (folder / "site_configs").mkdir(parents=True)
-    lines = SITE.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if '"name": "srun"' not in line and '"name": "ssh"' not in line]
-    assert len(kept) == len(lines) - 2
+    name, others = SITES[request.node.callspec.params["virtual"]]
+    lines = (checkout() / "ci" / name).read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not any(f'"name": "{other}"' in line for other in others)]
+    assert len(kept) == len(lines) - len(others)
     one = '"cores_per_node": 1, "reserved_cores_per_node": 1'
     text = "".join(kept).replace('"cores_per_node": 2', one)
-    (stacks,) = re.findall(r"stacks=\[.*\]", text)
+    (stacks,) = re.findall(r"stacks=\[.*\]", text, re.DOTALL)
     for old, new in (
         ("2**30", str(BYTES_PER_NODE)),
-        (stacks, f'stacks=[stack("mpich", env_vars=OFI, waived={WAIVED!r})]'),
+        (stacks, f'stacks=[stack("mpich", env_vars={OFI!r}, waived={WAIVED!r})]'),
     ):
         assert old in text
         text = text.replace(old, new)

@@ -114,7 +114,7 @@ def test_states_of_nodes(state: str, cause: str) -> None:
 @pytest.mark.parametrize(
     ("causes", "begun"),
     [
-        ("offline, fan", "repair it and run `pbsnodes -r n3 n4`"),
+        ("offline, fan", "repair it and run `pbsnodes -r -C '' n3 n4`"),
         ("down", "it comes back when its pbs_mom answers"),
         ("its queue is not started", "an operator opens it: `qmgr -c "),
     ],
@@ -351,7 +351,7 @@ def test_lines_that_drain_and_resume() -> None:
     today = datetime.date(2026, 11, 21).isoformat()
     line = PBS.drain_line(["n3", "n4"], f"1.5x slower HPL, clustergate {today}")
     assert line == "pbsnodes -o -C '1.5x slower HPL, clustergate 2026-11-21' n3 n4"
-    assert PBS.resume_line("n[3-4]") == "pbsnodes -r n3 n4"
+    assert PBS.resume_line("n[3-4]") == "pbsnodes -r -C '' n3 n4"
 
 
 def test_jobs_are_scattered_unless_the_site_places_them_and_never_started_again() -> None:

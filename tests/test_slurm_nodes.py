@@ -6,42 +6,58 @@ from clustergate.core.model import Case, CaseState
 from clustergate.run.judge import notes_on_failure
 from clustergate.run.reframe import stopped_early
 from clustergate.sites.description import Partition, Site
-from clustergate.sites.schedulers import slurm
-from clustergate.sites.schedulers.slurm import nodes as slurm_nodes
+from clustergate.sites.schedulers import scheduler_of, slurm
+from clustergate.sites.schedulers.slurm.nodes import nodes_in
 
+SLURM = scheduler_of("slurm")
 TEXT = """\
-n[2-4]|drained|broken fan
-n1|idle|none
-n5|down*|Not responding
-n6|mixed~|none
-n7|idle*|none
-n5|down*|Not responding
+cpu*|3|2|32|n[2-4]|(null)|drained|broken fan
+cpu*|1|2|32|n1|(null)|idle|none
+cpu*|1|2|32|n5|(null)|down*|Not responding
+cpu*|1|2|32|n6|(null)|mixed~|none
+cpu*|1|2|32|n7|(null)|idle*|none
+gpu|1|2|32|n5|(null)|down*|Not responding
+gpu|1|2|64|n8|(null)|drained|broken fan
 """
 
 
-def test_each_reason_is_a_sentence_and_nodes_in_use_are_none():
-    assert [one.partition(";")[0] for one in slurm_nodes.unused_nodes(TEXT)] == [
-        "Slurm does not use n[2-4]: drained, broken fan",
+@pytest.fixture
+def sinfo(tmp_path, monkeypatch):
+    """Let sinfo be a script."""
+
+    def script(text):
+        program = tmp_path / "sinfo"
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    return script
+
+
+def test_each_reason_is_a_sentence_and_nodes_in_use_are_none(sinfo):
+    sinfo(f"cat <<'EOF'\n{TEXT}EOF")
+    assert [one.partition(";")[0] for one in SLURM.unused_notes()] == [
+        "Slurm does not use n[2-4,8]: drained, broken fan",
         "Slurm does not use n5: down, does not respond, Not responding",
         "Slurm does not use n7: idle, does not respond",
     ]
-    assert list(slurm_nodes.unused_nodes("")) == []
+    assert SLURM.node_names() == [f"n{k}" for k in (2, 3, 4, 1, 5, 6, 7, 8)]
 
 
 @pytest.mark.parametrize(
     ("script", "sentences"),
     [
-        ("echo 'n1|idle|none'", []),
-        ('for i in 1 2 3 4 5 6 7; do echo "n$i|down|r$i"; done', ["and 2 more reasons"]),
+        ("echo 'cpu|1|1|1|n1|(null)|idle|none'", []),
+        (
+            'for i in 1 2 3 4 5 6 7; do echo "cpu|1|1|1|n$i|(null)|down|r$i"; done',
+            ["and 2 more reasons: see sinfo -R"],
+        ),
         ("echo 'cannot contact the controller' >&2; exit 1", ["cannot contact the controller"]),
     ],
 )
-def test_slurm_is_asked(tmp_path, monkeypatch, script, sentences):
-    sinfo = tmp_path / "sinfo"
-    sinfo.write_text(f"#!/bin/sh\n{script}\n")
-    sinfo.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    told = slurm_nodes.notes_of_slurm()
+def test_slurm_is_asked(sinfo, script, sentences):
+    sinfo(script)
+    told = SLURM.unused_notes()
     assert bool(told) == bool(sentences)
     for sentence in sentences:
         assert sentence in told[-1]
@@ -49,7 +65,7 @@ def test_slurm_is_asked(tmp_path, monkeypatch, script, sentences):
 
 def test_without_slurm_one_sentence_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    (told,) = slurm_nodes.notes_of_slurm()
+    (told,) = SLURM.unused_notes()
     assert told.startswith("Slurm could not be asked for its nodes")
 
 
@@ -84,7 +100,7 @@ def site(*schedulers: str) -> Site:
 
 
 def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monkeypatch):
-    monkeypatch.setattr(slurm, "notes_of_slurm", lambda: ["asked"])
+    monkeypatch.setattr(slurm.Slurm, "unused_notes", lambda self: ["asked"])
     ran, failed = (Case("HplCheck", "mpich", state) for state in (CaseState.RAN, CaseState.FAILED))
     assert notes_on_failure(site(*["local", "squeue"]), [ran, failed]) == ["asked"]
     assert notes_on_failure(site(*["squeue"]), [ran]) == []
@@ -92,16 +108,16 @@ def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monke
 
 
 def test_nodes_in_a_maintenance_reservation_are_named_with_the_option_to_use_them():
-    (told,) = slurm_nodes.unused_nodes("n[1-4]|maint|none\n")
-    assert told.startswith("Slurm does not use n[1-4]: maint; `--reservation NAME`")
+    ((nodes, causes),) = nodes_in("cpu*|4|2|32|n[1-4]|(null)|maint|none\n")["cpu"].unused.items()
+    assert str(SLURM.not_used(nodes, causes)).startswith(
+        "Slurm does not use n[1-4]: maint; `--reservation NAME`"
+    )
 
 
 def test_nodes_of_a_reservation_are_used_by_jobs_that_are_in_it():
-    text = "n[1,3-4]|maint|none\nn2|drained|slow\nn5|maint*|none\n"
-    told = [one.partition(";")[0] for one in slurm_nodes.unused_nodes(text, reserved=True)]
-    assert told == [
-        "Slurm does not use n2: drained, slow",
-        "Slurm does not use n5: maint, does not respond",
-    ]
-    partitions = slurm_nodes.nodes_in("cpu*|4|2|32|n[1-4]|(null)|maint|none\n", reserved=True)
-    assert partitions["cpu"].unused == {}
+    states = (("n[1,3-4]", 3, "maint|none"), ("n2", 1, "drained|slow"), ("n5", 1, "maint*|none"))
+    text = "".join(f"cpu*|{count}|2|32|{names}|(null)|{why}\n" for names, count, why in states)
+    assert nodes_in(text, reserved=True)["cpu"].unused == {
+        "n2": "drained, slow",
+        "n5": "maint, does not respond",
+    }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.sites.schedulers.slurm.queue import waits_for
+from clustergate.sites.schedulers.slurm.commands import waits_for
 
 STAGE = Path("/home/user/.clustergate/stage/20261101T000000Z-1")
 OTHERS = "PENDING|Dependency|/home/user/elsewhere\nRUNNING|None|/home/user\n"

@@ -18,7 +18,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import exclusions, modes
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import chooses_nodes, scheduler_of
-from clustergate.sites.schedulers.slurm.options import nodes_of_slurm, partition_of_access
+from clustergate.sites.schedulers.slurm.options import partition_of_access
 from clustergate.sites.schedulers.wishes import Wishes, words_in
 
 SITE = """\
@@ -44,11 +44,11 @@ site_configuration = configuration(
 )
 """
 SINFO = """#!/bin/sh
-case "$*" in
-  *--partition=thin*) printf '%s|new\\n' n1 n2 n3; echo 'n4|(null)';;
-  *--partition=fat*) printf '%s\\n' f1 f2;;
-  *) printf '%s\\n' n1 n2 n3 n4 f1 f2 n1;;
-esac
+cat <<'EOF'
+thin*|3|1|4|n[1-3]|new|idle|none
+thin*|1|1|4|n4|(null)|idle|none
+fat|2|1|4|f[1-2]|(null)|idle|none
+EOF
 """
 Write = Callable[[str], Site]
 
@@ -265,7 +265,8 @@ def test_nodes_of_other_partitions_than_a_user_looks_at_are_left_out_too(
 ) -> None:
     """With SINFO_PARTITION=thin, --nodes n1 left all nodes of the other partition in."""
     sinfo = tmp_path / "bin" / "sinfo"
-    narrowed = '#!/bin/sh\n[ -z "$SINFO_PARTITION" ] || { echo n1; echo n2; exit; }\n'
+    thin = "echo 'thin*|2|1|4|n[1-2]|new|idle|none'"
+    narrowed = f'#!/bin/sh\n[ -z "$SINFO_PARTITION" ] || {{ {thin}; exit; }}\n'
     sinfo.write_text(narrowed + SINFO.partition("\n")[2])
     monkeypatch.setenv("SINFO_PARTITION", "thin")
     options_for(Wishes(nodes="n1"), site("slurm"))
@@ -279,7 +280,7 @@ def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(
     (tmp_path / "bin" / "sinfo").write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(ClustergateError, match="neither a hostfile nor the scheduler says"):
         options_for(Wishes(exclude="n1"), described)
-    assert nodes_of_slurm() == []
+    assert scheduler_of("slurm").node_names() == []
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,8 @@ class Pbs(Scheduler):
         return shlex.join(["pbsnodes", "-o", "-C", reason, *nodes])
 
     def resume_line(self, nodes: str) -> str:
-        return shlex.join(["pbsnodes", "-r", *expand(nodes)])
+        # Else its comment stays, and is told as the cause when the node is next out of use.
+        return shlex.join(["pbsnodes", "-r", "-C", "", *expand(nodes)])
 
 
 # --- asking -----------------------------------------------------------------------------------

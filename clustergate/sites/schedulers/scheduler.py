@@ -158,7 +158,10 @@ class Scheduler:
             queues = self.queues()
         except ClustergateError:
             return []
-        named = [queues.get(self.queue_in(access), Queue())] if access else queues.values()
+        named: Iterable[Queue] = queues.values()
+        if access:
+            queue = queues.get(self.queue_in(access), Queue())
+            named = [self.allowed_in(queue, access) or queue]
         groups = (group for queue in named for group in queue.groups)
         return list(dict.fromkeys(name for group in groups for name in expand(group.names)))
 
@@ -168,8 +171,13 @@ class Scheduler:
             queues = self.queues()
         except ClustergateError as error:
             return [str(error)]
-        unused = {pair: None for queue in queues.values() for pair in queue.unused.items()}
-        return some_of([str(self.not_used(*pair)) for pair in unused], self.lists_unused)
+        by_cause: dict[str, set[str]] = {}
+        for names, causes in (pair for has in queues.values() for pair in has.unused.items()):
+            by_cause.setdefault(causes, set()).update(expand(names))
+        notes = [str(self.not_used(fold(names), causes)) for causes, names in by_cause.items()]
+        more = len(notes) - _MOST
+        see = [f"and {more} more reasons: see {self.lists_unused}"] if more > 0 else []
+        return [*notes[:_MOST], *see]
 
     def not_used(self, nodes: str, causes: str) -> Reason:
         """Return that some of the nodes of :meth:`queues` are not used, why, and the remedy."""
@@ -307,9 +315,3 @@ def why_waiting(jobs: Iterable[tuple[str, str]], folder: Path) -> str | None:
     ``jobs`` are why each waits, empty where it runs, and the folder that it was submitted in.
     """
     return next((why for why, where in jobs if folder in Path(where).parents), None)
-
-
-def some_of(notes: Sequence[str], see: str) -> list[str]:
-    """Return the first five of some sentences, and where to see the others."""
-    more = [f"and {len(notes) - _MOST} more reasons: see {see}"] if len(notes) > _MOST else []
-    return [*notes[:_MOST], *more]

@@ -9,35 +9,29 @@ from pathlib import Path
 
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
-from clustergate.launch.hostfiles import fold
+from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
 from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
 from clustergate.sites.schedulers.scheduler import SECONDS, Limits, Queue, Queues, Scheduler
-from clustergate.sites.schedulers.slurm.access import (
-    allowed_in,
-    allowing,
-    excluded_by,
-    excluding,
-    given_twice,
+from clustergate.sites.schedulers.slurm.commands import (
+    NO_ANSWER,
+    answer_of_slurm,
+    said_by_slurm,
+    waits_for,
 )
-from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm, said_by_slurm
 from clustergate.sites.schedulers.slurm.energy import ask
 from clustergate.sites.schedulers.slurm.limits import limits_of, note_words, within_reservation
-from clustergate.sites.schedulers.slurm.nodes import (
-    nodes_of_partitions,
-    not_used,
-    notes_of_slurm,
-    resume_line,
-)
+from clustergate.sites.schedulers.slurm.nodes import NOT_USED, RESERVED, nodes_of_partitions
 from clustergate.sites.schedulers.slurm.options import (
-    chooses_nodes,
-    nodes_of_slurm,
-    overriding,
+    CHOOSING,
+    NARROWING,
+    OF_THE_USER,
+    allowing,
+    last_in,
     partition_of_access,
-    qos_of_access,
     refused_by_slurm,
+    values_in,
 )
-from clustergate.sites.schedulers.slurm.queue import asked_in_slurm
 from clustergate.sites.schedulers.slurm.scontrol import (
     has_reserved_cores,
     nodes_of,
@@ -91,6 +85,7 @@ class Slurm(Scheduler):
         "`sinfo --exact --format='%P %D %X %Y'` tells nodes, sockets, and cores of a socket"
     )
     lists_names = "`sinfo -N` lists the names"
+    lists_unused = "sinfo -R"
     most_nodes = "MaxNodes"
     narrows = "name them by --nodelist, --exclude, or a --constraint of features joined by & or |"
     job_options = frozenset(Wishes.__dataclass_fields__)
@@ -98,27 +93,24 @@ class Slurm(Scheduler):
     reframe_options = {"use_nodes_option": True, "slurm_job_cancel_reasons": [*NEVER_STARTS]}
 
     def limits(self, access: Sequence[str]) -> Limits:
-        names = partition_of_access(access), qos_of_access(access)
+        names = partition_of_access(access), last_in(access, "qos", "q")
         return within_reservation(limits_of(*names))
 
     def queues(self, seconds: float = SECONDS) -> Queues:
         return nodes_of_partitions(seconds)
 
-    def node_names(self, access: Sequence[str] = ()) -> list[str]:
-        allows = allowing(access) if access else None
-        return nodes_of_slurm(partition_of_access(access), allows)
-
-    def unused_notes(self) -> list[str]:
-        return notes_of_slurm()
-
     def not_used(self, nodes: str, causes: str) -> Reason:
-        return not_used(nodes, causes)
+        back = self.resume_line(nodes)
+        out = f"repair {nodes} and run `{back}`, or exclude {nodes} in the hostfile"
+        remedy = RESERVED if causes.startswith("maint") else out
+        return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
     def powers(self, job: str, launches: Sequence[Launch]) -> dict[int, Power]:
         return ask(job, launches)
 
     def waits_for(self, folder: Path) -> str | None:
-        return asked_in_slurm(folder)
+        said = said_by_slurm(["squeue", "--me", "--noheader", "--format=%T|%r|%Z"])
+        return waits_for(said, folder)
 
     def topology(self) -> str:
         text = answer_of_slurm(["scontrol", "show", "topology"])
@@ -147,26 +139,41 @@ class Slurm(Scheduler):
         return shlex.join(["scontrol", "update", *words])
 
     def resume_line(self, nodes: str) -> str:
-        return resume_line(nodes)
+        return f"scontrol update nodename={nodes} state=resume"
 
     def queue_in(self, access: Iterable[str]) -> str:
         return partition_of_access(access)
 
     def allowed_in(self, queue: Queue, access: Sequence[str]) -> Queue | None:
-        return allowed_in(queue, access)
+        if not any(last_in(access, *option) for option in NARROWING):
+            return queue
+        allows = allowing(access)
+        if allows is None:
+            return None
+        groups = []
+        for group in queue.groups:
+            if names := [name for name in expand(group.names) if allows(name, group.features)]:
+                groups.append(group._replace(nodes=len(names), names=fold(names)))
+        return Queue(groups)
 
     def given_twice(self, access: Sequence[str]) -> str:
-        return given_twice(access)
+        # Of --exclude there may be several: excluding() joins them.
+        options = NARROWING[:2]
+        return next((one[0] for one in options if len({*values_in(access, *one)}) > 1), "")
 
     def completed(self, access: Sequence[str]) -> list[str]:
         # A job that Slurm started again would find the folder of its first start.
         return [*access, "--no-requeue"]
 
     def excluding(self, access: Sequence[str], names: Iterable[str]) -> list[str]:
-        return excluding(access, names)
+        out = {*names}
+        if not out and len(values_in(access, "exclude", "x")) < 2:
+            return [*access]
+        # sbatch takes the last one alone.
+        return [*access, f"--exclude={fold(out | self.excluded_by(access))}"]
 
     def excluded_by(self, access: Sequence[str]) -> set[str]:
-        return excluded_by(access)
+        return set().union(*map(expand, values_in(access, "exclude", "x")))
 
     def words(self, wishes: Wishes) -> list[str]:
         named = ((name, getattr(wishes, name)) for name in ("reservation", "qos", "account"))
@@ -185,7 +192,13 @@ class Slurm(Scheduler):
         note_words(words)
 
     def chooses_nodes(self, options: Iterable[str]) -> str:
-        return chooses_nodes(options)
+        # It would stand last and replace what the site config says, and what is kept out.
+        chosen = CHOOSING.search("\0".join(options))
+        return chosen[1] if chosen else ""
 
     def overriding(self, environ: Iterable[str], words: Iterable[str]) -> list[str]:
-        return overriding(environ, words)
+        # By these sbatch passes over what job scripts ask for. Account, QOS and the like stay the
+        # user's, but for those that ``words`` name.
+        named = {word.partition("=")[0] for word in words}
+        kept = {f"SBATCH_{name.upper()}" for name in OF_THE_USER if name not in named}
+        return sorted(name for name in environ if name.startswith("SBATCH_") and name not in kept)

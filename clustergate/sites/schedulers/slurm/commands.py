@@ -1,13 +1,14 @@
-"""How Slurm's commands are asked."""
+"""How Slurm's commands are asked, and what squeue says."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
-from clustergate.sites.schedulers.scheduler import SECONDS, answer
+from clustergate.sites.schedulers.scheduler import SECONDS, answer, why_waiting
 
 
 def asking() -> dict[str, str]:
@@ -44,3 +45,20 @@ def said_by_slurm(command: Sequence[str]) -> str:
         return answer_of_slurm(command)
     except ClustergateError:
         return ""
+
+
+# A job with nodes that are still being started runs nothing either.
+_WAITING = frozenset({"PENDING", "CONFIGURING"})
+
+
+def waits_for(text: str, folder: Path) -> str | None:
+    """Return what a job within a folder waits for, nothing for one that runs, None without one.
+
+    ``text`` are lines of ``squeue`` (``%T|%r|%Z``): state, reason and folder of each job.
+    """
+    lines = (line.strip().split("|", 2) for line in text.splitlines())
+    jobs = (
+        ((state if why == "None" else why) if state in _WAITING else "", where)
+        for state, why, where in (line for line in lines if len(line) == 3)
+    )
+    return why_waiting(jobs, folder)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from clustergate.core.model import ClustergateError
-from clustergate.core.reasons import Reason, Words
+from clustergate.core.reasons import Words
 from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
     SECONDS,
     NodeGroup,
     Queue,
     Queues,
-    some_of,
 )
 from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
 from clustergate.sites.schedulers.slurm.limits import is_in_reservation
@@ -20,47 +17,10 @@ from clustergate.sites.schedulers.slurm.limits import is_in_reservation
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
 _MARKS = "~#!%$@^-+"
-_RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
-
-
-def resume_line(nodes: str) -> str:
-    """Return the command by which Slurm gives a list of nodes to jobs again."""
-    return f"scontrol update nodename={nodes} state=resume"
-
-
-def notes_of_slurm() -> list[str]:
-    """Ask Slurm, and return a sentence for each reason; one if Slurm does not answer."""
-    try:
-        notes = list(unused_nodes(_sinfo("--format=%N|%T|%E"), reserved=is_in_reservation()))
-    except ClustergateError as error:
-        return [str(error)]
-    return some_of(notes, "sinfo -R")
-
-
-def unused_nodes(text: str, *, reserved: bool = False) -> Iterator[str]:
-    """Yield a sentence for each line of sinfo (``%N|%T|%E``) about nodes that are not in use.
-
-    Jobs in a reservation, ``reserved``, are given its nodes.
-    """
-    seen = set()
-    for line in text.splitlines():
-        nodes, _, rest = line.partition("|")
-        state, _, why = rest.partition("|")
-        causes = _causes(state, why, reserved)
-        # A node of several partitions is told for each.
-        if causes and (nodes, state) not in seen:
-            yield str(not_used(nodes, causes))
-        seen.add((nodes, state))
+RESERVED = "`--reservation NAME` runs in its reservation (`scontrol show reservation`)"
 
 
 NOT_USED = Words("slurm.not-used", "Slurm does not use {nodes}: {causes}", remedy="{remedy}")
-
-
-def not_used(nodes: str, causes: str) -> Reason:
-    """Return that Slurm does not use some nodes, why, and what to do about it."""
-    out = f"repair {nodes} and run `{resume_line(nodes)}`, or exclude {nodes} in the hostfile"
-    remedy = _RESERVED if causes.startswith("maint") else out
-    return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
 
 def _causes(state: str, why: str, reserved: bool) -> str:
@@ -73,16 +33,16 @@ def _causes(state: str, why: str, reserved: bool) -> str:
     return ", ".join(filter(None, [state, "does not respond" * silent, known]))
 
 
+_FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
+
+
 def nodes_of_partitions(seconds: float = SECONDS) -> Queues:
     """Ask Slurm within so many seconds which nodes its partitions have.
 
     Raises :class:`ClustergateError` where it does not answer.
     """
-    text = _sinfo("--all", "--exact", f"--format={_FORMAT}", seconds=seconds)
-    return nodes_in(text, reserved=is_in_reservation())
-
-
-_FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
+    command = ["sinfo", "--noheader", "--all", "--exact", f"--format={_FORMAT}"]
+    return nodes_in(answer_of_slurm(command, seconds), reserved=is_in_reservation())
 
 
 def nodes_in(text: str, *, reserved: bool = False) -> Queues:
@@ -109,7 +69,3 @@ def nodes_in(text: str, *, reserved: bool = False) -> Queues:
             if names:
                 has.groups.append(alike)
     return partitions
-
-
-def _sinfo(*options: str, seconds: float = SECONDS) -> str:
-    return answer_of_slurm(["sinfo", "--noheader", *options], seconds)
