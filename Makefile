@@ -50,6 +50,7 @@ help:
 	@echo "make test-all      run them all"
 	@echo "make test-fast     the tests nearest to what changed since SINCE=$(SINCE), without MPI"
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
+	@echo "                   CLUSTERGATE_TEST_OPENPBS=FILE: also those on OpenPBS, of an archive of its sources"
 	@echo "make attack   attack the suite with outputs that lie (ATTACK=--texts: launch nothing)"
 	@echo "make bench    measure what the suite itself costs, beside the recorded commit (QUICK=1: in five minutes)"
 	@echo "make record MINUTES=3  record launches of this machine for bench-verdicts"

@@ -91,7 +91,7 @@ def test_jobs_are_no_longer_than_the_queue_allows(on_cluster):
     [
         (
             ("drain", "n3", "a broken fan"),
-            "offline, a broken fan; repair it and run `pbsnodes -r -C ",
+            "offline, a broken fan; repair n3 and run `pbsnodes -r -C ",
         ),
         (("kill-pbs_mom", "n3"), "down, node down: .*; it comes back when its pbs_mom answers"),
     ],

@@ -114,7 +114,7 @@ def test_states_of_nodes(state: str, cause: str) -> None:
 @pytest.mark.parametrize(
     ("causes", "begun"),
     [
-        ("offline, fan", "repair it and run `pbsnodes -r -C '' n3 n4`"),
+        ("offline, fan", "repair n[3-4] and run `pbsnodes -r -C '' n3 n4`"),
         ("down", "it comes back when its pbs_mom answers"),
         ("its queue is not started", "an operator opens it: `qmgr -c "),
     ],
@@ -199,7 +199,9 @@ def test_job_of_a_run_waits_or_runs(state: str, comment: str, why: str) -> None:
     }
     assert waits_for(printed("Jobs", jobs), STAGE) == why
     assert waits_for(printed("Jobs", {"6.head": jobs["6.head"]}), STAGE) is None
-    assert waits_for("", STAGE) is waits_for("qstat: Unknown Job Id", STAGE) is None
+    assert waits_for("", STAGE) is None
+    with pytest.raises(ClustergateError, match="Jobs in 'qstat: Unknown Job Id' cannot be read"):
+        waits_for("qstat: Unknown Job Id", STAGE)
 
 
 def test_control_characters_of_an_environment_are_read() -> None:
@@ -276,7 +278,7 @@ def test_server_is_asked(server: Callable[..., None]) -> None:
     assert PBS.node_names(["-q big"]) == ["b1"]
     assert PBS.limits([]) == Limits(86400.0, 8)
     first, second, *_ = PBS.unused_notes()
-    assert first.startswith("PBS does not use n3: down, offline, broken fan; repair it and run")
+    assert first.startswith("PBS does not use n3: down, offline, broken fan; repair n3 and run")
     assert second.startswith("PBS does not use n4: down")
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from clustergate.core.model import Launch
 from clustergate.machine.power import Power
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schedulers.slurm.energy import (
     Step,
-    ask,
     boundary_of,
     powers_of_launches,
     steps_of,
@@ -99,13 +99,13 @@ def slurm(tmp_path, monkeypatch):
 def test_slurm_is_asked_in_seconds_since_the_epoch(slurm):
     slurm("scontrol", f"cat <<END\n{CONFIG.format('acct_gather_energy/ipmi')}END")
     slurm("sacct", f'[ "$SLURM_TIME_FORMAT $1" = "%s --jobs=4711" ] && cat <<END\n{SACCT}END')
-    assert ask("4711", [launch()]) == {0: Power(300.0, NODES)}
+    assert scheduler_of("slurm").powers("4711", [launch()]) == {0: Power(300.0, NODES)}
 
 
 def test_a_slurm_that_counts_nothing_or_fails_gives_no_power(slurm):
     slurm("scontrol", "exit 1")
     slurm("sacct", f"cat <<END\n{SACCT}END")
-    assert ask("4711", [launch()]) == {}
+    assert scheduler_of("slurm").powers("4711", [launch()]) == {}
     slurm("scontrol", f"cat <<END\n{CONFIG.format('acct_gather_energy/ipmi')}END")
     slurm("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
-    assert ask("4711", [launch()]) == {}
+    assert scheduler_of("slurm").powers("4711", [launch()]) == {}

@@ -21,7 +21,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from clustergate.core.model import ClustergateError
@@ -44,6 +43,7 @@ _USED = frozenset({"avail", "allocated", "housekeeping"})
 _UNIT_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
 _LISTED = "{queuem}|{limits.timelimit}|{limits.max.nnodes}|{started.ascii}"
+_QUEUES = ("queue", "list", "-n", "-o", _LISTED)
 _JOBS = "{state}|{urgency}|{sched.reason_pending}|{dependencies}|{cwd}"
 # Those of flux-jobs(1) before a job runs.
 _WAITING = {"DEPEND": "dependencies", "PRIORITY": "its priority", "SCHED": "queued"}
@@ -81,21 +81,26 @@ class Flux(Scheduler):
 
     def limits(self, access: Sequence[str]) -> Limits:
         try:
-            return limits_in(_listed())
+            return limits_in(_ask(*_QUEUES))
         except ClustergateError:
             return Limits()
 
     def queues(self, seconds: float = SECONDS) -> Queues:
-        listed = _listed(seconds)
+        listed = _ask(*_QUEUES, seconds=seconds)
         status = _ask("resource", "status", "-n", "-o", _STATUS, seconds=seconds)
         names = [line.partition("|")[0].rstrip("*") for line in listed.splitlines()]
+
+        def resources(queue: str) -> str:
+            named = ["-q", queue] if queue else []
+            return _ask("resource", "R", "-s", "all", *named, seconds=seconds)
+
         with ThreadPoolExecutor() as pool:
-            sets = pool.map(partial(_resources, seconds=seconds), names)
-            return queues_in(listed, status, dict(zip(names, sets, strict=True)))
+            sets = dict(zip(names, pool.map(resources, names), strict=True))
+        return queues_in(listed, status, sets)
 
     def not_used(self, nodes: str, causes: str) -> Reason:
-        out = f"repair {nodes} and run `{self.resume_line(nodes)}`, or exclude it in the hostfile"
-        remedy = "an operator starts it: `flux queue start QUEUE`" if causes == _STOPPED else out
+        started = "an operator starts it: `flux queue start QUEUE`"
+        remedy = started if causes == _STOPPED else self.repaired(nodes)
         return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
     def waits_for(self, folder: Path) -> str | None:
@@ -113,15 +118,6 @@ class Flux(Scheduler):
 
 def _ask(*words: str, seconds: float = SECONDS) -> str:
     return answer(["flux", *words], NO_ANSWER, seconds)
-
-
-def _listed(seconds: float = SECONDS) -> str:
-    return _ask("queue", "list", "-n", "-o", _LISTED, seconds=seconds)
-
-
-def _resources(queue: str, seconds: float) -> str:
-    named = ["-q", queue] if queue else []
-    return _ask("resource", "R", "-s", "all", *named, seconds=seconds)
 
 
 def limits_in(listed: str) -> Limits:

@@ -1,8 +1,6 @@
 """PBS Professional and OpenPBS: by ``pbsnodes``, ``qstat`` and ``qselect``.
 
-Torque is another one, and has no ``place``. Jobs of the suite ran under OpenPBS 23.06. What stands
-here of nodes, limits and the queue was tested on text alone, in the form of pbsnodes(8B), qstat(1B)
-and their sources, not with a server:
+Torque is another one, and has no ``place``. The suite ran under OpenPBS 23.06, which answers so:
 
     $ pbsnodes -a -F json
     {"nodes": {"n1": {"state": "free", "queue": "big", "resources_available": {"ncpus": 64}}}}
@@ -32,7 +30,7 @@ from typing import Any
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import HostfileError, expand
-from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
+from clustergate.sites.schedulers.scanned import Scanned, ScannedNode, ScannedQueue
 from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
     SECONDS,
@@ -105,15 +103,17 @@ class Pbs(Scheduler):
     def not_used(self, nodes: str, causes: str) -> Reason:
         remedy = f"it comes back when its pbs_mom answers; else exclude {nodes} in the hostfile"
         if "offline" in causes:
-            remedy = f"repair it and run `{self.resume_line(nodes)}`, or exclude it in the hostfile"
+            remedy = self.repaired(nodes)
         if causes.startswith(_CLOSED_QUEUE):
             remedy = "an operator opens it: `qmgr -c 'set queue NAME started=true,enabled=true'`"
         return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
     def waits_for(self, folder: Path) -> str | None:
-        jobs = printed(["qselect", "-u", getpass.getuser()]).split()
-        text = printed(["qstat", "-f", "-F", "json", *jobs]) if jobs else ""
-        return waits_for(text, folder)
+        try:
+            jobs = answer(["qselect", "-u", getpass.getuser()], NO_ANSWER).split()
+            return waits_for(ask([f"qstat -f {' '.join(jobs)}"])[0] if jobs else "", folder)
+        except ClustergateError:
+            return None
 
     def queue_in(self, access: Iterable[str]) -> str:
         return [DEFAULT, *map(str, _QUEUE.findall(" ".join(access)))][-1]
@@ -144,9 +144,7 @@ class Pbs(Scheduler):
         # With it, what begins with #PBS is a comment: qsub(1B).
         return [name for name in environ if name == "PBS_DPREFIX"]
 
-    def scanned(
-        self, nodes: str, queues: str
-    ) -> tuple[Mapping[str, ScannedNode], list[ScannedQueue]]:
+    def scanned(self, nodes: str, queues: str) -> Scanned:
         return scanned_nodes(nodes), scanned_queues(nodes, queues)
 
     def has_printed(self, text: str) -> bool:
@@ -164,14 +162,6 @@ class Pbs(Scheduler):
 
 
 # --- asking -----------------------------------------------------------------------------------
-
-
-def printed(command: Sequence[str]) -> str:
-    """Return what a command prints; nothing when it fails or does not answer."""
-    try:
-        return answer(command, NO_ANSWER)
-    except ClustergateError:
-        return ""
 
 
 def ask(commands: Sequence[str], seconds: float = SECONDS) -> list[str]:
@@ -348,12 +338,9 @@ def _seconds(walltime: str | int) -> float | None:
 def waits_for(text: str, folder: Path) -> str | None:
     """Return what a job within a folder waits for, nothing for one that runs, None without one.
 
-    ``text`` is what ``qstat -f -F json`` prints of jobs.
+    ``text`` is what ``qstat -f -F json`` prints of jobs. Raises what :func:`objects_in` does.
     """
-    try:
-        jobs = objects_in(text, "Jobs") if text else {}
-    except ClustergateError:
-        return None
+    jobs = objects_in(text, "Jobs") if text else {}
 
     def waiting(job: Mapping[str, Any]) -> str:
         state = _WAITING.get(str(job.get("job_state")), "")

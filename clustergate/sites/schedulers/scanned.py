@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clustergate.core.notation import counted
@@ -62,3 +63,7 @@ class ScannedQueue:
             *(["root only"] if self.root_only else []),
             *(["hidden"] if self.is_hidden else []),
         ]
+
+
+Scanned = tuple[Mapping[str, ScannedNode], list[ScannedQueue]]
+"""All nodes by their names, and all queues."""

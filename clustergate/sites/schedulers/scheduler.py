@@ -15,7 +15,7 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
 from clustergate.machine.processes import capture
-from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
+from clustergate.sites.schedulers.scanned import Scanned
 from clustergate.sites.schedulers.wishes import Wishes
 
 SECONDS = 10.0
@@ -183,6 +183,11 @@ class Scheduler:
         """Return that some of the nodes of :meth:`queues` are not used, why, and the remedy."""
         raise NotImplementedError
 
+    def repaired(self, nodes: str) -> str:
+        """Return the remedy for nodes that an operator took out of use."""
+        back = self.resume_line(nodes)
+        return f"repair {nodes} and run `{back}`, or exclude {nodes} in the hostfile"
+
     def powers(self, job: str, launches: Sequence[Launch]) -> dict[int, Power]:
         """Return the mean power of a job's launches by their order, where energy is counted."""
         return {}
@@ -208,9 +213,7 @@ class Scheduler:
 
     # --- what `site scan` reads ---
 
-    def scanned(
-        self, nodes: str, queues: str
-    ) -> tuple[Mapping[str, ScannedNode], list[ScannedQueue]]:
+    def scanned(self, nodes: str, queues: str) -> Scanned:
         """Return what the two commands of :attr:`scans` printed.
 
         Raises :class:`ClustergateError` for what is no such output.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
-from clustergate.sites.schedulers.scanned import ScannedNode, ScannedQueue
+from clustergate.sites.schedulers.scanned import Scanned
 from clustergate.sites.schedulers.scheduler import SECONDS, Limits, Queue, Queues, Scheduler
 from clustergate.sites.schedulers.slurm.commands import (
     NO_ANSWER,
@@ -19,9 +19,14 @@ from clustergate.sites.schedulers.slurm.commands import (
     said_by_slurm,
     waits_for,
 )
-from clustergate.sites.schedulers.slurm.energy import ask
-from clustergate.sites.schedulers.slurm.limits import limits_of, note_words, within_reservation
-from clustergate.sites.schedulers.slurm.nodes import NOT_USED, RESERVED, nodes_of_partitions
+from clustergate.sites.schedulers.slurm.energy import boundary_of, powers_of_launches, steps_of
+from clustergate.sites.schedulers.slurm.limits import (
+    is_in_reservation,
+    limits_of,
+    note_words,
+    within_reservation,
+)
+from clustergate.sites.schedulers.slurm.nodes import FORMAT, NOT_USED, RESERVED, nodes_in
 from clustergate.sites.schedulers.slurm.options import (
     CHOOSING,
     NARROWING,
@@ -97,16 +102,20 @@ class Slurm(Scheduler):
         return within_reservation(limits_of(*names))
 
     def queues(self, seconds: float = SECONDS) -> Queues:
-        return nodes_of_partitions(seconds)
+        command = ["sinfo", "--noheader", "--all", "--exact", f"--format={FORMAT}"]
+        return nodes_in(answer_of_slurm(command, seconds), reserved=is_in_reservation())
 
     def not_used(self, nodes: str, causes: str) -> Reason:
-        back = self.resume_line(nodes)
-        out = f"repair {nodes} and run `{back}`, or exclude {nodes} in the hostfile"
-        remedy = RESERVED if causes.startswith("maint") else out
+        remedy = RESERVED if causes.startswith("maint") else self.repaired(nodes)
         return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
     def powers(self, job: str, launches: Sequence[Launch]) -> dict[int, Power]:
-        return ask(job, launches)
+        boundary = boundary_of(said_by_slurm(["scontrol", "show", "config"]))
+        if not boundary:
+            return {}
+        fields = "--format=JobIDRaw,Start,End,ConsumedEnergyRaw"
+        text = said_by_slurm(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
+        return powers_of_launches(launches, list(steps_of(text)), boundary)
 
     def waits_for(self, folder: Path) -> str | None:
         said = said_by_slurm(["squeue", "--me", "--noheader", "--format=%T|%r|%Z"])
@@ -118,9 +127,7 @@ class Slurm(Scheduler):
             raise ClustergateError(NO_ANSWER(why=f"scontrol printed {text.strip()[:80]!r}"))
         return text
 
-    def scanned(
-        self, nodes: str, queues: str
-    ) -> tuple[Mapping[str, ScannedNode], list[ScannedQueue]]:
+    def scanned(self, nodes: str, queues: str) -> Scanned:
         return nodes_of(nodes), partitions_of(queues)
 
     def says_more(self, command: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from clustergate.core.model import Launch
 from clustergate.machine.power import PACKAGES_AND_MEMORY, Power
-from clustergate.sites.schedulers.slurm.commands import said_by_slurm
 
 SHORTEST_S = 30.0
 """A launch must last so long: Slurm tells times in whole seconds, and reads its counters rarely."""
@@ -81,13 +80,3 @@ def _is_step_of(launch: Launch, step: Step) -> bool:
     begin, end = launch.started, launch.started + launch.seconds
     # Slurm cuts fractions of seconds off.
     return abs(step.started - begin) <= _APART_S and abs(step.ended - end) <= _APART_S
-
-
-def ask(job: str, launches: Sequence[Launch]) -> dict[int, Power]:
-    """Ask Slurm for the power of a job's launches; nothing where it counts no energy."""
-    boundary = boundary_of(said_by_slurm(["scontrol", "show", "config"]))
-    if not boundary:
-        return {}
-    fields = "--format=JobIDRaw,Start,End,ConsumedEnergyRaw"
-    output = said_by_slurm(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
-    return powers_of_launches(launches, list(steps_of(output)), boundary)

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
-from clustergate.sites.schedulers.scheduler import (
-    DEFAULT,
-    SECONDS,
-    NodeGroup,
-    Queue,
-    Queues,
-)
-from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
-from clustergate.sites.schedulers.slurm.limits import is_in_reservation
+from clustergate.sites.schedulers.scheduler import DEFAULT, NodeGroup, Queue, Queues
+from clustergate.sites.schedulers.slurm.commands import NO_ANSWER
 
 _USED = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 # sinfo(1), "NODE STATE CODES": marks behind a state, for power saving and the like.
@@ -33,16 +26,7 @@ def _causes(state: str, why: str, reserved: bool) -> str:
     return ", ".join(filter(None, [state, "does not respond" * silent, known]))
 
 
-_FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
-
-
-def nodes_of_partitions(seconds: float = SECONDS) -> Queues:
-    """Ask Slurm within so many seconds which nodes its partitions have.
-
-    Raises :class:`ClustergateError` where it does not answer.
-    """
-    command = ["sinfo", "--noheader", "--all", "--exact", f"--format={_FORMAT}"]
-    return nodes_in(answer_of_slurm(command, seconds), reserved=is_in_reservation())
+FORMAT = "%P|%D|%X|%Y|%N|%f|%T|%E"
 
 
 def nodes_in(text: str, *, reserved: bool = False) -> Queues:
