@@ -422,6 +422,10 @@ class Pbs:
     def write_files(self, cpus: int, threads: int) -> None:
         """Write the home of each node's daemons; ``cpus`` are what PBS calls ncpus."""
         self._cpus = cpus
+        # As an installation does for login shells: Intel MPI looks for pbsdsh on PATH.
+        profile = self.cluster.folder / "profile.d"
+        shutil.copytree("/etc/profile.d", profile)
+        (profile / "pbs.sh").write_text(f'PATH="$PATH:{":".join(self.path)}"\n')
         for node in (HEAD, *self.cluster.nodes()):
             self._write_home(self.cluster.folder / "pbs" / node)
 
@@ -430,6 +434,7 @@ class Pbs:
         Path("/run").chmod(0o755)
         self.home.mkdir()
         call(["mount", "--bind", str(self.cluster.folder / "pbs" / node), str(self.home)])
+        call(["mount", "--bind", str(self.cluster.folder / "profile.d"), "/etc/profile.d"])
         here = int(node == HEAD)
         self.conf.write_text(
             f"PBS_EXEC={self.prefix}\nPBS_HOME={self.home}\nPBS_SERVER={HEAD}\n"
