@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -133,3 +134,43 @@ def test_the_program_is_named_as_this_shell_finds_it() -> None:
     resumed = here.of([["check"], ["--site", "x"]])
     assert resumed.completed("`clustergate setup`") == "`.venv/bin/clustergate setup --site x`"
     assert hash(resumed)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        (
+            "report: /builds/x/.clustergate/results/runs/R1/report.html",
+            "report: kept/R1/report.html",
+        ),
+        ("`clustergate open R1`", "kept/R1/report.html of this job's artifacts"),
+        ("a budget covers it (`clustergate gate --budget 37m`)", "it (`CLUSTERGATE_BUDGET=37m`)"),
+        ("give `clustergate gate` a larger `--budget`", "a larger CLUSTERGATE_BUDGET"),
+    ],
+)
+def test_a_pipeline_is_told_its_artifact_and_its_variable(sentence: str, told: str) -> None:
+    call = (("gate",), ("--site", "alpha"), ("--copy-to", "kept"))
+    assert Invocation(call, artifacts="kept").completed(sentence).endswith(told)
+    # Whoever sits at the machine opens the page there.
+    assert "artifact" not in Invocation(call).completed(sentence)
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"GITLAB_CI": "true", "CI_PROJECT_DIR": "/builds/x"}, "kept"),
+        ({"GITLAB_CI": "true", "CI_PROJECT_DIR": "/builds/y"}, ""),
+        ({"CI_PROJECT_DIR": "/builds/x"}, ""),
+        ({"GITLAB_CI": "true"}, ""),
+    ],
+)
+def test_a_job_of_gitlab_is_known_by_its_variables(
+    variables: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GITLAB_CI", "CI_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    given = argparse.Namespace(copy_to=Path("/builds/x/kept"))
+    assert cli._artifacts(given) == folder
+    assert cli._artifacts(argparse.Namespace()) == ""

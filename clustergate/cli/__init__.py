@@ -23,6 +23,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -137,7 +138,8 @@ def main(argv: list[str] | None = None) -> int:
             _require_home()
             share_with_group(state_dir())
             arguments = build_parser(argv).parse_args(argv)
-            arguments.invocation = invocation.of((argv[:1], *arguments.options_given))
+            called = invocation.of((argv[:1], *arguments.options_given))
+            arguments.invocation = replace(called, artifacts=_artifacts(arguments))
             status = _run(arguments)
         except ClustergateError as error:
             print(f"clustergate: {invocation.completed(error)}", file=sys.stderr)
@@ -173,6 +175,18 @@ def _own_name() -> str:
         return "clustergate"
     near = os.path.relpath(own)
     return shlex.quote(str(own) if near.startswith("..") else near)
+
+
+def _artifacts(arguments: argparse.Namespace) -> str:
+    """Return where a pipeline's job keeps the run, in its project, empty where this is no such job.
+
+    By the variables that GitLab sets.
+    """
+    project, kept = os.environ.get("CI_PROJECT_DIR"), getattr(arguments, "copy_to", None)
+    if kept is None or not project or "GITLAB_CI" not in os.environ:
+        return ""
+    folder = os.path.relpath(kept, project)
+    return "" if folder.startswith("..") else folder
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -27,6 +27,10 @@ _OF_THE_CALL = {
     *("--resume", "--stored", "--json", "--csv", "--copy-to", "--dry-run", "--yes", "--wait"),
     *("--confirm-wait", "--no-confirm"),
 }
+# What nobody reaches behind a pipeline's job: a folder of its machine, its browser, its options.
+_FOLDER = re.compile(r"(?:/[^\s:;,()]+)?/results/runs/")
+_PAGE = re.compile(rf"`\S*{_PROGRAM} open (\S+?)`")
+_BUDGET = re.compile(rf"`\S*{_PROGRAM} gate[^`]* --budget[ =]([^\s`]+)[^`]*`")
 _NAMED = re.compile(rf"`{_PROGRAM} ((?:golden )?[a-z-]+)([^`]*)`")
 
 
@@ -35,11 +39,13 @@ class Invocation:
     """How a command was called.
 
     ``call`` is its name, then each option by its long name with its values, in their order; ``--``
-    with what is behind it is one. ``program`` is how the same shell finds this program.
+    with what is behind it is one. ``program`` is how the same shell finds this program,
+    ``artifacts`` the folder of a pipeline's job, in its project, to which the run is copied.
     """
 
     call: tuple[tuple[str, ...], ...] = ()
     program: str = _PROGRAM
+    artifacts: str = ""
 
     def of(self, call: Iterable[Iterable[str]]) -> Invocation:
         """Return it as called at another time, such as that of what is resumed."""
@@ -50,9 +56,19 @@ class Invocation:
         return self.of((name, value) if group[0] == name else group for group in self.call)
 
     def completed(self, sentence: object) -> str:
-        """Return a sentence with the options of the call in the commands that it names."""
+        """Return a sentence with the options of the call in the commands that it names.
+
+        In a pipeline it names the artifact and the variable instead, which whoever reads it has.
+        """
         text = str(sentence)
-        return _NAMED.sub(lambda match: self._completed(match[1], match[2], text), text)
+        text = _NAMED.sub(lambda match: self._completed(match[1], match[2], text), text)
+        if self.artifacts:
+            text = _FOLDER.sub(f"{self.artifacts}/", text)
+            text = _PAGE.sub(rf"{self.artifacts}/\1/report.html of this job's artifacts", text)
+            if self.call[:1] == (("gate",),):
+                text = _BUDGET.sub(r"`CLUSTERGATE_BUDGET=\1`", text)
+                text = re.sub("`?--budget`?", "CLUSTERGATE_BUDGET", text)
+        return text
 
     def in_json(self, content: Any) -> Any:
         """Return plain data with its sentences completed; facts, which are data, stay as they are.

@@ -22,7 +22,7 @@ from clustergate.judge.history.node_states import NODE_STATE
 from clustergate.launch.stopping import launches_s
 from clustergate.machine.others import Watch
 from clustergate.run.execute import measure
-from clustergate.run.prepare import are_here, state_here
+from clustergate.run.prepare import are_here, require_options, state_here
 from clustergate.run.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
@@ -80,6 +80,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     and what sites, stacks and :mod:`clustergate.studies.ab.contenders` raise.
     """
     described = sites.load(site)
+    options = with_checks([check.name for check in contest.checks])
+    require_options(site, described, options, contest.options)
     requests = [stack.request for stack in described.stacks]
     known = [request.stack for request in requests]
     for one in contest.contenders:
@@ -111,7 +113,6 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
             name, why = partition.name, str(limits.why)
             facts: Facts = {"asked_s": seconds, "most_s": own_s, "why": why}
             say(str(CONTEST_CAPPED(partition=name, **facts)))
-    options = with_checks([check.name for check in contest.checks])
     settings = {"jobs": str(jobs * contest.family), **_settings(contest, seconds)}
     options += [*with_settings(settings), *contest.options]
     call = call_for(run_id, site, options, process_counts=contest.processes or None)

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from clustergate.core import store
@@ -119,8 +120,9 @@ def prepare(
     wanted = [stack.request for stack in stacks]
     known = judging_references(site.name, {one.fullname: one.facts for one in site.partitions})
     partitions = site.partitions_with(stacks)
-    if not resumes and any(not one.startswith(_OF_JOBS) for one in request.options):
-        _require_options(request, site)
+    if not resumes:
+        chosen = modes.reframe_options(request.mode, request.checks)
+        require_options(request.site, site, chosen, request.options)
     expected, taken_s, plan = foresee(request, site, known)
     launched = {stack.name: sites.launch_settings(site, stack.name) for stack in stacks}
     if not resumes:
@@ -199,11 +201,15 @@ _BESIDE_A_LIST = re.compile(r"argument -l/--list: not allowed with argument (\S+
 _BY_REFRAME = re.compile(r"^reframe:? error: ")
 
 
-def _require_options(request: Request, site: Site) -> None:
-    """Refuse now what ReFrame would refuse behind ``--`` once stacks are there and a node quiet."""
-    options = [*modes.reframe_options(request.mode, request.checks), *request.options]
-    environment = {**environment_for(request.site, site), sites.LOG_LEVEL: "info"}
-    ended = capture(command(options, action="--list"), env=environment)
+def require_options(path: Path, site: Site, chosen: Sequence[str], options: Sequence[str]) -> None:
+    """Refuse now what ReFrame would refuse behind ``--`` once stacks are there and a node quiet.
+
+    ``options`` are those, ``chosen`` the options by which checks of the site at ``path`` are.
+    """
+    if all(one.startswith(_OF_JOBS) for one in options):
+        return
+    environment = {**environment_for(path, site), sites.LOG_LEVEL: "info"}
+    ended = capture(command([*chosen, *options], action="--list"), env=environment)
     if ended.returncode < 0:
         raise ClustergateError(NO_LIST(ended=how_it_ended(ended.returncode)))
     if unknown := unknown_variable(ended.stdout + ended.stderr):

@@ -52,6 +52,7 @@ from clustergate.run.gate.decision import Decision
 from clustergate.run.gate.evidence import Publisher, compare_with, run_benchmarks, screen_partitions
 from clustergate.run.judge import cores_by_node, idle_cores
 from clustergate.run.placing import keep_out
+from clustergate.run.prepare import require_options
 from clustergate.run.readiness import nodes_in_the_way, say_in_the_way, without_references
 from clustergate.run.request import Request
 from clustergate.run.software_evidence import Builds, seconds_to_decide
@@ -245,6 +246,8 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
 
     began_s = time.monotonic()
     site = sites.load(request.site.path)
+    chosen = modes.reframe_options(modes.mode_named(MAINTENANCE))
+    require_options(request.site.path, site, chosen, request.options)
     # Whether it opened or not: only how long it took counts here.
     took_before = seconds_last_time(site.name, MAINTENANCE, request.options)
     stacks = [one.name for one in site.stacks_named(request.stacks)]
