@@ -21,7 +21,7 @@ from reframe.core.warnings import ReframeDeprecationWarning
 from clustergate.benchmarks.registry import every_benchmark, lost_tests, not_loaded
 from clustergate.core import store
 from clustergate.core.model import ClustergateError
-from clustergate.core.notation import printable
+from clustergate.core.notation import did_you_mean, nearest, printable
 from clustergate.core.reasons import Words
 from clustergate.run.reframe import STOPPED, left_out_as
 
@@ -74,7 +74,7 @@ def _warn(message: str, _from_version: str = "") -> None:
 NO_SETTING = Words(
     "check.no-setting",
     "no check has a setting {names:list}",
-    remedy="correct the name after -S; known: {known:list}",
+    remedy="correct the name after -S{meant}",
 )
 
 
@@ -90,8 +90,8 @@ def _refuse(record: logging.LogRecord) -> bool:
         names = {name.rpartition(".")[2] for name in re.findall(r"'([^']+)'", unset[1])}
         every = _settings_of(RegressionTest)
         if unknown := sorted(names - every):
-            known = sorted(every - of_reframe())
-            raise ReframeError(str(NO_SETTING(names=unknown, known=known)))
+            meant = did_you_mean(nearest(unknown[0], every - of_reframe()))
+            raise ReframeError(str(NO_SETTING(names=unknown, meant=meant)))
     if record.levelno == logging.ERROR and STOPPED in message and _while_loading(error):
         # What ReFrame does not go on without; it tells the error, and not where.
         record.msg, record.args = f"ERROR: {STOPPED}: {_sentence(error, message)}", ()
