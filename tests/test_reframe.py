@@ -142,17 +142,17 @@ def test_results_are_those_of_the_first_screen_and_bounds_where_others_disturbed
 
 def test_what_a_case_came_to_has_its_results(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
-    store.write_case("x", builders.record(builders.hpl(50.0), stack="openmpi"))
+    store.write_case("came-to", builders.record(builders.hpl(50.0), stack="openmpi"))
     script = (
         "echo '[ RUN      ] HplCheck /be2cd3ab @local:node+mpich'\n"
-        f"cp {tmp_path}/new.json {store.case_file('x', 'new')}\n"
+        f"cp {tmp_path}/new.json {store.case_file('came-to', 'new')}\n"
         "echo '[       OK ] (1/1) HplCheck /be2cd3ab @local:node+mpich'"
     )
     own = builders.record(builders.hpl(91.4), details={resuming.HASH: "be2cd3ab"})
-    written = store.write_case("x", own)
+    written = store.write_case("came-to", own)
     written.rename(tmp_path / "new.json")
     words = ["/bin/sh", "-c", script]
-    call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
+    call = Call("came-to", words, {"CLUSTERGATE_RUN_ID": "came-to"}, tmp_path / "reframe.json")
     assert told_by(call)[-1] == "HPL with mpich: 91.4 Gflop/s (1 of 1)"
 
 
