@@ -368,9 +368,9 @@ def test_an_advice_needs_more_results_than_are_open():
     said = advice.advice_of(result)
     assert (said.word, said.sentence) == (
         "UNDECIDED",
-        "Intel MPI is ahead so far, in 1 of 6 results; 5 are undecided.",
+        "So far faster: Intel MPI in 1 of 6 results; 5 are undecided.",
     )
-    assert " ~ UNDECIDED. Intel MPI is ahead so far" in screen(result)
+    assert " ~ UNDECIDED. So far faster: Intel MPI in 1" in screen(result)
     assert "enough for a decision" not in said.next_steps[0]
     assert report.exit_status(result) == 0
 

@@ -72,54 +72,39 @@ def _is_preferred(of: Standings, x: int, y: int) -> bool:
 
 def _wins(of: Standings, x: int, y: int) -> int:
     """Return in how many results one is better than another."""
-    return _count(of, x, y, Relation.A_BETTER if x < y else Relation.B_BETTER)
-
-
-def _undecided(of: Standings, x: int, y: int) -> int:
-    return _count(of, x, y, Relation.INCONCLUSIVE)
-
-
-def _count(of: Standings, x: int, y: int, verdict: Relation) -> int:
     result = of.pairs.get((min(x, y), max(x, y)))
-    return sum(f.comparison.verdict is verdict for f in result.figures) if result else 0
+    wins = Relation.A_BETTER if x < y else Relation.B_BETTER
+    return sum(f.comparison.verdict is wins for f in result.figures) if result else 0
 
 
 def _of_first(of: Standings, group: Sequence[int]) -> tuple[str, str]:
     """Return the word and the sentence of those that stand before all others."""
-    all_ = range(len(of.names))
-    if len(group) == 1:
-        best, others = group[0], [k for k in all_ if k != group[0]]
-        open_ = sum(_undecided(of, best, k) for k in others)
-        compared = sum(len(one.figures) for pair, one in of.pairs.items() if best in pair)
-        if 2 * open_ > compared:
-            wins = sum(_wins(of, best, k) for k in others)
-            ahead = f"{of.names[best]} is ahead so far, in {wins} of {counted(compared, 'result')}"
-            return UNDECIDED, f"{ahead}; {open_} are undecided."
-        return DECIDED, f"Take {of.names[best]}{_exception(of, best, all_)}."
-    either = _and(of, group, "or")
-    of_group = [
-        figure.comparison
-        for (x, y), result in of.pairs.items()
-        if x in group and y in group
-        for figure in result.figures
-    ]
-    verdicts = [one.verdict for one in of_group]
-    same = verdicts.count(Relation.EQUIVALENT)
+    # Of one that stands alone, all of its comparisons, else those within the group.
+    pairs = [x for x in of.pairs if (set(x) <= {*group} if len(group) > 1 else group[0] in x)]
+    verdicts = [figure.comparison.verdict for x in pairs for figure in of.pairs[x].figures]
+    same, open_ = map(verdicts.count, (Relation.EQUIVALENT, Relation.INCONCLUSIVE))
+    among = sorted({k for pair in pairs for k in pair})
+    won = {k: sum(_wins(of, k, other) for other in among) for k in group}
     results, within = counted(len(verdicts), "result"), f"within {100 * of.margin:g} %"
+    wins = f"{', '.join(f'{of.names[k]} in {n}' for k, n in won.items())} of {results}"
+    if 2 * open_ > len(verdicts):
+        if any(won.values()):
+            return UNDECIDED, f"So far faster: {wins}; {open_} are undecided."
+        apart = f"So far nothing tells {_and(of, group)} apart"
+        how = f": {same} of {results} equal {within}" if same else f" in any of {results}"
+        return UNDECIDED, f"{apart}{how}."
+    if len(group) == 1:
+        return DECIDED, f"Take {of.names[group[0]]}{_exception(of, group[0], among)}."
+    either = _and(of, group, "or")
     if same == len(verdicts):
         return EQUAL, f"Take {either}: equal {within} in all {results}."
-    if same + verdicts.count(Relation.INCONCLUSIVE) < len(verdicts):
-        best = max(group, key=lambda k: sum(_wins(of, k, other) for other in group))
-        if exception := _exception(of, best, group):
-            return DEPENDS, f"Take {of.names[best]}{exception}."
-        wins = [f"{of.names[k]} in {sum(_wins(of, k, x) for x in group)}" for k in group]
-        return DEPENDS, f"No library is better overall: {', '.join(wins)} of {results}."
-    if same:
-        return (
-            SIMILAR,
-            f"Take {either}: no difference found, equal {within} in {same} of {results}.",
-        )
-    return UNDECIDED, f"So far nothing tells {_and(of, group)} apart in any of {results}."
+    if not any(won.values()):
+        likely = f"no difference found, equal {within} in {same} of {results}"
+        return SIMILAR, f"Take {either}: {likely}."
+    best = max(group, key=lambda k: won[k])
+    if exception := _exception(of, best, group):
+        return DEPENDS, f"Take {of.names[best]}{exception}."
+    return DEPENDS, f"No library is better overall: {wins}."
 
 
 def _and(of: Standings, group: Sequence[int], word: str = "and") -> str:
