@@ -97,7 +97,7 @@ def test_a_home_that_spack_cannot_use_is_told_in_a_sentence(tmp_path, monkeypatc
     home.symlink_to("home") if is_loop else home.touch()
     monkeypatch.setenv("CLUSTERGATE_HOME", str(home))
     err = said(capsys, "setup", "--provider", "spack", "--stack", "mpich")
-    assert ("cannot be written: " if is_loop else "cannot be used: ") in err
+    assert "home cannot be written: " in err
     assert "CLUSTERGATE_HOME" in err
 
 

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,39 @@ def test_a_dry_run_refuses_references_that_are_wrong(folder, capsys):
     (folder / "references" / "alpha.yaml").write_text("HplCheck: [\n")
     assert cli.main(["dry-run", "--site", "alpha"]) != 0
     assert "references/alpha.yaml:" in capsys.readouterr().err
+
+
+def test_dry_run_of_all_goes_on_where_a_site_config_has_no_stack(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = TWO_PARTITIONS.replace('    [stack("mpich"), stack("openmpi")],\n', "")
+    without = without.replace(', "environs": ["mpich"]', "")
+    (folder / "site_configs" / "a-new-one.py").write_text(without)
+    monkeypatch.setattr(sys.modules["clustergate.cli.dry_run"], "is_clone", lambda: False)
+    assert cli.main(["dry-run"]) != 0
+    said = capsys.readouterr()
+    assert re.fullmatch(r"alpha.py: \d+ cases\nlocal.py: \d+ cases\n", said.out)
+    assert "a-new-one.py" in said.err
+
+
+def test_full_disk_is_no_fault_of_a_site_config(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "OSError: [Errno 28] No space left on device: 'stage'"
+    ended = subprocess.CompletedProcess(["reframe"], 1, told, "")
+    monkeypatch.setattr(sys.modules["clustergate.cli.dry_run"], "capture", lambda *_, **__: ended)
+    with pytest.raises(ClustergateError, match=r"^the disk is full while ReFrame wrote") as caught:
+        dry_run(folder / "site_configs" / "alpha.py", mode_named("smoke"))
+    assert caught.value.reason.code == "disk.full"
+
+
+def test_what_only_reads_makes_no_home(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "home").touch()
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(folder / "home" / "none"))
+    assert cli.main(["list", "stacks", "--site", "alpha"]) == 0
+    assert "not set up" in capsys.readouterr().out
 
 
 TWO_PARTITIONS = """\
@@ -145,10 +180,12 @@ def test_a_site_folder_that_is_not_there_is_no_unknown_machine(tmp_path, monkeyp
 def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "file"))
+    path = checkout() / "site_configs" / "local.py"
+    site = sites.load(path)
     with pytest.raises(
         ClustergateError, match=r"^\S+results cannot be written: .*CLUSTERGATE_HOME"
     ) as told:
-        sites.load(checkout() / "site_configs" / "local.py")
+        sites.reframe_variables(path, site)
     assert "free some space" not in str(told.value)
 
 
@@ -157,8 +194,10 @@ def test_a_folder_above_the_state_that_cannot_be_made_is_not_the_site_configs_fa
 ):
     (tmp_path / "home").write_text("")
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home" / ".local" / "state"))
+    path = checkout() / "site_configs" / "local.py"
+    site = sites.load(path)
     with pytest.raises(ClustergateError) as refused:
-        sites.load(checkout() / "site_configs" / "local.py")
+        sites.reframe_variables(path, site)
     assert str(refused.value).startswith(f"{tmp_path}/home/.local/state/results cannot be written")
 
 

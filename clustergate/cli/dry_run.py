@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from typing import Any
 from clustergate.benchmarks.registry import every_check, lost_tests, not_loaded
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
+from clustergate.core.files.whole import full_disk
 from clustergate.core.model import BadRequest, CaseId, ClustergateError
 from clustergate.core.notation import counted, listed
 from clustergate.core.paths import is_clone, suite_folder
@@ -46,9 +49,25 @@ def run(arguments: argparse.Namespace) -> int:
     # ReFrame runs one system in a process of its own.
     with Progress(arguments.invocation) as say, ThreadPoolExecutor(os.cpu_count()) as pool:
         say(f"writing the job scripts of {counted(len(files), 'site config')}")
-        for path, cases in zip(files, pool.map(dry_run, files, repeat(mode)), strict=True):
-            print(f"{path.name}: {cases} cases", flush=True)
+        failed: list[ClustergateError] = []
+        for path, cases in zip(files, pool.map(_tried, files, repeat(mode)), strict=True):
+            if isinstance(cases, int):
+                print(f"{path.name}: {cases} cases", flush=True)
+            else:
+                failed.append(cases)
+    for error in failed[1:]:
+        print(f"clustergate: {arguments.invocation.completed(error)}", file=sys.stderr)
+    if failed:
+        raise failed[0]
     return 0
+
+
+def _tried(site: Path, mode: modes.Mode) -> int | ClustergateError:
+    """Return what became of a site config: the others go on without it."""
+    try:
+        return dry_run(site, mode)
+    except ClustergateError as error:
+        return error
 
 
 DRY_RUN_FAILED = Words("dry-run.failed", "ReFrame's dry run {ended}", cause="{why}")
@@ -84,6 +103,8 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
         command = reframe.command(only, report=report, action="--dry-run")
         ended = capture(command, env=environment)
         if ended.returncode:
+            if os.strerror(errno.ENOSPC) in ended.stdout + ended.stderr:
+                raise ClustergateError(full_disk("while ReFrame wrote job scripts"))
             why = reframe.last_error((ended.stdout + ended.stderr).splitlines())
             how = reframe.how_it_ended(ended.returncode)
             raise BadRequest(DRY_RUN_FAILED(at=str(site), ended=how, why=why))

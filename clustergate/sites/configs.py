@@ -190,7 +190,8 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
     # What the checks would only stumble over when ReFrame loads them.
     Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
     state = state_dir()
-    store.make_folder(state / "results")
+    if _reframe_reads():
+        store.make_folder(state / "results")
     named = [environment["name"] for environment in said["environments"]]
     completed = []
     for number, system in enumerate(said["systems"]):
@@ -448,7 +449,7 @@ def reframe_variables(path: Path, site: Site) -> dict[str, str]:
     A machine may be named that its hostnames do not match. ReFrame stores its results beside the
     suite's: a site config alone leaves them where they are.
     """
-    results = state_dir() / "results"
+    store.make_folder(results := state_dir() / "results")
     return {
         "RFM_CONFIG_FILES": str(path),
         "RFM_SYSTEM": site.name,

@@ -13,7 +13,7 @@ from clustergate.core.interrupts import nothing_begins
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason, Words
-from clustergate.core.store import require_home
+from clustergate.core.store import make_folder, require_home
 from clustergate.core.texts import Step
 from clustergate.machine.processes import end_children
 from clustergate.stacks import PROVIDERS, StackRequest, lacks, provide
@@ -55,6 +55,7 @@ def provide_each(
     reported at once, and the others go on.
     """
     require_home(state := state_dir())
+    make_folder(state)
     look = partial(lacks, state=state, refresh=refresh, say=say)
     bring = partial(provide, state=state, refresh=refresh, applications=applications)
     report = say if len(requests) > 1 else lambda sentence: None
