@@ -543,7 +543,8 @@ def recorded(path: Path) -> list[CaseRecord]:
     return found
 
 
-def test_stacks_without_an_overlap_are_told_apart_though_most_rounds_were_disturbed(data: Path):
+def test_stacks_without_overlap_told_apart_despite_disturbed_rounds(data: Path):
+    """Stacks without an overlap are told apart though most rounds were disturbed."""
     found = recorded(data / "ab" / "mpich-intel-idle-vm.csv.gz")
     (job,) = jobs_of(found)
     assert (len(job.a), job.disturbed) == (30, 26)
@@ -632,7 +633,8 @@ def test_dips_of_a_contender_are_told():
     assert line.startswith("Bcast, 2 processes on 1 node: Intel MPI dips at 128 KiB: 9")
 
 
-def test_the_first_screen_has_times_factors_and_intervals_by_the_names_of_libraries():
+def test_first_screen_has_times_factors_intervals_by_library():
+    """The first screen has times factors and intervals by the names of libraries."""
     text = screen(judged(*records(CROSSING)))
     rows = {" ".join(line.split()[:3]): line for line in text.splitlines() if "iB " in line}
     told = re.split(" {3,}", rows["Bcast 1 MiB"].strip())
@@ -718,7 +720,7 @@ def test_a_finer_bandwidth_is_used_for_all_launches_or_for_none():
     assert [s.value for s in comparable_samples(coarse, COUNTED)] == [0.15, 0.16]
 
 
-def test_bandwidths_without_a_time_and_rates_are_compared_themselves():
+def test_bandwidths_without_a_time_are_compared():
     only = [
         sample("Uniband", metric, 8, 5.0, 0) for metric in ("bandwidth_mb_s", "message_rate_per_s")
     ]
@@ -729,7 +731,7 @@ def test_bandwidths_without_a_time_and_rates_are_compared_themselves():
     assert list(comparable_samples(empty, COUNTED)) == []
 
 
-def test_verdicts_of_a_job_with_few_figures_are_those_of_the_statistics():
+def test_verdicts_of_few_figures_are_those_of_the_statistics():
     result = judged(*records({"Bcast": [1.0, 1.2, 1.0, 1.0, 0.8]}))
     assert [f.comparison.verdict for f in result.figures] == [
         Relation.EQUIVALENT,
@@ -870,7 +872,7 @@ def test_stored_contenders_are_stacks_for_compare(run: Any) -> None:
 
 
 @pytest.mark.mpi
-def test_a_contender_whose_variables_changed_nothing_is_no_comparison(suite: Any) -> None:
+def test_contender_with_variables_without_effect_refused(suite: Any) -> None:
     """A misspelt variable compared a stack with itself."""
     command = [str(Path(sys.executable).parent / "clustergate"), "ab", "--site", "local"]
     command += ["--a", "mpich", "--b", "mpich:UCX_TSL=self:LD_PRELOAD=/no/such.so"]
@@ -975,7 +977,7 @@ def said_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float]
     return told
 
 
-def test_a_contender_without_the_benchmark_is_one_sentence_and_launches_nothing(
+def test_contender_without_the_benchmark_refused_before_launch(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It began with a warning, ran a job that was skipped, and ended with two sentences more."""
@@ -992,9 +994,10 @@ def test_a_contender_without_the_benchmark_is_one_sentence_and_launches_nothing(
     assert [line for line in said if "not available" in line or "warn" in line] == said[-1:]
 
 
-def test_launches_that_a_partition_has_no_time_for_are_told_before_they_begin(
+def test_launches_beyond_the_partition_time_told_before(
     monkeypatch: pytest.MonkeyPatch, said_of: Callable[[float], list[str]]
 ) -> None:
+    """Launches that a partition has no time for are told before they begin."""
     monkeypatch.setattr(Partition, "limits", Limits(300.0, why=LIMIT_PARTITION(seconds=300.0)))
     capped, begun, *_ = said_of(1200.0)
     assert capped.startswith(
@@ -1023,7 +1026,7 @@ def test_contenders_stand_alone_or_behind_a_and_b() -> None:
     assert named_contenders(given) == ["mpich", "openmpi"]
 
 
-def test_of_three_the_one_that_is_not_here_is_left_out_and_of_two_none(tmp_path: Path) -> None:
+def test_missing_contender_left_out_of_three_but_not_of_two(tmp_path: Path) -> None:
     there = {"IMB-MPI1": Program("/x/IMB-MPI1")}
     for name in ("mpich", "intel-mpi"):
         write_manifest(tmp_path, Manifest(name, "wheels", launcher="/x/mpirun", programs=there))

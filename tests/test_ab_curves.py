@@ -33,7 +33,8 @@ def speeds(*values: float, doubt: float = 0.01) -> list[Speed]:
     ]
 
 
-def test_a_lead_goes_on_where_nothing_can_be_told_and_ends_where_they_are_alike():
+def test_lead_goes_on_where_undecided_and_ends_where_equal():
+    """A lead goes on where nothing can be told and ends where they are alike."""
     found = leads(curve(OPEN, A, OPEN, A, SAME, A, B))
     assert found == [
         Lead(A, 2, 8, 2, approx(1.1), approx(1.3)),
@@ -43,7 +44,7 @@ def test_a_lead_goes_on_where_nothing_can_be_told_and_ends_where_they_are_alike(
     ]
 
 
-def test_a_lead_ends_where_nothing_can_be_told_at_two_sizes_in_a_row():
+def test_lead_ends_after_two_undecided_sizes():
     found = leads(curve(A, OPEN, OPEN, A, A))
     assert [(lead.from_bytes, lead.to_bytes) for lead in found] == [(1, 1), (8, 16)]
     assert crossovers(curve(A, OPEN, OPEN, A, A)) == []

@@ -77,9 +77,7 @@ def test_without_ompi_info_nothing_is_unknown(tmp_path):
     assert unknown_to(manifest, ["OMPI_MCA_btl_tpc"]) == []
 
 
-def test_a_golden_build_that_is_not_there_is_refused_before_the_set_up(
-    tmp_path, monkeypatch, capsys
-):
+def test_missing_golden_build_refused_before_set_up(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     monkeypatch.setattr(
         "clustergate.run.contest.provide_each", lambda *_, **__: pytest.fail("a set-up")

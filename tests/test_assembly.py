@@ -56,7 +56,7 @@ def test_a_figure_without_a_reference_is_no_pass():
 
 
 @pytest.mark.parametrize("busy", [None, in_words("others used 1.9 of the 2 cores")])
-def test_a_reference_of_another_unit_fails_for_the_judge_and_for_reframe(busy):
+def test_reference_of_another_unit_fails_for_judge_and_reframe(busy):
     """Nothing that others do on the node makes a figure a thousand times better."""
     expected = Reference(0.0914, -0.05, None, "Gflop/s", "published", where="local.yaml:9")
     one = record(launches=[Launch(0, 0.0, 9.0, disturbed=busy)], launches_needed=1)
@@ -113,7 +113,8 @@ def test_every_lost_case_is_named():
     assert [case.conditions["ranks"] for case in cases] == [2, 4, 8]
 
 
-def test_36_one_case_missing_in_one_partition_and_one_too_many_in_another_are_both_seen():
+def test_36_missing_and_unexpected_case_both_seen():
+    """One case missing in one partition and one too many in another are both seen."""
     keys = [imb_key("x:a", 2), imb_key("x:a", 12), imb_key("x:b", 2), imb_key("x:b", 16)]
     ran = [("x:a", 2), ("x:b", 2), ("x:b", 12), ("x:b", 16)]
     outcomes = [imb_outcome(*one) for one in ran]
@@ -163,7 +164,7 @@ def test_a_regression_that_reframe_calls_a_failure_is_a_regression():
     assert exit_status(verdicts([case])) == 1
 
 
-def test_a_failure_in_that_phase_without_a_regression_stays_a_failure():
+def test_performance_failure_without_regression_stays_a_failure():
     failed = outcome(result="fail", phase="performance", reason="failed to meet reference")
     (case,) = assemble(EXPECTED, [failed], [record()])
     assert case.state is CaseState.FAILED
@@ -184,7 +185,9 @@ def test_more_than_dgemm_of_the_same_job_is_impossible():
     assert exit_status(verdicts([case])) == 2
 
 
-def test_peaks_that_do_not_tell_what_disturbed_them_bound_little_and_are_told_of():
+def test_disturbed_peaks_bound_little_and_are_told():
+    """Peaks that do not tell what disturbed them bound little and are told of."""
+
     def row(ids, gflops, trial):
         conditions = {"cores": len(ids.split(",")), "core_ids": ids, "trial": trial}
         return Row("node-peaks", "fma_peak", conditions, {"performance_gflops": gflops})
@@ -232,7 +235,7 @@ def test_25_27_no_noise_lets_a_rate_pass_that_cannot_be(peaks, reference):
 
 
 @pytest.mark.parametrize(("gflops", "found"), [(118.0, "no reference"), (123.0, "impossible")])
-def test_25_limits_beside_another_program_are_as_narrow_as_on_an_idle_node(gflops, found):
+def test_25_limits_beside_another_program_as_narrow_as_idle(gflops, found):
     kept = record(samples=[dataclasses.replace(SAMPLE, value=gflops)], peaks=noisy_peaks())
     (case,) = assemble(EXPECTED, [outcome()], [kept])
     assert [v.value for v in verdicts([case])] == [found]
@@ -257,7 +260,7 @@ def test_one_launch_that_cannot_be_is_not_hidden_by_the_others():
 
 
 @pytest.mark.parametrize(("percent", "found"), [(101.0, ""), (126.5, "HPL was faster than the")])
-def test_an_efficiency_above_its_peak_is_doubtful_and_no_improvement(percent, found):
+def test_efficiency_above_its_peak_is_doubtful(percent, found):
     efficiency = dataclasses.replace(
         SAMPLE,
         metric="efficiency_percent",
@@ -315,7 +318,7 @@ def test_where_limits_are_wide_it_is_said():
     assert "shows neither its highest clock" in told
 
 
-def test_rates_that_no_peak_of_the_node_limits_are_told_in_one_line():
+def test_rates_without_a_peak_told_in_one_line():
     """Their memory would: but no partition is known here that says how large its caches are."""
     peaks = noisy_peaks()
     triad = builders.sample("STREAM", "bandwidth_gb_s", 9000.0, elements=10)
@@ -336,9 +339,8 @@ def test_rates_that_no_peak_of_the_node_limits_are_told_in_one_line():
         (Reference(100.0, None, None, "Gflop/s", "measured"), Verdict.NO_REFERENCE),
     ],
 )
-def test_too_few_undisturbed_launches_are_told_of_and_need_a_reference_to_leave_it_open(
-    expected, verdict
-):
+def test_too_few_undisturbed_launches_are_open_with_a_reference(expected, verdict):
+    """Too few undisturbed launches are told of and need a reference to leave it open."""
     kept = record(launches=[disturbed(0)])
     (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
     assert verdicts([case]) == [verdict]
@@ -347,7 +349,7 @@ def test_too_few_undisturbed_launches_are_told_of_and_need_a_reference_to_leave_
     assert "-S HplCheck.launches=3" in str(figure.doubt)
 
 
-def test_a_disturbed_figure_beyond_a_limit_is_impossible_all_the_same():
+def test_disturbed_figure_beyond_a_limit_is_impossible():
     rows = [
         Row("node-peaks", "fma_peak", {"cores": 1, "core_ids": core, "trial": trial}, value)
         for core in ("0", "1")
@@ -411,7 +413,8 @@ def test_a_row_with_a_word_instead_of_figures_is_invalid():
     assert "'out-of-mem' instead of a result; allow more with -- -S memory_gb" in sentence
 
 
-def test_words_of_several_launches_are_one_figure_that_reframe_fails_and_the_others_count():
+def test_words_of_several_launches_are_one_failed_figure():
+    """Words of several launches are one figure that ReFrame fails and the others count."""
     row = Row("IMB-MPI1", "Alltoall", {"bytes": 4194304}, {}, status="time-out")
     kept = record(unmeasured=[row, row, row])
     told = reframe_figures((), (), kept.unmeasured)
@@ -465,7 +468,7 @@ def test_a_slow_down_that_no_figure_shows_is_seen_in_all_of_them():
     assert exit_status(verdicts([case])) == 1
 
 
-def test_figures_that_come_near_to_the_best_pass_beside_their_group():
+def test_figures_near_the_best_pass_beside_their_group():
     case = judged(imb_record(1.0))
     assert [g.judgement.verdict for g in case.groups] == [Verdict.PASS]
     assert {f.judgement.verdict for f in case.figures} == {Verdict.PASS}
@@ -486,7 +489,7 @@ def test_a_size_does_not_pass_because_its_group_did():
     ]
 
 
-def test_launches_that_are_slow_now_and_then_fail_in_reframe_as_well():
+def test_launches_slow_at_times_fail_in_reframe_too():
     kept = imb_record(1.0, launches=12)
     samples = [dataclasses.replace(s, value=5.0) if s.order % 2 else s for s in kept.samples]
     kept = dataclasses.replace(kept, samples=samples)
@@ -506,7 +509,7 @@ def test_what_has_too_few_launches_is_no_pass():
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.03, 1.5])
-def test_what_reframe_fails_by_a_figure_alone_is_judged_all_the_same(factor):
+def test_failure_of_a_single_figure_in_reframe_is_judged(factor):
     """Its word is that of one figure; the judge has seen them all."""
     failed = judged(imb_record(factor), result="fail", phase="performance", reason="reference")
     assert (failed.state is CaseState.RAN) == (factor > 1.35)
@@ -555,9 +558,7 @@ def beside(value, kept_off, launches=1):
     ],
 )
 @pytest.mark.parametrize("launches", [1, 3])
-def test_29_a_regression_that_the_disturbance_does_not_explain_is_one(
-    value, kept_off, verdict, launches
-):
+def test_29_regression_beyond_the_disturbance(value, kept_off, verdict, launches):
     kept = beside(value, kept_off, launches)
     expected = Reference(100.0, -0.05, None, "Gflop/s", "measured")
     (case,) = assemble(EXPECTED, [outcome()], [kept], lambda *_: expected)
@@ -656,7 +657,8 @@ def test_a_slow_rank_is_a_regression_of_a_collective(judged: str, other: str):
     assert f"the same measurement as Bcast.2p.8B.{judged}" in told
 
 
-def test_the_average_of_the_ranks_passes_and_does_not_speak_for_the_slowest():
+def test_average_of_ranks_does_not_speak_for_the_slowest():
+    """The average of the ranks passes and does not speak for the slowest."""
     case = bcast_judged_by("t_avg_us", t_avg_us=1.1, t_max_us=7.0)
     judged = {figure.metric: figure.judgement for figure in case.figures}
     assert judged["t_avg_us"].verdict is Verdict.PASS

@@ -30,7 +30,7 @@ def test_an_attack_on_the_captured_outputs_is_answered_rightly(attack: Attack) -
     assert tally.refused or attack.kind is Kind.HONEST
 
 
-def test_two_words_for_no_figure_that_changed_places_are_no_wrong_pass() -> None:
+def test_swapped_words_without_figures_are_no_wrong_pass() -> None:
     def rows(first: str, second: str, **values: float) -> list[Row]:
         at = {"bytes": 1 << 30}
         return [Row("IMB-MPI1", "Alltoall", at, {}, first), Row("IMB", "Bcast", at, values, second)]
@@ -77,9 +77,7 @@ STATED = set(re.findall(r'^ +(?:# )?"(\w+)":', TEMPLATE, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", sorted(STATED & {extra.name for extra in EXTRAS}))
-def test_40_no_mistyped_key_of_a_site_config_is_taken_for_an_absent_one(
-    tmp_path: Path, name: str
-) -> None:
+def test_40_mistyped_key_of_a_site_config_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "example.py"
     # Those that the template only names are stated, too.
     whole = re.sub(rf'# ("{name}":)', r"\1", TEMPLATE)

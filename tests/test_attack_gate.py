@@ -155,7 +155,7 @@ def of_case(check: str, stack: str, partition: str, shape: Shape) -> CaseRecord:
         ),
     ],
 )
-def test_slurm_that_does_not_say_that_all_nodes_are_used_opens_no_gate(
+def test_slurm_without_word_on_used_nodes_opens_no_gate(
     gate: Gate, sinfo: str, status: int, told: str
 ) -> None:
     found, said = gate(sinfo=sinfo)
@@ -262,7 +262,7 @@ def references(partition: str = "alpha:cpu", stack: str = "mpich", *more: str) -
         ),
     ],
 )
-def test_what_the_references_foresee_and_the_run_lacks_opens_no_gate(
+def test_foreseen_reference_without_a_case_opens_no_gate(
     gate: Gate, folder: Path, of: Sequence[str], status: int, told: str
 ) -> None:
     (folder / "references" / "alpha.yaml").write_text(references(*of))
@@ -296,7 +296,7 @@ WITH_TWO = 'partition("cpu", ["mpich", "openmpi"])'
         ),
     ],
 )
-def test_what_is_gone_since_the_last_gate_opens_none_until_it_is_accepted(
+def test_what_is_gone_since_the_last_gate_must_be_accepted(
     gate: Gate, was: str, partitions: str, stacks: str, told: str
 ) -> None:
     sinfo = f"{IDLE}; {IDLE.replace('cpu*', 'cpu2')}"

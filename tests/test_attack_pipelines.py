@@ -259,7 +259,7 @@ def test_what_cannot_be_copied_of_a_build_is_no_verdict(project, tmp_path):
     assert "clustergate: the job failed at `cp " in ended.stderr
 
 
-def test_a_merge_request_is_measured_where_a_full_disk_hides_what_it_changes(project, full_disk):
+def test_merge_request_measured_where_full_disk_hides_changes(project, full_disk):
     """Bash puts a long list into a file in TMPDIR."""
     base = git(project, "rev-parse", "HEAD")
     for number in range(700):
@@ -359,7 +359,7 @@ def test_a_misspelt_stack_in_an_included_file_fails(project):
 # --- side by side -----------------------------------------------------------------------------
 
 
-def test_nothing_of_a_project_runs_beside_a_gate_on_the_same_system():
+def test_nothing_runs_beside_a_gate_on_its_system():
     pipeline = merged(GITLAB / "clustergate.yml")
     groups = set()
     for name in jobs(pipeline):
@@ -394,7 +394,7 @@ def test_a_suite_that_is_not_there_is_named_with_its_variable(tmp_path):
     assert "token@" not in ended.stderr
 
 
-def test_a_second_baseline_before_the_first_is_merged_is_no_second_branch(project, tmp_path):
+def test_second_baseline_before_merge_keeps_one_branch(project, tmp_path):
     store_runs(tmp_path / "home", STEADY)
     assert propose(project).returncode == 0
     same = propose(project, job="8")

@@ -132,7 +132,7 @@ def test_a_site_config_that_exits_ends_no_command_as_passed(tmp_path, capsys, ho
     assert f"clustergate: {config}:3: SystemExit: 0" in capsys.readouterr().err
 
 
-def test_a_site_config_of_two_bytes_a_letter_is_told_with_the_remedy(tmp_path, capsys, home):
+def test_site_config_in_utf_16_told_with_remedy(tmp_path, capsys, home):
     site = tmp_path / "alpha.py"
     site.write_text("site_configuration = {}\n", encoding="utf-16-le")
     assert cli.main(["baseline", "--site", str(site)]) == 2

@@ -93,7 +93,7 @@ def test_the_value_is_the_best_of_the_runs_with_its_provenance():
     assert batch.values == {"HPL.performance_gflops": STEADY}
 
 
-def test_what_is_tolerated_follows_from_the_spread_once_days_are_known():
+def test_tolerance_follows_spread_once_days_are_known():
     values = [value + 4 * (value - 100) for value in STEADY]
     (batch,) = baseline(series_of([record(hpl(value)) for value in values], hours=24)).measured
     usual = statistics.fmean(math.log(max(values) / value) for value in values)
@@ -108,7 +108,7 @@ def test_what_is_tolerated_follows_from_the_spread_once_days_are_known():
     assert one_day.entries["HPL.performance_gflops"][1] == pytest.approx(-1 / 3, abs=0.001)
 
 
-def test_a_few_days_that_tell_badly_how_they_differ_leave_references():
+def test_few_scattered_days_leave_references():
     levels = [100.0, 80.0, 120.0]
     records = [record(ping(level + value - 100.0)) for level in levels for value in STEADY[:2]]
     (batch,) = baseline(series_of(records, hours=12)).measured
@@ -157,7 +157,7 @@ def test_runs_of_the_newest_build_and_nodes_count_alone():
     assert made.runs == tuple(f"run{i}" for i in range(10, 18))
 
 
-def test_runs_on_other_nodes_count_where_it_is_known_how_far_these_are():
+def test_runs_on_other_nodes_count_where_distance_is_known():
     """On a cluster that gives each job other nodes no baseline of two nodes came about."""
     drawn = [("n1", "n2"), ("n1", "n9"), ("n3", "n4"), ("n5", "n6"), ("n2", "n8"), ("n7", "n8")]
     far = [set(nodes) in ({"n1", "n9"}, {"n2", "n8"}) for nodes in drawn]
@@ -251,7 +251,7 @@ def test_runs_with_moved_cores_are_left_out_and_told():
     assert "2 more had a longer core-to-core latency" in told
 
 
-def test_fewer_than_three_launches_of_a_short_benchmark_are_refused():
+def test_short_benchmark_with_fewer_than_three_launches_refused():
     records = [record(ping(1.0), ping(1.1, order=1), check="ImbMpi1Check") for _ in range(8)]
     told = refusal(baseline(series_of(records)))
     assert "a run of it has 2 launches, and a baseline needs 3 in each" in told
@@ -272,7 +272,7 @@ def test_runs_whose_launches_were_all_disturbed_make_no_baseline():
     assert (len(batch.runs), batch.launches) == (5, 20)
 
 
-def test_a_figure_that_is_always_zero_is_no_reference_and_no_refusal():
+def test_figure_always_zero_is_skipped():
     made = baseline(series_of([record(ping(1.0 + i / 1000), ping(0.0, 0)) for i in range(6)]))
     assert made.refusals == []
     assert made.silent == 1
@@ -375,7 +375,7 @@ def test_a_wide_reference_is_kept_with_its_width():
     assert all(1.5 < entry[2] < 5.0 for entry in batch.entries.values())
 
 
-def test_runs_of_hours_that_differ_are_one_baseline_of_the_better_ones():
+def test_hours_that_differ_are_one_baseline_of_the_better():
     values = [v * (1.3 if i >= 8 else 1.0) for i, v in enumerate(2 * STEADY)]
     (batch,) = baseline(series_of([record(ping(v), ping(v, 64)) for v in values])).measured
     assert {entry[0] for entry in batch.entries.values()} == {99.7}
@@ -429,7 +429,8 @@ def test_a_figure_that_became_worse_keeps_its_reference():
     assert drift.worse_by == pytest.approx(math.log(110 / 100.4))
 
 
-def test_runs_that_were_regressions_do_not_make_a_reference_that_tolerates_them():
+def test_regressions_make_no_tolerant_reference():
+    """Runs that were regressions do not make a reference that tolerates them."""
     good = [record(hpl(value)) for value in STEADY]
     known = known_by(*baseline(series_of(good, hours=24)).measured)
     slower = [record(hpl(value / 1.5)) for value in STEADY]
@@ -479,7 +480,7 @@ def sizes(factor, benchmark="PingPong", jitter=0.02):
     ]
 
 
-def test_a_reference_that_tolerates_much_does_not_let_the_best_get_worse():
+def test_tolerant_reference_does_not_let_the_best_get_worse():
     known = known_by(*baseline(series_of(sizes(1.0))).measured)
     made = baseline(series_of(sizes(1.07)), known)
     assert made.measured == []
@@ -723,7 +724,8 @@ def kernel_run(program, seed, slow_share=0.0, every_tenth=False, launches=10):
 
 @pytest.mark.parametrize("hours", [1, 24])
 @pytest.mark.parametrize("program", KERNELS)
-def test_a_trial_that_is_slow_once_in_ten_never_passes_and_unchanged_ones_do(program, hours):
+def test_trial_slow_once_in_ten_never_passes(program, hours):
+    """A trial that is slow once in ten never passes and unchanged ones do."""
     check = KERNELS[program][0]
     made = baseline(series_of([kernel_run(program, seed) for seed in range(20)], hours=hours))
     text = updated("", made.measured)
@@ -755,7 +757,7 @@ def test_a_trial_that_is_slow_once_in_ten_never_passes_and_unchanged_ones_do(pro
             assert figure.judgement.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
 
 
-def test_a_size_does_not_pass_by_a_reference_that_its_neighbours_beat():
+def test_size_does_not_pass_by_reference_its_neighbours_beat():
     """The baseline is of a slow hour: a size that became 10 % slower is as good as in it."""
     sizes = (8, 64, 512, 4096, 32768)
     slow_hour = [record(*(ping(1.06 * size, size) for size in sizes)) for _ in range(20)]
@@ -783,7 +785,7 @@ def test_a_size_does_not_pass_by_a_reference_that_its_neighbours_beat():
 
 
 @pytest.mark.parametrize("fma_peak", [110.0, 101.0])
-def test_a_rate_against_a_peak_that_came_out_low_says_nothing_of_the_hour(fma_peak):
+def test_rate_against_a_low_peak_says_nothing_of_the_hour(fma_peak):
     """HPL is nearly as ever; only the multiply-adds around it were measured low."""
 
     def run(rate, fma_peak=110.0):
@@ -841,7 +843,7 @@ def worst(known, run):
     return max(given, key=lambda verdict: verdict.severity)
 
 
-def test_references_of_before_are_judged_with_what_their_stored_runs_were():
+def test_old_references_judged_with_their_stored_runs():
     stored = past_of_imb(8)
     new = known_by(*baseline(collect(stored)).measured)
     old = parse_references(as_before(updated("", baseline(collect(stored)).measured)), PATH, CHECKS)
@@ -856,7 +858,7 @@ def test_references_of_before_are_judged_with_what_their_stored_runs_were():
     assert worst(whole, imb_run(98)) is worst(new, imb_run(98)) is Verdict.PASS
 
 
-def test_references_of_before_stay_as_written_where_their_runs_are_gone():
+def test_old_references_without_their_runs_stay_as_written():
     stored = past_of_imb(8)
     old = parse_references(as_before(updated("", baseline(collect(stored)).measured)), PATH, CHECKS)
     assert completed(old, lambda since: stored) is not old

@@ -38,7 +38,7 @@ def test_interval_of_the_median_is_between_measurements(
     assert found.confidence == pytest.approx(confidence)
 
 
-def test_an_outlier_moves_neither_median_nor_interval_of_many_measurements() -> None:
+def test_outlier_moves_neither_median_nor_interval() -> None:
     values = [float(k) for k in range(1, 11)]
     assert spread.median_interval([*values[:-1], 1e9]) == spread.median_interval(values)
 
@@ -80,7 +80,7 @@ def test_an_aim_is_met_or_missed_by_the_whole_interval(
     assert figure.verdict == verdict
 
 
-def test_the_table_has_a_line_per_subject_and_a_column_per_quantity() -> None:
+def test_table_has_a_line_per_subject_a_column_per_quantity() -> None:
     figures = [
         spread.Figure("s", "HPL", "bare", "s", [2.0, 2.1, 2.2], ""),
         spread.Figure("s", "HPL", "harness", "s", [0.7, 0.8, 0.9], "", spread.Aim(at_most=0.5)),
@@ -145,7 +145,7 @@ def test_samples_are_compared_by_a_process_of_its_own() -> None:
     assert all(figure.values[0] > 0 for figure in found)
 
 
-def test_what_a_command_costs_before_it_works_is_told_beside_python_itself() -> None:
+def test_start_of_a_command_told_beside_python_itself() -> None:
     with workspace() as room:
         found = [*starting.measure(room, rounds=range(1), say=lambda _: None)]
     assert [figure.subject for figure in found][:2] == ["python -c ''", "clustergate --help"]
@@ -225,7 +225,7 @@ def test_a_run_is_better_or_worse_than_the_recorded_one_or_neither(times, unit, 
     assert told.ratio == pytest.approx(times, rel=0.02)
 
 
-def test_what_the_clock_says_of_a_busy_machine_is_neither_better_nor_worse() -> None:
+def test_clock_of_a_busy_machine_says_neither_better_nor_worse() -> None:
     now, then = _figure([2.0 * value for value in USUAL]), _recorded(USUAL)
     busy_then = {**then, "others_cores": 1.5}
     for recorded, busy in ((then, True), (busy_then, False)):

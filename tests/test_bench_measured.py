@@ -94,7 +94,7 @@ def test_openings_are_shares_of_recordings() -> None:
     assert "| one size 10 % | busy | 2 | 120 | 2: 1.7 (0.0-2.5) | 1: 0.8 (0.0-1.2) |" in table
 
 
-def test_the_summary_has_what_was_said_of_runs_by_mode_and_baseline() -> None:
+def test_summary_by_mode_and_baseline() -> None:
     answers = Counter({(OURS, TENTH, "one", "found"): 3, (OURS, TENTH, "two", "passed"): 1})
     kept = Replayed(
         "smoke", "many sessions", ["one", "two"], 4, 3.0, 416, 1.0, 0.5, {OURS: 4.0}, answers

@@ -183,7 +183,7 @@ def test_hpl_that_is_40_percent_slower_is_found_after_20_days() -> None:
         assert judged("20 days", Change(HPL, 1.4), seed) == (1, True)
 
 
-def test_the_rules_beside_find_what_is_large_and_call_nothing_unchanged() -> None:
+def test_simple_rules_find_large_changes_and_nothing_unchanged() -> None:
     _, runs = made("20 days")
     beside = Beside(SMOKE, BARE_METAL, runs)
     plain = later_run(SMOKE, BARE_METAL, [9])
@@ -213,7 +213,7 @@ def counted(
     )  # fmt: skip
 
 
-def test_cells_are_counted_once_and_again_where_more_runs_are_asked_for(
+def test_cells_counted_again_where_more_runs_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[int, int]] = []
@@ -255,7 +255,7 @@ def test_the_judge_alone_finds_what_a_check_finds() -> None:
     assert not any(one.accused for one in alone)
 
 
-def test_the_table_has_shares_with_intervals_and_widened_tolerances() -> None:
+def test_table_has_shares_intervals_and_widened_tolerances() -> None:
     nothing, hpl = (
         Cell("smoke", "bare metal", "5 days", change) for change in (NOTHING, Change(HPL, 1.05))
     )
@@ -297,14 +297,14 @@ def test_tolerances_by_hand_that_find_more_are_told() -> None:
     assert not metal_aims.by_hand_rows([unchanged, *(counted(hpl, k, found=4) for k in range(2))])
 
 
-def test_what_is_found_in_80_percent_lies_between_what_was_simulated() -> None:
+def test_change_found_in_80_percent_lies_between_simulated() -> None:
     by = [(np.log(1.05), 0.5), (np.log(1.10), 0.98)]
     assert 0.05 < metal_aims.found_in(by, 0.8) < 0.10
     assert metal_aims.found_in([(np.log(1.05), 0.8)], 0.8) == pytest.approx(0.05)
     assert metal_aims.found_in(by, 0.99) == float("inf")
 
 
-def test_the_likelihood_ratio_finds_four_of_five_from_where_it_says() -> None:
+def test_likelihood_ratio_finds_four_of_five_from_its_threshold() -> None:
     runs = baseline_runs(SMOKE, BARE_METAL, BASELINES["5 days"], [11])
     beside = Beside(SMOKE, BARE_METAL, runs)
     hpl = affected_by(Change(HPL), SMOKE, np.random.default_rng(1))

@@ -33,9 +33,8 @@ def write(folder: Path, *, days: int = 24, slower: float = 1.0, lower: bool = Fa
 
 
 @pytest.mark.parametrize("lower", [False, True])
-def test_a_node_that_is_slow_on_three_days_is_called_slower_and_nothing_else(
-    tmp_path: Path, lower: bool
-) -> None:
+def test_node_slow_on_three_days_alone_is_called_slower(tmp_path: Path, lower: bool) -> None:
+    """A node that is slow on three days is called slower and nothing else."""
     # The days after a day are what confirms it: of the last two it cannot be.
     for slower, called in ((1.0, 0), (1.3, 1)):
         write(tmp_path, slower=slower, lower=lower)

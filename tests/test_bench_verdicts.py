@@ -268,7 +268,7 @@ KNOWN = field.Known([times(10, seed) for seed in range(20)], figures=3)
 
 
 @pytest.mark.parametrize("name", field.RULES)
-def test_the_fields_rules_find_a_fifth_and_let_pass_what_is_unchanged(name: str) -> None:
+def test_fields_rules_find_a_fifth_and_pass_the_unchanged(name: str) -> None:
     rule = field.RULES[name]
     assert rule(KNOWN, times(10, 77, 1.2)).all()
     alarms = sum(rule(KNOWN, times(10, seed)).sum() for seed in range(100, 140))
@@ -344,7 +344,7 @@ def test_calls_of_the_kernel_are_blocks_but_for_the_first() -> None:
     assert len(held) > 10
 
 
-def test_what_disturbs_single_blocks_scatters_means_and_not_medians() -> None:
+def test_disturbed_blocks_scatter_means_not_medians() -> None:
     lot = np.random.default_rng(4)
     made = [
         {"PingPong/8": [1.0 + 5.0 * (lot.random() < 0.2) for _ in range(10)]} for _ in range(40)
@@ -388,7 +388,7 @@ def piece(name: str, first: int, count: int) -> list[Launch]:
     return list(read_launches(launch_files.RECORDED / f"{name}.jsonl.gz"))[first : first + count]
 
 
-def test_pieces_of_recordings_are_judged_by_baselines_of_the_others() -> None:
+def test_pieces_of_recordings_judged_by_baselines_of_others() -> None:
     recorded = {
         "quiet": piece("two-core-vm", 0, 120),
         "busy": piece("two-core-vm-busy", 300, 60),
@@ -437,7 +437,7 @@ def test_a_recording_of_another_processor_is_no_baseline() -> None:
     assert all(one[-1] == (0, 0) for one in told)
 
 
-def test_within_a_recording_nothing_is_called_slower_and_no_tenth_passes() -> None:
+def test_nothing_slower_within_a_recording_and_no_tenth_passes() -> None:
     launches_of = piece("two-core-vm", 0, 700)
     made = runs.runs_of("quiet", launches_of, BOTH, SMOKE_BUDGET)
     known = runs.judge_of(made[:20], SMOKE, BOTH, Rule(shortest=datetime.timedelta(0)))
@@ -506,7 +506,7 @@ def test_where_others_used_the_node_nothing_is_said_of_the_stack() -> None:
     assert {row.verdict for row in found} == {"disturbed"}
 
 
-def test_launches_that_ran_out_of_their_time_are_told_and_not_passed() -> None:
+def test_launches_out_of_time_told_and_not_passed() -> None:
     slowed = [
         dataclasses.replace(launch, microseconds={"PingPong/8": 9.0}) for launch in launches(10)
     ]
@@ -558,9 +558,10 @@ def recordings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_recording_keeps_what_it_has_when_a_launch_fails_and_each_third_is_put_aside(
+def test_failed_launch_keeps_the_recording_so_far(
     recordings_of: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A recording keeps what it has when a launch fails and each third is put aside."""
     for _ in range(3):
         # It ends badly within a job, after 145 rounds, of which every tenth lacks a figure.
         assert record.main(["--minutes", "9"]) == 2
@@ -591,9 +592,11 @@ def test_launches_that_were_left_out_are_counted(
     assert told.endswith("; 1 more ran out of time for a size and were left out\n")
 
 
-def test_a_launch_whose_output_is_refused_is_left_out_and_a_fourth_ends_the_recording(
+def test_refused_output_left_out_until_the_fourth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A launch whose output is refused is left out and a fourth ends the recording."""
+
     def one(*arguments: object) -> Launch:
         if arguments[3].turn % 2:  # type: ignore[attr-defined]
             raise record.LaunchFailed(f"no row of turn {arguments[3].turn}")  # type: ignore[attr-defined]
@@ -629,7 +632,7 @@ def test_of_a_recording_put_aside_the_first_line_alone_is_read(tmp_path: Path) -
         launch_files.header(path)
 
 
-def test_a_stack_is_not_told_apart_from_itself_and_a_slow_down_is_found() -> None:
+def test_stack_equals_itself_and_a_slowdown_is_found() -> None:
     recorded = launches(80)
     pair = pairs.recorded_rounds(recorded, "mpich")
     assert pair.shape == (40, 2, 21)
@@ -670,7 +673,7 @@ def test_the_gate_is_asked_only_of_comparisons_that_it_may_open() -> None:
         assert {one.answer for one in pairs.may_open(made)} == answers
 
 
-def test_a_test_that_knows_the_size_is_faster_than_one_that_does_not() -> None:
+def test_test_that_knows_the_size_is_faster() -> None:
     recorded = {"simulated": launches(120)}
     needed = [
         pairs.counted(list(pairs.replayed(recorded, 40, 2, how)), Change(SIZE, 1.05))[1]

@@ -160,7 +160,7 @@ def test_applications_and_kernels_keep_their_keys_too(state, fetch, compiled, mo
     assert units["mpi-kernels"].name.endswith(own)
 
 
-def test_hpl_comes_out_of_hpccs_archive_where_its_own_cannot_be_had(state, fetch, compiled):
+def test_hpl_built_from_hpccs_archive(state, fetch, compiled):
     fetch(HPCC)
     said: list[str] = []
     xhpl = programs_of(state, ("hpcc", "hpl"), said=said)["xhpl"]
@@ -236,7 +236,7 @@ def test_what_cannot_be_had_says_why(state, fetch, monkeypatch):
     assert "MPICH's ABI" in programs_of(state, ["lammps"], mpich_abi=False)["lmp"].unavailable
 
 
-def test_what_could_not_be_fetched_is_asked_for_again_on_request_alone(state, monkeypatch):
+def test_failed_fetch_repeated_on_request_alone(state, monkeypatch):
     asked = []
 
     def unreachable(source, target):
@@ -351,7 +351,7 @@ def test_two_benchmarks_with_a_program_of_one_name_are_refused(own_benchmark):
 # --- who knows of benchmarks -------------------------------------------------------------------
 
 
-def test_no_benchmarks_name_stands_with_the_stacks_or_in_the_folder_that_travels():
+def test_benchmark_names_absent_from_stacks_and_travelling_folder():
     """Providers know MPI libraries; what a benchmark is made of lies with the benchmark."""
     suite = Path(building.__file__).parents[1]
     names = {name for n, one in registry.every_benchmark().items() for name in (n, one.title)}

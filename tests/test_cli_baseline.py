@@ -94,7 +94,7 @@ def test_a_copy_of_a_run_is_told(references, capsys):
     assert "from 9 runs" in told.out
 
 
-def test_of_several_cases_with_too_few_runs_one_command_measures_all(references, capsys):
+def test_cases_with_too_few_runs_measured_by_one_command(references, capsys):
     for number, value in enumerate(STEADY[:3]):
         write_run(number, value)
         write_run(number, value, name="other", stack="openmpi")
@@ -124,9 +124,7 @@ def test_a_second_baseline_of_the_same_runs_changes_nothing(taken, capsys):
     assert re.search(r"PingPong latency_us +2p\.8B [+-]0\.0", told)
 
 
-def test_of_two_who_make_a_baseline_at_once_none_writes_over_the_other(
-    references, capsys, monkeypatch
-):
+def test_two_baselines_at_once_do_not_overwrite(references, capsys, monkeypatch):
     for number, value in enumerate(STEADY):
         write_run(number, value)
     collect = series.collect
@@ -334,7 +332,7 @@ def test_a_machine_that_creeps_does_not_take_its_references_along(references, ca
     assert judged(path, 1.0)[:2] == (0, 0)
 
 
-def test_a_slower_state_that_was_accepted_with_a_reason_is_the_new_anchor(references, capsys):
+def test_slower_state_accepted_with_a_reason_is_the_new_anchor(references, capsys):
     path = references / "local.yaml"
     assert week(0, 1.0) == 0
     assert "$anchors" not in path.read_text()
@@ -362,7 +360,7 @@ def test_what_was_accepted_as_better_is_the_new_anchor(references):
     assert min(reference(path).anchor.baseline.days) == "2026-08-16"
 
 
-def test_a_machine_that_only_scatters_keeps_its_anchor_and_is_not_accused(references):
+def test_scattering_machine_keeps_its_anchor(references):
     path = references / "local.yaml"
     for number in range(6):
         assert week(number, 1.0 + (-1) ** number * 0.01) == 0

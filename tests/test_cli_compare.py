@@ -217,7 +217,7 @@ def noise(factor: float, seed: int = 1) -> list[float]:
     return list(factor * np.exp(0.02 * np.random.default_rng(seed).normal(size=20)))
 
 
-def test_stacks_of_a_stored_run_are_compared_by_their_undisturbed_launches(run: Any) -> None:
+def test_stacks_of_a_run_compared_by_undisturbed_launches(run: Any) -> None:
     stored("one", [*noise(1.0), 99.0], range(20, 21))
     stored("two", [*noise(1.3, 2), 99.0], range(20, 21))
     record = compared(run)
@@ -234,7 +234,7 @@ def on_exclusive_nodes(monkeypatch: pytest.MonkeyPatch, partition: str = "local:
     [(1.3, True, "A better"), (0.7, True, "B better"), (1.05, True, "inconclusive"),
      (2.9, True, "A better"), (1.3, False, "inconclusive"), (2.9, False, "inconclusive")],
 )  # fmt: skip
-def test_two_runs_are_judged_by_what_is_known_of_exclusive_nodes_alone(
+def test_two_runs_judged_on_exclusive_nodes_alone(
     run: Any, monkeypatch: pytest.MonkeyPatch, factor: float, exclusive: bool, verdict: str
 ) -> None:
     """A factor of two between hours was taken for usual, on whatever machine."""
@@ -279,7 +279,7 @@ def test_a_stack_that_is_slower_in_one_of_two_runs_is_named(
         ((None, None), "inconclusive"),
     ],
 )
-def test_small_messages_are_judged_between_nodes_as_far_from_each_other(
+def test_small_messages_judged_between_equally_distant_nodes(
     run: Any, monkeypatch: pytest.MonkeyPatch, distances: tuple[str, ...], verdict: str
 ) -> None:
     on_exclusive_nodes(monkeypatch)
@@ -307,7 +307,7 @@ def test_runs_of_other_nodes_are_said_to_be(run: Any) -> None:
     assert said in run("previous", "last", "--json")[2]
 
 
-def test_what_is_suspicious_in_one_of_two_runs_is_told_as_not_confirmed(
+def test_suspicion_in_one_of_two_runs_told_as_not_confirmed(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_exclusive_nodes(monkeypatch)
@@ -319,7 +319,7 @@ def test_what_is_suspicious_in_one_of_two_runs_is_told_as_not_confirmed(
     assert "not confirmed" in run("previous", "last")[1]
 
 
-def test_launches_that_are_mostly_slow_are_told_although_the_best_is_not(
+def test_mostly_slow_launches_told_though_the_best_is_not(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_exclusive_nodes(monkeypatch)
@@ -371,7 +371,7 @@ def test_figures_that_were_computed_in_two_ways_are_not_compared(
     assert "nothing was compared" not in said
 
 
-def test_of_figures_in_blocks_those_in_one_block_are_compared_with_those_without(run: Any) -> None:
+def test_figures_in_one_block_compared_with_those_without_blocks(run: Any) -> None:
     """All of an A/B's were refused because of its short messages."""
     for day, blocks in ((1, {}), (2, {"8": 8})):
         run_id = f"2026010{day}T000000Z-1"
@@ -388,7 +388,7 @@ def test_of_figures_in_blocks_those_in_one_block_are_compared_with_those_without
 
 
 @pytest.mark.parametrize(("factor", "without"), [(0.8, "B better"), (1.0, "equivalent")])
-def test_who_is_spared_by_leaving_its_slow_launches_out_is_not_better(
+def test_leaving_slow_launches_out_makes_nobody_better(
     run: Any, factor: float, without: str
 ) -> None:
     stored("one", noise(1.0), range(0))
@@ -403,7 +403,7 @@ def test_who_is_spared_by_leaving_its_slow_launches_out_is_not_better(
     assert compared(run)["verdict"] == without
 
 
-def test_launches_that_were_all_disturbed_are_not_called_unmeasured(run: Any) -> None:
+def test_disturbed_launches_not_called_unmeasured(run: Any) -> None:
     for size, disturbed in ((8, range(20)), (64, range(0))):
         stored("one", noise(1.0), disturbed, size)
         stored("two", noise(1.0), range(0), size)

@@ -230,7 +230,7 @@ def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     assert seconds_last_time("other", "maintenance") == {}
 
 
-def test_what_took_its_time_with_other_settings_says_nothing_of_these() -> None:
+def test_duration_with_other_settings_says_nothing() -> None:
     kept("20261101T000000Z-1")
     with_n = store.run_folder(kept("20261102T000000Z-1", check="HpccCheck"))
     store.write_json(with_n / ASKED, {"options": ["-p", "mpich", "-S", "HpccCheck.n=500"]})
@@ -254,12 +254,14 @@ def test_what_was_disturbed_for_the_most_part_last_time_is_told() -> None:
     assert last_time("local", "maintenance")[1] == {("HplCheck", "mpich")}
 
 
-def test_what_a_check_took_is_its_launches_with_their_start_and_the_peaks_beside_them() -> None:
+def test_duration_of_a_check_includes_start_and_peaks() -> None:
+    """What a check took is its launches with their start and the peaks beside them."""
     measuring = dataclasses.replace(record(), details={"peaks_s": 7.5})
     assert seconds_taken([record(), measuring]) == {("HplCheck", "mpich"): 2 * 125.0 + 7.5}
 
 
-def test_earlier_screenings_are_the_finished_ones_of_this_system_newest_first() -> None:
+def test_earlier_screenings_are_finished_of_this_system_newest_first() -> None:
+    """Earlier screenings are the finished ones of this system newest first."""
     by = "node with intel-mpi"
     assert not list(earlier_screenings("local", by, "node", "x"))
     keep_screening("20261101T000000Z-1")
@@ -280,7 +282,7 @@ def test_earlier_screenings_are_the_finished_ones_of_this_system_newest_first() 
     assert not list(earlier_screenings("local", by, "node", without="20261104T000000Z-1"))
 
 
-def test_a_screening_of_a_further_partition_alone_is_an_earlier_one_of_it() -> None:
+def test_screening_of_another_partition_alone_is_its_earlier_one() -> None:
     """`screen --partition fat`, as the gate advises, was never found by the next gate."""
     by = "fat with intel-mpi"
     keep_screening("20261101T000000Z-1")
@@ -395,7 +397,7 @@ def test_a_system_is_no_option_for_reframe(
     assert "unrecognized arguments: alpha" in capsys.readouterr().err
 
 
-def test_what_a_command_does_not_know_is_told_with_where_it_belongs(
+def test_unknown_option_told_where_it_belongs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for words, told in (
@@ -415,7 +417,7 @@ def test_what_a_command_does_not_know_is_told_with_where_it_belongs(
         assert f"unrecognized arguments: {told}" in capsys.readouterr().err
 
 
-def test_a_second_gate_says_which_one_is_running_and_measures_nothing(
+def test_second_gate_names_the_running_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second found no free node: "the screening measured nothing", and a log told why."""
@@ -495,7 +497,7 @@ def test_a_budget_of_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     assert "clustergate: --budget must be positive" in capsys.readouterr().err
 
 
-def test_a_script_reads_the_exit_status_that_the_command_ended_with(
+def test_script_reads_the_exit_status_of_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It read that of the benchmarks: 0 of a gate that stayed closed by its screening."""
@@ -621,7 +623,7 @@ def test_it_names_the_nodes_that_the_hostfile_excludes(
         ),
     ],
 )
-def test_it_does_not_open_when_a_figure_has_nothing_to_be_compared_with(
+def test_gate_stays_shut_where_nothing_is_compared(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     known: References,
@@ -699,7 +701,7 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     )
 
 
-def test_it_does_not_open_a_machine_that_another_site_config_claims(
+def test_gate_stays_shut_on_a_machine_of_another_site_config(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     why = "as named, although beta claims this machine, b1"
@@ -751,7 +753,7 @@ def test_a_site_that_waives_everything_is_not_judged() -> None:
         contract_of(configured, [], None, {})
 
 
-def test_every_partition_must_be_judged_and_the_budget_knows_its_cases() -> None:
+def test_every_partition_judged_and_in_the_budget() -> None:
     one = contract_of(site_with({}, {"extras": {"cores_per_node": 8}}), [], None, {})
     both = [{"name": name, "extras": {"cores_per_node": 8}} for name in ("a", "b")]
     two = contract_of(site_with({}, *both), [], None, {})
@@ -771,7 +773,7 @@ def test_partitions_that_were_not_screened_are_told() -> None:
     assert screening.not_screened(ScreenRequest(), site_with({}, a)) == []
 
 
-def test_partitions_with_nodes_of_their_own_are_screened_by_themselves(
+def test_partitions_with_own_nodes_screened_separately(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slurm = {"scheduler": "slurm", "launcher": "clustergate", "extras": {"nodes": 4}}
@@ -825,7 +827,7 @@ def test_one_budget_covers_checks_and_golden_builds() -> None:
     assert len(first_screen(decision, "r", software_s=longer.needed_s).next_steps) == 1
 
 
-def test_it_stays_closed_when_a_figure_is_worse_than_in_the_last_run(
+def test_gate_closed_by_a_figure_worse_than_last_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     on_exclusive_nodes(monkeypatch)
@@ -872,7 +874,7 @@ def test_what_the_run_before_lacks_is_named(
         ("gate.incomparable", lambda case: {**case, "samples": []}),
     ],
 )
-def test_a_gate_does_not_open_without_the_comparison_it_was_asked_for(
+def test_gate_stays_shut_without_the_asked_comparison(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     code: str,
@@ -909,7 +911,7 @@ def test_a_second_call_does_not_open_what_stayed_closed(
     assert "no run and no file is named never" in capsys.readouterr().err
 
 
-def test_what_was_measured_after_a_gate_that_stayed_closed_is_no_standard() -> None:
+def test_run_after_a_closed_gate_is_no_standard() -> None:
     """Whoever looked at the slow machine by another command opened the next gate by that."""
 
     def gate_of(day: int, status: int, system: str = "local") -> None:
@@ -939,7 +941,7 @@ def test_what_was_measured_after_a_gate_that_stayed_closed_is_no_standard() -> N
     assert standards() == (looked_at, [2, 1])
 
 
-def test_it_does_not_open_when_references_did_not_hold_for_what_ran(
+def test_gate_stays_shut_where_references_did_not_hold(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = "HplCheck with mpich: local.yaml:8 is for maintenance+tuned=yes, but this ran"
@@ -986,7 +988,7 @@ def test_a_gate_that_was_killed_is_nothing_to_compare_with() -> None:
         (False, 99.0, True, [Verdict.PASS]),
     ],
 )
-def test_the_last_run_judges_on_exclusive_nodes_and_elsewhere_passes_nothing_far_worse(
+def test_last_run_judges_on_exclusive_nodes_alone(
     monkeypatch: pytest.MonkeyPatch,
     exclusive: bool,
     value: float,
@@ -1076,7 +1078,8 @@ def test_after_noise_more_time_is_next() -> None:
     assert "larger `--budget`" in general
 
 
-def test_each_reason_has_its_next_step_and_what_is_in_doubt_waits_for_a_repair() -> None:
+def test_each_reason_has_its_next_step() -> None:
+    """Each reason has its next step and what is in doubt waits for a repair."""
     slow = Evidence("screening", Verdict.REGRESSION, (in_words("node n4"),))
     software = Evidence("software: mpich", Verdict.REGRESSION, (in_words("slower"),))
     noise = Evidence("screening", Verdict.INCONCLUSIVE, (SCREENING_DOUBT(sentence="n"),))
@@ -1150,7 +1153,7 @@ def test_a_slower_benchmark_leads_to_its_history() -> None:
     assert told.startswith("`clustergate history --check HplCheck --stack mpich`")
 
 
-def test_the_screening_s_status_follows_from_findings_doubts_and_its_end() -> None:
+def test_screening_status_from_findings_doubts_and_end() -> None:
     log, found = screened()
     assert wording.exit_status(log, found) == 0
     assert wording.exit_status(Log(NAMES, log.results, ended=False), found) == 2
@@ -1213,9 +1216,10 @@ def test_a_screening_is_resumed_with_what_it_was_called_with(
     assert f"`clustergate screen --resume {run_id}` does" in capsys.readouterr().err
 
 
-def test_a_screening_that_measured_nothing_names_the_nodes_that_slurm_does_not_use(
+def test_empty_screening_names_nodes_slurm_does_not_use(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """A screening that measured nothing names the nodes that Slurm does not use."""
     run_id = "20261101T000000Z-r1"
     where = store.run_folder(run_id) / "screening"
     store.make_folder(where)

@@ -132,9 +132,11 @@ def test_what_scripts_read_is_as_the_schema_says(
     assert [error.message for one in found for error in held_to.iter_errors(one)] == []
 
 
-def test_a_run_ends_with_its_verdicts_for_a_script_and_a_summary_for_a_person(
+def test_run_ends_with_verdicts_and_summary(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A run ends with its verdicts for a script and a summary for a person."""
+
     def run_and_tell(request: object, run_id: str, *_: object) -> int:
         store.write_json(store.run_folder(run_id) / listing.VERDICTS, as_json(judged_run()))
         print("REGRESSION: local")

@@ -111,7 +111,7 @@ def test_rows_before_a_new_column_have_an_empty_cell_for_it(run: Any, tmp_path: 
     assert run("--format", "csv", FAILED, IMB)[1] == run("--format", "csv", IMB)[1]
 
 
-def test_lines_are_those_of_the_file_wherever_it_is_cut_into_blocks(tmp_path: Path) -> None:
+def test_lines_of_a_file_wherever_blocks_are_cut(tmp_path: Path) -> None:
     lines = [f"{number} " + "ä\r" * (number % 97) + "\n" for number in range(3000)]
     for last in ("", "no end"):
         path = tmp_path / "file"

@@ -34,7 +34,8 @@ with printable_streams():
 AT = re.compile(r"^\[ +\d+ s\] ")
 
 
-def test_in_a_pipe_what_goes_on_is_said_once_it_lasts_and_what_a_case_came_to() -> None:
+def test_progress_in_a_pipe_said_once_it_lasts() -> None:
+    """In a pipe what goes on is said once it lasts and what a case came to."""
     ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "the table\n")
     lines = [AT.sub("", line) for line in ended.stderr.splitlines()]
@@ -106,7 +107,8 @@ def test_when_all_is_done_is_told_anew_once_a_case_is_late(
     assert "min 0 s late, all done after " in say.going_on(time.monotonic())
 
 
-def test_a_line_of_a_terminal_has_bar_case_end_and_the_last_results_that_fit() -> None:
+def test_progress_line_has_bar_case_end_and_results() -> None:
+    """A line of a terminal has bar case end and the last results that fit."""
     begun = datetime.datetime(2026, 11, 30, 2, 0)
     results = ("HPL with mpich: 123 Gflop/s", "IMB (2 processes, packed) with mpich: A 1 us, B 2 s")
     what = "running IMB (2 processes, packed) with intel-mpi"

@@ -179,7 +179,7 @@ def test_a_report_derives_by_the_papers_formulas(home, capsys, monkeypatch):
     assert "dips" not in told
 
 
-def test_the_page_opens_offline_and_draws_the_figures_in_the_papers_units(westmere, capsys):
+def test_page_opens_offline_in_the_papers_units(westmere, capsys):
     assert main(["evaluation", "report", "001"]) == 0
     path = westmere / "results" / "runs" / RUN / "published-001.html"
     assert str(path) in capsys.readouterr().out.replace("\n", "")
@@ -251,7 +251,7 @@ def test_ratios_of_hpcc_are_drawn_as_a_kiviat_diagram(home, capsys):
     assert "1 of STREAM [B/F] is 0.2000" in text
 
 
-def test_random_access_of_another_hpcc_is_not_set_beside_the_printed_one(home, capsys):
+def test_random_access_of_another_hpcc_not_beside_the_print(home, capsys):
     store.write_case(RUN, hpcc_run("mpich", "0.8b", 0.01))
     main(["evaluation", "report", "000", RUN])
     assert "r026" not in capsys.readouterr().out
@@ -272,7 +272,7 @@ def test_what_several_runs_have_of_a_stack_counts_together(home, capsys):
     assert re.search(r"p003 .* holds here", capsys.readouterr().out)
 
 
-def test_single_launches_are_a_round_only_where_a_lot_drew_their_order(home):
+def test_single_launches_are_a_round_only_in_drawn_order(home):
     store.write_case(RUN, record("ImbMpi1Check", "mpich", launched(pingpong(1.0), 1)))
     mode = modes.mode_named("published-001")
     for options, is_round in ((("--exec-order=random",), True), ((), False)):
@@ -382,9 +382,7 @@ def test_a_role_that_cannot_be_is_refused_before_anything_runs(asked, capsys, ro
     assert asked == []
 
 
-def test_what_is_inconclusive_is_launched_again_until_the_budget_ends(
-    asked, capsys, home, monkeypatch
-):
+def test_inconclusive_part_launched_again_within_the_budget(asked, capsys, home, monkeypatch):
     monkeypatch.setattr(plan, "SCALED", {**plan.SCALED, "launches": 2})
     monkeypatch.setattr(study, "FEWEST", 2)
     words = ["evaluation", "run", "001", "--site", "local", "--stack", "mpich"]
@@ -481,7 +479,8 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_in_a_package(asked, capsys,
         assert f"001-{first}/index.html" in archive.getnames()
 
 
-def test_a_study_is_cited_by_its_title_and_authors_a_paper_by_what_was_repeated():
+def test_study_cited_by_title_paper_by_what_was_repeated():
+    """A study is cited by its title and authors a paper by what was repeated."""
     example = checkout() / "docs" / "examples" / "two-stacks.yaml"
     named = "  id: two-stacks\n  title: Two stacks\n  authors: A. Name and B. Name\n"
     text = example.read_text(encoding="utf-8").replace("  id: two-stacks\n", named)
@@ -613,7 +612,8 @@ def test_what_two_rounds_did_not_measure_is_said_then(asked, capsys, tmp_path):
     assert "p001 cannot" not in said
 
 
-def test_a_benchmark_that_is_probably_misspelt_is_said_before_anything_runs(home, capsys, tmp_path):
+def test_misspelt_benchmark_told_before_anything_runs(home, capsys, tmp_path):
+    """A benchmark that is probably misspelt is said before anything runs."""
     mine = tmp_path / "mine.yaml"
     text = (checkout() / "docs" / "examples" / "two-stacks.yaml").read_text()
     mine.write_text(text.replace("benchmark: Allreduce", "benchmark: Allredcue"))
@@ -791,7 +791,7 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
 
 
 @pytest.mark.parametrize(("calm_from", "budget", "runs"), [(3, "10m", 16), (99, "0s", 12)])
-def test_trials_are_launched_again_until_undisturbed_or_the_budget_ends(
+def test_trials_launched_again_until_undisturbed(
     home, capsys, monkeypatch, calm_from, budget, runs
 ):
     asked = []

@@ -90,7 +90,7 @@ def test_what_goes_on_is_what_is_repeated_once_a_stack_is_done(monkeypatch):
     assert told[2:] == ["openmpi is done", "spack-mpich: building mpich 5.0.1 (12 of 15)"]
 
 
-def test_what_fails_is_told_while_another_stack_is_still_being_set_up(monkeypatch):
+def test_failed_stack_told_while_another_is_set_up(monkeypatch):
     heard = threading.Event()
 
     def provide(request, state, **options):

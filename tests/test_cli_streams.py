@@ -121,7 +121,7 @@ def test_a_command_that_does_not_load_is_no_verdict(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("home", ["/shared", "/home/me"])
-def test_what_another_user_keeps_to_himself_is_no_fault_of_the_suite(monkeypatch, capsys, home):
+def test_private_files_of_another_user_are_no_fault(monkeypatch, capsys, home):
     def run(arguments):
         raise PermissionError(13, "Permission denied", "/shared/builds/mpich.lock")
 
@@ -197,7 +197,7 @@ def test_a_verdict_is_printed_whatever_the_terminal_can_show(encoding):
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM], ids=str)
-def test_a_second_signal_does_not_stop_what_ends_a_run_at_the_first(first):
+def test_second_signal_does_not_stop_the_first(first):
     """`timeout -s INT` and a dying shell sent both, and ReFrame was never told to end its jobs."""
     ended = []
     before = [signal.getsignal(number) for number in cli._SIGNALS]
@@ -233,7 +233,7 @@ with printable_streams(), survive_broken_pipe():
     ("variables", "coloured"),
     [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
-def test_a_terminal_has_verdicts_in_colour_unless_no_color_says_otherwise(variables, coloured):
+def test_terminal_has_colour_unless_no_color(variables, coloured):
     environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM")}
     environment |= {"TERM": "xterm", **variables}
     master, slave = pty.openpty()

@@ -98,7 +98,7 @@ def test_what_is_foreseen_and_not_available_any_more_is_a_finding() -> None:
     assert "it did not run, as it is not available here (the wheel is gone)" in lost.reason
 
 
-def test_a_layout_that_was_planned_and_never_run_is_not_foreseen_in_vain() -> None:
+def test_planned_layout_never_run_is_not_foreseen() -> None:
     planned: dict[str, ConditionValue] = {"ranks": 8, "placement": "packed"}
     absent = case(state=CaseState.NOT_AVAILABLE, conditions=planned, partition="alpha:node")
     other = known({"8-ranks-packed": "maintenance"})
@@ -108,7 +108,8 @@ def test_a_layout_that_was_planned_and_never_run_is_not_foreseen_in_vain() -> No
     assert "8-ranks-packed" in lost.reason
 
 
-def test_what_is_foreseen_and_needs_more_nodes_than_a_job_may_have_is_a_finding() -> None:
+def test_foreseen_layout_beyond_a_jobs_nodes_is_a_finding() -> None:
+    """What is foreseen and needs more nodes than a job may have is a finding."""
     why = (in_words("Slurm allows 1 node"),)
     of: dict[str, Any] = {"state": CaseState.NOT_AVAILABLE, "reasons": why, "conditions": LAUNCH}
     absent = case(partition="alpha:node", **of)
@@ -135,7 +136,7 @@ def test_a_layout_of_another_effort_is_not_foreseen() -> None:
     assert judged(absent, references=maintenance) == ([], [])
 
 
-def test_an_effort_that_is_a_pattern_foresees_its_layout_in_every_mode() -> None:
+def test_effort_pattern_foresees_its_layout_in_every_mode() -> None:
     (lost,), _ = judged(ran(ranks=2), references=known({"8-ranks-packed": '".*"'}))
     assert "expects 8-ranks-packed" in lost.reason
 
@@ -153,7 +154,7 @@ def test_every_size_of_a_sweep_is_foreseen() -> None:
     assert "expects 8-ranks-packed, and it ran with 2-ranks-packed" in lost.reason
 
 
-def test_nodes_that_are_excluded_with_a_reason_explain_what_they_hold() -> None:
+def test_excluded_nodes_explain_what_they_hold() -> None:
     fewer = Shape(2, 3, excluded=1)
     lost, (note,) = judged(ran(ranks=6), shape=fewer)
     assert lost == []
@@ -231,7 +232,8 @@ def test_a_smaller_matrix_for_want_of_memory_is_a_finding() -> None:
 NODE = described("alpha:node", EIGHT_CORES, "mpich", "openmpi")
 
 
-def test_what_references_foresee_of_more_nodes_than_the_mode_uses_is_a_note() -> None:
+def test_foreseen_layout_beyond_the_mode_is_a_note() -> None:
+    """What references foresee of more nodes than the mode uses is a note."""
     both = known({"8-ranks-packed": "smoke", "80-ranks-packed": "smoke"})
     lost, notes = judged(ran(), references=both, shape=Shape(8, 10))
     assert lost == []
@@ -338,7 +340,7 @@ def test_one_process_alone_sends_nothing() -> None:
     assert not_judged([*ALL[:place], two, *ALL[place + 1 :]]) == 1
 
 
-def test_what_was_left_out_is_told_once_for_all_that_shares_a_reason() -> None:
+def test_what_was_left_out_told_once_per_reason() -> None:
     why = ("left out, because the budget is 200s", "a budget of 40m covers everything")
     left_out = dict.fromkeys((("HpccCheck", "mpich"), ("ImbMpi1Check", "mpich")), why)
     cases = [case for case in ALL if (case.check, case.stack) not in left_out]

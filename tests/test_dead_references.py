@@ -128,7 +128,7 @@ def test_another_mode_is_nobodys_business() -> None:
     assert dead_references([ran()], known(TUNED), paper) == ([], [])
 
 
-def test_a_figure_that_has_gone_is_a_finding_when_nothing_else_is_compared() -> None:
+def test_lost_figure_is_a_finding_when_nothing_else_is_compared() -> None:
     gone = known(PLAIN, figure="Linpack.performance_gflops")
     (lost,), _ = dead_references([ran()], gone, SMOKE)
     assert "but the run yielded no such figure" in lost.reason

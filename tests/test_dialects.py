@@ -45,7 +45,8 @@ def test_hydra_reaches_the_nodes_of_a_hostfile_over_ssh():
     assert launch_options("mvapich2", layout, Way("/job/hostfile"))[:8] == options
 
 
-def test_open_mpi_takes_named_variables_to_other_nodes_and_asks_no_scheduler():
+def test_open_mpi_exports_named_variables_without_scheduler():
+    """Open MPI takes named variables to other nodes and asks no scheduler."""
     way = Way("/job/hostfile", {"LD_LIBRARY_PATH": "/lib", "OMP_NUM_THREADS": "1"})
     options = launch_options("openmpi", Layout(ranks=2, ranks_per_node=1, bind=False), way)
     assert options == [
@@ -55,7 +56,8 @@ def test_open_mpi_takes_named_variables_to_other_nodes_and_asks_no_scheduler():
     ]
 
 
-def test_mpirun_rsh_is_told_variables_and_leaves_the_binding_to_the_library():
+def test_mpirun_rsh_exports_variables_and_leaves_binding():
+    """mpirun_rsh is told variables and leaves the binding to the library."""
     way = Way("/job/hostfile", {"OMP_NUM_THREADS": "2"})
     options = launch_options("mpirun_rsh", Layout(4, 2, cores_per_rank=2), way)
     assert options == [
@@ -73,7 +75,8 @@ def test_mpirun_rsh_is_told_variables_and_leaves_the_binding_to_the_library():
     assert unbound[-1] == "MV2_ENABLE_AFFINITY=0"
 
 
-def test_a_value_stays_one_word_in_the_shell_that_mpirun_rsh_writes_it_into():
+def test_mpirun_rsh_value_stays_one_word_in_the_shell():
+    """A value stays one word in the shell that mpirun rsh writes it into."""
     way = Way("/job/hostfile", {"LIST": "a b;c", "EMPTY": ""})
     options = launch_options("mpirun_rsh", Layout(2, 1), way)
     assert {"LIST='a b;c'", "EMPTY=''"} < set(options)

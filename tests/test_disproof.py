@@ -142,7 +142,7 @@ def test_one_size_of_many_that_gained_is_no_slip():
     assert judged(one, known)[:2] == (0, 0)
 
 
-def test_one_size_that_gained_beside_measured_ones_that_did_not_is_no_slip():
+def test_single_size_that_gained_is_no_slip():
     names = [f"PingPong.2p.{size}B.bandwidth_mb_s" for size in SIZES]
     entry = (100.0, -0.2, None, "MB/s")
     known = measured(
@@ -187,9 +187,8 @@ def test_by_hand_only_ten_times_is_proof():
         ),
     ],
 )
-def test_what_beats_a_measured_reference_by_more_than_machines_gain_proves_it_wrong(
-    name, sample, nodes, most
-):
+def test_value_far_beyond_a_measured_reference_proves_it_wrong(name, sample, nodes, most):
+    """What beats a measured reference by more than machines gain proves it wrong."""
     known = measured(name, 100.0)
 
     def of(value):

@@ -255,7 +255,7 @@ INTERNAL = re.compile(
 )
 
 
-def test_the_page_of_variables_has_all_that_is_read_and_no_page_another():
+def test_page_of_variables_has_all_that_is_read():
     folders = ("clustergate", "reframe_checks", "site_configs", "ci", ".ci", "spack-repo")
     files = [TOP / "Makefile", *(path for name in folders for path in (TOP / name).rglob("*"))]
     read = set()

@@ -146,7 +146,7 @@ TWO = [CaseId("HplCheck", "alpha:node", stack, ()) for stack in ("mpich", "openm
 TAKEN = {("HplCheck", "mpich"): 60.0, ("HplCheck", "openmpi"): 90.0}
 
 
-def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
+def test_run_says_until_when_and_that_nothing_is_known() -> None:
     planned = plan_of(mode_named("smoke"), TWO, TAKEN, AT_1430, referenced=True)
     assert planned == (
         "done by about 14:32 (2 min 30 s, as last time): HplCheck with mpich, openmpi, mode smoke"
@@ -176,7 +176,8 @@ def test_a_run_says_until_when_it_runs_and_that_nothing_is_known_yet() -> None:
     )
 
 
-def test_a_run_may_wait_for_a_quiet_node_and_the_last_one_was_not_undisturbed() -> None:
+def test_run_may_wait_for_a_quiet_node() -> None:
+    """A run may wait for a quiet node and the last one was not undisturbed."""
     planned = plan_of(
         *(mode_named("smoke"), TWO, TAKEN, AT_1430, ["openmpi"]),
         referenced=True,
@@ -309,7 +310,7 @@ def test_what_slurm_says_otherwise_is_told() -> None:
     assert str(misspelt.says).endswith("known: cpu, fat; did you mean 'cpu'?")
 
 
-def test_the_nodes_that_slurm_does_not_use_are_listed_with_its_reason() -> None:
+def test_nodes_unused_by_slurm_listed_with_its_reason() -> None:
     found = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO))
     assert [(one.what, one.status) for one in found] == [("partition node", WARN)] * 2
     drained, silent = (str(one.says) for one in found)
@@ -479,9 +480,10 @@ def test_every_finding_is_a_line(home: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("home")
-def test_a_site_that_does_not_exist_fails_and_the_machine_is_told_all_the_same(
+def test_missing_site_fails_and_the_machine_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """A site that does not exist fails and the machine is told all the same."""
     status, found = asked(capsys, "--site", "nowhere")
     assert status == 2
     assert found["site"]["status"] == FAIL

@@ -19,7 +19,7 @@ PEAKS = [
 ]
 
 
-def test_peaks_are_medians_of_all_cores_at_once_and_of_the_same_block_size():
+def test_peaks_are_medians_of_all_cores_and_the_same_block_size():
     found = node_peaks_gflops(PEAKS, nb=192, cores=2, nominal_gflops_per_core=41.5)
     assert found == {"nominal": 83.0, "fma peak": 116.0, "dgemm": 100.0}
 

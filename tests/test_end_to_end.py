@@ -205,7 +205,7 @@ def test_all_of_a_run_ends_with_it(suite, number):
 
 
 @pytest.mark.long
-def test_a_strict_run_beside_programs_on_all_cores_fails_and_names_them(suite, tmp_path):
+def test_strict_run_beside_programs_on_all_cores_fails(suite, tmp_path):
     hog = tmp_path / "hog"
     hog.write_text("#!/bin/bash\nwhile :; do :; done\n")
     hog.chmod(0o755)
@@ -304,7 +304,7 @@ def test_a_credential_of_the_shell_is_written_nowhere(suite):
 
 
 @pytest.mark.long
-def test_a_stack_that_cannot_be_set_up_is_told_and_the_others_are_measured(suite):
+def test_stack_not_set_up_told_and_others_measured(suite):
     (prefix,) = (suite.home / "prefixes").glob("openmpi-*")
     whole = prefix.readlink()
     prefix.unlink()

@@ -109,7 +109,7 @@ def test_hpccs_parts_say_how_long_they_took(benchmark, value, conditions):
     assert excused([short], [beside(0.01, seconds=80.0)], {}) == math.inf
 
 
-def test_the_best_of_several_launches_bounds_what_others_did_to_messages():
+def test_best_launch_bounds_what_others_did_to_messages():
     def factor(launches, share=0.5):
         return excused(
             [ping(8.0, order=k) for k in range(launches)],
@@ -139,7 +139,7 @@ def of_pings(count, **changes):
     return excused([ping(8.0, order=order) for order in range(count)], launches, {})
 
 
-def test_what_others_used_of_a_launch_bounds_what_they_did_to_messages():
+def test_use_by_others_bounds_what_they_did_to_messages():
     # Three cores' worth beside 128 ranks, and beside two.
     assert of_pings(4, lost=3.0, own=128.0) < of_pings(4, lost=3.0, own=2.0)
     assert of_pings(10, lost=3.0, own=128.0) <= of_pings(4, lost=3.0, own=128.0)
@@ -193,7 +193,8 @@ def usual(quiet, name):
 
 @pytest.mark.parametrize("count", [4, 6, 10])
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
-def test_no_recorded_launches_beside_others_were_worse_than_they_are_excused(path, count):
+def test_recorded_launches_beside_others_not_worse_than_excused(path, count):
+    """No recorded launches beside others were worse than they are excused."""
     launches = [beside(0.5, order) for order in range(count)]
     allowed = excused([ping(1.0, order=order) for order in range(count)], launches, {})
     for quiet, crowded, _, _ in launches_of(path):
@@ -203,7 +204,8 @@ def test_no_recorded_launches_beside_others_were_worse_than_they_are_excused(pat
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
-def test_no_recorded_launches_beside_a_little_were_worse_than_that_explains(path):
+def test_recorded_launches_beside_a_little_not_worse_than_explained(path):
+    """No recorded launches beside a little were worse than that explains."""
     # Of two ranks, which work all the time.
     allowed = of_pings(4, lost=0.3, own=2.0)
     for quiet, crowded, _, _ in launches_of(path):
@@ -214,7 +216,8 @@ def test_no_recorded_launches_beside_a_little_were_worse_than_that_explains(path
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
-def test_no_recorded_launches_on_far_cores_were_worse_than_they_are_excused(path):
+def test_recorded_launches_on_far_cores_not_worse_than_excused(path):
+    """No recorded launches on far cores were worse than they are excused."""
     for quiet, _, moved, nearest in launches_of(path):
         for k in range(0, len(moved) - 2, 3):
             run = moved[k : k + 3]

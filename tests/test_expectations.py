@@ -168,7 +168,7 @@ def test_every_example_of_the_page_is_taken_word_for_word():
     assert [name for name in named if meaning_of(name) is None] == []
 
 
-def test_the_headline_of_the_page_is_what_a_run_of_its_example_says():
+def test_headline_of_the_page_is_its_examples():
     known = parse_references(BLOCKS[0], Path("alpha.yaml"), every_check())
     hpl = record(HPL, "mvapich2", best=(92.9,), mode="maintenance", nodes=2)
     imb = record(IMB, "mvapich2", best=(2900.0, 2890.0), mode="maintenance", nodes=2)
@@ -185,7 +185,7 @@ def test_the_headline_of_the_page_is_what_a_run_of_its_example_says():
 
 
 @pytest.mark.parametrize("name", ["PingPong 16 MiB", "PingPong.2p.16MiB.bandwidth_mb_s"])
-def test_a_size_that_no_mode_measures_is_told_with_the_command_that_does(name):
+def test_size_of_no_mode_told_with_its_command(name):
     """It was "of another mode" of published studies, or "by -S: no mode measures it"."""
     run = judged(f'  {name}: ">= 3100 MB/s"\n', record())
     (one,) = run.expectations
@@ -246,7 +246,7 @@ def test_a_baseline_keeps_expectations_as_they_stand():
 # --- met, missed, not decided -----------------------------------------------------------------
 
 
-def test_an_expectation_is_met_by_the_best_launch_however_noisy_the_others():
+def test_expectation_met_by_the_best_of_noisy_launches():
     run = judged('  PingPong best: ">= 3100 MB/s"\n', record(best=(6838.0, 3800.0, 3500.0)))
     assert [x.standing for x in run.expectations] == [Standing.MET]
     assert status_of(run) == 0
@@ -300,7 +300,7 @@ def test_reframe_fails_what_is_missed_and_nothing_else():
         assert below is fails
 
 
-def test_a_reference_written_by_hand_is_beaten_however_noisy_the_launches():
+def test_reference_by_hand_beaten_by_the_best_of_noisy_launches():
     text = (
         "$provenance:\n  ImbMpi1Check:\n    origin: published\n    source: contract\n"
         "ImbMpi1Check:\n  $index: [$partition, $environ, reference_layout, reference_effort]\n"
@@ -356,7 +356,7 @@ def by_both(known: References, one: CaseRecord) -> tuple[Verdict, bool]:
         (">= 3100 MB/s", "[200.0, -0.05, null, MB/s]", Verdict.REGRESSION),
     ],
 )
-def test_the_worst_of_a_reference_and_an_expectation_is_a_figures_verdict(expect, values, verdict):
+def test_worst_of_reference_and_expectation_is_the_verdict(expect, values, verdict):
     known, one = with_reference(values, expect), record(best=(2900.0, 2890.0, 2890.0))
     assert by_both(known, one) == (verdict, verdict in (Verdict.REGRESSION, Verdict.INVALID))
 
@@ -369,9 +369,7 @@ def test_the_worst_of_a_reference_and_an_expectation_is_a_figures_verdict(expect
         ((2900.0, 2890.0, 2880.0), Verdict.REGRESSION, (1, 1)),
     ],
 )
-def test_a_tuple_written_by_hand_is_met_missed_or_undecided_as_an_expectation_is(
-    best, verdict, statuses
-):
+def test_tuple_by_hand_met_missed_or_undecided(best, verdict, statuses):
     """Its bound, 2945 MB/s, is the floor."""
     known = with_reference("[3100.0, -0.05, null, MB/s]")
     assert by_both(known, record(best=best)) == (verdict, verdict is Verdict.REGRESSION)
@@ -379,7 +377,7 @@ def test_a_tuple_written_by_hand_is_met_missed_or_undecided_as_an_expectation_is
 
 
 @pytest.mark.parametrize(("best", "standing"), [(60.0, Standing.UNDECIDED), (5.0, Standing.MISSED)])
-def test_too_few_undisturbed_launches_miss_only_what_disturbances_cannot_explain(best, standing):
+def test_too_few_undisturbed_launches_miss_beyond_disturbance(best, standing):
     """Others kept each rank off its core in 30 % of a launch of 12 s, 10 of which were HPL's."""
     one = record(HPL, best=(best,))
     time = Row("HPL", "HPL", {"against": "nominal"}, {"time_s": 10.0})
@@ -438,7 +436,7 @@ def test_each_stack_must_be_compared():
         'PingPong best: {value: ">= 1 GB/s", nodes: 2}',
     ],
 )
-def test_what_is_of_another_run_is_counted_and_leaves_the_status_alone(line):
+def test_expectations_of_another_run_counted_without_status(line):
     run = judged(f"  {line}\n", record())
     assert [x.standing for x in run.expectations] == [Standing.ELSEWHERE]
     assert status_of(run) == 0
@@ -468,7 +466,8 @@ def test_the_page_says_beside_the_headline_what_the_terminal_does():
     assert render(run, width=300).splitlines()[2].startswith(" ~ NOT DECIDED. 0 of ")
 
 
-def test_an_expectation_that_everything_beats_tenfold_is_of_another_unit_or_launch():
+def test_expectation_beaten_tenfold_is_of_another_unit():
+    """An expectation that everything beats tenfold is of another unit or launch."""
     run = judged('  PingPong best: ">= 310 MB/s"\n', record(best=(3200.0, 3190.0, 3180.0)))
     assert status_of(run) == 2
     assert "slipped" in str(run.expectations[0].reason)
@@ -530,7 +529,7 @@ def held_against(known: References, *records: CaseRecord) -> Run:
         ),
     ],
 )
-def test_a_reference_written_by_hand_that_was_not_compared_ends_with_2(known, words):
+def test_reference_by_hand_not_compared_ends_with_2(known, words):
     """It was a note, with exit status 0."""
     run = held_against(known, record())
     assert status_of(run) == 2

@@ -33,7 +33,7 @@ def test_a_metric_that_nobody_knows_is_refused():
         samples_of([Row("X", "Y", {}, {"speed": 1.0}, line=3)])
 
 
-def test_figures_of_a_launch_that_references_cannot_tell_apart_are_refused():
+def test_indistinguishable_figures_of_a_launch_refused():
     rows = [Row("X", "Y", {"bytes": 8, "elements": n}, {"latency_us": 1.0}) for n in (5, 6)]
     refuse_shared_names(samples_of([rows[0], rows[0]]))
     with pytest.raises(OutputError, match=r"two figures have the name Y.8B.latency_us: elements"):
@@ -53,7 +53,8 @@ def test_names_tell_figures_apart():
     assert name_of(samples_of([groups])[0]) == "Bcast.2p.2groups.0B.t_avg_us"
 
 
-def test_figures_of_a_real_output_share_a_name_only_when_nothing_tells_them_apart(data):
+def test_figures_share_a_name_only_when_indistinguishable(data):
+    """Figures of a real output share a name only when nothing tells them apart."""
     read = 0
     for path in sorted((data / "imb").glob("*.txt")):
         try:

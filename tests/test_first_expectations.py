@@ -57,7 +57,7 @@ def became(known: References, records: Sequence[CaseRecord]) -> set[Standing]:
     return {one.standing for one in account}
 
 
-def test_what_is_written_is_met_as_it_stands_and_missed_by_a_slower_run(
+def test_written_expectations_met_and_missed_by_a_slower_run(
     records: Sequence[CaseRecord],
 ) -> None:
     text = first_expectations(records, f"the run {RUN}") + first_tolerances()

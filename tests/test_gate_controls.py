@@ -114,7 +114,8 @@ def answered(
     return decide(evidence).status, "\n".join(said)
 
 
-def test_without_any_reference_it_opens_by_golden_build_neighbours_and_earlier_days() -> None:
+def test_gate_opens_without_references_by_controls() -> None:
+    """Without any reference it opens by golden build neighbours and earlier days."""
     status, said = answered(ran(Verdict.NO_REFERENCE), screened())
     assert status == OPEN, said
     by = "the golden build of 2026-11-04, 6 nodes as fast as each other and as on 7 earlier days"
@@ -171,7 +172,7 @@ OTHER = AS_GOLDEN(wholes=1, ruled_out=0.1, sizes=1, rounds=9, node_seconds=1.0,
         (same_build("openmpi", "abc", [], "2026-11-04"), "no golden build of mpich"),
     ],
 )
-def test_software_that_is_not_known_from_an_earlier_day_opens_nothing(
+def test_software_unknown_from_an_earlier_day_opens_nothing(
     software: list[Evidence], said: str
 ) -> None:
     status, text = answered(ran(Verdict.NO_REFERENCE), screened(), software=software)
@@ -217,9 +218,7 @@ def test_noise_in_which_a_slow_down_could_hide_opens_nothing() -> None:
 
 @pytest.mark.parametrize("measure", sorted(USUAL))
 @pytest.mark.parametrize("factor", [1.08, 2.0])
-def test_what_became_slower_on_all_nodes_alike_since_earlier_days_closes(
-    measure: str, factor: float
-) -> None:
+def test_slowdown_of_all_nodes_since_earlier_days_closes(measure: str, factor: float) -> None:
     """8 % of any measure that varied by 0.2 % was within what nodes may differ by."""
     factors: Any = {measure: factor if measure == "pingpong_latency_us" else 1 / factor}
     status, said = answered(ran(Verdict.NO_REFERENCE), screened(**factors))
@@ -227,7 +226,8 @@ def test_what_became_slower_on_all_nodes_alike_since_earlier_days_closes(
     assert "worse on all nodes alike than on 7 earlier days, usually within" in said
 
 
-def test_what_is_slower_than_one_earlier_day_closes_on_exclusive_nodes_alone() -> None:
+def test_slower_than_one_earlier_day_closes_on_exclusive_nodes() -> None:
+    """What is slower than one earlier day closes on exclusive nodes alone."""
     now = screened(fma_peak_gflops=0.8, hpl_gflops=0.8)
     for exclusive in (True, False):
         worse, control = controls.of_nodes(now, MEMORY[:1], exclusive=exclusive)

@@ -98,7 +98,8 @@ def test_the_worst_decides_and_a_regression_above_all(verdicts: list[Verdict], s
     assert bool(found.because) == (status != OPEN)
 
 
-def test_the_reasons_of_the_answer_come_first_and_nothing_that_speaks_for_it() -> None:
+def test_reasons_of_the_answer_come_first() -> None:
+    """The reasons of the answer come first and nothing that speaks for it."""
     found = decide(
         [
             Evidence("screening", Verdict.INCONCLUSIVE, (in_words("noisy"),)),
@@ -117,7 +118,7 @@ def test_a_bad_node_closes_and_a_clean_screening_does_not() -> None:
     assert "node n4" in bad.because[0]
 
 
-def test_a_screening_that_is_unfinished_or_in_doubt_cannot_be_judged() -> None:
+def test_unfinished_or_doubtful_screening_not_judged() -> None:
     assert decide(of_screening(screening(), ended=False)).status == UNJUDGED
     doubtful = dataclasses.replace(screening(), more_doubts=("only 3 of 4 nodes",))
     (lacks,) = decide(of_screening(doubtful, ended=True)).evidence
@@ -126,7 +127,8 @@ def test_a_screening_that_is_unfinished_or_in_doubt_cannot_be_judged() -> None:
     assert decide(of_screening(absent, ended=True)).status == UNJUDGED
 
 
-def test_a_node_that_was_not_measured_cannot_be_judged_though_all_others_are_well() -> None:
+def test_unmeasured_node_not_judged_beside_sound_ones() -> None:
+    """A node that was not measured cannot be judged though all others are well."""
     found = screening(absent="n4")
     assert not found.findings
     assert not found.doubts
@@ -142,7 +144,8 @@ def test_two_nodes_leave_the_answer_to_the_benchmarks() -> None:
     assert "the benchmarks are what counts" in told.sentence
 
 
-def test_what_became_slower_on_all_nodes_is_seen_against_the_last_screening() -> None:
+def test_slowdown_of_all_nodes_seen_against_last_screening() -> None:
+    """What became slower on all nodes is seen against the last screening."""
     same = against_screening(screening(), [("r1", "1 May", screening())])
     assert {e.verdict for e in same} == {Verdict.PASS}
     worse = against_screening(screening(bandwidth=6000.0), [("r1", "1 May", screening())])
@@ -233,7 +236,7 @@ def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
         (0.6, 12.0, Verdict.REGRESSION),
     ],
 )
-def test_a_slow_down_of_all_nodes_passes_only_well_within_the_noise(
+def test_slowdown_of_all_nodes_passes_within_noise(
     noise: float, slower: float, verdict: Verdict
 ) -> None:
     """At a noise of 17 % all nodes could be 1.9 times slower, and it was a pass."""
@@ -337,7 +340,7 @@ def test_30_why_a_figure_is_doubtful_stands_beside_how_many_are() -> None:
         ([], UNJUDGED, "nothing was measured"),
     ],
 )
-def test_the_benchmarks_say_what_is_wrong_and_what_was_not_compared(
+def test_benchmarks_say_what_is_wrong_and_not_compared(
     cases: list[Case], status: int, said: str
 ) -> None:
     evidence = of_benchmarks(cases)

@@ -202,7 +202,7 @@ def test_smoke_runs_every_check_when_nobody_knows_what_changed(project):
     assert "--check" not in ended.stdout.replace("called: check", "")
 
 
-def test_smoke_of_a_shallow_clone_fetches_where_the_merge_request_began(project, tmp_path):
+def test_smoke_of_a_shallow_clone_fetches_the_merge_base(project, tmp_path):
     base = git(project, "rev-parse", "HEAD")
     (project / "README.md").write_text("more\n")
     commit(project, "change")
@@ -232,7 +232,9 @@ def test_maintenance_is_the_gate_and_another_mode_a_run_of_it(project):
     )
 
 
-def test_the_gate_of_a_system_runs_once_in_a_pipeline_and_is_the_answer_of_all_its_jobs(project):
+def test_gate_of_a_system_runs_once_for_all_jobs(project):
+    """The gate of a system runs once in a pipeline and is the answer of all its jobs."""
+
     def job(stack: str, pipeline: str = "7") -> "subprocess.CompletedProcess[str]":
         named = {"CI_JOB_NAME": f"clustergate maintenance: [local, {stack}]"}
         ids = {"CI_PIPELINE_ID": pipeline, "CLUSTERGATE_STACK": stack}

@@ -91,7 +91,8 @@ def replace(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_all_of_a_manifest_points_into_the_copy_and_the_blas_is_found_there(tmp_path):
+def test_manifest_of_a_copy_points_into_it(tmp_path):
+    """All of a manifest points into the copy and the blas is found there."""
     build(tmp_path)
     golden = pinned(tmp_path)
     home = tmp_path / "golden/mpich"
@@ -172,7 +173,7 @@ def test_a_golden_build_that_is_not_what_was_pinned_is_refused(tmp_path, how):
     assert not builds.pinned_stacks(tmp_path)
 
 
-def test_an_original_that_is_written_in_place_is_found_by_the_hashes(tmp_path):
+def test_original_written_in_place_found_by_hashes(tmp_path):
     build(tmp_path)
     pinned(tmp_path)
     original = tmp_path / BUILD / "bin/xhpl"
@@ -274,7 +275,7 @@ def test_what_ranks_map_beside_the_golden_build_is_told(tmp_path):
     assert mapped_otherwise(tmp_path, elsewhere) == [*elsewhere]
 
 
-def test_what_the_loader_gives_a_provider_is_no_other_file_on_the_nodes(tmp_path):
+def test_loader_gives_a_provider_no_other_file_on_nodes(tmp_path):
     """Ranks on one node load no provider of a fabric, and so nothing that one needs."""
     build(tmp_path)
     provider = tmp_path / MPI / "lib/prov/libverbs-fi.so"
@@ -350,7 +351,7 @@ def test_what_others_installed_is_held_in_place(tmp_path):
 
 
 @pytest.mark.parametrize("asked", ["dpkg-query", "rpm"])
-def test_of_an_mpi_of_the_operating_system_its_whole_package_is_held(tmp_path, monkeypatch, asked):
+def test_whole_package_of_a_systems_mpi_held(tmp_path, monkeypatch, asked):
     store, state, tools = tmp_path / "usr", tmp_path / "state", tmp_path / "tools"
     made = build(store, provider="modules")
     write_manifest(state, made)
@@ -378,7 +379,8 @@ def test_of_an_mpi_of_the_operating_system_its_whole_package_is_held(tmp_path, m
         builds.require_unchanged(state, "mpich")
 
 
-def test_programs_that_were_compiled_anew_with_a_library_in_place_are_another_build(tmp_path):
+def test_programs_compiled_with_a_library_are_another_build(tmp_path):
+    """Programs that were compiled anew with a library in place are another build."""
     build(tmp_path, provider="modules")
     pinned(tmp_path)
     again = build(tmp_path, "ba9876543210", provider="modules")
@@ -417,7 +419,7 @@ def _interrupted(golden: Manifest, *_: Iterable[Path]) -> set[str]:
     raise KeyboardInterrupt
 
 
-def test_what_a_killed_pin_left_is_no_golden_build_and_does_not_hinder(tmp_path):
+def test_killed_pin_leaves_no_golden_build(tmp_path):
     build(tmp_path)
     (tmp_path / "golden/mpich" / MPI).mkdir(parents=True)
     (tmp_path / "golden/mpich" / MPI / "half").write_text("")
@@ -425,7 +427,8 @@ def test_what_a_killed_pin_left_is_no_golden_build_and_does_not_hinder(tmp_path)
     assert f"{MPI}/half" not in pinned(tmp_path).tree
 
 
-def test_where_links_cannot_be_it_is_copied_and_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+def test_copied_where_links_cannot_be(tmp_path, monkeypatch):
+    """Where links cannot be it is copied and a full disk is one sentence."""
     build(tmp_path)
 
     def refuse(*_: object) -> None:
@@ -469,9 +472,8 @@ def test_what_is_not_open_to_this_user_says_how_a_home_is_shared(tmp_path, monke
     assert "have its owner share it with your group" in capsys.readouterr().err
 
 
-def test_a_file_system_that_other_nodes_do_not_see_is_told_before_anything_is_pinned(
-    tmp_path, monkeypatch
-):
+def test_file_system_unseen_by_nodes_told_before_pinning(tmp_path, monkeypatch):
+    """A file system that other nodes do not see is told before anything is pinned."""
     for kind, nodes, told in (("tmpfs", 4, True), ("tmpfs", 1, False), ("nfs4", 4, False)):
         monkeypatch.setattr(builds, "mount_of", lambda folder, kind=kind: Mount(kind))
         said = builds.unseen_by_others(tmp_path, nodes)

@@ -80,7 +80,7 @@ def test_a_benchmark_is_compared_as_a_whole_beside_its_sizes() -> None:
     assert found[-1].comparison.verdict is Relation.A_BETTER
 
 
-def test_software_as_fast_or_faster_passes_and_says_what_is_ruled_out() -> None:
+def test_software_as_fast_passes_and_says_what_is_ruled_out() -> None:
     for made in (job(), job(PingPong=0.8, HPL=0.9)):
         (one,) = evidence(made)
         assert (one.part, one.verdict) == ("software: mpich", Verdict.PASS)
@@ -136,7 +136,7 @@ def test_what_is_not_shown_to_be_as_fast_opens_nothing() -> None:
     assert decide(found).status == UNJUDGED
 
 
-def test_launches_that_are_slow_now_and_then_close_the_gate_by_name() -> None:
+def test_launches_slow_at_times_close_the_gate_by_name() -> None:
     made = job(rounds=12)
     made.b[::3, :3] *= 5.0
     found = evidence(made)
@@ -146,7 +146,7 @@ def test_launches_that_are_slow_now_and_then_close_the_gate_by_name() -> None:
     assert "software.now-and-then" not in {one.reasons[0].code for one in evidence(made)}
 
 
-def test_what_is_surely_slower_but_not_surely_by_the_margin_does_not_open() -> None:
+def test_slower_within_the_margin_does_not_open() -> None:
     slower = Comparison(Relation.A_BETTER, 1.03, 1.01, 1.06, 0.995, 12, 12)
     found = of_contest("mpich", [Cost("HPL", slower, True, 60.0)])
     (one,) = found
@@ -166,7 +166,8 @@ def test_noise_is_inconclusive_with_what_would_decide() -> None:
     assert {one.verdict for one in few} == {Verdict.INCONCLUSIVE}
 
 
-def test_slow_launches_that_are_not_ruled_out_are_named_with_the_rounds_that_would() -> None:
+def test_slow_launches_not_ruled_out_named_with_rounds_needed() -> None:
+    """Slow launches that are not ruled out are named with the rounds that would."""
     made = job(rounds=28)
     made.b[[3, 9, 15], 0] *= 1.8
     # Its size, and the benchmark of which it is a third.
@@ -186,7 +187,7 @@ def test_the_rounds_that_would_decide_are_about_those_that_do() -> None:
     assert (decided - 20) / 2 < told < 2 * (decided - 20)
 
 
-def test_what_is_slower_by_a_little_is_not_said_to_be_slower_by_much() -> None:
+def test_slightly_slower_not_said_to_be_much() -> None:
     ends = (1.06, 0.99, 1.09, 0.995, 30, 30, 92)
     held = Comparison(Relation.INCONCLUSIVE, *ends, remark=RATHER_SLOWER)
     (one,) = of_contest("mpich", [Cost("PingPong", held, True, 60.0)])
@@ -240,7 +241,7 @@ def test_equal_builds_open_and_say_what_changed_beside_them() -> None:
     assert "/lib/libc.so.6" in found[1].sentence
 
 
-def test_files_that_only_todays_ranks_map_are_told_and_are_no_control() -> None:
+def test_files_only_todays_ranks_map_are_told() -> None:
     found = same_build("mpich", "abc", [], "2026-11-04", (), ["/usr/lib/libmlx5.so.1.25"])
     assert decide(found).status == OPEN
     assert "did not, or that were others where it was pinned: /usr/lib/libmlx5" in found[1].sentence
@@ -301,9 +302,7 @@ def test_only_what_differs_from_its_golden_build_is_launched(monkeypatch) -> Non
     ]
 
 
-def test_what_ranks_mapped_on_the_nodes_is_held_against_the_golden_build(
-    monkeypatch, tmp_path
-) -> None:
+def test_files_ranks_mapped_held_against_golden_build(monkeypatch, tmp_path) -> None:
     """Its own libraries were looked at where the gate was called, and not where ranks ran."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     # The jobs of the second check were on other nodes.
@@ -377,9 +376,10 @@ def test_launches_that_fail_are_no_pass(monkeypatch) -> None:
     assert "rank 1 ran another library" in [one.sentence for one in found]
 
 
-def test_a_check_of_maintenance_is_no_pass_anywhere_where_software_is_slower(
+def test_maintenance_check_never_passes_slower_software(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    """A check of maintenance is no pass anywhere where software is slower."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     request = Request(mode_named("maintenance"), choice.find("local"))
     folder = store.run_folder("20261104T000000Z-r1")

@@ -55,7 +55,7 @@ def put_in_its_place(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_wrapper_in_the_place_of_an_installed_program_is_not_believed(prefix, tmp_path, name):
+def test_wrapper_in_place_of_a_program_refused(prefix, tmp_path, name):
     provide(REQUEST, tmp_path)
     provide(REQUEST, tmp_path)
     put_in_its_place(prefix / name)

@@ -107,7 +107,7 @@ def test_a_time_that_cannot_be_is_left_out_of_a_trend():
     assert [moment.value for moment in trend.moments] == [1.0, 2.0]
 
 
-def test_a_slow_down_is_found_with_its_run_its_size_and_its_interval():
+def test_slowdown_found_with_run_size_and_interval():
     (trend,) = trends(collect(pings(slow_since=18)))
     (shift,) = trend.shifts
     assert shift.since.run_id == "run18"
@@ -288,7 +288,7 @@ def of_runs(*runs, **what):
     return judged_runs(stored(*runs, **what), {"alpha:node"})
 
 
-def test_what_is_slow_in_three_runs_in_a_row_is_a_regression_from_the_first_on():
+def test_slow_in_three_runs_is_a_regression_from_the_first():
     """Only a change point told it, and only of seven runs or more."""
     (slow,) = of_runs(9).slow
     assert slow.is_regression
@@ -323,7 +323,7 @@ def test_of_an_unchanged_machine_nothing_is_slow():
     assert sentences(of_runs(99)) == ["11 runs judged by those before: none has anything slower"]
 
 
-def test_runs_of_too_few_days_are_not_judged_where_others_use_the_nodes():
+def test_runs_of_few_days_not_judged_on_shared_nodes():
     few = judged_runs(stored(1, count=2), ())
     assert few.runs == 0
     assert sentences(few)[0].startswith("no run was judged by those before it")

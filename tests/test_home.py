@@ -53,7 +53,7 @@ def test_a_home_that_all_may_write_is_refused(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give folders away")
-def test_a_home_of_another_user_is_refused_unless_a_group_shares_it(
+def test_home_of_another_user_refused_unless_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (home := tmp_path / "home").mkdir()

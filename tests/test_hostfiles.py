@@ -299,7 +299,8 @@ def test_the_command_names_the_file_and_the_line(tmp_path):
     assert ended.stdout == ""
 
 
-def test_an_unknown_system_is_told_which_was_meant_and_how_to_write_a_hostfile(capsys):
+def test_unknown_system_told_which_was_meant(capsys):
+    """An unknown system is told which was meant and how to write a hostfile."""
     assert main(["hostfile", "virtual-clustre"]) == 2
     told = capsys.readouterr().err
     assert "no file and no system with a hostfile in " in told

@@ -43,7 +43,8 @@ def parsed(lines: list[str]) -> list[Row]:
     return list(parse_imb(lines, expect=call))
 
 
-def test_a_size_is_sent_as_often_as_in_one_block_and_blocks_are_not_successive() -> None:
+def test_size_in_blocks_sent_as_often_as_in_one() -> None:
+    """A size is sent as often as in one block and blocks are not successive."""
     settings = in_blocks(ImbSettings(["PingPong"], 2, repetitions=1000, volume_mb=8, seconds=1.0))
     counts = Counter(settings.sizes)
     assert list(dict.fromkeys(settings.sizes)) == [0, *(1 << k for k in range(23))]
@@ -57,7 +58,7 @@ def test_a_size_is_sent_as_often_as_in_one_block_and_blocks_are_not_successive()
 
 
 @pytest.mark.parametrize("sizes", [(8,), (8, 4096, 16384), (8, 64, 512, 4096, 32768), ()])
-def test_a_benchmark_is_given_up_after_the_same_time_as_in_one_block(
+def test_benchmark_in_blocks_given_up_after_the_same_time(
     sizes: tuple[int, ...],
 ) -> None:
     """IMB counts so many lines of the file, less one, and 22 where they are fewer."""
@@ -67,7 +68,8 @@ def test_a_benchmark_is_given_up_after_the_same_time_as_in_one_block(
     assert (settings.seconds or 0) * lines[1] == pytest.approx(lines[0])
 
 
-def test_a_benchmark_without_sizes_is_listed_as_often_as_others_have_blocks() -> None:
+def test_benchmark_without_sizes_listed_per_block() -> None:
+    """A benchmark without sizes is listed as often as others have blocks."""
     assert Counter(in_blocks(ASKED).benchmarks) == {**dict.fromkeys(BENCHMARKS, 1), "Barrier": 8}
 
 
@@ -86,7 +88,7 @@ def test_what_cannot_be_asked_of_imb_cannot_be_asked_for_in_blocks() -> None:
     assert in_blocks(few) == few
 
 
-def test_each_figure_of_a_real_launch_is_one_of_its_blocks_together() -> None:
+def test_figure_of_a_real_launch_is_of_all_its_blocks() -> None:
     rows = parsed(LINES)
     one = {(row.benchmark, row.conditions.get("bytes")): row for row in one_for_each(rows)}
     assert set(one) == {
@@ -109,7 +111,7 @@ def test_each_figure_of_a_real_launch_is_one_of_its_blocks_together() -> None:
     assert list(read_blocks(LINES)) == list(one.values())
 
 
-def test_the_finer_digits_of_the_bandwidth_tell_the_time_of_blocks_too() -> None:
+def test_digits_of_the_bandwidth_tell_the_time_of_blocks() -> None:
     samples = samples_of(one_for_each(parsed(LINES)))
     for one in comparable_samples(samples, COUNTED):
         size = one.conditions.get("bytes")
@@ -160,7 +162,8 @@ def test_a_size_that_ran_out_of_time_in_a_block_has_no_figure() -> None:
     assert mine == [late]
 
 
-def test_the_bounded_mean_is_moved_by_a_share_of_slow_blocks_and_by_no_single_one() -> None:
+def test_bounded_mean_moved_by_a_share_not_a_single_block() -> None:
+    """The bounded mean is moved by a share of slow blocks and by no single one."""
     assert bounded_mean([0.15] * 8) == 0.15
     assert bounded_mean([3.0]) == 3.0
     assert bounded_mean([0.0, 1.0, 1.0]) == 0.0

@@ -233,7 +233,8 @@ def test_figures_as_before_pass():
     assert set(verdicts(comparison())) == {Verdict.PASS}
 
 
-def test_a_benchmark_that_is_slower_is_a_regression_of_its_figures_together():
+def test_slower_benchmark_is_a_regression_of_its_figures():
+    """A benchmark that is slower is a regression of its figures together."""
     at = places(stack="mpich", benchmark="PingPong")
     of = comparison((at, 0.15))
     slow = [group for _, group in groups(of) if group.judgement.verdict is Verdict.REGRESSION]
@@ -285,7 +286,7 @@ def test_a_whole_machine_that_is_slower_passes_by_no_neighbour(factor, verdict):
 
 
 @pytest.mark.parametrize(("days", "runs_a_day"), [(1, 7), (2, 4), (3, 3), (5, 1)])
-def test_on_shared_nodes_a_stack_that_is_slower_is_found_beside_the_others(days, runs_a_day):
+def test_slower_stack_on_shared_nodes_found_beside_others(days, runs_a_day):
     named, accused = 0, 0
     for seed in range(20):
         lot = np.random.default_rng(seed)
@@ -332,7 +333,8 @@ def test_a_day_that_was_slow_leaves_the_baseline(at):
     assert slower(Judge(past).among(past.days != 3).changes(of_run))
 
 
-def test_no_day_leaves_of_a_steady_machine_nor_one_that_was_faster_nor_of_a_slow_launch():
+def test_no_day_leaves_of_a_steady_or_faster_machine():
+    """No day leaves of a steady machine nor one that was faster nor of a slow launch."""
     assert not [bad for seed in range(20) for bad in bad_days(with_slow([], 0.0, seed=seed))]
     assert not bad_days(with_slow(range(len(MACHINE)), -0.3))
     assert not bad_days(with_slow(places(kind="compute")[:1], 0.3))
@@ -364,7 +366,8 @@ def two_runs(lot, slower=(), by=0.0, noisier=0.7):
     return both
 
 
-def test_two_unchanged_runs_are_seldom_different_and_say_nothing_on_shared_nodes():
+def test_two_unchanged_runs_seldom_differ():
+    """Two unchanged runs are seldom different and say nothing on shared nodes."""
     differ = 0
     for seed in range(40):
         both = two_runs(np.random.default_rng(seed))
@@ -394,7 +397,8 @@ def test_two_noisier_runs_are_no_more_often_different():
     assert sum(any(one.is_sure for one in some) for some in moved) <= 2
 
 
-def test_messages_between_pairs_of_ranks_are_no_collectives_even_without_bytes() -> None:
+def test_pairwise_messages_without_bytes_are_no_collectives() -> None:
+    """Messages between pairs of ranks are no collectives even without bytes."""
     kinds = [
         kind_in("ImbMpi1Check", *of)
         for of in (

@@ -55,13 +55,15 @@ def test_what_loses_one_percent_a_week_is_found_by_its_baselines(at):
         assert one.since in ("2026-06-01", "2026-06-05")
 
 
-def test_baselines_of_a_steady_machine_do_not_creep_nor_those_of_one_that_became_faster():
+def test_baselines_of_steady_and_faster_machines_do_not_creep():
+    """Baselines of a steady machine do not creep nor those of one that became faster."""
     for seed in range(8):
         assert not crept_after(12, 0.0, [], seed)
         assert not crept_after(8, -0.01, range(len(MACHINE)), seed)
 
 
-def test_a_line_through_baselines_finds_what_the_first_one_scatters_too_much_to_show():
+def test_line_through_baselines_finds_hidden_creeping():
+    """A line through baselines finds what the first one scatters too much to show."""
     anchors, newest = history(12, 0.006, places(kind="compute"))
     noisy = np.array([0.5, 1.1, 0.8, 1.3, 1.4])
     noisy /= np.median(noisy)
@@ -79,7 +81,8 @@ def test_a_line_through_baselines_finds_what_the_first_one_scatters_too_much_to_
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_a_baseline_is_slower_than_the_one_before_by_more_than_chance_alone(exclusive):
+def test_baseline_slower_than_the_last_beyond_chance(exclusive):
+    """A baseline is slower than the one before by more than chance alone."""
     for by in (0.0, 0.1):
         before, newest = (week(k, np.random.default_rng(k), by * k) for k in (0, 1))
         figures = [
@@ -152,7 +155,7 @@ def compared(anchors, newest, now, moved=()):
     return Comparison(of, exclusive=True)
 
 
-def test_a_run_is_slower_where_it_crept_away_from_the_first_baseline():
+def test_run_slower_than_the_first_baseline_after_creeping():
     at = places(kind="compute")
     anchors, newest = history(6, 0.01, at)
     now = np.where(np.isin(np.arange(len(MACHINE)), at), 0.06, 0.0)

@@ -80,7 +80,8 @@ def test_without_a_reference_there_is_no_pass():
     assert judge(measured(5.0), Better.HIGHER, "MB/s").verdict is Verdict.NO_REFERENCE
 
 
-def test_more_than_the_physical_limit_is_impossible_even_with_a_good_reference():
+def test_beyond_the_physical_limit_impossible_despite_reference():
+    """More than the physical limit is impossible even with a good reference."""
     limit = Limit(at_most=90.0, at_least=None, reason="the FMA peak measured in the same job")
     judgement = judge(measured(100.0), Better.HIGHER, "MB/s", reference(100.0), [limit])
     assert judgement.verdict is Verdict.IMPOSSIBLE
@@ -199,7 +200,7 @@ def test_a_regression_against_a_reference_that_cannot_be_names_it(value, limit, 
     assert ("see alpha.yaml:7" in found.sentence) == bool(said)
 
 
-def test_less_than_there_must_be_is_told_without_doubting_the_clock():
+def test_below_the_least_told_without_doubting_the_clock():
     limit = Limit(at_most=None, at_least=50.0, reason="half of the FMA peak; look at the BLAS")
     found = judge(measured(30.0), Better.HIGHER, "Gflop/s", None, [limit])
     assert found.verdict is Verdict.IMPOSSIBLE
@@ -292,7 +293,7 @@ SLOW = [33.0, 32.5, 32.8, 33.1, 33.3, 33.2, 101.0, 100.0]
 
 @pytest.mark.parametrize("better", [Better.HIGHER, Better.LOWER])
 @pytest.mark.parametrize("best", [101.0, 130.0])
-def test_30_most_launches_far_worse_are_no_pass_however_good_the_best_two(better, best):
+def test_30_mostly_slow_launches_no_pass_by_best_two(better, best):
     launches = [*SLOW[:-2], best, best - 1.0]
     if better is Better.LOWER:
         launches = [100.0**2 / value for value in launches]
@@ -312,7 +313,7 @@ def test_a_few_slow_launches_are_noise(launches):
     assert slow_share(launches, Better.HIGHER, reference(100.0)) is None
 
 
-def test_launches_as_slow_as_those_of_the_baseline_are_what_is_usual():
+def test_launches_as_slow_as_the_baselines_are_usual():
     launches = [100.0] * 4 + [350.0] * 4
     assert slow_share(launches, Better.LOWER, known_reference(slow=0.4)) is None
     assert slow_share(launches, Better.LOWER, known_reference()) is not None
@@ -329,7 +330,8 @@ def test_launches_as_slow_as_those_of_the_baseline_are_what_is_usual():
         (7, excuse(2.0), Verdict.INCONCLUSIVE),
     ],
 )
-def test_slow_launches_beyond_chance_are_a_regression_however_good_the_best(slow, given, verdict):
+def test_slow_launches_beyond_chance_are_a_regression(slow, given, verdict):
+    """Slow launches beyond chance are a regression however good the best."""
     launches = [100.0] * (12 - slow) + [500.0] * slow
     known = known_reference()
     found = judge(launched(100.0), Better.LOWER, "us", known, launches=launches, excuse=given)
@@ -360,7 +362,8 @@ def test_where_no_launch_is_otherwise_nothing_is_said_of_others():
     assert " not" not in found.sentence
 
 
-def test_launches_that_are_slow_in_all_figures_of_a_benchmark_are_told_sooner():
+def test_launches_slow_in_a_whole_benchmark_told_sooner():
+    """Launches that are slow in all figures of a benchmark are told sooner."""
     known = known_reference().baseline
     assert known is not None
     means = [0.0] * 8 + [math.log(5)] * 4
@@ -394,7 +397,7 @@ def test_too_few_launches_of_a_short_benchmark_accuse_nothing(launches, verdict)
         (230.0, excuse(2.0), "regression"),
     ],
 )
-def test_a_figure_that_is_seen_by_itself_passes_near_the_best_alone(value, given, verdict):
+def test_single_figure_passes_near_the_best_alone(value, given, verdict):
     known = known_reference(upper=0.1)
     found = judge(launched(value), Better.LOWER, "us", known, excuse=given)
     assert found.verdict.value == verdict
@@ -406,7 +409,7 @@ def test_what_a_figure_is_called_beside_the_others_counts():
     assert found is said
 
 
-def test_a_figure_ten_times_better_than_its_reference_is_no_improvement():
+def test_figure_ten_times_its_reference_is_no_improvement():
     found = judge(launched(9.9), Better.LOWER, "us", known_reference(), launches=[9.9] * 8)
     assert found.verdict is Verdict.INVALID
     assert "reference.far-off" in {one.code for one in found.reasons}

@@ -70,7 +70,7 @@ def test_what_several_stacks_lack_is_told_once():
     assert "gfortran" in lines[2] or "gcc-fortran" in lines[2]
 
 
-def test_a_stack_that_lacks_something_is_not_begun_and_the_others_are(monkeypatch):
+def test_stack_that_lacks_something_not_begun(monkeypatch):
     begun = []
 
     def provide(request, state, **options):
@@ -109,7 +109,7 @@ def test_a_compiler_without_its_headers_is_missing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("provider", stacks.PROVIDERS)
-def test_a_path_that_ends_a_search_path_is_refused_in_the_first_second(provider, tmp_path):
+def test_path_that_ends_a_search_path_refused_early(provider, tmp_path):
     name = "spack-openmpi" if provider == "spack" else "openmpi"
     with pytest.raises(ClustergateError, match=r"contains :, which separates .*CLUSTERGATE_HOME"):
         stacks.lacks(StackRequest(name, provider), tmp_path / "a:b")

@@ -54,7 +54,7 @@ def test_a_launch_takes_no_longer_than_it_may(tmp_path):
         Engine(tmp_path, "word").launch(shell("exec sleep infinity", seconds=0.5), 0)
 
 
-def test_of_a_launch_that_took_too_long_it_is_told_where_its_ranks_wait(tmp_path):
+def test_launch_too_long_told_where_its_ranks_wait(tmp_path):
     told = "1 1.0 n1\\n0 1 7 0 1 MPI_Recv S 0.0\\n1\\n"
     script = f'printf "{told}" >"$CLUSTERGATE_PROOF_DIR/progress-n1-1"; exec sleep infinity'
     watched = shell(script, seconds=4.0, patience=Patience(9.0, 60.0, ranks=2))
@@ -98,7 +98,7 @@ def records(data, tmp_path):
 
 
 @pytest.mark.parametrize(("kinds", "launches"), [("slow right", 2), ("slow slow", 2), ("right", 1)])
-def test_a_launch_whose_mpi_timer_alone_is_wrong_is_made_again_once(records, kinds, launches):
+def test_launch_with_wrong_mpi_timer_repeated_once(records, kinds, launches):
     job = records / "job"
     job.mkdir()
     one = Engine(job, "word")

@@ -44,13 +44,14 @@ def test_the_stacks_own_launcher_is_called_by_its_path(tmp_path):
     assert launcher.hosts is None
 
 
-def test_srun_takes_the_sites_word_for_the_process_manager_interface(tmp_path):
+def test_srun_takes_the_sites_pmi(tmp_path):
     launcher = configured("clustergate-srun", "intel-hydra", Layout(2, 1), tmp_path, pmi="pmix")
     assert launcher.launch({})[:2] == ["srun", "--mpi=pmix"]
     assert launcher.exports(1)["I_MPI_PIN"] == "0"
 
 
-def test_mpirun_rsh_lies_beside_the_stacks_launcher_and_starts_no_other_stack(tmp_path):
+def test_mpirun_rsh_of_the_stacks_launcher(tmp_path):
+    """mpirun_rsh lies beside the stacks launcher and starts no other stack."""
     launcher = configured("clustergate-mpirun-rsh", "mvapich2", Layout(2, 1), tmp_path)
     words = launcher.launch({"A": "1"})
     assert words[0] == "/mpi/bin/mpirun_rsh"
@@ -90,7 +91,8 @@ def run_script(folder: Path, script: str, *preparation: str) -> "subprocess.Pope
     )
 
 
-def test_the_first_node_runs_the_driver_in_the_jobs_folder_and_tells_how_it_ended(tmp_path):
+def test_first_node_runs_the_driver_in_the_jobs_folder(tmp_path):
+    """The first node runs the driver in the jobs folder and tells how it ended."""
     folder = tmp_path / "a folder"
     folder.mkdir()
     with run_script(folder, 'echo "$MARK"; pwd; exit 7', "set -e", "export MARK=prepared") as one:
@@ -100,7 +102,7 @@ def test_the_first_node_runs_the_driver_in_the_jobs_folder_and_tells_how_it_ende
     assert said == f"prepared\n{folder}\n"
 
 
-def test_the_first_node_ends_the_driver_when_the_other_end_has_gone(tmp_path):
+def test_first_node_ends_the_driver_when_cut_off(tmp_path):
     script = "trap 'echo ended; exit 3' TERM; echo begun; sleep infinity & wait"
     with run_script(tmp_path, script) as one:
         assert one.stdin is not None
@@ -169,12 +171,12 @@ def test_nodes_that_are_left_out_are_taken_away_once(site_folder, monkeypatch):
     assert site("slurm", "clustergate", extras=without)["extras"]["nodes"] == 2
 
 
-def test_a_hostfile_that_lists_fewer_nodes_than_the_site_states_is_refused(site_folder):
+def test_hostfile_with_fewer_nodes_than_stated_refused(site_folder):
     with pytest.raises(sites.SiteError, match=r"states 5 nodes of the partition p, .* lists 4"):
         site("slurm", "clustergate", extras={"nodes": 5})
 
 
-def test_partitions_of_different_nodes_lose_those_of_their_own_kind(site_folder):
+def test_partitions_lose_nodes_of_their_own_kind(site_folder):
     text = "n[1-4] slots=8\nm[1-2] slots=64\nexclude m1 2026-11-20 broken\n"
     path = site_folder / "hostfiles" / "machine.txt"
     path.write_text(text)
@@ -220,14 +222,15 @@ def test_the_command_over_ssh_survives_a_folder_with_spaces(tmp_path):
     assert ended.stdout == "here\n"
 
 
-def test_the_site_config_of_the_virtual_cluster_loads_and_fits_its_hostfile():
+def test_site_config_of_the_virtual_cluster_fits_its_hostfile():
+    """The site config of the virtual cluster loads and fits its hostfile."""
     partitions = sites.load(checkout() / "ci" / "virtual_cluster.py").partitions
     named = [partition.launcher for partition in partitions]
     assert named == ["clustergate-srun", "clustergate", "clustergate-ssh"]
     assert {partition.shape for partition in partitions} == {Shape(cores_per_node=2, nodes=4)}
 
 
-def test_reframe_starts_the_script_of_a_job_whatever_its_folder_is_called(tmp_path, monkeypatch):
+def test_reframe_starts_a_job_in_any_folder(tmp_path, monkeypatch):
     folder = tmp_path / "it's a spacé & more"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -261,7 +264,7 @@ def test_the_end_of_a_job_here_is_noticed_when_it_comes(tmp_path, monkeypatch):
     job.scheduler.poll(None)
 
 
-def test_a_job_here_is_asked_about_where_the_kernel_tells_of_no_end(monkeypatch):
+def test_local_job_polled_where_the_kernel_tells_no_end(monkeypatch):
     def refused(process):
         raise OSError(errno.ENOSYS, "Function not implemented")
 

@@ -189,7 +189,7 @@ def test_beyond_a_limit_means_beyond_its_interval(value, expected):
     assert verdict("HPL.performance_gflops", value, "HplCheck", nb=192) is expected
 
 
-def test_what_a_one_sided_tolerance_passes_and_cannot_be_is_impossible():
+def test_impossible_value_within_a_one_sided_tolerance():
     reference = Reference(85.0, -0.1, None, "Gflop/s", "measured")
     measured = sample("HPL.performance_gflops", 170.0, nb=192)
     limits = limits_of("HplCheck", ONE_NODE, measured, PEAKS, FACTS)
@@ -297,7 +297,8 @@ def test_pairs_that_may_share_a_node_are_not_bounded_by_the_link():
     assert imb("Uniband", 8, 7, nodes=4, ranks_per_node=2) == []
 
 
-def test_ping_pong_within_the_first_of_several_nodes_is_not_bounded_by_the_link():
+def test_ping_pong_within_a_node_not_bounded_by_the_link():
+    """Ping pong within the first of several nodes is not bounded by the link."""
     assert imb("PingPong", 8, nodes=4, ranks_per_node=2) == []
 
 
@@ -434,7 +435,7 @@ def test_a_stream_of_messages_is_limited_like_a_biband_of_imb():
     assert limit.at_most == 2 * FACTS.link_mb_s
 
 
-def test_a_ping_pong_through_the_network_is_no_faster_than_its_link():
+def test_ping_pong_through_the_network_bounded_by_its_link():
     two_nodes = {"nodes": 2, "ranks_per_node": 2, "cores_per_rank": 1}
 
     def found(peer, metric="time_us", benchmark="ping_pong"):
@@ -489,7 +490,8 @@ def told_rows(slowed=1.0, undisturbed=None, vector="avx512", flops_per_cycle=16,
     return found
 
 
-def test_trials_that_others_slowed_count_as_what_the_cores_did_while_they_were_had():
+def test_slowed_trials_count_as_what_the_cores_did():
+    """Trials that others slowed count as what the cores did while they were had."""
     quiet, beside = peaks_of(told_rows()), peaks_of(told_rows(slowed=0.2))
     assert quiet == beside
     limits = at_most("HPL.performance_gflops", peaks=beside, nb=192)
@@ -508,7 +510,7 @@ def test_one_slow_trial_widens_a_limit_and_takes_none_away():
     assert 100 <= limits[1].expected <= 150
 
 
-def test_trials_of_older_kernels_that_others_slowed_leave_the_ceiling_of_their_vectors():
+def test_slowed_trials_of_older_kernels_leave_the_ceiling():
     """Of them it is not known how fast the fastest would have been."""
     unsteady = rows({key: rate / 3 for key, rate in RATES.items()})
     for row in unsteady:
@@ -538,7 +540,7 @@ def test_no_noise_touches_the_ceiling_of_a_node(vector, flops_per_cycle, clock_g
     assert relations(peaks) == ()
 
 
-def test_a_clock_that_the_kernel_names_with_turbo_is_the_highest_there_is():
+def test_clock_named_with_turbo_is_the_highest():
     peaks = peaks_of(told_rows(max_ghz=3.8))
     ceilings = [p.ceiling for p in peaks if p.kind == "fma_peak" and p.cores == (0,)]
     assert ceilings == [pytest.approx(1.25 * 3.8 * 16)]
@@ -561,11 +563,11 @@ def virtual_limits(**changed):
     return at_most("HPL.performance_gflops", peaks=peaks, nb=192)
 
 
-def test_on_a_virtual_machine_dgemm_bounds_nothing_and_the_clock_may_rise():
+def test_dgemm_on_a_virtual_machine_bounds_nothing():
     assert virtual_limits() == [1.25 * 2 * 16 * 3.75]
 
 
-def test_a_machine_on_the_second_threads_of_the_host_makes_no_honest_figure_impossible():
+def test_second_threads_of_the_host_make_nothing_impossible():
     """It takes half of the units in every trial, and then leaves: HPL doubles."""
     half = {key: rate / 2 for key, rate in RATES.items()}
     (limit,) = virtual_limits(undisturbed=half)
@@ -676,7 +678,7 @@ def distance(ns, virtual):
     return [alone, row, *told_rows(virtual=virtual)]
 
 
-def test_the_nearest_of_all_cores_is_as_near_as_two_can_be_where_they_stay():
+def test_nearest_of_all_cores_bounds_bound_ranks():
     assert nearest_ns([*distance(48.0, 0), *distance(310.0, 0)]) == 48.0
     assert nearest_ns(distance(48.0, 1)) is None
     assert nearest_ns(rows()) is None

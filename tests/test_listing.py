@@ -70,7 +70,7 @@ def test_runs_are_listed_newest_first_with_what_became_of_them(home: Path) -> No
     assert found[0].size_bytes > 5000 > found[1].size_bytes
 
 
-def test_what_is_no_run_of_a_mode_tells_its_command_system_and_user(home: Path) -> None:
+def test_what_is_no_run_of_a_mode_tells_its_command(home: Path) -> None:
     for number, kind in enumerate(("screen", "ab", "tune", "ab", "ab", "screen"), 1):
         listing.keep_made(f"2026110{number}T000000Z-r{number}", kind, "alpha")
     make("20261101T000000Z-r1", ended={"verdict": "faults found", "system": "alpha"})
@@ -103,7 +103,7 @@ def test_an_ab_ended_with_the_word_that_it_said_first(home: Path) -> None:
     assert only.verdict == "it depends"
 
 
-def test_a_gate_tells_its_system_mode_and_user_though_it_measured_nothing(home: Path) -> None:
+def test_gate_without_measurement_tells_system_mode_user(home: Path) -> None:
     facts = {"system": "alpha", "mode": "maintenance", "by": "alice"}
     make("20261101T000000Z-r1", gate={"status": 2, "word": "COULD NOT JUDGE", **facts})
     (only,) = listing.listed_runs()
@@ -289,7 +289,7 @@ def test_a_run_is_shown_as_it_was_summed_up(
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_gate_without_an_answer_is_not_shown_by_the_pass_of_its_benchmarks(
+def test_gate_without_an_answer_not_shown_as_pass(
     home: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
 ) -> None:
     """It was interrupted after they had ended, and their summary is there."""
@@ -349,9 +349,10 @@ def test_what_is_said_of_a_run_without_a_summary_can_be_done(
     assert "check --resume" not in said
 
 
-def test_the_benchmarks_page_of_a_gate_without_an_answer_is_not_opened_as_its_own(
+def test_gate_without_an_answer_has_no_page_of_its_own(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The benchmarks page of a gate without an answer is not opened as its own."""
     folder = make("20261101T000000Z-r1", asked=asked(), gate={"status": None}, ended={})
     assert cli.main(["open"]) == 1
     store.write_text(folder / "report.html", "<p>")

@@ -95,7 +95,8 @@ def test_a_check_that_uses_a_deprecated_name_is_told_so(folder):
     assert "old.py:11: WARNING: the use of 'variables' is deprecated" in ended.stdout
 
 
-def test_a_setting_that_some_tests_do_not_have_is_no_error_and_one_that_none_has_is(folder):
+def test_setting_that_no_test_has_is_an_error(folder):
+    """A setting that some tests do not have is no error and one that none has is."""
     variable = "    launches = variable(int, value=1)\n"
     (folder / "other.py").write_text(
         f"from reframe.core.builtins import variable\n{GOOD}{variable}"
@@ -146,7 +147,7 @@ def test_a_site_config_loads_neither_a_check_nor_reframe(tmp_path):
         (["--dry-run"], "clustergate: --dry-run runs no check; correct what follows `--`"),
     ],
 )
-def test_what_reframe_does_not_take_is_refused_before_anything_begins(
+def test_option_refused_by_reframe_told_before_anything_begins(
     tmp_path, monkeypatch, capsys, options, refused
 ):
     """It was told after the stacks were there and the node quiet."""

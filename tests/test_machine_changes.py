@@ -170,7 +170,7 @@ def test_a_group_of_devices_alone_is_compared_as_well():
         ]
 
 
-def test_a_kernel_that_keeps_some_memory_for_itself_changes_nothing():
+def test_kernel_memory_kept_for_itself_is_no_change():
     assert differences(GOOD, changed("hardware", memory_total_gib=251.4)) == []
 
 
@@ -210,7 +210,7 @@ def test_values_for_a_reader():
     assert label("network.interface.eth0.100.speed_mbit_s") == "interface eth0.100 speed"
 
 
-def test_a_program_that_is_gone_is_named_and_a_new_wheel_is_no_list_of_checksums():
+def test_lost_program_named_and_new_wheel_told_briefly():
     """The removal of a benchmark was told as "15 files 1a2b -> 14 files 3c4d"."""
 
     def told(before: list[str], after: list[str]) -> str:

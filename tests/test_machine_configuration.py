@@ -111,7 +111,7 @@ def record_of(stack, *files):
     return CaseRecord("case", "HplCheck", stack, "local:node", {}, details=told)
 
 
-def test_a_change_of_the_sites_files_shows_between_two_runs_of_a_stack():
+def test_change_of_site_files_shows_between_runs_of_a_stack():
     tcp = ConfigurationFile("/etc/mpich.conf", "0123456789ab", ("MPIR_CVAR_A",))
     before, after = (
         {"software": configuration_of(records)}

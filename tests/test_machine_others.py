@@ -154,7 +154,7 @@ def _names_seen(pipe: "multiprocessing.connection.Connection") -> None:
     pipe.send((by_name, sentences, itself))
 
 
-def test_a_process_that_works_is_seen_by_its_name_and_own_children_are_not() -> None:
+def test_working_process_seen_by_name_own_children_not() -> None:
     context = multiprocessing.get_context("fork")
     stop = context.Event()
     busy = context.Process(target=_spin, args=(stop,))

@@ -11,7 +11,7 @@ Inter-|   Receive                                                |  Transmit
 """
 
 
-def test_devices_of_the_kernel_and_adapters_that_pass_it_by_are_counted(tmp_path):
+def test_kernel_devices_and_bypassing_adapters_counted(tmp_path):
     (tmp_path / "proc" / "net").mkdir(parents=True)
     (tmp_path / "proc" / "net" / "dev").write_text(NET_DEV)
     for port, words in (("1", "1000"), ("2", "500")):

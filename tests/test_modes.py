@@ -141,7 +141,8 @@ def test_each_partition_has_its_own_stacks():
     ]
 
 
-def test_a_named_count_is_measured_where_it_fits_and_fails_where_it_fits_nowhere():
+def test_named_count_measured_where_it_fits():
+    """A named count is measured where it fits and fails where it fits nowhere."""
     shapes = (Shape(4, 1), Shape(16, 1))
     found = expected(["ImbMpi1Check"], *shapes, named="3,8")
     assert [count for count, _ in swept(found)] == ["3"]
@@ -150,7 +151,7 @@ def test_a_named_count_is_measured_where_it_fits_and_fails_where_it_fits_nowhere
     assert {key.partition for key in found} == {"x:a", "x:b"}
 
 
-def test_a_count_that_the_site_states_stays_though_the_partition_shrank():
+def test_stated_count_stays_in_a_smaller_partition():
     found = expected(["ImbMpi1Check"], Shape(4, 1, counts=(2, 8)))
     assert [count for count, _ in swept(found)] == ["2", "8"]
 
@@ -199,7 +200,8 @@ def launches(mode: str, of: Benchmark) -> int:
     return effort_of(mode_named(mode), of).budget.at_least
 
 
-def test_a_benchmark_that_does_not_know_a_mode_spends_what_the_one_below_does():
+def test_unknown_mode_of_a_benchmark_spends_the_one_below():
+    """A benchmark that does not know a mode spends what the one below does."""
     both = benchmark("both", smoke=1, maintenance=2)
     assert [launches(mode, both) for mode in ("smoke", "maintenance", "acceptance")] == [1, 2, 2]
     above = benchmark("above", acceptance=3)
@@ -328,7 +330,7 @@ def test_tests_of_a_benchmark_that_are_not_there_are_named(monkeypatch, tmp_path
     assert registry.check_paths()[1:] == [str(tmp_path / "check.py")]
 
 
-def test_the_method_follows_from_the_revision_and_from_what_the_mode_asks():
+def test_method_follows_revision_and_effort():
     imb = every_benchmark()["imb"]
     asked = imb.efforts["smoke"]
     method = imb.method(asked)
@@ -356,7 +358,7 @@ def test_the_method_follows_from_the_revision_and_from_what_the_mode_asks():
         (Shape(4, 2, placed=("packed",)), "ImbMpi1Check", 2, "one-per-node", False),
     ],
 )
-def test_a_site_config_has_the_layouts_that_fit_and_those_that_it_names(
+def test_layouts_of_a_site_config_that_fit_or_are_named(
     shape: Shape, check: str, ranks: int, placement: str, has: bool
 ) -> None:
     partitions = [described("alpha:node", shape)]

@@ -92,7 +92,8 @@ def test_each_kernel_runs_with_each_library(stacks, stack, program):
     assert {row.conditions["processes"] for row in rows} == {2}
 
 
-def test_the_ping_pong_reaches_every_rank_and_the_results_of_odd_counts_are_right(stacks):
+def test_ping_pong_of_odd_counts_reaches_every_rank(stacks):
+    """The ping pong reaches every rank and the results of odd counts are right."""
     tests = "ping_pong,gather,alltoall,scan"
     ended = launch(stacks, "mpich", "mpi_trials", [*SHORT["mpi_trials"], "--tests", tests], ranks=3)
     rows = list(parse(ended.stdout.splitlines(), source="output"))

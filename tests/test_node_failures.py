@@ -81,7 +81,7 @@ srun: error: n4: task 1: Exited with exit code 127
          "libm.so"),
     ],
 )  # fmt: skip
-def test_what_a_node_lacks_is_told_and_not_the_launchers_last_words(
+def test_lack_of_a_node_told_instead_of_the_launchers_words(
     text: str, path: str, tmp_path: Path
 ) -> None:
     said = tmp_path / "launch.err"
@@ -103,7 +103,7 @@ def test_where_a_host_is_named_with_its_trouble_that_is_the_cause(tmp_path: Path
     assert ending_of(1, [said], ["n2"]).endswith("it said: srun: error: n2: task 0: Killed")
 
 
-def test_a_job_that_the_scheduler_ended_is_told_whatever_its_exit_status():
+def test_job_ended_by_the_scheduler_told_despite_exit_status():
     assert "(NODE_FAIL): one of its nodes failed" in ended_by_scheduler("NODE_FAIL")
     assert "time limit" in ended_by_scheduler("TIMEOUT")
     for state in ("COMPLETED", "FAILED", "SUCCESS", "", None):
@@ -118,9 +118,10 @@ def test_a_host_is_known_as_a_whole_name():
     assert first_node_failure(["cannot reach n2"], []) == ""
 
 
-def test_a_job_that_was_ended_while_it_measured_the_peaks_says_that_it_launched_nothing(
+def test_job_ended_during_peaks_launched_nothing(
     tmp_path: Path,
 ) -> None:
+    """A job that was ended while it measured the peaks says that it launched nothing."""
     unread: Any = None
     job = Job(tmp_path, unread, Layout(2, 1), unread, ("n1", "n2"), None, "TIMEOUT", 0, "none")
     (tmp_path / "none").touch()
@@ -221,16 +222,17 @@ def test_what_came_of_the_end_of_a_launch_is_no_cause_of_it() -> None:
     assert cause_of([end, lacks], ["n1", "n2"], was_ended=True) == lacks
 
 
-def test_a_job_that_was_cancelled_in_its_queue_says_so_and_not_that_a_file_is_missing(
+def test_job_cancelled_in_its_queue_says_so(
     tmp_path: Path,
 ) -> None:
+    """A job that was cancelled in its queue says so and not that a file is missing."""
     unread: Any = None
     of_job = Layout(1, 1), unread, None, None, "CANCELLED", 0, "rfm_job.err"
     (complaint,) = Job(tmp_path, unread, *of_job).complaints(0, None)
     assert str(complaint).startswith("the scheduler ended the job (CANCELLED)")
 
 
-def test_a_launcher_that_waits_for_a_node_is_told_with_what_that_node_lacks(tmp_path: Path) -> None:
+def test_launcher_waiting_for_a_node_told_with_its_lack(tmp_path: Path) -> None:
     """Hydra goes on beside the other node; this is what srun said on the virtual cluster."""
     unread: Any = None
     (tmp_path / "nodes.err").write_text(

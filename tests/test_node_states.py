@@ -98,7 +98,7 @@ def test_what_changed_is_told_with_the_nodes_that_have_it(tmp_path: Path) -> Non
     ]
 
 
-def test_a_run_that_was_bad_is_no_measure_and_each_node_has_its_own(tmp_path: Path) -> None:
+def test_bad_run_is_no_measure_of_nodes(tmp_path: Path) -> None:
     run_of(RUNS[0], tmp_path, n1="6.0", n2="6.0")
     run_of(RUNS[1], tmp_path, n2="6.1")
     run_of(RUNS[2], tmp_path, verdict="regression", n1="6.2", n2="6.2")
@@ -111,9 +111,8 @@ def test_a_run_that_was_bad_is_no_measure_and_each_node_has_its_own(tmp_path: Pa
 
 
 @pytest.mark.parametrize("gate", [{"word": "STAY CLOSED"}, {"word": "COULD NOT JUDGE"}, {}])
-def test_a_gate_that_did_not_open_is_no_good_run_whatever_its_benchmarks_say(
-    gate: dict[str, str], tmp_path: Path
-) -> None:
+def test_gate_that_did_not_open_is_no_good_run(gate: dict[str, str], tmp_path: Path) -> None:
+    """A gate that did not open is no good run whatever its benchmarks say."""
     run_of(RUNS[0], tmp_path, n1="6.0")
     store.write_json(run_of(RUNS[1], tmp_path, n1="6.1") / "gate.json", gate)
     run_of(RUNS[2], tmp_path, n1="6.2")
@@ -128,7 +127,7 @@ def test_a_run_that_did_not_end_is_not_called_good(tmp_path: Path) -> None:
     assert told == [f"since the run {RUNS[0]}: kernel release 6.0 -> 6.1"]
 
 
-def test_where_all_were_bad_the_newest_counts_and_is_not_called_good(tmp_path: Path) -> None:
+def test_newest_bad_run_counts_where_all_were_bad(tmp_path: Path) -> None:
     run_of(RUNS[0], tmp_path, verdict="invalid", n1="6.0")
     run_of(RUNS[1], tmp_path, verdict="invalid", n1="6.1")
     run_of(RUNS[2], tmp_path, n1="6.2")
@@ -145,7 +144,7 @@ def test_what_changes_while_a_run_goes_on_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_thousands_of_nodes_are_compared_once_for_each_pair_of_states(
+def test_thousands_of_nodes_compared_once_per_pair_of_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
@@ -192,9 +191,10 @@ def test_an_update_of_all_nodes_accuses_none(tmp_path: Path) -> None:
     assert astray(RUNS[2]) == ["n3 is unlike the rest of its kind: kernel release 6.3 -> 6.2"]
 
 
-def test_nodes_of_which_no_good_run_is_known_are_held_to_their_kind_if_asked(
+def test_nodes_without_a_good_run_held_to_their_kind(
     tmp_path: Path,
 ) -> None:
+    """Nodes of which no good run is known are held to their kind if asked."""
     run_of(RUNS[0], tmp_path, n1="6.1", n2="6.1", n3="6.1", n4="6.0")
     assert astray(RUNS[0], first_too=False) == []
     assert astray(RUNS[0]) == ["n4 is unlike the rest of its kind: kernel release 6.1 -> 6.0"]

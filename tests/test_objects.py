@@ -124,7 +124,7 @@ def test_the_headers_of_one_abi_make_the_same_objects(stacks, tmp_path):
     assert made[0] == made[1]
 
 
-def test_a_wrapper_that_quotes_no_space_of_its_prefix_is_understood(compiled):
+def test_wrapper_without_quoted_space_understood(compiled):
     """As that of Open MPI."""
     did, _ = compiled("openmpi of Prüf stand", SAME_ABI)
     assert did == ["calls", "pure", "version"]

@@ -199,7 +199,7 @@ def failure(said):
 
 
 @pytest.mark.parametrize("stack", ["mpich", "intel-mpi"])
-def test_pingpong_crosses_nodes_and_stays_on_one_with_every_launcher(on_cluster, stack):
+def test_pingpong_crosses_nodes_with_every_launcher(on_cluster, stack):
     on_cluster.check, on_cluster.stack, on_cluster.partition = "ImbMpi1Check", stack, ""
     options = ("-S", "benchmarks=PingPong", "-S", "launches=1")
     status, said = on_cluster.run(*options, CLUSTERGATE_PROCESS_COUNTS="2")
@@ -251,7 +251,7 @@ def test_hpcc_runs_whole_across_nodes(on_cluster, stack):
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_every_node_says_what_it_is_like_and_a_changed_one_is_named(on_cluster, fault, partition):
+def test_changed_node_named_among_all(on_cluster, fault, partition):
     records, said = on_cluster.hpl(partition=partition)
     (record,) = records
     assert record["complaints"] == [], said
@@ -320,7 +320,7 @@ def test_a_scan_counts_cores_and_not_hardware_threads(two_threads_a_core, tmp_pa
     assert '"cores_per_node": 2,' in (tmp_path / "site_configs" / "alpha.py").read_text()
 
 
-def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):
+def test_jobs_within_wishes_and_limits(on_cluster):
     update = ["run", "head", "scontrol", "update", "PartitionName=main"]
     virtual_cluster(*update, "MaxTime=00:05:00", "MaxNodes=2")
     try:
@@ -333,7 +333,9 @@ def test_jobs_are_as_wished_and_no_longer_than_the_partition_allows(on_cluster):
     assert "its jobs asked for 300 s instead of 600 s" in said
 
 
-def test_jobs_keep_to_their_qos_and_one_that_is_not_theirs_is_refused_at_once(on_cluster):
+def test_jobs_keep_to_their_qos(on_cluster):
+    """Jobs keep to their qos and one that is not theirs is refused at once."""
+
     def manage(*words):
         virtual_cluster("run", "head", "sacctmgr", "--immediate", *words)
 

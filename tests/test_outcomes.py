@@ -70,7 +70,7 @@ def test_a_build_that_said_nothing_is_told_as_reframe_does(tmp_path):
     assert again == found
 
 
-def test_a_failed_build_is_no_reason_of_a_case_that_did_not_need_it(tmp_path):
+def test_failed_build_is_no_reason_of_an_independent_case(tmp_path):
     sanity = case("HplCheck", "fail", "StackBuild", fail_reason="sanity error: residual")
     stack = case("StackBuild", "pass", fixture=True)
     found = outcomes(

@@ -130,7 +130,8 @@ def test_the_outputs_of_two_nodes_that_a_tool_mixed_are_refused() -> None:
         rows("".join(mixed))
 
 
-def test_a_log_that_names_a_program_before_its_output_takes_nothing_from_it() -> None:
+def test_log_naming_a_program_before_its_output_is_read() -> None:
+    """A log that names a program before its output takes nothing from it."""
     said = "stage 3: STREAM version $Revision: 5.10 $\n\n"
     assert [row.values for row in rows(said + STREAM)] == [row.values for row in rows(STREAM)]
 
@@ -205,7 +206,7 @@ def test_runs_of_hpcc_that_were_appended_are_all_read() -> None:
     assert [row.line for row in twice[len(once) :]] == [row.line + offset for row in once]
 
 
-def test_a_second_run_of_hpcc_that_is_damaged_is_refused_by_its_own_line() -> None:
+def test_damaged_second_run_of_hpcc_refused_by_its_line() -> None:
     broken = HPCC.replace("Success=1", "Success=0")
     line = HPCC.count("\n") + HPCC[: HPCC.index("Success=1")].count("\n") + 1
     with pytest.raises(OutputError) as refused:
@@ -321,7 +322,7 @@ def test_other_versions_of_npb_are_read_too(
         rows(text.replace("SUCCESSFUL", "UNSUCCESSFUL"))
 
 
-def test_npb_of_openmp_that_lost_its_threads_is_not_taken_for_a_serial_one() -> None:
+def test_npb_of_openmp_without_threads_is_not_serial() -> None:
     with pytest.raises(OutputError):
         rows(NPB_OMP.replace("Total threads", "Tota threads"))
 
@@ -332,7 +333,7 @@ def test_a_log_of_hpcg_is_told_as_what_it_is() -> None:
         rows(log + "HPCG-Benchmark\nversion=3.1\n")
 
 
-def test_a_log_of_lammps_without_total_energy_is_not_called_cut_off() -> None:
+def test_lammps_without_total_energy_not_called_cut_off() -> None:
     with pytest.raises(OutputError, match=r"no total energy.*add `etotal`") as refused:
         rows(LAMMPS)
     assert "cut off" not in str(refused.value)

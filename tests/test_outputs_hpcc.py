@@ -165,7 +165,7 @@ def test_the_versions_before_and_since_are_read(
         assert read.values == expected.values
 
 
-def test_a_stream_that_did_not_validate_is_an_error_in_an_old_version_too() -> None:
+def test_invalid_stream_of_an_old_version_is_an_error() -> None:
     lines = older(lines_of("mpich"))
     lost = [line for line in lines if line != "Solution Validates\n"]
     assert "the validation of section StarSTREAM is missing" in error_of(lost).message
@@ -221,7 +221,8 @@ def test_a_section_without_results_must_be_expected() -> None:
     assert not any("RandomAccess" in row.benchmark for row in rows)
 
 
-def test_what_a_section_that_did_not_run_left_in_the_summary_does_not_matter() -> None:
+def test_summary_of_a_section_not_run_does_not_matter() -> None:
+    """What a section that did not run left in the summary does not matter."""
     lines = with_summary(
         lines_of("mpich-without-random-access"), "StarRandomAccess_LCG_GUPs", "-nan"
     )
@@ -482,9 +483,7 @@ def test_a_line_of_another_section_is_not_told_as_a_failure():
 @pytest.mark.parametrize(
     "place", ["Begin of MPIRandomAccess section.", "Begin of Summary section."]
 )
-def test_a_figure_in_a_section_that_has_none_of_its_kind_is_an_error(
-    place: str, line: str, message: str
-) -> None:
+def test_misplaced_figure_in_a_section_is_an_error(place: str, line: str, message: str) -> None:
     lines = lines_of("mpich")
     at = next(number for number, text in enumerate(lines, 1) if text.startswith(place))
     with pytest.raises(OutputError, match=message) as caught:

@@ -100,7 +100,7 @@ def test_the_variant_is_decoded() -> None:
     assert rows_of(lines_of("hpl-2.0-openmpi-lists"))[0].conditions["nbmin"] == 16
 
 
-def test_the_three_residuals_of_hpl_1_are_read_and_the_largest_kept() -> None:
+def test_largest_of_three_hpl_1_residuals_kept() -> None:
     lines = []
     for line in lines_of("hpl-2.0-mpich-grids"):
         if line.startswith("||Ax-b||"):
@@ -373,7 +373,7 @@ def test_another_problem_than_asked_for_is_an_error(change: dict[str, Any], said
     assert "whether the program is a wrapper" in message
 
 
-def test_what_was_asked_for_is_compared_beyond_the_first_line_of_a_list() -> None:
+def test_request_compared_beyond_the_first_line_of_a_list() -> None:
     expect = hpl_expectation(replace(LISTS, n_values=(*LISTS.n_values[:-1], 2001)))
     error = error_of(lines_of("hpl-2.0-openmpi-lists"), expect)
     assert "950 2000, but N = " in error.message

@@ -33,7 +33,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_the_call_that_was_asked_for_is_compared_with_the_one_repeated(name: str) -> None:
+def test_call_compared_with_the_one_repeated(name: str) -> None:
     text, asked = text_of(name), tuple(CALLS[name].split())
     assert rows_of(text, ImbExpectation(arguments=asked)) == rows_of(text)
     for other, said in (
@@ -207,7 +207,7 @@ def test_ping_pong() -> None:
     assert row.values["bandwidth_mb_s"] == pytest.approx(4194304 / row.values["latency_us"], 1e-4)
 
 
-def test_columns_of_times_are_minimum_maximum_average_in_this_order() -> None:
+def test_columns_of_times_are_min_max_avg() -> None:
     text = text_of("openmpi-2021.7-mpi1.txt")
     for row in rows_of(text):
         if "t_avg_us" in row.values:
@@ -345,7 +345,7 @@ def test_integer_overflow_in_the_spelling_of_both_ages() -> None:
     assert rows_of(old)[1].status == "int-overflow"
 
 
-def test_a_time_out_ends_the_benchmark_since_2019_and_the_table_before() -> None:
+def test_time_out_ends_benchmark_since_2019_table_before() -> None:
     text = text_of("mpich-2021.11-mpi1-time-out.txt")
     sendrecv = [row for row in rows_of(text) if row.benchmark == "Sendrecv"]
     assert {row.conditions["processes"] for row in sendrecv} == {2}
@@ -401,7 +401,7 @@ def test_the_megabyte_of_another_version_is_an_error() -> None:
     assert "contradicts" in str(error_of(changed(text, "Benchmarks 2018,", "Benchmarks 2017,")))
 
 
-def test_the_updates_of_2017_may_have_either_megabyte_but_one_throughout() -> None:
+def test_updates_of_2017_have_one_megabyte_throughout() -> None:
     for name in ("mpich-2017-mpi1.txt", "mpich-2018-mpi1.txt"):
         text = re.sub(r"Benchmarks 201\d,", "Benchmarks 2017 Update 1,", text_of(name))
         assert [row.values for row in rows_of(text)] == [
@@ -410,7 +410,7 @@ def test_the_updates_of_2017_may_have_either_megabyte_but_one_throughout() -> No
 
 
 @pytest.mark.parametrize("between", ["", "[vm:1] WARNING: UCX_TLS=tcp is slow\n"])
-def test_a_table_of_either_megabyte_has_the_same_below_a_foreign_line(between: str) -> None:
+def test_megabyte_the_same_below_a_foreign_line(between: str) -> None:
     text = text_of("mpich-2018-mpi1.txt").replace("Benchmarks 2018,", "Benchmarks 2017 Update 1,")
     last = rows_in("mpich-2018-mpi1.txt", benchmark="PingPong")[-1]
     lines = text.splitlines(keepends=True)
@@ -572,7 +572,7 @@ def test_a_window_size_stands_above_rates_alone() -> None:
     assert "a window size stands here" in str(error_of(mixed))
 
 
-def test_a_foreign_line_with_numbers_inside_a_table_may_be_a_damaged_row() -> None:
+def test_foreign_line_with_numbers_may_be_a_damaged_row() -> None:
     text = text_of("mpich-2021.11-mpi1.txt")
     lines = text.splitlines(keepends=True)
     row = rows_of(text)[3].line
@@ -788,7 +788,7 @@ def test_lengths_that_were_asked_for_must_be_there() -> None:
     assert "a message length that was requested was cut" in str(error)
 
 
-def test_lengths_that_were_asked_for_are_compared_with_those_of_the_header() -> None:
+def test_lengths_compared_with_those_of_the_header() -> None:
     text = text_of("mpich-2021.11-mpi1.txt")
     powers = (0, *(2**exponent for exponent in range(11)))
     assert rows_of(text, ImbExpectation(bytes=powers))
@@ -847,7 +847,8 @@ def test_threads_cut_inside_a_table_are_an_error() -> None:
         error_of(text[:cut], ImbExpectation(benchmarks=names))
 
 
-def test_the_first_line_that_is_wrong_is_told_of_though_tables_are_checked_together() -> None:
+def test_first_wrong_line_told_of_tables_checked_together() -> None:
+    """The first line that is wrong is told of though tables are checked together."""
     lines = text_of("impi-2021.11-mpi1-default.txt").splitlines(keepends=True)
     rows = (k for k, line in enumerate(lines) if line.split()[:1] == ["65536"])
     first, second = itertools.islice(rows, 2)
@@ -944,7 +945,7 @@ def test_the_tables_of_the_warm_up_are_read_and_do_not_count(name: str) -> None:
     error_of(damaged, ImbExpectation(warm_up=True))
 
 
-def test_behind_a_warm_up_the_command_line_names_what_nobody_asked_for() -> None:
+def test_unrequested_benchmark_named_behind_a_warm_up() -> None:
     text = changed(text_of("impi-2021.11-p2p.txt"), "# IMB-P2P -", "# IMB-P2P PingPong stencil3D -")
     assert "Stencil3D was requested" in str(error_of(text.replace("PingPong s", "PingPong,s")))
     rows = rows_of(text, ImbExpectation(warm_up=True))

@@ -140,7 +140,7 @@ TODAY = (
 )
 
 
-def test_what_the_cores_did_while_they_were_had_is_told_beside_each_trial() -> None:
+def test_what_the_cores_did_told_beside_each_trial() -> None:
     fma, triad, dgemm, distance, no_distance = parse_peaks(TODAY)
     assert fma.conditions["flops_per_cycle"] == 16
     assert fma.conditions["virtual"] == 1

@@ -35,7 +35,7 @@ def marked(**launches: list[Launch]) -> dict[str, list[str]]:
     }
 
 
-def test_launches_of_two_cases_that_overlapped_disturbed_each_other() -> None:
+def test_overlapping_launches_of_two_cases_disturb_each_other() -> None:
     told = marked(
         HplCheck=[launch(0.0, 10.0), launch(10.0, 5.0, order=1)],
         ImbCheck=[launch(3.0, 1.0), launch(6.0, 2.0, order=1), launch(20.0, 1.0, order=2)],

@@ -103,9 +103,7 @@ def configured(own: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("said", "most"), [("", 1), ('"max_jobs": 3,', 3)], ids=["unsaid", "as said"]
 )
-def test_one_job_at_a_time_runs_on_this_node_unless_the_site_says_otherwise(
-    own: Path, said: str, most: int
-) -> None:
+def test_one_job_at_a_time_unless_the_site_says_otherwise(own: Path, said: str, most: int) -> None:
     """HPL and IMB ran at once on the same two cores, and both passed."""
     own.write_text(OWN.replace('"scheduler": "local",', f'"scheduler": "local", {said}'))
     (partition,) = configured(own)["systems"][0]["partitions"]

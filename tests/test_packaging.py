@@ -45,7 +45,7 @@ def metadata_of(folder, origin=""):
         ("", False),
     ],
 )
-def test_a_package_names_where_its_clone_came_from_without_a_credential(tmp_path, origin, told):
+def test_package_names_its_clone_without_a_credential(tmp_path, origin, told):
     _, metadata = metadata_of(tmp_path, origin)
     of_clone = ["Source, https://code.example.org/hpc/clustergate"]
     assert metadata.get_all("Project-URL", []) == (of_clone if told else [])
@@ -79,7 +79,7 @@ def test_what_measures_is_pinned_as_where_the_project_is_tested():
     assert not {"ruff", "mypy", "pytest", "sphinx"} & {name for name, _ in measuring}
 
 
-def test_the_sbom_names_the_version_in_the_place_where_the_package_leaves_it_to_git():
+def test_sbom_names_the_version_left_to_git():
     """`make release` writes the wheel's version over this line."""
     text = (checkout() / "pyproject.toml").read_text(encoding="utf-8")
     assert re.findall("^dynamic = .*", text, re.MULTILINE) == [
@@ -119,7 +119,7 @@ def test_without_a_clone_results_and_the_sites_files_are_the_users(installed, tm
 
 
 @pytest.mark.parametrize("said", [None, ""])
-def test_without_a_home_in_the_environment_it_is_that_of_the_account(installed, monkeypatch, said):
+def test_home_of_the_account_without_one_in_the_environment(installed, monkeypatch, said):
     monkeypatch.delenv("HOME")
     if said is not None:
         monkeypatch.setenv("HOME", said)
@@ -135,9 +135,7 @@ def test_without_a_home_in_the_environment_it_is_that_of_the_account(installed, 
     assert homes == [Path(own, ".local", "state", "clustergate")]
 
 
-def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(
-    installed, tmp_path, monkeypatch
-):
+def test_suites_files_serve_until_the_site_has_its_own(installed, tmp_path, monkeypatch):
     assert paths.site_file("references", "local") == installed / "references" / "local"
     own = tmp_path / "home" / ".config" / "clustergate" / "references"
     assert paths.site_file("references", "alpha") == own / "alpha"
@@ -148,14 +146,15 @@ def test_without_a_clone_the_suites_files_serve_until_the_site_has_its_own(
     assert paths.site_file("references", "local") == tmp_path / "named" / "references" / "local"
 
 
-def test_without_a_clone_the_help_says_where_the_pages_are_that_messages_name(installed, capsys):
+def test_help_without_a_clone_names_the_pages(installed, capsys):
+    """Without a clone the help says where the pages are that messages name."""
     (installed / "docs").mkdir()
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     assert f"docs/, site_configs/ and hostfiles/ are in {installed}\n" in capsys.readouterr().out
 
 
-def test_the_recipe_for_apptainer_copies_what_is_there_and_its_shell_is_linted(tmp_path):
+def test_apptainer_recipe_copies_what_is_there(tmp_path):
     """Apptainer itself is not needed: its shell lines are read by ShellCheck."""
     text = (checkout() / "ci" / "container" / "clustergate.def").read_text(encoding="utf-8")
     header, *parts = re.split(r"^%(\w+)$", text, flags=re.MULTILINE)
@@ -177,7 +176,7 @@ def test_the_recipe_for_apptainer_copies_what_is_there_and_its_shell_is_linted(t
 
 @pytest.mark.mpi
 @pytest.mark.long
-def test_the_wheel_measures_from_a_folder_with_a_space_and_an_umlaut(tmp_path):
+def test_wheel_measures_from_a_folder_with_space_and_umlaut(tmp_path):
     """Built from the source archive, installed into an empty environment, run without the clone."""
     place = tmp_path / "Prüf stand"
     (place / "home").mkdir(parents=True)

@@ -356,7 +356,8 @@ def test_lines_that_drain_and_resume() -> None:
     assert PBS.resume_line("n[3-4]") == "pbsnodes -r -C '' n3 n4"
 
 
-def test_jobs_are_scattered_unless_the_site_places_them_and_never_started_again() -> None:
+def test_pbs_jobs_scattered_and_never_started_again() -> None:
+    """Jobs are scattered unless the site places them and never started again."""
     assert PBS.completed(["-q big"]) == ["-q big", "-l place=scatter", "-r n"]
     assert PBS.completed(["-l place=pack:excl"]) == ["-l place=pack:excl", "-r n"]
 

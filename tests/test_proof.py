@@ -145,7 +145,7 @@ def test_a_clock_that_runs_slow_is_no_proof(data: Path) -> None:
     )
 
 
-def test_a_timer_of_mpi_alone_that_runs_slow_names_its_calibration_first(data: Path) -> None:
+def test_slow_mpi_timer_names_its_calibration_first(data: Path) -> None:
     first, second = read_proofs(data / "proof" / "mpich-imb")
     proofs = [timed(first, 30.0, wtime_s=29.535), timed(second, 30.0)]
     sentence = only(check_proofs(proofs, asked("mpich-imb")))
@@ -159,7 +159,7 @@ def test_a_timer_of_mpi_alone_that_runs_slow_names_its_calibration_first(data: P
 
 
 @pytest.mark.parametrize("of_second", [{}, {"wtime_s": 29.5, "monotonic_s": 3.0}])
-def test_a_launch_with_right_clocks_or_intercepted_ones_is_not_made_again(
+def test_launch_with_right_or_intercepted_clocks_not_repeated(
     data: Path, of_second: dict[str, float]
 ) -> None:
     first, second = read_proofs(data / "proof" / "mpich-imb")
@@ -486,9 +486,8 @@ def test_bytes_that_are_no_utf8_do_not_matter(data: Path, tmp_path: Path) -> Non
     assert read_proofs(tmp_path)[0].size == 2
 
 
-def test_whom_a_hung_launch_waited_for_is_told_by_what_came_and_what_answered(
-    data: Path, tmp_path: Path
-) -> None:
+def test_hung_launch_tells_whom_it_waited_for(data: Path, tmp_path: Path) -> None:
+    """Whom a hung launch waited for is told by what came and what answered."""
     foreseen = {"n1": 2, "n2.example": 2}
     assert waited_for(tmp_path, foreseen) is None
     for name in ("entered-n1-7", "entered-n1-8", "entered-n2-7"):

@@ -137,7 +137,7 @@ def test_of_several_those_that_were_not_asked_for_are_named(built, tmp_path):
     assert found.foreign_preloads == (str(built / "libdlopens.so"),)
 
 
-def test_without_a_word_on_what_was_asked_for_the_loaders_own_holds(built, tmp_path):
+def test_loaders_own_word_holds_without_a_request(built, tmp_path):
     found = record(built, tmp_path, "libnothing.so", "", "env", "-u", "CLUSTERGATE_PRELOAD",
                    built / "program")  # fmt: skip
     assert found.foreign_preloads == ()

@@ -230,7 +230,7 @@ def test_a_reason_comes_back_from_json_as_it_was(one: Reason) -> None:
         ("a.code-of-later", {"at": "HplCheck"}),
     ],
 )
-def test_what_another_version_stored_of_other_facts_keeps_its_sentence(
+def test_stored_reason_of_another_version_keeps_its_sentence(
     code: str, facts: dict[str, Any]
 ) -> None:
     stored = {"code": code, "facts": facts, "sentence": "ranks 0-1 on {vm} ran Intel MPI"}

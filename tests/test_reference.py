@@ -74,7 +74,8 @@ def test_the_readme_names_every_check() -> None:
     assert all(f"`{name}`" in match.group(1) for name in every_check())
 
 
-def test_the_readme_tells_how_every_wheel_stack_has_the_benchmarks_of_every_mode() -> None:
+def test_readme_tells_wheel_stacks_have_all_benchmarks() -> None:
+    """The readme tells how every wheel stack has the benchmarks of every mode."""
     head, _, *rows = re.findall(r"^\|.*", README[README.index("| provider | stack |") :], re.M)
     _, _, *columns, command = (cell.strip() for cell in head.strip("| ").split("|"))
     benchmarks = [

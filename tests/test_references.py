@@ -200,7 +200,7 @@ def test_a_figure_without_an_entry_is_no_pass(load):
 
 
 @pytest.mark.parametrize("missing", sorted(CONDITIONS))
-def test_an_incomplete_question_is_an_error_not_an_absent_reference(load, missing):
+def test_incomplete_question_is_an_error(load, missing):
     conditions = {key: value for key, value in CONDITIONS.items() if key != missing}
     with pytest.raises(ClustergateError, match=missing):
         load().find("HplCheck", "alpha:node", "mpich", conditions, hpl())
@@ -281,7 +281,7 @@ def test_a_key_that_reframe_would_never_match_is_refused(load, before, after, wo
         ("100.0", "[value, lower, upper, unit]"),
     ],
 )
-def test_an_entry_that_could_never_fail_or_never_be_compared_is_refused(load, entry, sentence):
+def test_entry_that_can_never_fail_or_match_refused(load, entry, sentence):
     text = swap("[100.0, -0.05, null, Gflop/s]", entry)
     refused(load, text, "HPL.performance_gflops", sentence)
 
@@ -378,11 +378,12 @@ def test_a_reference_that_a_run_should_have_used_is_named(load, tmp_path, change
         {"samples": (), "conditions": {"mode": "smoke"}, "unavailable": "no such program"},
     ],
 )
-def test_another_mode_and_a_case_that_failed_say_nothing_of_the_file(load, changed):
+def test_other_mode_and_failed_case_say_nothing_of_the_file(load, changed):
     assert load().unused([dataclasses.replace(HPL, **changed)]) == []
 
 
-def test_a_mode_need_not_measure_all_sizes_of_a_pattern_but_all_its_benchmarks(load):
+def test_mode_measures_all_benchmarks_of_a_pattern_not_all_sizes(load):
+    """A mode need not measure all sizes of a pattern but all its benchmarks."""
     measured = "origin: measured, dates: [2026-11-08], samples: 1, rule: r, build: b, nodes: [n1]"
     text = TEXT.replace(
         "  ImbMpi1Check:\n    origin: published\n    source: A paper, table 3\n",
@@ -806,7 +807,8 @@ def test_reframes_pass_and_fail_are_the_judges(reframe_says):
         assert said["GoodCheck", figure] == ("fail" if verdict is Verdict.REGRESSION else "pass")
 
 
-def test_reframe_passes_everything_under_a_number_for_a_key_and_the_loader_refuses(reframe_says):
+def test_number_for_a_key_passes_in_reframe_and_is_refused_here(reframe_says):
+    """ReFrame passes everything under a number for a key and the loader refuses."""
     said, folder = reframe_says
     results = {result for (check, _), result in said.items() if check == "NumberForAKeyCheck"}
     assert results == {"pass"}

@@ -136,7 +136,8 @@ SHARED = NODE_SHARED(host="n1", lost_cores=1.5, cores=2)
         (builders.record(builders.ping(1.5, 64)), ""),
     ],
 )
-def test_results_are_those_of_the_first_screen_and_bounds_where_others_disturbed(record, results):
+def test_results_of_the_first_screen_and_bounds_where_disturbed(record, results):
+    """Results are those of the first screen and bounds where others disturbed."""
     assert execution.results_of(record) == results
 
 
@@ -174,7 +175,8 @@ def test_cases_that_take_longer_than_foreseen_put_off_the_end():
     assert pace.of(("HpccCheck", "mpich")) == (own_s, all_s)
 
 
-def test_where_nothing_is_foreseen_the_others_take_as_long_as_those_that_ended():
+def test_unforeseen_cases_take_as_long_as_those_that_ended():
+    """Where nothing is foreseen the others take as long as those that ended."""
     pace = Pace({})
     assert pace.of(("HplCheck", "mpich"), 3) is None
     for took_s in (0.1, 20.0, 40.0):
@@ -188,7 +190,7 @@ def test_only_jobs_of_slurm_are_looked_for_in_its_queue():
     assert of_slurm == ["virtual-cluster:srun", "virtual-cluster:mpirun"]
 
 
-def test_no_variable_sends_jobs_to_other_nodes_than_the_site_config(monkeypatch):
+def test_no_variable_sends_jobs_to_other_nodes(monkeypatch):
     """sbatch heeds SBATCH_PARTITION, and not the partition that a job script names."""
     for name in ("PARTITION", "CONSTRAINT", "ACCOUNT", "QOS"):
         monkeypatch.setenv(f"SBATCH_{name}", "other")
@@ -257,7 +259,7 @@ ITS_OWN = re.compile(
 )
 
 
-def test_one_module_alone_knows_how_reframe_is_called_and_what_it_leaves():
+def test_one_module_knows_reframes_call():
     assert ITS_OWN.search(" ".join(command([], report=checkout())))
     knows = [
         str(path.relative_to(checkout()))
@@ -310,7 +312,7 @@ def test_reframe_still_has_the_warning_that_the_suite_silences():
         ("", False),
     ],
 )
-def test_a_reframe_that_cannot_run_the_checks_is_refused_in_a_sentence(
+def test_reframe_unable_to_run_the_checks_refused(
     monkeypatch: pytest.MonkeyPatch, version: str, runs: bool
 ) -> None:
     """Pip put 4.10.4 in the place of a site's 4.8.4 without a word."""

@@ -104,7 +104,7 @@ def test_a_run_of_one_check_shows_no_history_of_others(tmp_path, monkeypatch):
     assert {str(case).partition(" (")[0] for case, _ in before} == {"HplCheck with mpich"}
 
 
-def test_a_name_that_is_too_long_breaks_between_its_parts_and_a_number_does_not():
+def test_long_name_breaks_between_its_parts():
     """A figure was found under half of its name: `…GBytes.1threa` and `ds`."""
     name, value = "MaxPingPongBandwidth_GBytes.1threads", "0.3381 GB/s"
     for width in range(20, 60):

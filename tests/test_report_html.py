@@ -174,7 +174,7 @@ def test_what_is_linked_to_is_there_once(page):
     assert links <= set(ids)
 
 
-def test_the_policy_of_the_page_lets_its_own_script_run_and_no_other(page):
+def test_policy_of_the_page_lets_only_its_script_run(page):
     (script,) = page.all("script")
     policy = next(
         meta["attributes"]["content"]
@@ -204,7 +204,7 @@ def test_efficiency_of_hpl_stands_against_its_three_peaks(page):
     assert "85.66" in told
 
 
-def test_an_efficiency_above_its_peak_is_no_percentage_on_the_page_either():
+def test_efficiency_above_its_peak_no_percentage_on_the_page():
     higher = {"unit": "%", "better": Better.HIGHER, "conditions": {"against": "dgemm"}}
     share = dataclasses.replace(
         figure("HPL", "efficiency_percent", 126.5, **higher), doubt=in_words("DGEMM was slowed")
@@ -387,7 +387,7 @@ def test_bars_are_as_long_as_values_are_large_and_the_best_is_bold():
     assert [e["text"] for e in page.all("strong")] == ["10.00", "1.000"]
 
 
-def test_each_set_that_was_compared_is_a_row_with_its_interval_and_bound():
+def test_compared_set_is_a_row_with_interval_and_bound():
     slow = ComparedSet("benchmark", "HPL", 2, 0.10, 0.08, 0.12, 0.05, is_slower=True)
     kind = ComparedSet("kind", "latency", 90, -0.01, -0.03, 0.01, 0.04, is_slower=False)
     text = render_html(run(case(figures=(figure(),)), sets=(slow, kind)))
@@ -620,7 +620,8 @@ def test_a_judged_reference_is_quoted():
 # --- the first screen ---------------------------------------------------------------------------
 
 
-def test_what_stands_whole_on_the_first_screen_is_not_repeated_below_and_what_was_cut_is():
+def test_first_screen_sentence_not_repeated_below():
+    """What stands whole on the first screen is not repeated below and what was cut is."""
     absent = [
         case(f"Check{n}", state=CaseState.NOT_AVAILABLE, reasons=(in_words(f"without {n}"),))
         for n in range(7)
@@ -631,7 +632,8 @@ def test_what_stands_whole_on_the_first_screen_is_not_repeated_below_and_what_wa
     assert "What else stands behind" not in page.text()
 
 
-def test_the_first_screen_has_the_machine_and_the_stacks_with_what_they_say_of_themselves():
+def test_first_screen_has_machine_and_stacks():
+    """The first screen has the machine and the stacks with what they say of themselves."""
     hardware = {"processor": "AMD EPYC 9654", "cores": 192, "memory_total_gib": 755.2}
     machine = {"fingerprint": {"hardware": hardware, "kernel": {"release": "6.1.0"}}}
     cases = [
@@ -644,7 +646,7 @@ def test_the_first_screen_has_the_machine_and_the_stacks_with_what_they_say_of_t
     assert "openmpinot launched" in told
 
 
-def test_a_headline_figure_stands_against_its_reference_and_the_run_before():
+def test_headline_figure_beside_reference_and_last_run():
     estimate = Estimate(1.5, None, None, 0.0, 1)
     reference = Reference(1.0, None, 0.1, "us", "measured 2026-11-02")
     judged = figure(judgement=judge(estimate, Better.LOWER, "us", reference))
@@ -681,7 +683,7 @@ def test_a_change_says_which_way_it_goes(value, other, better, told):
     assert compared(value, other, better) == told
 
 
-def test_at_most_five_causes_stand_on_the_first_screen_and_all_below():
+def test_at_most_five_causes_on_the_first_screen():
     cases = [
         case(f"Check{n}", figures=(figure(verdict=Verdict.REGRESSION),), command="")
         for n in range(9)
@@ -745,7 +747,7 @@ def test_a_sentence_that_figures_share_stands_once():
     assert "all figures: because of that" in told
 
 
-def test_where_references_come_from_stands_once_and_each_in_a_column():
+def test_origin_of_references_stands_once():
     reference = Reference(1.0, None, 0.1, "us", "measured 2026-11-02")
     figures = [
         figure(
@@ -787,7 +789,7 @@ def test_plots_of_one_unit_share_their_axes():
     assert grids[0] == grids[1]
 
 
-def test_an_untrusted_point_is_hollow_and_has_a_mark_in_what_a_mouse_reads():
+def test_untrusted_point_hollow_and_marked():
     doubtful = figure(conditions={"bytes": 16}, doubt=in_words("it was disturbed"))
     text = render_html(run(case(figures=(figure(), doubtful))))
     paths = [e["attributes"]["class"] for e in Page(text).all("path")]

@@ -166,9 +166,10 @@ def test_the_first_screen_has_what_is_to_be_forwarded(
 
 
 @pytest.mark.parametrize("name", ["report", "wrong", "gate"])
-def test_on_a_phone_each_cause_is_a_line_and_headline_figures_stand_on_the_first_screen(
+def test_phone_has_a_line_per_cause_and_headlines_first(
     browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
+    """On a phone each cause is a line and headline figures stand on the first screen."""
     browser.look(width=PHONE[0], height=PHONE[1])
     browser.open(pages[name])
     causes = "[...document.querySelectorAll('.causes li')].map((e) => e.clientHeight)"
@@ -204,7 +205,7 @@ def test_without_scripts_there_are_pictures(browser: Browser, pages: dict[str, P
     assert browser.complaints() == []
 
 
-def test_where_the_mouse_is_a_line_and_the_values_of_all_stacks_are_shown(
+def test_mouse_shows_a_line_with_all_stacks_values(
     browser: Browser, pages: dict[str, Path]
 ) -> None:
     browser.look(width=DESK[0], height=DESK[1])

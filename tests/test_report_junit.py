@@ -208,7 +208,8 @@ def test_what_a_strict_run_cannot_judge_is_an_error_that_says_why():
     assert next(rendered(noisy).iter("testcase")).find("error") is None
 
 
-def test_what_was_found_beside_the_cases_is_a_suite_with_a_test_for_each_part():
+def test_findings_beside_cases_are_a_suite():
+    """What was found beside the cases is a suite with a test for each part."""
     found = [
         Evidence("software: mpich", Verdict.PASS, (in_words("the same build"),)),
         Evidence("software: openmpi", Verdict.INCONCLUSIVE, (in_words("too noisy"),)),

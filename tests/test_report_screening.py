@@ -33,7 +33,8 @@ def test_of_repeated_measurements_the_median_counts() -> None:
     assert grid.tolist() == [[-1, 0], [0, -1]]
 
 
-def test_of_many_nodes_a_cell_shows_the_worst_of_a_block_and_the_drawing_stays_small() -> None:
+def test_drawing_of_many_nodes_stays_small() -> None:
+    """Of many nodes a cell shows the worst of a block and the drawing stays small."""
     nodes = 10_000
     pairs = np.concatenate(list(rounds(nodes, 6, seed=1)))
     beyond = np.random.default_rng(1).normal(0, 0.02, len(pairs))
@@ -120,7 +121,7 @@ def test_what_is_inconclusive_without_a_doubt_says_what_to_do() -> None:
     assert step.startswith("`clustergate screen` again with a larger --budget")
 
 
-def test_nodes_that_the_job_was_not_given_take_more_than_a_larger_budget() -> None:
+def test_nodes_not_given_need_more_than_budget() -> None:
     log, all_measured = alone(["a", "b", "c"], ["a", "b", "c"])
     fewer = dataclasses.replace(all_measured, more_doubts=("only 3 of 4 nodes",), absent=1)
     (step,) = first_screen(log, fewer, "r1").next_steps

@@ -81,7 +81,8 @@ def test_a_slower_group_is_named_and_speaks_for_its_figures():
     assert told.splitlines()[-1].startswith("clustergate check: exit status 1")
 
 
-def test_a_run_like_the_one_before_is_a_line_with_its_verdict_and_its_report():
+def test_unchanged_run_is_one_line():
+    """A run like the one before is a line with its verdict and its report."""
     notes = ("others", "report: /runs/r1/report.html")
     line = render_briefly(dataclasses.replace(run([figure(8)], []), notes=notes))
     assert line == "✓ AS BEFORE. 1 of 1 result as before. 10 s; report: /runs/r1/report.html\n"
@@ -146,7 +147,7 @@ def test_a_busy_machine_has_bounds_and_a_command_that_works_there():
     assert "4 launches were disturbed" in render_html(noisy)
 
 
-def test_a_doubt_about_some_figures_has_its_cause_beside_the_others():
+def test_doubt_about_some_figures_has_its_cause():
     figures = [doubtful(8), figure(64, Verdict.NO_REFERENCE)]
     told = summary(figures, []).splitlines()
     assert told[2].startswith(" ✓ NOTHING WRONG FOUND. ")
@@ -163,7 +164,7 @@ def test_a_doubt_about_some_figures_has_its_cause_beside_the_others():
     assert "PingPong 64 bytes latency_us = 1.500 us: no reference" in log
 
 
-def test_reasons_for_doubt_are_told_once_the_commonest_and_the_rarest():
+def test_reasons_for_doubt_told_once_by_frequency():
     reasons = [*"aaaabbbccdef"]
     figures = [
         dataclasses.replace(doubtful(k), doubt=in_words(f"reason {reason}"))
@@ -191,7 +192,7 @@ def disturbed_case(check, stack, disturbed, launches, setting):
     return Case(check, stack, CaseState.RAN, figures=figures)
 
 
-def test_the_first_line_says_that_disturbed_launches_left_it_open_or_explain_only_part():
+def test_first_line_says_what_disturbed_launches_left_open():
     """HPL was 76 % below its reference, and what disturbed it stood below five other causes."""
     (found,) = disturbed_case("HplCheck", "mpich", 1, 1, 3).figures
     excused = FIGURE_NOTHING(value=1.0, unit="us", reference=4.2, origin="measured")
@@ -302,7 +303,8 @@ def test_more_than_the_nominal_peak_is_explained():
     assert why not in measured(dataclasses.replace(run([], []), cases=tuple(below))).notes
 
 
-def test_of_several_partitions_it_is_said_which_lacks_what_and_that_headlines_are_the_best():
+def test_several_partitions_tell_lacks_and_best_headlines():
+    """Of several partitions it is said which lacks what and that headlines are the best."""
     big, small = (headline_case("mpich", partition=f"alpha:{name}") for name in ("big", "small"))
     why = in_words("it needs 3 nodes")
     lacks = Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE, (why,), partition="alpha:big")
@@ -379,7 +381,7 @@ def test_a_run_without_headlines_has_no_empty_table():
     assert "─" not in told
 
 
-def test_under_strict_a_case_that_was_disturbed_as_a_whole_fails_the_run():
+def test_strict_fails_a_run_with_a_disturbed_case():
     noisy = run([doubtful(8), doubtful(64)], [])
     strict = dataclasses.replace(noisy, strict=True)
     assert [status_of(one) for one in (noisy, strict)] == [0, 2]
@@ -427,7 +429,7 @@ def compared_run(**parts):
     return dataclasses.replace(run([], []), cases=cases, before=before, **parts)
 
 
-def test_machine_and_stacks_are_named_and_each_headline_is_compared():
+def test_machine_and_stacks_named_and_headlines_compared():
     hardware = {"processor": "Intel(R) Xeon(R) Processor", "cores": 2, "virtual_machine": True}
     compared = compared_run(machine={"fingerprint": {"hardware": hardware}})
     head = render(compared, width=80).splitlines()[1]
@@ -477,7 +479,7 @@ def test_a_stored_summary_has_no_table_wider_than_80_columns(tmp_path):
     assert max(map(len, tables)) <= 80
 
 
-def test_the_headline_of_times_is_the_least_and_of_rates_the_largest() -> None:
+def test_headline_is_least_of_times_largest_of_rates() -> None:
     """A table of latencies was told by that of its largest message."""
     line = Headline("own", "us", "ImbMpi1Check", "PingPong", "latency_us")
     case = run([figure(8), figure(64), figure(512)], []).cases[0]
@@ -538,7 +540,7 @@ def test_a_value_above_a_peak_is_no_bound() -> None:
     assert str(doubt) in told
 
 
-def test_what_ends_with_a_status_has_no_tick_however_many_expectations_are_met() -> None:
+def test_no_tick_where_it_ends_with_a_status() -> None:
     """It began with a tick, as what somebody expects was met, and ended with 2 for --strict."""
     noisy = disturbed_case("HplCheck", "mpich", 4, 1, 3)
     calm = run([figure(8), figure(64)], []).cases[0]

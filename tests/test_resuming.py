@@ -104,7 +104,8 @@ def test_a_case_that_ran_twice_counts_as_it_ended_last() -> None:
     assert (hpcc.result, hpcc.phase) == ("pass", "")
 
 
-def test_a_failed_case_stays_failed_and_a_passed_one_without_its_figures_runs_again() -> None:
+def test_failed_case_stays_failed_and_passed_without_figures_repeats() -> None:
+    """A failed case stays failed and a passed one without its figures runs again."""
     ended = ended_cases(PRINTED.splitlines())
     kept = resuming.earlier_outcomes(ended, [record("HplCheck", "be2cd3ab")])
     assert kept[HPL] == Outcome(
@@ -224,7 +225,7 @@ def test_what_nobody_judged_is_put_away(state: Path) -> None:
     assert not resuming.is_completed("another", HPL)
 
 
-def test_a_run_is_all_kept_where_every_case_of_every_stack_came_to_its_end() -> None:
+def test_run_kept_whole_where_every_case_ended() -> None:
     whole = PRINTED.replace("(3/4)", "(4/4)").splitlines()
     earlier = resuming.earlier_outcomes(ended_cases(whole), [record("HplCheck", "be2cd3ab")])
     assert resuming.is_all_kept(whole, earlier, ["mpich"])
@@ -270,7 +271,8 @@ def test_what_is_refused_before_it_begins_leaves_no_run() -> None:
     assert store.run_folder(RUN).exists()
 
 
-def test_a_run_beside_is_named_and_left_alone_and_what_ended_runs_left_is_removed() -> None:
+def test_run_beside_left_alone_and_leftovers_removed() -> None:
+    """A run beside is named and left alone and what ended runs left is removed."""
     other, gone = "20261121T101500Z-r1", "20261121T101600Z-r2"
     plain = store.stage_folder("") / "local"
     store.make_folder(plain)

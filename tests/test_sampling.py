@@ -71,7 +71,7 @@ def test_a_budget_that_is_spent_asks_for_seconds_alone(made, undisturbed, expect
     ("seconds", "expected"),
     [([15.0] * 6, False), ([15.0] * 8, False), ([15.0] * 9, True), ([18.0] * 5, True)],
 )
-def test_half_more_is_spent_where_it_makes_enough_launches_to_decide(seconds, expected):
+def test_half_more_spent_where_it_decides(seconds, expected):
     budget = Budget(at_most=30, seconds=100.0, spend_all=True, worth_half_more=9)
     assert is_enough(budget, seconds, 0, never) is expected
 
@@ -103,7 +103,7 @@ def test_one_launch_is_one_launch():
 # --- what disturbed a launch ---
 
 
-def test_a_launch_with_the_node_to_itself_is_told_from_one_beside_others(data):
+def test_launch_alone_on_its_node_told_from_one_beside_others(data):
     (alone,) = node_loads(read_proofs(data / "proof" / "alone"))
     (beside,) = node_loads(read_proofs(data / "proof" / "beside-others"))
     assert not alone.disturbed
@@ -199,9 +199,7 @@ def test_how_long_a_rank_can_have_been_kept_off_its_core(data):
         ((10.0, 10.0), {"user": 3000}, 1 / 3, 2 / 3),
     ],
 )
-def test_a_rank_was_kept_off_when_it_did_not_compute_and_others_did(
-    data, own_s, ticks, kept_off, all_on
-):
+def test_rank_kept_off_when_others_computed(data, own_s, ticks, kept_off, all_on):
     first = read_proofs(data / "proof" / "mpich-imb")[0].at_init
     ranks = [
         later(dataclasses.replace(rank, at_init=first), 10.0, own, ticks)
@@ -273,7 +271,7 @@ def launch(
     return Launch(order, 0.0, 1.0, "vm", lost, 0.0, distance, disturbed)
 
 
-def test_launches_while_the_cores_were_far_from_each_other_are_marked():
+def test_launches_on_distant_cores_marked():
     made = [launch(0, 310.0), launch(1, 52.0), launch(2, 70.0), launch(3, None)]
     marked = without_moved_cores(made, 52.0)
     assert [bool(found.disturbed) for found in marked] == [True, False, False, False]
@@ -284,7 +282,8 @@ def test_launches_while_the_cores_were_far_from_each_other_are_marked():
     assert str(marked[0].disturbed).startswith("core-to-core latency was 6.0 x")
 
 
-def test_launches_that_are_all_far_are_marked_by_the_distance_of_the_baseline():
+def test_all_distant_launches_marked_by_the_baselines_distance():
+    """Launches that are all far are marked by the distance of the baseline."""
     made = [launch(0, 310.0), launch(1, 312.0), launch(2, None)]
     assert not any(found.disturbed for found in without_moved_cores(made, 310.0))
     assert not any(found.disturbed for found in without_moved_cores(made, 310.0, 300.0))
@@ -303,7 +302,8 @@ def test_without_distances_nothing_is_moved():
 
 
 # --- what the launches say together ---
-def test_the_most_disturbed_launch_is_that_beside_others_else_that_on_the_furthest_cores():
+def test_most_disturbed_launch_beside_others_before_distance():
+    """The most disturbed launch is that beside others else that on the furthest cores."""
     apart = [launch(0, 81.0, None, 0.03), launch(1, 310.0, None, 0.01), launch(2, 52.0, None, 0.09)]
     marked = without_moved_cores(apart, 52.0)
     assert str(most_disturbed(marked)).startswith("core-to-core latency was 6.0 x")
@@ -353,7 +353,7 @@ def test_sizes_are_figures_of_their_own():
     assert [(f.sample.conditions["bytes"], f.estimate.value) for f in found] == [(8, 8), (64, 64)]
 
 
-def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
+def test_too_few_undisturbed_launches_name_the_worst():
     launches = [
         launch(0),
         launch(1, None, in_words("others used 0.30 cores of n17"), 0.3),
@@ -371,9 +371,8 @@ def test_too_few_undisturbed_launches_are_a_doubt_that_names_the_worst():
 
 
 @pytest.mark.parametrize(("stolen_cores", "by_programs"), [(0.0, True), (0.1, True), (0.9, False)])
-def test_where_programs_of_the_node_disturbed_launches_their_end_is_the_first_remedy(
-    stolen_cores: float, by_programs: bool
-) -> None:
+def test_programs_on_the_node_are_the_first_remedy(stolen_cores: float, by_programs: bool) -> None:
+    """Where programs of the node disturbed launches their end is the first remedy."""
     load = NodeLoad("n17", 10.0, others_cores=1.0 - stolen_cores, stolen_cores=stolen_cores)
     doubt = doubt_of([launch(0, None, load.why, load.lost_cores)], 1)
     assert doubt is not None
@@ -391,7 +390,7 @@ def test_a_doubt_asks_for_as_many_launches_as_would_probably_do(made, left, need
     assert f"(with -- -S HplCheck.launches={wanted})" in str(doubt_of(launches, needed, "HplCheck"))
 
 
-def test_when_every_launch_was_disturbed_there_is_still_a_value_to_show():
+def test_value_shown_when_every_launch_was_disturbed():
     (found,) = sampled_figures([sample(0.8, 0)], [launch(0, None, OTHERS)], 1)
     assert found.estimate.value == 0.8
     assert found.excuse

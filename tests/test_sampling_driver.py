@@ -83,9 +83,7 @@ def test_the_program_finds_what_its_stack_exports_in_front(carry_out, tmp_path, 
     assert output(tmp_path, 0) == "/in-front:/behind posix\n"
 
 
-def test_what_the_site_preloads_stays_behind_the_library_of_the_proof(
-    carry_out, tmp_path, monkeypatch
-):
+def test_site_preloads_stay_behind_the_proof_library(carry_out, tmp_path, monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", "libsite.so")
     one = dataclasses.replace(shell('echo "$LD_PRELOAD"'), proof_library="libproof.so")
     assert carry_out(plan_of(one)) == 0
@@ -144,9 +142,7 @@ def test_the_sites_configuration_files_are_noted_by_contender(carry_out, tmp_pat
     assert read_log(tmp_path).all_site_files == list(noted["a"])
 
 
-def test_a_failed_launch_is_the_last_one_and_its_last_words_are_repeated(
-    carry_out, tmp_path, capfd
-):
+def test_failed_launch_is_the_last_and_its_words_repeated(carry_out, tmp_path, capfd):
     second = '[ "$CLUSTERGATE_PROOF_NONCE" = word-1 ]'
     script = f'{second} && {{ printf "\\033why\\n" >&2; exit 3; }}; true'
     assert carry_out(plan_of(shell(script), launches=5)) == 3
@@ -172,9 +168,8 @@ def test_a_folder_that_was_used_before_is_refused(carry_out, capfd):
     assert "belongs to another run" in capfd.readouterr().err
 
 
-def test_the_nodes_of_the_allocation_are_noted_and_written_for_the_launcher(
-    carry_out, tmp_path, monkeypatch
-):
+def test_nodes_of_the_allocation_noted_and_written(carry_out, tmp_path, monkeypatch):
+    """The nodes of the allocation are noted and written for the launcher."""
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[3-4],big1")
     path = str(tmp_path / "hostfile")
     plan = plan_of(shell(f"cat {path}"), hostfile=path, hostfile_dialect="mpirun_rsh")

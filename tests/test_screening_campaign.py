@@ -130,7 +130,8 @@ def test_what_is_too_noisy_is_measured_again_a_few_times() -> None:
     assert all(len(one.batches) == rounds_of(one) + 2 for one in (quiet, noisy, hopeless))
 
 
-def test_more_launches_of_raw_kernels_and_pairs_are_made_where_they_are_asked_for() -> None:
+def test_more_launches_of_kernels_and_pairs_made() -> None:
+    """More launches of raw kernels and pairs are made where they are asked for."""
     usual, more, late = (Machine(Cluster(8, noise=0.03)) for _ in range(3))
     screened(plan_of(), usual)
     screened(plan_of(launches=14), more)
@@ -190,7 +191,7 @@ def test_a_plain_fault_under_load_is_named_and_ends_the_screening(seed: int) -> 
     assert machine.launching_s < 60.0
 
 
-def test_a_plain_fault_is_named_before_nodes_alone_are_measured_again() -> None:
+def test_plain_fault_named_before_measuring_again() -> None:
     machine, names = Machine(Cluster(4, bad_nodes={2: 40.0}), alone={"n0": 1.3}), NAMES[:4]
     campaign = Campaign(
         plan_of(["peaks", "pingpong"], nodes=names), names, [], machine.run, print, lambda: 0.0
@@ -201,7 +202,7 @@ def test_a_plain_fault_is_named_before_nodes_alone_are_measured_again() -> None:
     assert kinds == ["peaks", *["pingpong"] * 7]
 
 
-def test_a_node_that_is_slow_at_times_is_launched_until_it_is_named() -> None:
+def test_node_slow_at_times_launched_until_named() -> None:
     machine, names = Machine(Cluster(4, bad_nodes={1: 5.0}, acts=1 / 3)), NAMES[:4]
     plan = plan_of(["peaks", "pingpong"], nodes=names)
     found = Campaign(plan, names, [], machine.run, print, lambda: 0.0).run()
@@ -244,7 +245,7 @@ def test_noise_takes_no_time_that_is_kept_for_doubts() -> None:
     assert machine.seconds == 120.0
 
 
-def test_each_batch_is_of_disjoint_nodes_and_every_pair_is_measured() -> None:
+def test_batches_of_disjoint_nodes_cover_every_pair() -> None:
     machine = Machine(Cluster(8))
     found, _ = screened(plan_of(), machine)
     assert found.findings == ()
@@ -284,7 +285,8 @@ def test_a_few_of_many_pairs_are_launched_again_rather_than_all() -> None:
     assert outcome.further < 31
 
 
-def test_pairs_are_launched_again_and_again_where_more_rounds_are_asked_for() -> None:
+def test_pairs_repeated_where_more_rounds_are_asked() -> None:
+    """Pairs are launched again and again where more rounds are asked for."""
     outcome = screen(Cluster(8), 18, np.random.default_rng(1))
     launched = Counter(frozenset(r.nodes) for r in outcome.results if len(r.nodes) == 2)
     assert outcome.rounds == 18
@@ -293,9 +295,10 @@ def test_pairs_are_launched_again_and_again_where_more_rounds_are_asked_for() ->
 
 
 @pytest.mark.parametrize("seed", [3, 7, 9])
-def test_a_link_of_many_that_is_slow_at_times_is_named_once_it_was_launched_often(
+def test_link_slow_at_times_named_after_many_launches(
     seed: int,
 ) -> None:
+    """A link of many that is slow at times is named once it was launched often."""
     cluster = Cluster(14, links={(0, 2): 5.0}, acts=1 / 3)
     random = np.random.default_rng(seed)
     outcome = screen(cluster, 7 * 13, random)
@@ -472,7 +475,7 @@ def test_a_damaged_line_is_named_and_a_torn_last_one_left_out(tmp_path: Path) ->
         read_log(tmp_path)
 
 
-def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path: Path) -> None:
+def test_unmeasured_pairs_are_in_doubt(tmp_path: Path) -> None:
     plan = plan_of()
     write_plan(tmp_path, plan)
     machine = Machine(Cluster(8))
@@ -507,9 +510,10 @@ def test_pairs_that_were_never_measured_are_in_doubt_and_not_forgotten(tmp_path:
 @pytest.mark.parametrize(
     ("nodes", "listed", "status"), [(8, 0, UNJUDGED), (8, 8, OPEN), (3, 0, OPEN)]
 )
-def test_without_slurms_answer_on_switches_no_gate_opens_where_they_could_be_slow(
+def test_unknown_switches_open_no_gate_where_they_could_be_slow(
     tmp_path: Path, nodes: int, listed: int, status: int
 ) -> None:
+    """Without Slurm's answer on switches no gate opens where they could be slow."""
     names = NAMES[:nodes]
     switches = dict.fromkeys(names[:listed], "s1")
     plan = plan_of(no_topology="Slurm did not tell", switches=switches, nodes=names)

@@ -149,9 +149,7 @@ def test_a_name_that_is_none_is_never_launched(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("launch-*/stdout"))
 
 
-def test_an_allocation_names_the_nodes_without_those_that_are_excluded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_allocation_without_excluded_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-4]")
     excluded = {"n3": "since 2026-11-21: fan"}
     plan = plan_of([script("exit 1")], nodes=[], scheduled=True, foreseen=6, excluded=excluded)
@@ -163,7 +161,7 @@ def test_an_allocation_names_the_nodes_without_those_that_are_excluded(
     assert found.absent == 3
 
 
-def test_nodes_of_the_hostfile_that_belong_to_another_job_are_left_alone(
+def test_hostfile_nodes_of_another_job_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
@@ -272,7 +270,7 @@ def test_a_resumed_job_accuses_no_node_that_it_was_not_given(
     assert {one.nodes for one in log_in(tmp_path).results} == {("n1",), ("n2",), ("n3",)}
 
 
-def test_a_killed_driver_ends_its_launches_and_what_was_noted_stays(tmp_path: Path) -> None:
+def test_killed_driver_ends_its_launches_and_keeps_notes(tmp_path: Path) -> None:
     orders = [script("exit 1"), script("echo $$ > ../pid; exec sleep infinity")]
     write_plan(tmp_path, plan_of(orders))
     process = subprocess.Popen(
@@ -341,7 +339,7 @@ def test_the_log_says_what_the_node_and_its_cores_went_through(tmp_path: Path) -
     assert [made.turn for made in log.launches][:1] == [0]
 
 
-def test_a_node_says_what_it_is_like_once_however_often_it_is_measured(tmp_path: Path) -> None:
+def test_node_state_told_once_per_node(tmp_path: Path) -> None:
     from clustergate.studies.screen.orders import _ON_HOST
 
     peaks = replace(script(""), program=["sh", "-c", _ON_HOST, "cat", str(PEAKS)])
@@ -397,7 +395,7 @@ def test_nodes_wait_as_long_as_the_last_one_took(
 
 @pytest.mark.long
 @pytest.mark.mpi
-def test_the_command_screens_this_node_and_its_cores_through_reframe(suite: Any) -> None:
+def test_command_screens_this_node_through_reframe(suite: Any) -> None:
     clustergate = str(Path(sys.executable).parent / "clustergate")
     words = [clustergate, "screen", "--site", "local", "--stack", "mpich", "--hpl", "0"]
     ended = subprocess.run(

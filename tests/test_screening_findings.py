@@ -77,7 +77,7 @@ def test_a_slow_node_is_named_once_with_what_every_measure_says() -> None:
     assert found.keeps_out == ("n05",)
 
 
-def test_a_dead_node_and_a_cut_link_are_findings_with_what_they_said() -> None:
+def test_dead_node_and_cut_link_are_findings() -> None:
     found = screened(slow={}, lost=frozenset({"n03"}))
     (dead,) = found.findings
     assert dead.suspect == "node n03"
@@ -132,7 +132,7 @@ def test_somebody_else_s_result_is_refused() -> None:
         analyse(NAMES, [Result(("n99",), "hpl", 0)])
 
 
-def test_scontrol_gets_one_command_per_reason_with_every_word_quoted() -> None:
+def test_scontrol_command_per_reason_quoted() -> None:
     lines = drain_lines(SLURM, screened(slow={"n05": 2.0}, lost=frozenset({"n03"})), TODAY)
     words = [shlex.split(line) for line in lines]
     assert all(w[:2] == ["scontrol", "update"] and w[3] == "State=DRAIN" for w in words)
@@ -184,7 +184,7 @@ def test_every_pair_of_the_plan_is_used_once() -> None:
     assert pairs == {frozenset(p) for p in itertools.combinations(NAMES, 2)}
 
 
-def test_a_screening_that_would_not_see_half_the_speed_is_no_clean_one() -> None:
+def test_screening_blind_to_half_the_speed_is_not_clean() -> None:
     random = np.random.default_rng(1)
     noisy = [
         Result(r.nodes, r.kind, r.turn, {k: v * math.exp(random.normal(0, 0.4)) for k, v in
@@ -196,7 +196,8 @@ def test_a_screening_that_would_not_see_half_the_speed_is_no_clean_one() -> None
     assert not any("too noisy" in doubt for doubt in screened(slow={"n05": 2.0}).doubts)
 
 
-def test_the_factor_that_would_be_seen_is_that_for_every_node_the_fastest_too() -> None:
+def test_visible_factor_holds_for_the_fastest_node_too() -> None:
+    """The factor that would be seen is that for every node the fastest too."""
     peaks = {"n1": 106.8, "n2": 50.7, "n3": 49.9, "n4": 54.3}
     alone = [Result((n,), "peaks", 0, {"fma_peak_gflops": v}) for n, v in peaks.items()]
     (noisy,) = (one for one in analyse(list(peaks), alone).doubts if "too noisy" in one)

@@ -77,7 +77,8 @@ def test_a_node_that_is_slow_at_times_is_named_and_called_so() -> None:
     assert (alone.nodes, alone.seldom) == ((6,), True)
 
 
-def test_a_link_that_was_far_slower_once_is_in_doubt_until_ten_launches_call_it_chance() -> None:
+def test_link_slower_once_in_doubt_until_ten_launches() -> None:
+    """A link that was far slower once is in doubt until ten launches call it chance."""
     plan = np.concatenate([pairs for _ in range(10) for pairs in rounds(8)])
     levels = np.random.default_rng(1).normal(0, 0.02, len(plan))
     levels[np.flatnonzero((np.sort(plan, axis=1) == (2, 5)).all(axis=1))[3]] = 1.0
@@ -88,7 +89,8 @@ def test_a_link_that_was_far_slower_once_is_in_doubt_until_ten_launches_call_it_
     assert (found.blames, found.doubts, found.at_times) == ((), ((2, 5),), ())
 
 
-def test_a_link_that_is_far_slower_in_half_of_its_launches_is_never_called_sound() -> None:
+def test_link_slow_in_half_its_launches_never_sound() -> None:
+    """A link that is far slower in half of its launches is never called sound."""
     # Beside it launches that something else made as slow, so that ranks cannot accuse it yet.
     plan = np.array([(0, 2), (1, 3)] * 9 + [(0, 1), (2, 3), (0, 3), (1, 2)] * 3)
     levels = np.random.default_rng(1).normal(0, 0.02, len(plan))
@@ -97,7 +99,8 @@ def test_a_link_that_is_far_slower_in_half_of_its_launches_is_never_called_sound
     assert found.blames or (0, 2) in found.doubts
 
 
-def test_nodes_of_a_slow_launch_are_launched_until_it_shows_whether_more_follow() -> None:
+def test_nodes_of_a_slow_launch_launched_until_decided() -> None:
+    """Nodes of a slow launch are launched until it shows whether more follow."""
     plan = np.concatenate(list(rounds(64, 3)))
     levels = np.random.default_rng(1).normal(0, 0.02, len(plan))
     a, b = plan[0].tolist()
@@ -183,7 +186,7 @@ def test_wrong_accusations_are_as_rare_as_promised() -> None:
     assert wrong <= 3
 
 
-def test_a_bad_node_among_a_thousand_takes_one_round_and_what_is_in_doubt() -> None:
+def test_bad_node_among_a_thousand_takes_one_round() -> None:
     cluster = Cluster(1000, disturbed=0.01, bad_nodes={5: 2.0, 77: 1.3, 500: 2.0})
     outcome = screen(cluster, 1, np.random.default_rng(1))
     assert {b.nodes for b in outcome.located.blames} == {(5,), (77,), (500,)}
@@ -191,7 +194,7 @@ def test_a_bad_node_among_a_thousand_takes_one_round_and_what_is_in_doubt() -> N
     assert outcome.further < 12
 
 
-def test_two_nodes_accuse_nobody_and_nothing_that_worked_accuses_nobody() -> None:
+def test_two_nodes_accuse_nobody() -> None:
     assert blamed(Cluster(2, bad_nodes={0: 2.0})) == set()
     nothing = locate(2, [(0, 1)], [math.inf])
     assert nothing.centres == {}
@@ -220,7 +223,8 @@ def test_most_pairs_slow_is_told_by_the_few_that_are_faster() -> None:
     assert found.faster == ((2, 3),)
 
 
-def test_pairs_that_were_not_measured_change_nothing_and_lost_nodes_are_told() -> None:
+def test_unmeasured_pairs_change_nothing_and_lost_nodes_told() -> None:
+    """Pairs that were not measured change nothing and lost nodes are told."""
     cluster = Cluster(16, bad_nodes={3: 2.0})
     plan = np.concatenate(list(rounds(16)))
     plan = plan[~(plan == 9).any(axis=1)][::2]
@@ -245,7 +249,7 @@ def test_what_makes_no_sense_is_refused(pairs: Any, levels: Any, said: str) -> N
         locate(4, [(0, 1)], [0.0], [0, 1, 2])
 
 
-def test_how_many_of_the_worst_launches_are_of_one_place_is_hypergeometric() -> None:
+def test_worst_launches_of_one_place_are_hypergeometric() -> None:
     for among, worst, own, others in ((3, 3, 9, 9), (2, 5, 6, 100), (0, 2, 3, 4), (4, 4, 12, 3)):
         expected = float(hypergeom.sf(among - 1, own + others, own, worst))
         assert of_the_worst(among, worst, own, others) == pytest.approx(expected)

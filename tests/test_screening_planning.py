@@ -52,7 +52,7 @@ def plan_of(asked: ScreenRequest = ScreenRequest(), **what: Any) -> Any:  # noqa
     return plan_screening(stack, what.pop("partition", NODE), asked, **{**settled, **what})
 
 
-def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> None:
+def test_usable_nodes_of_a_hostfile_screened_with_switches() -> None:
     plan = plan_of(hostfile=HOSTS)
     assert list(plan.nodes) == ["n1", "n3", "n4"]
     assert plan.what == "node"
@@ -62,7 +62,8 @@ def test_the_usable_nodes_of_a_hostfile_are_screened_with_their_switches() -> No
     assert plan.hostfile_dialect == "openmpi"
 
 
-def test_what_runs_several_ranks_is_watched_and_one_that_computes_may_until_the_limit() -> None:
+def test_several_ranks_watched_and_one_computes_to_the_limit() -> None:
+    """What runs several ranks is watched and one that computes may until the limit."""
     plan = plan_of(hostfile=HOSTS)
     by_name = {one.name: one for one in plan.contenders}
     assert {name for name, one in by_name.items() if one.patience} == {"hpl", "pingpong"}
@@ -88,7 +89,8 @@ def test_every_launcher_is_given_the_hostfile_of_its_pair(dialect: str) -> None:
     assert ("-x" in plan.pair.launcher) == (dialect == "openmpi")
 
 
-def test_some_nodes_can_be_named_but_not_those_that_are_excluded_or_unknown() -> None:
+def test_excluded_or_unknown_nodes_cannot_be_named() -> None:
+    """Some nodes can be named but not those that are excluded or unknown."""
     assert list(plan_of(ScreenRequest(nodes="n[3-4]"), hostfile=HOSTS).nodes) == ["n3", "n4"]
     with pytest.raises(ClustergateError, match="n2 is excluded since 2026-11-21: fan"):
         plan_of(ScreenRequest(nodes="n[1-2]"), hostfile=HOSTS)

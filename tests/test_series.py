@@ -16,7 +16,7 @@ record = functools.partial(
 )
 
 
-def test_a_figure_over_runs_is_one_series_in_the_order_of_their_start():
+def test_figure_over_runs_is_one_series_in_order():
     (found,) = collect(reversed(past_runs([record(ping(1.0)), record(ping(1.5))])))
     assert found.case == CaseKey("ImbMpi1Check", "alpha:node", "mpich", "2-ranks-packed", "smoke")
     assert found.case.path(found.name) == (
@@ -80,7 +80,7 @@ def test_a_case_that_did_not_prove_itself_is_no_value_and_says_why():
     assert found.left_out == {"run01": "a rank was killed"}
 
 
-def test_a_case_that_could_not_run_or_was_never_laid_out_is_passed_over():
+def test_unavailable_case_or_without_layout_passed_over():
     assert collect(past_runs([record(unavailable="no such program")])) == []
     assert collect(past_runs([record(ping(1.0), conditions={"mode": "smoke"})])) == []
 

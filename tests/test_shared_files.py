@@ -229,7 +229,7 @@ def test_the_mounts_remember_and_lock_as_two_nodes_may(two_nodes):
     assert mount.locks_locally
 
 
-def test_a_run_of_another_node_keeps_its_folder_where_locks_are_local(two_nodes, monkeypatch):
+def test_run_of_another_node_keeps_its_folder_with_local_locks(two_nodes, monkeypatch):
     first, second = two_nodes
     other = "20261101T000000Z-r1"
     monkeypatch.setenv("CLUSTERGATE_HOME", str(first))

@@ -73,7 +73,7 @@ def test_the_first_line_says_it_in_two_words() -> None:
     assert "nodes" not in render(run(), width=100).splitlines()[1]
 
 
-def test_what_a_run_finds_is_told_for_programs_and_where_it_finds_nothing() -> None:
+def test_what_a_run_finds_told_for_programs() -> None:
     finds = {"kind": float("inf"), "stack": 0.0392, "figure": 0.322}
     assert found_at_80_percent(finds) == [
         "4 of 5 such runs find, if slower: a stack 4 %, one size 38 %, nothing of all compute or "

@@ -182,7 +182,8 @@ IN_NO_TIME = r"s/^(W[RC].*) +[0-9.]+ +[0-9.]+e[+-][0-9]+$/\1 0.00 9.999e+89/"
 
 @pytest.mark.long
 @pytest.mark.usefixtures("another_program")
-def test_25_27_a_rate_that_no_machine_has_is_impossible_beside_another_program(suite):
+def test_25_27_rate_of_no_machine_impossible_beside_a_program(suite):
+    """A rate that no machine has is impossible beside another program."""
     suite.replace_program("mpich", "xhpl", f"\"$real\" | sed -E '{IN_NO_TIME}'")
     ended = suite.check(*SMALL_HPL)
     assert ended.returncode == 2
@@ -311,7 +312,7 @@ def test_17_a_size_that_imb_gave_up_is_counted_and_no_pass(suite):
 
 
 @pytest.mark.long
-def test_17_a_plain_reframe_call_fails_for_a_size_that_has_no_figure(suite):
+def test_17_plain_reframe_fails_for_a_size_without_figure(suite):
     options = ("-n", "ImbMpi1Check", "-p", "mpich", "-S", "benchmarks=Alltoall", "-S", "launches=1")
     ended = suite.reframe(*options, "-S", "time=0.000001", "-r")
     assert ended.returncode == 1
@@ -493,7 +494,7 @@ def test_24_a_gate_that_left_most_of_its_mode_out_does_not_open(suite):
 
 
 @pytest.mark.long
-def test_35_a_lost_tuning_and_a_reference_of_another_unit_are_no_pass(suite, tmp_path):
+def test_35_lost_tuning_and_other_unit_are_no_pass(suite, tmp_path):
     """The references of what was tuned hold for nothing else, and a thousandth bounds nothing."""
     selection = ["--check=HplCheck", "--stack=mpich"]
     path = tmp_path / "site" / "references" / "local.yaml"
@@ -521,7 +522,7 @@ def test_35_a_lost_tuning_and_a_reference_of_another_unit_are_no_pass(suite, tmp
 
 
 @pytest.mark.long
-def test_a_check_that_reads_no_figure_fails_under_plain_reframe_too(suite, tmp_path):
+def test_check_without_figures_fails_under_plain_reframe(suite, tmp_path):
     """ReFrame itself says PASSED of a test that extracts nothing."""
     folder = tmp_path / "checks"
     folder.mkdir()

@@ -115,9 +115,8 @@ def test_a_machine_that_none_claims_is_described_as_it_is_found(desk):
     )
 
 
-def test_a_site_config_that_is_used_by_name_alone_leaves_the_machine_a_desk(
-    tmp_path, monkeypatch, desk
-):
+def test_site_config_by_name_alone_leaves_a_desk(tmp_path, monkeypatch, desk):
+    """A site config that is used by name alone leaves the machine a desk."""
     shutil.copytree(checkout() / "site_configs", tmp_path / "site_configs")
     monkeypatch.setattr(choice, "site_folder", lambda: tmp_path)
     monkeypatch.setattr(choice, "suite_folder", lambda name: tmp_path / name)
@@ -164,7 +163,7 @@ def test_a_site_config_with_nothing_to_measure_tells_what_it_lacks(tmp_path, tex
         sites.load(path)
 
 
-def test_40_hostnames_under_a_mistyped_key_make_no_desk_of_the_machine(folder):
+def test_40_hostnames_under_a_mistyped_key_make_no_desk(folder):
     path = add(folder, "alpha", "node7")
     path.write_text(path.read_text().replace('"hostnames"', '"hostname"'))
     with pytest.raises(sites.SiteError, match="describes systems of its own"):
@@ -191,9 +190,8 @@ def test_a_site_config_in_the_clone_is_one_of_the_site_too(tmp_path, monkeypatch
         choice.choose(hostname="laptop", environ={})
 
 
-def test_a_site_config_that_the_wheel_carries_is_named_by_the_folder_it_lies_in(
-    tmp_path, monkeypatch, desk
-):
+def test_site_config_of_the_wheel_named_by_its_folder(tmp_path, monkeypatch, desk):
+    """A site config that the wheel carries is named by the folder it lies in."""
     wheel = tmp_path / "suite"
     shutil.copytree(checkout() / "site_configs", wheel / "site_configs")
     monkeypatch.setattr(choice, "site_folder", lambda: tmp_path / "config")
@@ -289,7 +287,7 @@ def test_a_run_that_goes_on_says_the_same(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == f"{site_told}\n"
 
 
-def test_a_system_is_run_by_its_name_where_its_hostnames_do_not_match(folder, capsys):
+def test_system_run_by_name_where_hostnames_do_not_match(folder, capsys):
     path = add(folder, "alpha", "elsewhere")
     assert cli.main(["activate", "--site", "alpha"]) == 0
     exports = capsys.readouterr().out

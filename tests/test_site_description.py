@@ -294,9 +294,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(one, (*path, key))
 
 
-def test_whatever_stands_in_the_place_of_a_value_is_taken_or_refused_in_one_sentence(
+def test_any_value_is_taken_or_refused_in_a_sentence(
     path: Path,
 ) -> None:
+    """Whatever stands in the place of a value is taken or refused in one sentence."""
     partition = {
         **{"name": "p", "scheduler": "slurm", "launcher": "clustergate", "access": ["-p x"]},
         **{"environs": ["mpich"], "max_jobs": 1, "env_vars": [["A", "1"]]},
@@ -372,7 +373,8 @@ site_configuration = configuration(
 """
 
 
-def test_partitions_of_unequal_size_and_processors_are_described_each_for_itself(path):
+def test_unequal_partitions_described_each(path):
+    """Partitions of unequal size and processors are described each for itself."""
     path.write_text(TWO_KINDS)
     site = sites.load(path)
     thin, fat = site.partitions
@@ -422,7 +424,8 @@ def as_reframe_reads(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_extras_of_other_tests_stay_among_the_extras_where_they_are_set_apart(path: Path) -> None:
+def test_extras_of_other_tests_stay_apart(path: Path) -> None:
+    """Extras of other tests stay among the extras where they are set apart."""
     own = '"other_tests": {"mem_per_node": 491520}, "link_mb_s"'
     path.write_text(TEMPLATE.replace('"link_mb_s"', own))
     assert sites.load(path)
@@ -446,7 +449,7 @@ def test_what_is_none_is_not_stated_and_lists_may_be_tuples():
     assert found["extras"] == {**needed, "process_counts": (2, 4)}
 
 
-def test_a_second_system_would_be_judged_as_the_first_and_is_refused(path: Path):
+def test_second_system_refused(path: Path):
     needed = {"cores_per_node": 2, "memory_bytes_per_node": 2e9, "nominal_gflops_per_core": 1}
     partition = {"name": "p", "scheduler": "local", "launcher": "clustergate", "extras": needed}
     alpha, beta = (
@@ -575,7 +578,7 @@ def test_the_end_of_a_long_job_is_noticed_soon(path):
     assert general["poll_rate_min"] * launchers._LONGEST_WAIT_S == 1.0
 
 
-def test_hpl_is_sized_for_the_cores_and_the_memory_of_each_partition(path, tmp_path):
+def test_hpl_sized_for_each_partition(path, tmp_path):
     path.write_text(TWO_KINDS)
     report = tmp_path / "report.json"
     options = reframe_options(mode_named("acceptance"), ["HplCheck"])
@@ -600,7 +603,7 @@ def test_hpl_is_sized_for_the_cores_and_the_memory_of_each_partition(path, tmp_p
     }
 
 
-def test_users_without_a_name_and_a_group_share_what_reframe_stores(monkeypatch, tmp_path):
+def test_nameless_users_share_what_reframe_stores(monkeypatch, tmp_path):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 7771)
@@ -628,7 +631,7 @@ def test_the_checks_load_without_a_site_config(tmp_path):
     assert (listed.returncode, "Found 0 check(s)" in listed.stdout) == (0, True), listed.stdout
 
 
-def test_what_a_site_sets_of_launches_is_without_what_the_suite_adds() -> None:
+def test_launch_settings_of_a_site_without_the_suites() -> None:
     path = checkout() / "site_configs" / "local.py"
     assert sites.launch_settings(sites.load(path), "mpich") == {
         "launcher of node": "'clustergate'",

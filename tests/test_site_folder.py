@@ -120,7 +120,7 @@ def test_each_partition_runs_the_cases_of_its_own_size_and_stacks(folder):
     assert dry_run(path, mode_named("smoke")) == 5 * 2 + 5
 
 
-def test_the_jobs_of_a_dry_run_ask_for_the_nodes_that_their_ranks_need(folder):
+def test_dry_run_jobs_ask_for_the_nodes_they_need(folder):
     path = folder / "site_configs" / "beta.py"
     slurm = TWO_PARTITIONS.replace('"scheduler": "local"', '"scheduler": "slurm", "access": ACCESS')
     slurm = slurm.replace('"cores_per_node": cores', '"cores_per_node": 6, "nodes": cores')
@@ -139,7 +139,8 @@ def test_the_jobs_of_a_dry_run_ask_for_the_nodes_that_their_ranks_need(folder):
     )
 
 
-def test_what_a_dry_run_lacks_is_told_in_a_short_sentence_for_each_partition():
+def test_dry_run_tells_what_each_partition_lacks():
+    """What a dry run lacks is told in a short sentence for each partition."""
     expected = [CaseId("HplCheck", f"x:{name}", f"mpi{i}") for name in "ab" for i in range(60)]
     strange = CaseId("HplCheck", "x:b", "other")
     told = [*case_differences(expected, [*expected[8:60], *expected[60:], strange])]
@@ -189,9 +190,8 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
     assert "free some space" not in str(told.value)
 
 
-def test_a_folder_above_the_state_that_cannot_be_made_is_not_the_site_configs_fault(
-    tmp_path, monkeypatch
-):
+def test_unwritable_folder_above_state_is_no_fault_of_the_config(tmp_path, monkeypatch):
+    """A folder above the state that cannot be made is not the site configs fault."""
     (tmp_path / "home").write_text("")
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home" / ".local" / "state"))
     path = checkout() / "site_configs" / "local.py"

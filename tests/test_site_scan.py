@@ -96,7 +96,7 @@ def unwrapped(text: str) -> str:
     return re.sub(r"\n +# ", " # ", text).replace(" # ", " ")
 
 
-def test_nodes_of_several_kinds_in_one_partition_are_a_partition_each() -> None:
+def test_nodes_of_several_kinds_are_a_partition_each() -> None:
     mixed = PARTITIONS.replace("Nodes=n[001-004]", "Nodes=n[001-004],g1")
     first, second = kinds(mixed)
     assert [one.name for one in first.nodes] == ["n001", "n002", "n003", "n004"]
@@ -121,22 +121,22 @@ RESERVED = "CoreSpecCount=8 CPUSpecList=0-1,16-17 MemSpecLimit=32000 ThreadsPerC
         ("ThreadsPerCore=2", 64),
     ],
 )
-def test_cores_and_memory_that_slurm_keeps_for_the_system_are_not_counted(
-    more: str, cores: int
-) -> None:
+def test_cores_and_memory_kept_for_the_system_not_counted(more: str, cores: int) -> None:
     node = nodes_of(described("g0001", 1, 64, 512000, more))["g0001"]
     assert (node.cores, node.hardware_cores) == (cores, 64)
     assert node.memory_bytes == (480000 if "MemSpecLimit" in more else 512000) << 20
 
 
-def test_where_each_core_is_one_cpu_of_slurms_a_cpu_kept_for_the_system_is_a_core() -> None:
+def test_cpu_kept_for_the_system_is_a_core_without_threads() -> None:
+    """Where each core is one cpu of Slurm's a cpu kept for the system is a core."""
     text = described("n1", 1, 64, 1000, "CPUEfctv=60 CPUSpecList=0-3").replace(
         "State", "ThreadsPerCore=2 State"
     )
     assert nodes_of(text)["n1"].cores == 60
 
 
-def test_a_node_in_several_partitions_of_slurm_is_in_one_by_the_one_that_reaches_most() -> None:
+def test_node_in_several_partitions_counted_in_the_widest() -> None:
+    """A node in several partitions of Slurm is in one by the one that reaches most."""
     text = "".join(
         described(name, memory=memory, more=f"ActiveFeatures={feature},ib")
         for name, memory, feature in (
@@ -166,7 +166,8 @@ def test_a_node_in_several_partitions_of_slurm_is_in_one_by_the_one_that_reaches
     assert "all (groups wheel, hidden), small (at most 1 node a job), half" in written
 
 
-def test_a_partition_that_is_down_or_of_other_groups_is_the_last_to_be_taken() -> None:
+def test_partition_down_or_of_other_groups_taken_last() -> None:
+    """A partition that is down or of other groups is the last to be taken."""
     nodes = nodes_of(described("c1") + described("c2"))
     closed = queue("all", "c[1-2]", "AllowGroups=wheel") + queue("some", "c1")
     first, second = node_kinds(nodes, partitions_of(closed), OF_SLURM, ["users"])[0]
@@ -285,7 +286,7 @@ def test_slurms_json_says_the_same_as_its_text() -> None:
     assert partitions == partitions_of(text)
 
 
-def test_json_of_a_slurm_that_does_not_tell_reserved_cores_is_not_read() -> None:
+def test_json_without_reserved_cores_not_read() -> None:
     old = {key: value for key, value in JSON_NODE.items() if "specialized" not in key}
     assert not has_reserved_cores(json.dumps({"nodes": [old]}))
     with pytest.raises(BadRequest, match="without --json"):
@@ -361,7 +362,8 @@ Flags:               fpu avx avx2 fma avx512f avx512cd avx512bw avx512dq avx512v
 """
 
 
-def test_lscpu_of_rhel_8_tells_one_instance_of_a_cache_and_the_turbo_of_one_core() -> None:
+def test_lscpu_of_rhel_8_cache_and_turbo() -> None:
+    """Lscpu of RHEL 8 tells one instance of a cache and the turbo of one core."""
     found = processor_of(RHEL_8)
     assert found.cache_bytes == (40 * (32 + 1024) + 2 * 28160) * 2**10
     assert found.ghz == 2.1
@@ -551,7 +553,7 @@ def on_one_machine(*, load: str = "10.19", boot: str = "2026-11-29T05:49:2", hos
         (on_one_machine().replace("05:49:21", "05:50:21"), 0.0, False),
     ],
 )
-def test_nodes_that_share_a_machine_are_neither_bound_nor_screened_at_once(
+def test_nodes_sharing_a_machine_not_bound_or_screened_at_once(
     nodes: str, here_s: float | None, shared: bool
 ) -> None:
     booted = datetime.datetime(2026, 11, 29, 5, 49, 20).timestamp()

@@ -78,7 +78,7 @@ def test_what_was_measured_in_whole_once_counts_once() -> None:
     assert named(records) == {}
 
 
-def test_a_kernel_that_jobs_share_leaves_nothing_open_that_their_glances_answer() -> None:
+def test_shared_kernel_open_only_without_glances() -> None:
     """The triad is measured in whole once for each node, and its glance in every job."""
     records = []
     for k, one in enumerate(jobs({}, kernel="triad_glance")):
@@ -113,7 +113,7 @@ def run(evidence: Sequence[Evidence]) -> Run:
     return builders.run(system="alpha", evidence=tuple(evidence))
 
 
-def test_a_slow_node_fails_a_run_and_one_that_looks_so_leaves_it_open() -> None:
+def test_slow_node_fails_a_run_suspicion_leaves_it_open() -> None:
     (slow,) = slow_nodes(jobs({"n07": 0.05}), {})
     assert "less FMA peak and DGEMM than the median of 16 nodes, each time" in slow.sentence
     assert "drain n07" in slow.sentence

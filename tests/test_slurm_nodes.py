@@ -99,7 +99,7 @@ def site(*schedulers: str) -> Site:
     return Site(name="alpha", hostnames=[], partitions=partitions)
 
 
-def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monkeypatch):
+def test_slurm_asked_only_after_a_failure(monkeypatch):
     monkeypatch.setattr(slurm.Slurm, "unused_notes", lambda self: ["asked"])
     ran, failed = (Case("HplCheck", "mpich", state) for state in (CaseState.RAN, CaseState.FAILED))
     assert notes_on_failure(site(*["local", "squeue"]), [ran, failed]) == ["asked"]
@@ -107,7 +107,7 @@ def test_slurm_is_asked_only_when_something_failed_on_a_system_that_has_it(monke
     assert notes_on_failure(site(*["local"]), [failed]) == []
 
 
-def test_nodes_in_a_maintenance_reservation_are_named_with_the_option_to_use_them():
+def test_nodes_in_a_maintenance_reservation_named_with_option():
     ((nodes, causes),) = nodes_in("cpu*|4|2|32|n[1-4]|(null)|maint|none\n")["cpu"].unused.items()
     assert str(SLURM.not_used(nodes, causes)).startswith(
         "Slurm does not use n[1-4]: maint; `--reservation NAME`"

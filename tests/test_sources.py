@@ -41,7 +41,7 @@ def test_the_cache_is_used_without_a_network(tmp_path):
     assert obtain(SOURCE, tmp_path) == tmp_path / SOURCE.file_name
 
 
-def test_a_damaged_cache_is_dropped_and_the_sentence_says_what_to_do(tmp_path):
+def test_damaged_cache_dropped_with_what_to_do(tmp_path):
     (tmp_path / SOURCE.file_name).write_bytes(CONTENT[:-1])
     with pytest.raises(SourceUnavailable, match=r"cannot be reached.*CLUSTERGATE_SOURCES"):
         obtain(SOURCE, tmp_path)
@@ -160,7 +160,7 @@ def apt(tmp_path, monkeypatch):
 HELPER = """cp "${4#file://}" "$5" 2>/dev/null || echo "E: Failed to fetch $4" >&2"""
 
 
-def test_an_archive_comes_from_the_pool_of_the_repository_that_has_it(tmp_path, apt):
+def test_archive_from_the_repositorys_pool(tmp_path, apt):
     pool = tmp_path / "debian" / "pool" / "main" / "t" / "thing"
     pool.mkdir(parents=True)
     (pool / "thing_1.0.orig.tar.gz").write_bytes(CONTENT)

@@ -112,7 +112,8 @@ def test_a_source_of_another_digest_is_refused_with_the_next_step() -> None:
     assert "concretize again" in sources.complaint(["proof.c"], "0" * 12)
 
 
-def test_a_repository_outside_of_the_checkout_is_refused_with_the_next_step(tmp_path: Path) -> None:
+def test_repository_outside_of_the_checkout_refused(tmp_path: Path) -> None:
+    """A repository outside of the checkout is refused with the next step."""
     sources = suite_sources(tmp_path / "gone")
     assert "in a clone of clustergate" in sources.complaint(["proof.c"], "0" * 12)
 
@@ -220,9 +221,10 @@ def test_a_lock_holds_no_path_of_a_machine(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=name_of)
-def test_the_programs_of_a_lock_need_nothing_of_the_system_but_compiler_and_libc(
+def test_programs_of_a_lock_need_compiler_and_libc_alone(
     path: Path,
 ) -> None:
+    """The programs of a lock need nothing of the system but compiler and libc."""
     needed = [spec for spec in locked(path) if spec["hash"] in linked(path)]
     external = {spec["name"] for spec in needed if spec.get("external")}
     assert external <= FROM_THE_SYSTEM
@@ -263,14 +265,15 @@ def stack_of(path: Path) -> str:
     return f"spack-{path.parents[2].name}"
 
 
-def test_the_stacks_of_the_local_machine_have_a_lock_with_wheels_for_each_family() -> None:
+def test_stacks_of_the_local_machine_have_locks_per_family() -> None:
+    """The stacks of the local machine have a lock with wheels for each family."""
     for mpi in ("intel-mpi", "mpich", "mvapich2", "openmpi"):
         families = {path.stem for path in WHEEL_LOCKS if stack_of(path) == f"spack-{mpi}"}
         assert families == {f"debian12-x86_64_v{level}" for level in (2, 3, 4)}
 
 
 @pytest.mark.parametrize("path", WHEEL_LOCKS, ids=stack_of)
-def test_a_lock_with_wheels_is_taken_where_they_and_the_build_tools_are(
+def test_lock_with_wheels_taken_where_build_tools_are(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system, target = path.stem.split("-")
@@ -292,7 +295,7 @@ def test_a_lock_with_wheels_is_taken_where_they_and_the_build_tools_are(
 
 
 @pytest.mark.parametrize("path", WHEEL_LOCKS, ids=stack_of)
-def test_a_lock_with_wheels_names_no_path_of_a_machine_and_todays_sources(path: Path) -> None:
+def test_lock_with_wheels_names_no_path_and_todays_sources(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert (
         f'"{lock_choice.STATE}/prefixes/' in text
@@ -362,9 +365,10 @@ def spack(tmp_path: Path) -> RealSpack:
 
 
 @pytest.mark.spack
-def test_a_real_spack_takes_the_repository_and_finds_no_fault_in_its_recipes(
+def test_real_spack_finds_no_fault_in_the_recipes(
     spack: RealSpack,
 ) -> None:
+    """A real spack takes the repository and finds no fault in its recipes."""
     added = spack.run("repo", "add", str(REPOSITORY))
     assert added.returncode == 0, added.stdout
     names = sorted(recipe.parent.name.replace("_", "-") for recipe in RECIPES)

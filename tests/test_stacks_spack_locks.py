@@ -63,7 +63,7 @@ def test_a_lock_tells_what_it_takes_for_granted(text):
     assert "/home/user/clustergate/.clustergate/prefixes/openmpi-ccbdee38d9b9" in needed
 
 
-def test_a_lock_says_what_is_compiled_and_how_long_and_what_is_taken(text):
+def test_lock_says_what_is_compiled_and_how_long(text):
     made, taken = parse_lock(text).work().split("; ")
     assert re.match(r"compiles in about \d+ min on two cores ", made)
     assert "hpl 2.3" in made
@@ -86,7 +86,7 @@ def test_an_mpi_library_that_is_compiled_takes_most_of_the_time(text):
     assert "takes as it is" not in alone
 
 
-def test_how_long_mvapich2_takes_is_of_the_fabric_that_the_lock_has():
+def test_duration_of_mvapich2_follows_the_fabric():
     """With mrail it took 41 and 43 minutes with all that it needs, with nemesis 15."""
     path = spack_repo() / "environments/mvapich2/locks/wheels/debian12-x86_64_v4.lock"
     record = json.loads(path.read_text())
@@ -261,9 +261,7 @@ def kept_text(request) -> str:
     return lock_choice.kept_lock(request, locks.host()).read_text()
 
 
-def test_a_kept_lock_is_made_anew_when_build_tools_were_installed_since(
-    request_, spack, no_committed, monkeypatch
-):
+def test_kept_lock_renewed_after_new_build_tools(request_, spack, no_committed, monkeypatch):
     assert provider.prepare(request_, say=silent).origin.startswith(str(request_.state))
     said: list[str] = []
     assert lock_choice.choose(request_, said.append) is not None
@@ -272,7 +270,7 @@ def test_a_kept_lock_is_made_anew_when_build_tools_were_installed_since(
     assert said == ["concretizing again, to use the operating system's libtool"]
 
 
-def test_what_is_installed_while_spack_concretizes_counts_as_not_there(
+def test_package_installed_while_concretizing_is_not_there(
     request_, spack, no_committed, monkeypatch
 ):
     """Spack may have looked before: then the lock is without it."""
@@ -299,9 +297,7 @@ def test_a_lock_that_came_from_another_machine_holds(request_, spack, no_committ
     assert lock_choice.choose(request_, silent) is not None
 
 
-def test_the_committed_lock_waits_for_its_tools_where_something_else_is_missing_too(
-    request_, spack, committed, monkeypatch
-):
+def test_committed_lock_waits_for_its_tools(request_, spack, committed, monkeypatch):
     """All at once: the tools that it takes, and each source of each package that it pins."""
     source = {"sha256": "ab" * 32, "urls": ["https://a.example/libnl-3.3.0.tar.gz"]}
     libnl = {"name": "libnl", "version": "3.3.0", "needs": [], "sources": [source]}
@@ -316,9 +312,8 @@ def test_the_committed_lock_waits_for_its_tools_where_something_else_is_missing_
     assert "concretize" not in spack.calls
 
 
-def test_a_lock_is_made_without_the_tools_of_the_committed_one_and_that_is_told(
-    request_, spack, committed, monkeypatch
-):
+def test_lock_without_the_committed_tools_is_told(request_, spack, committed, monkeypatch):
+    """A lock is made without the tools of the committed one and that is told."""
     said: list[str] = []
     monkeypatch.setattr(StandIn, "recipes", [{"name": "hpl", "needs": [], "sources": []}])
     assert "concretized for this site" in provider.prepare(request_, say=said.append).origin
@@ -339,7 +334,7 @@ def test_the_committed_lock_wins_as_soon_as_it_fits(request_, spack, committed, 
     assert said[0] == f"taking the committed lock {committed}, which fits, not {kept}"
 
 
-def test_a_stack_that_is_built_stays_and_is_told_of_the_committed_lock(
+def test_built_stack_stays_and_is_told_of_the_lock(
     request_, spack, committed, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(StandIn, "recipes", [{"name": "hpl", "needs": [], "sources": []}])
@@ -411,9 +406,7 @@ def test_without_a_compiler_what_is_known_is_told(request_, spack, no_committed,
     assert said[-1].startswith("without a compiler Spack cannot concretize")
 
 
-def test_recipes_are_indexed_by_one_call_alone_before_anything_is_installed(
-    request_, no_committed, monkeypatch
-):
+def test_recipes_indexed_once_before_installing(request_, no_committed, monkeypatch):
     """While one call makes the index, another that needs it fails after two minutes."""
     at_once, indexing = [], threading.Semaphore(1)
     compare = recipes.other_than_locked

@@ -15,7 +15,8 @@ def test_a_source_that_cannot_be_fetched_is_named_with_the_way_out(printed):
     assert "CLUSTERGATE_SOURCES" in sentence
 
 
-def test_a_patch_that_cannot_be_fetched_is_told_with_the_package_that_it_is_for(printed):
+def test_unfetched_patch_told_with_its_package(printed):
+    """A patch that cannot be fetched is told with the package that it is for."""
     sentence = explain(printed("patch"))
     assert sentence.startswith("a patch for openmpi 5.0.7 cannot be fetched (https://")
     assert "aa024ac73d624611cfe3af6f541b5d28dedf07bb.patch?full_index=1" in sentence
@@ -112,7 +113,7 @@ def test_a_recipes_own_revision_belongs_to_the_version():
     assert progress_of(line) == "building mvapich2 2.3.7-1 (3 of 9)"
 
 
-def test_a_language_without_a_compiler_is_told_with_what_installs_it():
+def test_language_without_compiler_told_with_remedy():
     text = (
         "==> Error: failed to concretize `mvapich2@2.3.7-1` for the following reasons:\n"
         "     1. Only external, or concrete, compilers are allowed for the fortran language\n"

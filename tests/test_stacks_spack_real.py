@@ -137,7 +137,7 @@ def test_what_a_build_cache_in_a_folder_has_is_not_compiled(
     assert provider.linkage_complaints(found) == []
 
 
-def test_recipes_tell_what_they_need_before_anything_is_concretized() -> None:
+def test_recipes_tell_needs_before_concretizing() -> None:
     try:
         spack = find_spack(state_dir())
     except ClustergateError as missing:

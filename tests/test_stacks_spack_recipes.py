@@ -102,7 +102,7 @@ def test_a_lock_names_its_compilers(wanted):
     assert recipes.lacks(ANSWER, wanted, lambda url: True, locked=True) == []
 
 
-def test_what_a_committed_lock_compiles_is_no_package_of_the_systems(wanted):
+def test_package_compiled_by_a_lock_is_not_the_systems(wanted):
     """It pins another release than that."""
     found = recipes.lacks(ANSWER, wanted, lambda url: "hpl" in url, locked=True)
     assert [lack.what for lack in found] == [

@@ -26,7 +26,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_stack_without_settings_takes_the_environment_of_its_name(repository):
+def test_stack_without_settings_takes_its_environment(repository):
     settings = read_settings("spack-openmpi", {}, repository)
     assert (settings.environment, settings.blas, settings.fabric) == ("openmpi", "openblas", "")
     assert environment_file(settings, repository).is_file()

@@ -74,7 +74,7 @@ def test_looks_after_every_run_share_one_chance_of_error() -> None:
     assert sum(share_spent(6 * 2**k) for k in range(1000)) <= 1.0
 
 
-def test_who_looks_after_every_run_seldom_sees_a_change_that_is_none() -> None:
+def test_look_after_every_run_seldom_sees_a_false_change() -> None:
     rng = np.random.default_rng(4)
     ever = 0
     for _ in range(60):

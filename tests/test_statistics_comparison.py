@@ -59,7 +59,7 @@ def test_nothing_is_better_than_itself_in_suites_of_hundreds(noise: Noise, n: in
 
 
 @pytest.mark.parametrize("better", [Better.LOWER, Better.HIGHER])
-def test_ten_percent_are_found_in_twenty_launches_of_three_percent_noise(better: Better) -> None:
+def test_ten_percent_found_in_twenty_launches_of_noise(better: Better) -> None:
     rng = RNG(2)
     noise = normal(0.03)
     found = [one(noise(rng, 20), 1.1 * noise(rng, 20), better) for _ in range(50)]
@@ -168,7 +168,7 @@ def test_rank_sums_have_scipys_chances(n: int, m: int) -> None:
             assert chance == pytest.approx(exact.pvalue)
 
 
-def test_normal_tails_of_rank_sums_are_no_lighter_than_the_exact_ones() -> None:
+def test_normal_tails_not_lighter_than_exact() -> None:
     n = m = 60
     deviation = math.sqrt(n * m * (n + m + 1) / 12)
     for u in (700, 900, 1100):
@@ -190,9 +190,7 @@ def test_the_kth_difference_is_that_of_the_sorted_ones(ties: bool) -> None:
 
 @pytest.mark.parametrize("digits", [15, 1])
 @pytest.mark.parametrize(("shift", "spread"), [(11.5, 1e-5), (-1e6, 1e-9), (0.0, 0.0), (3.0, 1.0)])
-def test_differences_far_from_nought_and_close_to_each_other_are_found(
-    shift: float, spread: float, digits: int
-) -> None:
+def test_close_differences_far_from_zero_found(shift: float, spread: float, digits: int) -> None:
     """Bisection had no number left between its bounds, and went on for ever."""
     rng = RNG(11)
     a, b = (np.sort(at + np.round(spread * rng.normal(size=200), digits)) for at in (0.0, shift))
@@ -225,7 +223,7 @@ def test_what_hours_do_is_no_difference_of_two_sessions(
     assert later.further_launches is None
 
 
-def test_the_launches_of_two_sessions_may_be_less_certain_than_hours_are() -> None:
+def test_two_sessions_less_certain_than_hours() -> None:
     told = one(normal(0.5)(RNG(1), 8), 3.0 * normal(0.5)(RNG(2), 8))
     assert told.verdict is Relation.INCONCLUSIVE
     later = of_two_sessions(told, math.log(1.1))

@@ -38,7 +38,8 @@ def test_what_is_common_to_a_round_tells_nothing_apart():
     assert set(verdicts(rounds(1, 20, 10, drift=0.2, noise=0.01))) == {Relation.EQUIVALENT}
 
 
-def test_the_ratio_lies_in_its_interval_and_the_direction_follows_the_metric():
+def test_ratio_in_its_interval_and_direction_of_the_metric():
+    """The ratio lies in its interval and the direction follows the metric."""
     job = rounds(3, 15, 2, factor=1.5)
     faster = Rounds(job.a, job.b, [Better.LOWER, Better.HIGHER])
     one, other = compare_rounds([faster])[0]
@@ -82,7 +83,7 @@ def test_an_endless_interval_asks_for_as_many_rounds_again():
     assert {(one.verdict, one.further_launches) for one in endless} == {(Relation.INCONCLUSIVE, 10)}
 
 
-def test_of_what_is_better_the_end_of_the_interval_that_is_known_is_told():
+def test_known_end_of_the_interval_told_of_the_better():
     """Three times as fast in every round of ten: how much faster at most need not be known."""
     asked = ((-ENDLESS, -0.2), 0.995, (10, 10), None, "")
     better = from_logarithms(Relation.B_BETTER, -1.1, *asked)
@@ -159,7 +160,7 @@ def beside_others(seed: int, factor: float) -> Rounds:
     return Rounds(a, factor * b, [Better.LOWER] * 5)
 
 
-def test_rounds_that_others_slowed_hide_no_difference_and_make_none():
+def test_slowed_rounds_hide_and_make_no_difference():
     for seed in (2, 3, 4):
         found = verdicts(beside_others(seed, 1.1))
         assert found.count(Relation.A_BETTER) >= 4
@@ -168,7 +169,7 @@ def test_rounds_that_others_slowed_hide_no_difference_and_make_none():
         assert not better & set(verdicts(beside_others(seed, 1.0)))
 
 
-def test_a_contender_that_is_ahead_in_fast_rounds_alone_is_not_better():
+def test_ahead_in_fast_rounds_alone_is_not_better():
     job = rounds(5, 30, 1, factor=1.2, noise=0.01)
     a = np.array(job.a)
     a[::5] *= 5.0
@@ -190,9 +191,8 @@ def test_launches_that_are_slow_now_and_then_are_not_equivalent():
 
 @pytest.mark.parametrize(("times", "share"), [(1.3, 0.4), (1.2, 0.5)])
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_on_a_quiet_machine_what_is_rather_slow_in_many_launches_is_not_ruled_out(
-    seed, times, share
-):
+def test_rather_slow_in_many_launches_not_ruled_out(seed, times, share):
+    """On a quiet machine what is rather slow in many launches is not ruled out."""
     asked, lot = Question(0.1, slower=0.05), np.random.default_rng(seed)
     a, b = np.exp(0.01 * lot.normal(size=(2, 100, 1)))
     assert answers(Rounds(a, b, [Better.LOWER]), asked)[0].verdict is Relation.EQUIVALENT
@@ -202,7 +202,7 @@ def test_on_a_quiet_machine_what_is_rather_slow_in_many_launches_is_not_ruled_ou
 
 @pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize("slow", "ab")
-def test_what_takes_twice_as_long_in_many_launches_is_not_equivalent(slow, seed):
+def test_twice_as_long_in_many_launches_is_not_equivalent(slow, seed):
     lot = np.random.default_rng(seed)
     job = dict(zip("ab", np.exp(0.01 * lot.normal(size=(2, 30, 1))), strict=True))
     assert verdicts(Rounds(**job, better=[Better.LOWER])) == [Relation.EQUIVALENT]
@@ -212,7 +212,8 @@ def test_what_takes_twice_as_long_in_many_launches_is_not_equivalent(slow, seed)
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_what_is_slow_in_a_third_of_its_launches_is_not_ruled_out_to_be_slower(seed):
+def test_slow_in_a_third_of_launches_not_ruled_out(seed):
+    """What is slow in a third of its launches is not ruled out to be slower."""
     asked, job = Question(0.2, slower=0.05), rounds(seed, 40, 1, noise=0.01)
     a, b = np.array(job.a), np.array(job.b)
     slow = np.random.default_rng(1000 + seed).random((40, 1)) < 1 / 3
@@ -222,7 +223,7 @@ def test_what_is_slow_in_a_third_of_its_launches_is_not_ruled_out_to_be_slower(s
     assert answers(Rounds(a, b, job.better), asked)[0].verdict is Relation.EQUIVALENT
 
 
-def test_one_wild_figure_hides_no_slowdown_of_the_whole_that_it_belongs_to():
+def test_wild_figure_hides_no_slowdown_of_the_whole():
     job, rng = rounds(8, 30, 4, factor=1.1, noise=0.02), np.random.default_rng(8)
     a, b = np.array(job.a), np.array(job.b)
     a[:, 0] *= np.exp(rng.exponential(4.0, size=30))

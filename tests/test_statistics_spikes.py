@@ -11,7 +11,7 @@ def steady(count: int) -> list[float]:
     return [9.0, 11.0] * (count // 2)
 
 
-def test_without_spikes_the_mean_is_that_of_all_but_the_first_trial() -> None:
+def test_mean_without_spikes_of_all_but_the_first_trial() -> None:
     assert filtered_mean([FIRST, *steady(50)]) == 10.0
 
 
@@ -25,7 +25,7 @@ def test_of_eight_spikes_only_the_five_largest_go() -> None:
     assert found == pytest.approx((42 * 10 + 20 + 30 + 40) / 45)
 
 
-def test_the_first_trial_counts_neither_as_a_time_nor_for_the_median() -> None:
+def test_first_trial_counts_in_no_time_or_median() -> None:
     assert filtered_mean([0.0, 10.0, 10.0]) == 10.0
     assert filtered_mean([FIRST, 10.0]) == percentile_95([FIRST, 10.0]) == 10.0
 

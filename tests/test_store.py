@@ -40,7 +40,7 @@ def test_a_case_comes_back_as_it_was_kept(tmp_path):
     assert store.read_cases("run", tmp_path) == [RECORD]
 
 
-def test_a_reason_is_stored_with_its_code_its_facts_and_its_sentence(tmp_path):
+def test_reason_stored_with_code_facts_and_sentence(tmp_path):
     path = store.write_case("run", RECORD, tmp_path)
     (launch,) = json.loads(path.read_text(encoding="utf-8"))["launches"]
     facts = {"lost_cores": 0.3, "cores": 2, "host": "vm"}
@@ -145,7 +145,7 @@ def test_a_full_disk_is_one_sentence_and_keeps_what_was_there(tmp_path, monkeypa
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
 
 
-def test_runs_are_in_the_order_of_their_beginning_whatever_the_clock_says(tmp_path, monkeypatch):
+def test_runs_in_the_order_of_their_beginning(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     zone = datetime.timezone(datetime.timedelta(hours=2))
     early = store.new_run_id(datetime.datetime(2026, 11, 1, 1, 30, tzinfo=zone))

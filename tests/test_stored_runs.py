@@ -49,7 +49,7 @@ def test_without_runs_there_are_none(tmp_path):
     assert list(stored_runs(state=tmp_path)) == []
 
 
-def test_a_run_that_was_named_by_somebody_starts_with_its_oldest_file(tmp_path):
+def test_named_run_starts_with_its_oldest_file(tmp_path):
     path = store.write_case("nightly", RECORD, tmp_path)
     started = datetime.datetime(2026, 11, 2, 3, 4, 5, tzinfo=UTC)
     for entry in (path, path.parent, path.parent.parent):
@@ -75,7 +75,7 @@ def test_a_run_whose_clock_ran_ahead_is_told_and_is_not_the_newest(tmp_path):
     assert doubted.keys() == {wrong}
 
 
-def test_when_all_are_of_the_past_their_numbers_tell_which_clock_ran_ahead(tmp_path):
+def test_numbers_of_past_runs_tell_which_clock_ran_ahead(tmp_path):
     wrong = "20261125T080000Z-r9"
     order, doubted = made(tmp_path, *OWN, wrong, "20261110T080000Z-r10", "20261111T080000Z-r11")
     assert order[-3:] == [wrong, "20261110T080000Z-r10", "20261111T080000Z-r11"]
@@ -111,7 +111,7 @@ def test_many_runs_of_another_home_do_not_outvote_those_made_here():
     assert doubts([*own, *copied], NOW).keys() == {one.run_id for one in copied}
 
 
-def test_clocks_of_nodes_that_are_a_minute_apart_are_no_contradiction(tmp_path):
+def test_clocks_a_minute_apart_are_no_contradiction(tmp_path):
     names = ("20261101T080100Z-r1", "20261101T080000Z-r2", "20261101T080200Z-r3")
     assert made(tmp_path, *names) == ([*names], {})
 
@@ -196,7 +196,7 @@ def test_a_session_is_found_by_its_report_or_by_its_time(state):
         assert run_of_session(nobody, state) is None
 
 
-def test_without_a_storage_or_with_a_damaged_one_there_is_no_session(state):
+def test_no_session_without_a_sound_storage(state):
     assert run_of_session("11111111", state) is None
     (state / "results" / "results.db").write_text("no database")
     assert run_of_session("11111111", state) is None

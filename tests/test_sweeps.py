@@ -68,7 +68,7 @@ def test_each_combination_is_a_case_of_its_check_alone() -> None:
     assert [key.parameters for key in keys if key.check == "HpccCheck"] == [()]
 
 
-def test_what_reframe_calls_a_variant_is_the_case_that_was_expected() -> None:
+def test_reframes_variant_is_the_expected_case() -> None:
     (key, *_) = expected_cases(
         ["HplCheck"], [described("x:a", Shape(2, 1))], SMOKE, "", swept(OPTIONS)
     )
@@ -105,7 +105,7 @@ def test_a_sweep_over_nothing_is_refused(option: str, said: str) -> None:
     modes.require_sweeps(swept(OPTIONS), ["HplCheck"])
 
 
-def test_a_variable_that_reframe_does_not_know_is_found_in_its_words() -> None:
+def test_variable_unknown_to_reframe_found_in_its_words() -> None:
     # ReFrame 4.10.4 goes on with this.
     said = (
         "WARNING: 'nbb' is neither a variable nor a parameter of test 'HplCheck'; ignoring "

@@ -132,9 +132,10 @@ UNMANAGED = "S-248a070300000020"
     ("devices", "n001"),
     [([], None), (["HCA-1"], "leaf1"), (["HCA-2"], UNMANAGED), (["HCA-1", "HCA-2"], None)],
 )
-def test_a_node_with_two_rails_is_on_the_switch_of_the_adapter_that_is_used(
+def test_node_with_two_rails_on_the_used_adapters_switch(
     devices: list[str], n001: str | None
 ) -> None:
+    """A node with two rails is on the switch of the adapter that is used."""
     found = switches_of_ibnetdiscover(FABRIC, devices)
     assert found.pop("n001", None) == n001
     assert found == {"n002": "leaf1", "n003": UNMANAGED}
@@ -159,9 +160,10 @@ def test_the_list_of_ports_says_what_the_topology_says(devices: list[str]) -> No
     assert switches_of_ibnetdiscover(PORTS, devices) == found
 
 
-def test_a_file_of_one_rail_says_nothing_of_the_other_than_that_slurms_may_be_wrong(
+def test_file_of_one_rail_says_nothing_of_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A file of one rail says nothing of the other than that Slurm's may be wrong."""
     monkeypatch.setattr(slurm, "answer_of_slurm", lambda words: SLURM)
     fabric = tmp_path / "alpha.ibnetdiscover"
     fabric.write_text(PORTS)
@@ -280,7 +282,7 @@ def test_nodes_whose_switch_is_not_known_are_told(tmp_path: Path, known: dict[st
     assert all(note.startswith(told[len(known)]) for note in notes)
 
 
-def test_a_slow_switch_is_named_though_those_of_other_nodes_are_unknown() -> None:
+def test_slow_switch_named_though_others_are_unknown() -> None:
     known = {name: f"s{k // 4}" for k, name in enumerate(NAMES) if k < 8}
     plan = Plan("x", [], Budget(seconds=1.0), 1, switches=known)
     slow = dict.fromkeys(NAMES[:4], 2.0)

@@ -186,7 +186,8 @@ def looked(known: References, *values: float) -> Case:
     return decided(first, again, "smoke", None)
 
 
-def test_what_misses_an_expectation_by_more_is_launched_again_before_it_is_told() -> None:
+def test_missed_expectation_launched_again_before_told() -> None:
+    """What misses an expectation by more is launched again before it is told."""
     known = read(FIVE + 'expect:\n  HPL: ">= 100 Gflop/s"\n')
     assert list(suspicious([judged(known, 90.0)]).values()) == ["HPL 10 % slower"]
     assert suspicious([judged(known, 98.0)]) == {}

@@ -68,7 +68,8 @@ def test_references_hold_what_they_held() -> None:
     assert known.notes == []
 
 
-def test_references_with_statistics_of_before_are_judged_by_their_tolerances() -> None:
+def test_old_statistics_judged_by_their_tolerances() -> None:
+    """References with statistics of before are judged by their tolerances."""
     known = load_references(DATA / "references-before" / "local.yaml", every_check())
     assert hpl_of(known) == 92.54
     (note,) = known.notes

@@ -100,7 +100,7 @@ def test_it_comes_up_once_and_goes_without_a_trace(name):
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_start_leaves_nothing_that_down_does_not_find(name, number):
+def test_interrupted_start_found_by_down(name, number):
     command = [str(PROGRAM), "up", "--nodes", "2"]
     environment = {**os.environ, "VIRTUAL_CLUSTER": name}
     with subprocess.Popen(

@@ -15,7 +15,7 @@ from clustergate.stacks.builder import Builder, SetUp, Toolchain, wrappers_of
 from clustergate.stacks.compilation import plain_wrapper
 
 
-def test_what_a_killed_installation_left_is_removed_by_the_next_one(tmp_path, monkeypatch):
+def test_killed_installation_removed_by_the_next(tmp_path, monkeypatch):
     """A prefix has hundreds of megabytes, and a name of its own while it is not whole."""
 
     def pip(arguments, pins, what):
@@ -161,7 +161,8 @@ def test_the_proof_is_preloaded_from_a_path_with_a_space(tmp_path):
         ("", "No matching distribution found for mpich==5.0.2"),
     ],
 )
-def test_a_download_without_a_network_is_not_told_as_a_version_that_is_missing(broken, why):
+def test_download_without_network_is_no_missing_version(broken, why):
+    """A download without a network is not told as a version that is missing."""
     retried = "WARNING: Retrying (Retry(total=0)) after connection broken by "
     printed = f"{retried}{broken}\n" * bool(broken) + (
         "ERROR: Could not find a version that satisfies the requirement mpich==5.0.2\n"

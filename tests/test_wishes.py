@@ -116,7 +116,7 @@ def test_nodes_that_access_excludes_stay_out_beside_those_left_out(
         ('"-C new", "--constraint=old"', "has --constraint with two values"),
     ],
 )
-def test_options_of_access_of_which_sbatch_takes_the_last_are_refused(
+def test_access_options_taken_last_by_sbatch_refused(
     site: Write, tmp_path: Path, access: str, said: str
 ) -> None:
     path = tmp_path / "wished.py"
@@ -246,7 +246,7 @@ def test_what_slurm_refuses_is_refused_before_anything_is_measured(
         options_for(Wishes(qos="high", account="proj"), site("slurm"))
 
 
-def test_a_reservation_for_others_is_refused_before_anything_is_measured(
+def test_reservation_for_others_refused_before_measuring(
     site: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The screening ended with what ReFrame prints of a command that failed."""
@@ -260,7 +260,7 @@ def test_a_reservation_for_others_is_refused_before_anything_is_measured(
         options_for(Wishes(reservation="window"), site("slurm"))
 
 
-def test_nodes_of_other_partitions_than_a_user_looks_at_are_left_out_too(
+def test_nodes_of_unseen_partitions_left_out_too(
     site: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With SINFO_PARTITION=thin, --nodes n1 left all nodes of the other partition in."""
