@@ -85,7 +85,7 @@ Log file(s) saved in '/reframe.log'
 """
 
 
-def test_a_session_that_reframe_stopped_says_why_although_it_passed():
+def test_session_stopped_by_reframe_says_why():
     assert stopped_early(STOPPED.splitlines()) == [
         "ReFrame stopped early, run session stopped: spawned process error: command 'sacct -S "
         "2026-11-21 -P -j 5' failed: sacct: error: Problem talking to the database: Connection "
