@@ -39,7 +39,7 @@ PIN = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.10 --gen
 
 .DEFAULT_GOAL := help
 .PHONY: help check test test-all gitlab-ci-local test-fast test-cluster attack bench record bench-verdicts \
-  bench-screening lint docs dry-run release setup constraints clean
+  bench-gate bench-screening lint docs dry-run release setup constraints clean
 
 help:
 	@echo "make check    measure this machine under every MPI stack and say what is wrong (MODE=$(MODE))"
@@ -55,6 +55,7 @@ help:
 	@echo "make bench    measure what the suite itself costs, beside the recorded commit (QUICK=1: in five minutes)"
 	@echo "make record MINUTES=3  record launches of this machine for bench-verdicts"
 	@echo "make bench-verdicts  how often verdicts are wrong (BENCH=--help: what else it takes)"
+	@echo "make bench-gate  how often a gate opens on a simulated cluster (BENCH=--help: what it takes)"
 	@echo "make bench-screening  what a screening finds, at what cost, beside simple rules"
 	@echo "make lint     ruff, the type checker, import contracts, shellcheck, schemas, licences"
 	@echo "make docs     the documentation as pages to browse offline: .clustergate/docs/index.html"
@@ -95,6 +96,9 @@ record: setup
 
 bench-verdicts: setup
 	@$(VENV)/bin/python -m tools.bench.verdicts $(BENCH)
+
+bench-gate: $(VENV)/ready-dev
+	@$(VENV)/bin/python -m tools.bench.gate $(BENCH)
 
 bench-screening: $(VENV)/ready-dev
 	@$(VENV)/bin/python -m tools.bench.screening $(BENCH)

@@ -25,6 +25,7 @@ from clustergate.core.model import (
 )
 from clustergate.core.reasons import in_words
 from clustergate.judge.assembly import assemble, references_for, reframe_figures
+from clustergate.judge.baselines import proposals
 from clustergate.judge.baselines.of_before import completed
 from clustergate.judge.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.judge.baselines.writer import updated
@@ -255,6 +256,20 @@ def test_short_benchmark_with_fewer_than_three_launches_refused():
     records = [record(ping(1.0), ping(1.1, order=1), check="ImbMpi1Check") for _ in range(8)]
     told = refusal(baseline(series_of(records)))
     assert "a run of it has 2 launches, and a baseline needs 3 in each" in told
+
+
+@pytest.mark.parametrize(("tolerated", "written"), [(4.9, 4.9), (4.9985, 4.999), (4.9995, None)])
+def test_tolerance_that_would_be_written_as_too_wide(monkeypatch, tolerated, written):
+    """It was rounded up to what nobody reads again: the whole file was refused."""
+    monkeypatch.setattr(proposals.Judge, "tolerances", lambda judge, _: [math.inf])
+    monkeypatch.setattr(proposals, "_like_others", lambda *_: math.log1p(tolerated))
+    records = [record(*(ping(1.0, order=k) for k in range(3)), check="ImbMpi1Check")] * 8
+    made = baseline(series_of(records))
+    if written is None:
+        assert "nothing below 6 x would be seen" in refusal(made)
+    else:
+        (entry,) = [entry for one in made.measured for entry in one.entries.values()]
+        assert entry[2] == pytest.approx(written)
 
 
 def test_runs_whose_launches_were_all_disturbed_make_no_baseline():

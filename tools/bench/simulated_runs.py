@@ -89,6 +89,7 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("smoke", MODES["smoke"], TWO),
         Setting("smoke, three stacks, two nodes", MODES["smoke"], THREE, 2),
         Setting("maintenance", MODES["maintenance"], TWO),
+        Setting("gate of 16 nodes", MODES["maintenance"], THREE, 16),
     )
 }
 
@@ -188,7 +189,9 @@ def _case(
         if name in names and not any(other in names for other in same_measurement(name)):
             once.setdefault(places[k], k)
     ranks, placement = (
-        (2, "one-per-node" if of.nodes > 1 else "packed") if imb else (2 * of.nodes, "packed")
+        (max(2, of.nodes), "one-per-node" if of.nodes > 1 else "packed")
+        if imb
+        else (2 * of.nodes, "packed")
     )
     parameters = (("node_usage", placement), ("process_count", str(ranks))) if imb else ()
     return CaseForm(

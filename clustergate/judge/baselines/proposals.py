@@ -484,7 +484,8 @@ def _with_tolerances(
         seen = between_sessions(c.runs.launches, apart=apart)
         by = above + min(own, max(_like_others(c.runs, compared), seen - above))
         c.tolerance = max(math.expm1(max(by, _TOLERATED)), c.tolerance)
-        if c.tolerance < PERCENT:
+        # As it is written: what is rounded up to it is refused when it is read.
+        if _up(c.tolerance) < PERCENT:
             yield c
         else:
             outcome.refusals.append(Refusal(case, (c.series.name,), _too_wide(c)))
