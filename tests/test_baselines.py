@@ -29,6 +29,7 @@ from clustergate.judge.baselines import proposals
 from clustergate.judge.baselines.of_before import completed
 from clustergate.judge.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.judge.baselines.writer import updated
+from clustergate.judge.changes import Judge
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import judge, reframe_reference
@@ -261,7 +262,7 @@ def test_short_benchmark_with_fewer_than_three_launches_refused():
 @pytest.mark.parametrize(("tolerated", "written"), [(4.9, 4.9), (4.9985, 4.999), (4.9995, None)])
 def test_tolerance_that_would_be_written_as_too_wide(monkeypatch, tolerated, written):
     """It was rounded up to what nobody reads again: the whole file was refused."""
-    monkeypatch.setattr(proposals.Judge, "tolerances", lambda judge, _: [math.inf])
+    monkeypatch.setattr(Judge, "tolerances", lambda judge, _: [math.inf])
     monkeypatch.setattr(proposals, "_like_others", lambda *_: math.log1p(tolerated))
     records = [record(*(ping(1.0, order=k) for k in range(3)), check="ImbMpi1Check")] * 8
     made = baseline(series_of(records))

@@ -250,3 +250,14 @@ def test_what_is_ten_times_slower_stays_a_regression():
     check, gate, codes = judged(record(hpl(40.0)), measured("HPL.performance_gflops", 400.0))
     assert (check, gate) == (1, 1)
     assert "reference.slipped-point" not in codes
+
+
+@pytest.mark.parametrize(("values", "gained"), [((0.03, 0.04), False), ((0.03, 0.06), True)])
+def test_gain_of_a_printed_digit(values, gained):
+    """A bandwidth of 0.034 MB/s is printed as 0.03, and one of 0.036 as 0.04."""
+    before, now = values
+    name = "PingPong.2p.2B.bandwidth_mb_s"
+    known = measured(name, before, values={name: [before] * 6})
+    samples = [ping(2, now, order) for order in range(3)]
+    *_, codes = judged(record(*samples, launches=3), known, EXCLUSIVE)
+    assert ("reference.outgrown" in codes) is gained

@@ -26,7 +26,7 @@ from clustergate.core.model import (
 )
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.judging import worse_than
-from clustergate.judge.runs import best_level, days, kind_in, spread
+from clustergate.judge.runs import best_level, days, kind_in, printed_step, spread
 from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.launch.estimation import Sampled
 from clustergate.stats import MAD
@@ -128,6 +128,10 @@ def _beaten(
     if values:
         better = one.sample.better
         gained = min(gained, -better.worse_by(best_level(values, better), reference.value))
+    if reference.baseline is not None:
+        # What is printed in few digits may be half a step from what it is, on either side.
+        step = printed_step(check, reference.baseline.values)
+        gained -= _of_digits(step, one.estimate.value, reference.value)
     sample = one.sample
     kind = kind_in(check, sample.benchmark, sample.metric, sample.conditions.get("bytes"))
     most = beyond_gain(kind, reference.baseline, _scatter_of(values), exclusive=exclusive)
@@ -146,6 +150,11 @@ def _beaten(
         most=math.exp(most),
         figure=name_of(one.sample),
     )
+
+
+def _of_digits(step: float, *values: float) -> float:
+    """Return by how much the logarithms of values differ whose last digits are half a step off."""
+    return sum(-math.log1p(-step / 2 / value) for value in values if step / 2 < value)
 
 
 def _scatter_of(values: Sequence[float]) -> float:

@@ -135,14 +135,14 @@ def past_of(
         [figure for figure, *_ in known],
         np.array([numbers[days[run]] for run in ordered], dtype=int),
         values,
-        np.array([_step(figure, of) / min(of.values) for figure, of, _ in known]),
+        np.array([printed_step(x.case[0], of.values) / min(of.values) for x, of, _ in known]),
         exclusive,
         means=means,
     )
 
 
-def _step(figure: FigureId, known: BaselineRuns) -> float:
+def printed_step(check: str, values: Sequence[float]) -> float:
     """Return the distance of neighbouring values that the benchmark prints, 0 for a fine one."""
-    step = known_of(figure.case[0]).step
-    halves = [2 * value / step for value in known.values] if step else [0.5]
+    step = known_of(check).step
+    halves = [2 * value / step for value in values] if step else [0.5]
     return step if all(abs(x - round(x)) < 1e-6 * max(x, 1.0) for x in halves) and step else 0.0
