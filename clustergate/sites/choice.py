@@ -169,7 +169,7 @@ def choose(
     """Choose the site config: the named one, else the one whose hostnames match.
 
     ``name`` is a file's path or the name of a file in site_configs/. A machine that no file claims
-    is described as detected, by ``local``. Raises :class:`SiteError` where that would be a
+    is described as detected, by local. Raises :class:`SiteError` where that would be a
     guess, in a batch job or beside site configs of the site's own, and when several files claim
     the machine.
     """

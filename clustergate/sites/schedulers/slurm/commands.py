@@ -54,7 +54,7 @@ _WAITING = frozenset({"PENDING", "CONFIGURING"})
 def waits_for(text: str, folder: Path) -> str | None:
     """Return what a job within a folder waits for, nothing for one that runs, None without one.
 
-    ``text`` are lines of ``squeue`` (``%T|%r|%Z``): state, reason and folder of each job.
+    ``text`` are lines of squeue (``%T|%r|%Z``): state, reason and folder of each job.
     """
     lines = (line.strip().split("|", 2) for line in text.splitlines())
     jobs = (

@@ -41,7 +41,7 @@ class Step:
 
 
 def steps_of(text: str) -> Iterator[Step]:
-    """Yield the steps that ``sacct`` tells energy of.
+    """Yield the steps that sacct tells energy of.
 
     ``text`` are lines ``JobIDRaw|Start|End|ConsumedEnergyRaw`` with times since the epoch. The job
     itself and its batch step contain what lies between the launches, and are left out.
