@@ -8,11 +8,11 @@ becomes claims on ratios, which :mod:`evaluations.inference` decides. Pure.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from clustergate.benchmarks.hpl.sizing import process_grid
 from clustergate.core.model import Better
@@ -407,13 +407,28 @@ def better_placed(figure: Figure, better: str, worse: str) -> Criterion:
 # --- systems beside each other, or two benchmarks of one --------------------------------------
 
 
+class Sides(NamedTuple):
+    """What is compared: names, the curves of each, and how their launches lie to each other."""
+
+    names: Sequence[str]
+    curves: Sequence[Sequence[Curve]]
+    along: str
+    how: Mapping[str, bool]
+
+    def claim(
+        self, at: Any, low: float, high: float = math.inf, upper: int = 0, lower: int = 1
+    ) -> Claim:
+        """Return the claim on one side over another at a place."""
+        words = f"{self.names[upper]} over {self.names[lower]} at {at} {self.along}"
+        above, below = (_at(self.curves[side], at) for side in (upper, lower))
+        return Claim(above, below, words, low, high, **self.how)
+
+
 def _beside(
     kind: str,
     sides: Sequence[str | Figure],
     figure: Figure | None,
-    clauses_of_sides: Callable[
-        [Sequence[str], Sequence[Sequence[Curve]], dict[str, bool]], list[Clause]
-    ],
+    clauses_of_sides: Callable[[Sides], list[Clause]],
     system: str = "",
 ) -> Criterion:
     """Return a criterion on a figure of systems, or on figures of each subject or of a system."""
@@ -428,7 +443,8 @@ def _beside(
             player = (here.playing(system) if system else subject).undisturbed
             asked = [(player, one) for one in figures]
             names = [*map(str, figures)]
-        return clauses_of_sides(names, *curves_beside(asked))
+        found, how = curves_beside(asked)
+        return clauses_of_sides(Sides(names, found, asked[0][1].along, how))
 
     named = [*systems, *([system] if system else [])]
     return Criterion(kind, clauses, figures if figure is None else [figure], named, bool(named))
@@ -448,49 +464,34 @@ def ahead(
     from the first place to the last, too.
     """
 
-    def clauses(
-        names: Sequence[str], found: Sequence[Sequence[Curve]], how: dict[str, bool]
-    ) -> list[Clause]:
+    def clauses(sides: Sides) -> list[Clause]:
         # Slower is above.
-        turn = -1 if how["times"] else 1
-        (above, below), (first, second) = names[::turn], found[::turn]
-        places = [*first[0]]
-        if along == "bytes" and len(places) < 2:
+        upper, lower = (1, 0) if sides.how["times"] else (0, 1)
+        places = [*sides.curves[0][0]]
+        if sides.along == "bytes" and len(places) < 2:
             told = "they have one message size in common, which says nothing of others"
             raise NotCheckable(told)
-        leads = [
-            Claim(
-                _at(first, at), _at(second, at), f"{above} over {below} at {at} {along}", 1, **how
-            )
-            for at in places
-        ]
+        leads = [sides.claim(at, 1, upper=upper, lower=lower) for at in places]
         # What is undecided may be behind; the least lead of all is told.
         by_lead = sorted(leads, key=lambda one: -median(one.upper) / median(one.lower))
-        never = [replace(one, low=NOT_AGAINST) for one in by_lead]
-        found_clauses = [Clause(leads, len(leads) // 2 + 1, none_against=True), Clause(never)]
-        return [*found_clauses, *([_growing(first, second, along, how)] if growing else [])]
+        never = Clause([replace(one, low=NOT_AGAINST) for one in by_lead])
+        grows = [_growing(sides, upper, lower)] if growing else []
+        return [Clause(leads, len(leads) // 2 + 1, none_against=True), never, *grows]
 
-    along = (figure or _figure(a)).along
     return _beside("ahead", [a, b], figure, clauses, system)
 
 
-def _figure(side: str | Figure) -> Figure:
-    assert isinstance(side, Figure)
-    return side
-
-
-def _growing(
-    first: Sequence[Curve], second: Sequence[Curve], along: str, how: dict[str, bool]
-) -> Clause:
-    places = [*first[0]]
+def _growing(sides: Sides, upper: int, lower: int) -> Clause:
+    places = [*sides.curves[0][0]]
     if len(places) < 2:
-        raise NotCheckable(f"a gap at one value of {along} does not grow")
+        raise NotCheckable(f"a gap at one value of {sides.along} does not grow")
     # first[b] - second[b] > first[a] - second[a], without differences that may be negative.
     few, many = places[0], places[-1]
-    both = [*zip(first, second, strict=False)]
+    both = [*zip(sides.curves[upper], sides.curves[lower], strict=False)]
     wider = [one[many] + other[few] for one, other in both]
     narrow = [one[few] + other[many] for one, other in both]
-    return Clause([Claim(wider, narrow, f"the gap at {many} over that at {few} {along}", 1, **how)])
+    words = f"the gap at {many} over that at {few} {sides.along}"
+    return Clause([Claim(wider, narrow, words, 1, **sides.how)])
 
 
 def ratio(
@@ -504,42 +505,25 @@ def ratio(
 ) -> Criterion:
     """The first over the second lies from ``low`` to ``high`` at every common place."""
 
-    def clauses(
-        names: Sequence[str], found: Sequence[Sequence[Curve]], how: dict[str, bool]
-    ) -> list[Clause]:
-        (first, second), (above, below) = found, names
-        words = f"{above} over {below} at {{}} {along}"
-        return [
-            Clause(
-                [
-                    Claim(_at(first, at), _at(second, at), words.format(at), low, high, **how)
-                    for at in first[0]
-                ]
-            )
-        ]
+    def clauses(sides: Sides) -> list[Clause]:
+        return [Clause([sides.claim(at, low, high) for at in sides.curves[0][0]])]
 
-    along = (figure or _figure(a)).along
     return _beside("ratio", [a, b], figure, clauses, system)
 
 
 def level(*sides: str | Figure, figure: Figure | None = None, within: float) -> Criterion:
     """All are alike at every common place, within a fraction of the largest."""
+    bound = 1 / (1 - within)
 
-    def clauses(
-        names: Sequence[str], found: Sequence[Sequence[Curve]], how: dict[str, bool]
-    ) -> list[Clause]:
-        curves_by = dict(zip(names, found, strict=True))
-        bound, claims = 1 / (1 - within), []
-        for at in found[0][0]:
-            middle = {name: median(_at(side, at)) for name, side in curves_by.items()}
-            least, most = (end(middle, key=lambda name: middle[name]) for end in (min, max))
-            least, most = (names[0], names[1]) if least == most else (least, most)
-            upper, lower = _at(curves_by[most], at), _at(curves_by[least], at)
-            words = f"{most} over {least} at {at} {along}"
-            claims.append(Claim(upper, lower, words, 1 / bound, bound, **how))
+    def clauses(sides: Sides) -> list[Clause]:
+        claims = []
+        for at in sides.curves[0][0]:
+            middle = [median(_at(side, at)) for side in sides.curves]
+            least, most = (middle.index(end(middle)) for end in (min, max))
+            least, most = (0, 1) if least == most else (least, most)
+            claims.append(sides.claim(at, 1 / bound, bound, upper=most, lower=least))
         return [Clause(claims)]
 
-    along = (figure or _figure(sides[0])).along
     return _beside("level", sides, figure, clauses)
 
 
@@ -547,12 +531,11 @@ def widest(a: Figure, b: Figure, between: tuple[float, float]) -> Criterion:
     """The first of two is above the second by its largest factor between two places."""
     low, high = between
 
-    def clauses(
-        names: Sequence[str], found: Sequence[Sequence[Curve]], how: dict[str, bool]
-    ) -> list[Clause]:
-        how["times"] = False
+    def clauses(sides: Sides) -> list[Clause]:
+        how = {**sides.how, "times": False}
         factors = [
-            {at: one[at] / other[at] for at in one} for one, other in zip(*found, strict=False)
+            {at: one[at] / other[at] for at in one}
+            for one, other in zip(*sides.curves, strict=False)
         ]
         inside = [at for at in factors[0] if low <= at <= high]
         outside = [at for at in factors[0] if not low <= at <= high]
@@ -562,13 +545,9 @@ def widest(a: Figure, b: Figure, between: tuple[float, float]) -> Criterion:
         # each of the others.
         top = max(inside, key=lambda at: median(_at(factors, at)))
         words = f"the factor at {top} over that at {{}} {a.along}"
+        most = _at(factors, top)
         return [
-            Clause(
-                [
-                    Claim(_at(factors, top), _at(factors, at), words.format(at), 1, **how)
-                    for at in outside
-                ]
-            )
+            Clause([Claim(most, _at(factors, at), words.format(at), 1, **how) for at in outside])
         ]
 
     return replace(_beside("widest", [a, b], None, clauses), places=between)

@@ -29,7 +29,7 @@ from evaluations.modes import PAPER_CHECKS
 
 PAPERS = ("000", "001", "002", "003", "004")
 STANDS, DOUBTFUL, CONTRADICTED = "stands", "doubtful", "contradicted"
-NOT_CHECKABLE = "not checkable"
+HELD, NOT_CHECKABLE = "held", "not checkable"
 TO_BASELINE, OF_BASELINE = "to baseline", "of baseline"
 TO_UNFLUSHED = "to unflushed"
 
@@ -297,9 +297,20 @@ def parse_paper(text: str, path: Path) -> Paper:
 
 
 def _predicates(document: Document, data: Mapping[str, Any], path: Path) -> dict[str, Predicate]:
-    """Return the conclusions with what decides each: a function of a paper, a test of a study."""
+    """Return the conclusions with what decides each: a function of a paper, a test of a study.
+
+    What a paper's own numbers do not bear out is contradicted, as is what is ``against`` others.
+    """
     id_ = data["paper"]["id"]
-    of_paper = papers.criteria_of(id_) if id_ in PAPER_CHECKS else {}
+    is_paper = id_ in PAPER_CHECKS
+    of_paper = papers.criteria_of(id_) if is_paper else {}
+    numbers = {one["id"]: one["value"] for _, one in _entries(data) if "value" in one}
+    try:
+        in_print = papers.printed_of(id_, numbers) if is_paper else {}
+    except KeyError as error:
+        line = document.line(("values",))
+        told = f"there is no value {error}, by which a conclusion of paper {id_} is judged"
+        raise FactsError(f"{path}:{line}: {told}") from None
     found = {}
     for i, entry in enumerate(data["predicates"]):
         told = {name: value for name, value in entry.items() if name not in ("here", "printed")}
@@ -310,6 +321,9 @@ def _predicates(document: Document, data: Mapping[str, Any], path: Path) -> dict
             wrong = "it takes what decides it, or not_here with the reason why nothing does"
             line = document.line(("predicates", i))
             raise FactsError(f"{path}:{line}: {entry['id']}: {wrong}")
+        if is_paper:
+            holds = in_print.get(entry["id"], False if "against" in entry else None)
+            told["paper"] = {True: HELD, False: CONTRADICTED, None: NOT_CHECKABLE}[holds]
         found[entry["id"]] = Predicate(**told, here=here)
     return found
 

@@ -17,7 +17,7 @@ class Printed:
         """Return the values of ids with blanks between them; a number stands for itself."""
         if not isinstance(ids, str):
             return [float(ids)]
-        return [self.values[one] if one in self.values else float(one) for one in ids.split()]
+        return [float(one) if one.isdecimal() else self.values[one] for one in ids.split()]
 
     def ascending(self, *groups: str | float) -> bool:
         """Tell whether every value of a group is below every one of the next."""

@@ -307,6 +307,13 @@ def test_tests_in_the_file_of_a_paper_are_refused_with_what_to_do():
     assert len(told.splitlines()) == 1
 
 
+def test_a_paper_without_a_number_that_a_conclusion_is_judged_by_is_one_sentence():
+    path = folder() / "002.yaml"
+    text = path.read_text(encoding="utf-8").replace("id: r029", "id: r929")
+    with pytest.raises(FactsError, match=r"002.yaml:\d+: there is no value 'r029'"):
+        parse_paper(text, path)
+
+
 def test_a_conclusion_without_a_test_says_why(tmp_path):
     changed = STUDY[: STUDY.index("    here:\n      kind: trend")] + "figures: []\n"
     with pytest.raises(FactsError, match=r"study.yaml:\d+: p002: it takes what decides it"):
