@@ -126,7 +126,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         if paper.is_study:
             from evaluations import settings
 
-            print("".join(f"{one}\n" for one in settings.misspelt(paper)), end="")
+            print("".join(f"{one}\n" for one in settings.misspelt_benchmarks(paper)), end="")
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from clustergate.benchmarks.npb.output import BENCHMARKS
 from evaluations.derived import DerivedError, comparisons, curves, require_positive
 from evaluations.evidence import Subject
-from evaluations.rows import DerivedRow, Told, rows_of
+from evaluations.rows import DerivedRow, LaunchValue, rows_of
 
 _ALIKE = 0.05
 _BANDWIDTHS = ("PingPong", "Sendrecv", "Exchange")
@@ -47,11 +47,11 @@ def _beside_first(
     subjects: Sequence[Subject],
     of: Mapping[str, Any],
     quantity: str,
-    of_pair: Callable[[curves.Curve, curves.Curve], Told],
+    of_pair: Callable[[curves.Curve, curves.Curve], LaunchValue],
 ) -> list[DerivedRow]:
     """Return what ``of_pair`` says of each other curve and that of the first subject."""
 
-    def of_one(one: Subject, other: Subject) -> Told:
+    def of_one(one: Subject, other: Subject) -> LaunchValue:
         first, mine = _curves(one, other, of)
         if not first.keys() & mine.keys():
             raise DerivedError("they have no size in common")
@@ -67,14 +67,14 @@ def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
     named += [(name, "t_avg_us", True) for name in _TIMES]
     for benchmark, metric, lower in named:
 
-        def lead_of(mine: curves.Curve, first: curves.Curve, lower: bool = lower) -> Told:
+        def lead_of(mine: curves.Curve, first: curves.Curve, lower: bool = lower) -> LaunchValue:
             places = {
                 "alike": curves.from_where_alike(mine, first, _ALIKE),
                 "ahead": curves.from_where_ahead(mine, first, lower_is_better=lower),
                 "behind": curves.from_where_ahead(first, mine, lower_is_better=lower),
             }
             return next(
-                Told(f"{words} from {{}} bytes", size, words)
+                LaunchValue(f"{words} from {{}} bytes", size, words)
                 for words, size in places.items()
                 if size is not None
             )
@@ -88,10 +88,10 @@ def _crossings(subjects: Sequence[Subject]) -> list[DerivedRow]:
 def _time_ratios(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the times of collectives of the largest message relative to the first subject."""
 
-    def ratio_at_largest(mine: curves.Curve, first: curves.Curve) -> Told:
+    def ratio_at_largest(mine: curves.Curve, first: curves.Curve) -> LaunchValue:
         size = max(first.keys() & mine.keys())
         require_positive(**{f"the first time of {size} bytes": first[size]})
-        return Told(f"{{}} with {size} bytes", mine[size] / first[size])
+        return LaunchValue(f"{{}} with {size} bytes", mine[size] / first[size])
 
     rows = []
     for benchmark in _TIMES:
@@ -109,7 +109,7 @@ def _correlations(subjects: Sequence[Subject]) -> list[DerivedRow]:
 
             def correlation_of(
                 *launch: Subject, name: str = name, asked: Mapping[str, object] = of_component
-            ) -> Told:
+            ) -> LaunchValue:
                 of = {"benchmark": f"NPB-{name}", "metric": "total_mop_per_s"}
                 rates = [runs_of(one, of) for one in launch]
                 common = set.intersection(*map(set, rates))
@@ -117,7 +117,7 @@ def _correlations(subjects: Sequence[Subject]) -> list[DerivedRow]:
                 if not (common and all(best)):
                     raise DerivedError("not measured of all")
                 mine = [one[max(common)] for one in rates]
-                return Told("{}", comparisons.correlation(mine, best))
+                return LaunchValue("{}", comparisons.correlation(mine, best))
 
             quantity = f"NPB-{name}: correlation with {component}"
             over = f"{quantity} over {len(subjects)} configurations"

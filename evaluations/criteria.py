@@ -25,8 +25,8 @@ from evaluations.series import (
     Curve,
     Figure,
     NotCheckable,
-    curves_beside,
-    curves_of,
+    common_curves,
+    launch_curves,
     refuse_disturbed,
     refuse_sizes,
 )
@@ -88,7 +88,7 @@ def every(*parts: Criterion) -> Criterion:
     return Criterion("all", clauses, is_of_systems=of_systems, parts=parts)
 
 
-def at_least_of(needed: int, *parts: Criterion) -> Criterion:
+def count_at_least(needed: int, *parts: Criterion) -> Criterion:
     """So many of the parts hold, as a sentence on most experiments has it.
 
     Parts of which nothing is here may all hold; too few may be left without them.
@@ -193,7 +193,7 @@ def trend(figure: Figure, direction: str, system: str = "") -> Criterion:
     """The last value is above the first ("rises") or below ("falls"), no step against it."""
 
     def claims(subject: Subject) -> list[Claim]:
-        found = curves_of(subject, figure)
+        found = launch_curves(subject, figure)
         places = [*found[0]] if direction == "rises" else [*found[0]][::-1]
         steps = [
             _of_places(figure, found, high, low, NOT_AGAINST) for low, high in pairwise(places)
@@ -209,7 +209,7 @@ def steady(
     """The largest value over the smallest one stays within a factor, or is beyond one."""
 
     def claims(subject: Subject) -> list[Claim]:
-        found = curves_of(subject, figure)
+        found = launch_curves(subject, figure)
         middle = {at: median(_at(found, at)) for at in found[0]}
         least, most = (end(middle, key=lambda at: middle[at]) for end in (min, max))
         return [_of_places(figure, found, most, least, beyond, within)]
@@ -221,7 +221,7 @@ def keeps(figure: Figure, part: float, system: str = "") -> Criterion:
     """No value is below a part of the first one."""
 
     def claims(subject: Subject) -> list[Claim]:
-        found = curves_of(subject, figure)
+        found = launch_curves(subject, figure)
         first, *others = found[0]
         return [_of_places(figure, found, at, first, part) for at in others]
 
@@ -235,7 +235,7 @@ def step(
 
     def claims(subject: Subject) -> list[Claim]:
         ends = figure.between(min(first, second), max(first, second))
-        found = curves_of(subject, ends, fewest=0)
+        found = launch_curves(subject, ends, fewest=0)
         if not found[0]:
             refuse_disturbed(subject, figure)
         _require(figure, found, first, second)
@@ -250,7 +250,7 @@ def best_at(figure: Figure, place: float, system: str = "") -> Criterion:
 
 
 def _best_at(figure: Figure, subject: Subject, best: float) -> list[Claim]:
-    found = curves_of(subject, figure)
+    found = launch_curves(subject, figure)
     _require(figure, found, best)
     others = [at for at in found[0] if at != best]
     if figure.is_lower_better(subject):
@@ -278,7 +278,7 @@ def dip(figure: Figure, bottom: float, system: str = "") -> Criterion:
     """A curve is lower at one place than at both its neighbours, of half to double of it."""
 
     def claims(subject: Subject) -> list[Claim]:
-        found = curves_of(subject, figure, fewest=3)
+        found = launch_curves(subject, figure, fewest=3)
         near = [at for at in found[0] if bottom <= 2 * at and at <= 2 * bottom]
         if bottom not in near[1:-1]:
             raise NotCheckable(f"there are no sizes from half to double of {bottom} on both sides")
@@ -294,7 +294,7 @@ def gains_beyond(figure: Figure, place: int) -> Criterion:
     before, after = place / 2, 2 * place
 
     def claims(subject: Subject) -> list[Claim]:
-        found = curves_of(subject, figure, fewest=3)
+        found = launch_curves(subject, figure, fewest=3)
         _require(figure, found, before, place, after)
         ends = [curve[before] + curve[after] for curve in found]
         words = f"mean of {before:.10g} and {after} over {place} {figure.along}"
@@ -307,7 +307,7 @@ def linear(figure: Figure, r_squared: float) -> Criterion:
     """The values lie on a line."""
 
     def claims(subject: Subject) -> list[Claim]:
-        found = [curves.line_r_squared(one) for one in curves_of(subject, figure, fewest=3)]
+        found = [curves.line_r_squared(one) for one in launch_curves(subject, figure, fewest=3)]
         return [_of_share(found, r_squared, "what a line does not explain")]
 
     return _of_one("linear", [figure], claims, "")
@@ -443,7 +443,7 @@ def _beside(
             player = (here.playing(system) if system else subject).undisturbed
             asked = [(player, one) for one in figures]
             names = [*map(str, figures)]
-        found, how = curves_beside(asked)
+        found, how = common_curves(asked)
         return clauses_of_sides(Sides(names, found, asked[0][1].along, how))
 
     named = [*systems, *([system] if system else [])]
@@ -577,7 +577,7 @@ def order(
         missing += absent
         playing = {name: here.playing(name) for group in played for name in group}
         sides = [(who, figure) for who in playing.values()]
-        found, how = curves_beside(sides, 2 if spread else 1)
+        found, how = common_curves(sides, 2 if spread else 1)
         series = dict(zip(playing, found, strict=True))
         lower = how["times"] or spread
         how = {**how, "times": how["times"] and not spread}
@@ -639,7 +639,7 @@ def smaller_lead(
         who = [here.playing(name) for name in (system, *others)]
         leads, lie = [], []
         for asked in (figure, than):
-            found, how = curves_beside([(one, asked) for one in who])
+            found, how = common_curves([(one, asked) for one in who])
             lie.append(how)
             most = max(found[0][0])
             launches = zip(*(_at(one, most) for one in found), strict=False)
@@ -658,7 +658,7 @@ def larger_gain(figure: Figure, *systems: str) -> Criterion:
 
     def clauses(here: Cast, subject: Subject, missing: list[str]) -> list[Clause]:
         who = [here.playing(name) for name in systems]
-        found, how = curves_beside([(one, figure) for one in who])
+        found, how = common_curves([(one, figure) for one in who])
         most = max(found[0][0])
         launches = [*zip(*(_at(one, most) for one in found), strict=False)]
         gains = [[two / one for one, two, *_ in launches], [of[3] / of[2] for of in launches]]
@@ -708,7 +708,7 @@ def _ranked(figure: Figure, playing: Sequence[Subject]) -> list[list[float]]:
     refuse_sizes(playing[0], figure)
     asked = figure.asked
     along = next((n for n in COUNTS if all(who.shapes(asked, n) for who in playing)), COUNTS[0])
-    found, _ = curves_beside([(who, replace(figure, along=along)) for who in playing])
+    found, _ = common_curves([(who, replace(figure, along=along)) for who in playing])
     sign = -1 if figure.is_lower_better(playing[0]) else 1
     most = max(found[0][0])
     return [[sign * curve[most] for curve in row] for row in zip(*found, strict=False)]

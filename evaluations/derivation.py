@@ -11,7 +11,7 @@ from evaluations.contrasts import contrast_rows, runs_of
 from evaluations.derived import DerivedError, comparisons, curves, links, scaling
 from evaluations.evidence import Subject
 from evaluations.growth import growth_rows
-from evaluations.rows import DerivedRow, Told, each, rows_of
+from evaluations.rows import DerivedRow, LaunchValue, rows_of, separately
 
 _PINGPONG = {"benchmark": "PingPong", "ranks": 2}
 
@@ -26,7 +26,7 @@ def derived_rows(
     """
     # What disturbs a round disturbs all who are compared in it, and tells nothing of one alone.
     alone = [one.undisturbed for one in subjects]
-    groups = each(alone)
+    groups = separately(alone)
     return [
         *(
             row
@@ -55,44 +55,44 @@ def _three(curve: dict[int, float]) -> dict[int, float]:
     return curve
 
 
-def _alpha(subject: Subject) -> Told:
+def _alpha(subject: Subject) -> LaunchValue:
     fit = curves.latency_bandwidth(_times(subject))
-    return Told(f"{{}} us (R squared {fit.r_squared:.3f})", fit.alpha_us)
+    return LaunchValue(f"{{}} us (R squared {fit.r_squared:.3f})", fit.alpha_us)
 
 
-def _beta(subject: Subject) -> Told:
-    return Told("{} MB/s", curves.latency_bandwidth(_times(subject)).bandwidth_mb_s)
+def _beta(subject: Subject) -> LaunchValue:
+    return LaunchValue("{} MB/s", curves.latency_bandwidth(_times(subject)).bandwidth_mb_s)
 
 
-def _half(subject: Subject) -> Told:
-    return Told("{} bytes", curves.size_of_half(_bandwidths(subject)))
+def _half(subject: Subject) -> LaunchValue:
+    return LaunchValue("{} bytes", curves.size_of_half(_bandwidths(subject)))
 
 
-def _most(subject: Subject) -> Told:
-    return Told("{} bytes", curves.size_of_most(_bandwidths(subject)))
+def _most(subject: Subject) -> LaunchValue:
+    return LaunchValue("{} bytes", curves.size_of_most(_bandwidths(subject)))
 
 
-def _dips(subject: Subject) -> Told:
+def _dips(subject: Subject) -> LaunchValue:
     return _places(curves.dips(_three(_bandwidths(subject))))
 
 
-def _switches(subject: Subject) -> Told:
+def _switches(subject: Subject) -> LaunchValue:
     return _places(curves.switch_points(_three(_times(subject))))
 
 
-def _places(sizes: Sequence[int]) -> Told:
-    return Told(", ".join(map(str, sizes)) or "none")
+def _places(sizes: Sequence[int]) -> LaunchValue:
+    return LaunchValue(", ".join(map(str, sizes)) or "none")
 
 
-def _duplex(subject: Subject) -> Told:
+def _duplex(subject: Subject) -> LaunchValue:
     one_way, both = (max(_bandwidths(subject, b).values(), default=0.0) for b in _WAYS)
     if not both:
         raise DerivedError("nothing was measured")
-    return Told(f"{{}}: {links.duplex_of(one_way, both)}", one_way / both)
+    return LaunchValue(f"{{}}: {links.duplex_of(one_way, both)}", one_way / both)
 
 
 _WAYS = ("PingPong", "Exchange")
-_QUANTITIES: Sequence[tuple[str, str, Callable[[Subject], Told]]] = (
+_QUANTITIES: Sequence[tuple[str, str, Callable[[Subject], LaunchValue]]] = (
     ("PingPong alpha, latency of the fitted line", "paper 004, test 4", _alpha),
     ("PingPong 1/beta, bandwidth of the fitted line", "paper 004, test 4", _beta),
     ("PingPong n1/2, size of half the bandwidth", "paper 003, section 8.1", _half),
@@ -108,16 +108,16 @@ def _link_efficiencies(
 ) -> list[DerivedRow]:
     """Return how much of its link each subject's messages between two nodes fill."""
 
-    def part_of_link(subject: Subject) -> Told:
+    def part_of_link(subject: Subject) -> LaunchValue:
         of = {"benchmark": "PingPong", "metric": "bandwidth_mb_s", "ranks": 2, "nodes": 2}
         found = subject.series(of, "bytes")
         if not found:
             raise DerivedError("nothing was measured between nodes")
         peak = link_mb_s[subject.system]
         part = links.efficiency_percent(max(found.values()), peak)
-        return Told(f"{{}} % of {number(peak)} MB/s", part)
+        return LaunchValue(f"{{}} % of {number(peak)} MB/s", part)
 
-    linked = each([one for one in subjects if link_mb_s.get(one.system)])
+    linked = separately([one for one in subjects if link_mb_s.get(one.system)])
     source = "paper 001, section V; paper 003, table 1"
     return rows_of("PingPong between nodes, of what the link carries", source, linked, part_of_link)
 
@@ -188,15 +188,15 @@ def _sensitivities(subjects: Sequence[Subject]) -> list[DerivedRow]:
 
             def sensitivity_of(
                 one: Subject, other: Subject, name: str = name, component: str = component
-            ) -> Told:
+            ) -> LaunchValue:
                 gain = _gain_percent(component, one, other)
                 found = _sensitivity(name, component, one, other)
-                return Told(f"{{}} ({component} {gain:+.0f} %)", found)
+                return LaunchValue(f"{{}} ({component} {gain:+.0f} %)", found)
 
             quantity = f"NPB-{name}: gain over that of the {component}"
             rows += rows_of(quantity, _SENSITIVITY, pairs, sensitivity_of)
 
-        def most_of(*launch: Subject, name: str = name) -> Told:
+        def most_of(*launch: Subject, name: str = name) -> LaunchValue:
             found = {}
             for k, component in enumerate(changed):
                 with contextlib.suppress(DerivedError):
@@ -205,7 +205,7 @@ def _sensitivities(subjects: Sequence[Subject]) -> list[DerivedRow]:
             if len(found) < 2:
                 raise DerivedError("one component alone was changed")
             most = comparisons.most_sensitive_to(found)
-            return Told(f"the {most}, of {', '.join(found)}")
+            return LaunchValue(f"the {most}, of {', '.join(found)}")
 
         group = [one for pairs in changed.values() for one in list(pairs.values())[-1]]
         column = {subjects[0].name: group} if group else {}

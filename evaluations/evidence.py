@@ -286,7 +286,7 @@ def _is_aside(figure: Measured) -> bool:
 _TILING = ("n", "nb", "p", "q", "nbmin")
 
 
-def subjects_of(
+def subjects_in_run(
     run: str, records: Iterable[CaseRecord], only_stack: str = "", *, by_lot: bool = False
 ) -> list[Subject]:
     """Return what each stack of a run measured, of the cases that proved themselves.
@@ -305,7 +305,7 @@ def subjects_of(
             system=found[0].partition.partition(":")[0],
             figures=[figure for record in found for figure in _figures(run, record, by_lot)],
             version_of={record.check: _version(record) for record in found},
-            trials=[one for record in found for one in trials_of(record)],
+            trials=[one for record in found for one in case_trials(record)],
             runs=frozenset({run}),
         )
         for stack, found in sorted(by_stack.items())
@@ -409,7 +409,7 @@ def _figures(run: str, record: CaseRecord, by_lot: bool) -> list[Measured]:
     ]
 
 
-def trials_of(record: CaseRecord) -> Sequence[Mapping[str, Any]]:
+def case_trials(record: CaseRecord) -> Sequence[Mapping[str, Any]]:
     """Return the single trials of a case, those of its first launch, and if that was disturbed."""
     disturbed = any(launch.disturbed for launch in record.launches[:1])
     kept = record.details.get("trials", ())

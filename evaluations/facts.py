@@ -309,8 +309,8 @@ def _predicates(document: Document, data: Mapping[str, Any], path: Path) -> dict
         in_print = papers.printed_of(id_, numbers) if is_paper else {}
     except KeyError as error:
         line = document.line(("values",))
-        told = f"there is no value {error}, by which a conclusion of paper {id_} is judged"
-        raise FactsError(f"{path}:{line}: {told}") from None
+        lacking = f"there is no value {error}, by which a conclusion of paper {id_} is judged"
+        raise FactsError(f"{path}:{line}: {lacking}") from None
     found = {}
     for i, entry in enumerate(data["predicates"]):
         told = {name: value for name, value in entry.items() if name not in ("here", "printed")}
@@ -404,7 +404,7 @@ def _own_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
     yield from _test_complaints(data)
     for i, entry in enumerate(data["figures"]):
         draw = entry.get("draw", {})
-        for told in forms.wrong_with_drawing(draw, entry["kind"]) if draw else ():
+        for told in forms.drawing_complaints(draw, entry["kind"]) if draw else ():
             yield ("figures", i), f"figure {entry['number']}: {told}"
     yield from _run_complaints(data["paper"].get("run", {}))
     for i, entry in enumerate(data["remarks"]):
@@ -423,7 +423,7 @@ def _test_complaints(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int,
             decides = f"conclusions of paper {name} are decided by evaluations/papers alone"
             yield place, f"{entry['id']}: {decides}: give {name} in place of this file"
             return
-        for told in forms.wrong_with(entry["here"], data["systems"]):
+        for told in forms.test_complaints(entry["here"], data["systems"]):
             yield place, f"{entry['id']}: {told}"
 
 
@@ -461,7 +461,7 @@ def _part_complaints(
     # ReFrame takes a second to load.
     from evaluations import settings
 
-    for setting, told in settings.wrong_with(asked, checks) if asked else ():
+    for setting, told in settings.setting_complaints(asked, checks) if asked else ():
         yield (*place, "settings", setting), f"{setting}: {told}"
 
 
@@ -479,7 +479,7 @@ def _value_complaints(entry: Mapping[str, Any], systems: Mapping[str, Any]) -> I
     if (entry.get("standing", STANDS) == STANDS) != ("because" not in entry):
         yield "standing and because go together: what is doubtful or contradicted says why"
     if "derived" in entry:
-        yield from forms.wrong_with_derived(entry["derived"], systems)
+        yield from forms.derived_complaints(entry["derived"], systems)
     elif not {"suite", "not_here"} & entry.keys() and entry.get("category") not in WHY_NOT:
         yield (
             "nothing would stand beside it: it takes a figure (suite), how it follows from several "

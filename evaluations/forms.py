@@ -57,7 +57,7 @@ _NO_MORE: Mapping[str, str] = {
 
 
 def criterion_of(test: Mapping[str, Any]) -> Criterion:
-    """Return what a study's test asks; :func:`wrong_with` must find nothing wrong with it."""
+    """Return what a study's test asks; :func:`test_complaints` must find nothing wrong with it."""
     limits = {name: test[name] for name in _LIMITS if name in test}
     kind, system = test["kind"], test.get("system", "")
 
@@ -86,7 +86,7 @@ def criterion_of(test: Mapping[str, Any]) -> Criterion:
     return criteria.ratio(*sides, **bounds, system=system)
 
 
-def wrong_with(test: Any, systems: Mapping[str, Any]) -> Iterator[str]:
+def test_complaints(test: Any, systems: Mapping[str, Any]) -> Iterator[str]:
     """Yield what keeps a test from deciding a conclusion."""
     kind = test.get("kind", "") if isinstance(test, Mapping) else None
     if not isinstance(kind, str):
@@ -197,7 +197,7 @@ _OF_SEVERAL = ("ratio", "gain", "loss")
 _OF_DERIVED = ("kind", "bytes", "ranks", "problem_class", "kernel", "call", "along")
 
 
-def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
+def drawing_complaints(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
     """Yield what keeps a drawing of a kind of figure from being made of a run."""
     needs = ["benchmark|benchmarks", "metric", *(["along"] if kind == "line" else [])]
     told = {need: [name for name in need.split("|") if name in draw] for need in needs}
@@ -225,7 +225,7 @@ def wrong_with_drawing(draw: Mapping[str, Any], kind: str) -> Iterator[str]:
         yield f"'over' is one of {', '.join(MODELS)}"
 
 
-def wrong_with_derived(derived: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:
+def derived_complaints(derived: Mapping[str, Any], systems: Mapping[str, Any]) -> Iterator[str]:
     """Yield what keeps a quantity from being derived of several figures."""
     kind = derived.get("kind")
     if not isinstance(kind, str) or kind not in DERIVED:

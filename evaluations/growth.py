@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluations.derived import DerivedError, scaling
 from evaluations.evidence import Subject
-from evaluations.rows import DerivedRow, Told, each, rows_of
+from evaluations.rows import DerivedRow, LaunchValue, rows_of, separately
 
 # Collectives of paper 004 with their sizes in bytes, by the model that makes them constant.
 _MODELS: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -50,15 +50,15 @@ def _several(values: Mapping[Any, float]) -> Mapping[Any, float]:
 def _hpl_efficiency(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the change of HPL's efficiency: the peak of a process is the same, and cancels."""
 
-    def change_of(subject: Subject) -> Told:
+    def change_of(subject: Subject) -> LaunchValue:
         of = {"benchmark": "HPL_Tflops", "metric": "HPL_Tflops"}
         rates = _several(scaling.scaled(subject.series(of, "ranks"), "p"))
         fewest, most = min(rates), max(rates)
         change = scaling.relative_change_percent(rates[fewest], rates[most])
-        return Told(f"{{}} % from {fewest} to {most} processes", change)
+        return LaunchValue(f"{{}} % from {fewest} to {most} processes", change)
 
     quantity = "efficiency of HPL in HPCC, relative change"
-    return rows_of(quantity, "paper 000, section 4.1.1", each(subjects), change_of)
+    return rows_of(quantity, "paper 000, section 4.1.1", separately(subjects), change_of)
 
 
 def efficiencies_of(subject: Subject, benchmark: str) -> Mapping[int, float]:
@@ -97,13 +97,13 @@ def _efficiencies(subjects: Sequence[Subject]) -> list[DerivedRow]:
 
             def efficiency_of(
                 subject: Subject, name: str = benchmark, chosen: Callable[..., int] = chosen
-            ) -> Told:
+            ) -> LaunchValue:
                 parts = efficiencies_of(subject, name)
                 at = chosen(parts)
-                return Told(f"{{}} % with {at} processes", parts[at])
+                return LaunchValue(f"{{}} % with {at} processes", parts[at])
 
             quantity = f"{benchmark}: {model.removesuffix(' of times')}, {which}"
-            rows += rows_of(quantity, "paper 002, section 7", each(subjects), efficiency_of)
+            rows += rows_of(quantity, "paper 002, section 7", separately(subjects), efficiency_of)
     return rows
 
 
@@ -138,39 +138,38 @@ def penalty_of(subject: Subject) -> Penalty:
 
 
 def _penalty(subjects: Sequence[Subject]) -> list[DerivedRow]:
-    def penalty_in_words(subject: Subject) -> Told:
+    def penalty_in_words(subject: Subject) -> LaunchValue:
         found = penalty_of(subject)
         of = f"{found.odd} beside {found.even} processes, {found.size} bytes"
-        return Told(f"{{}} us: {of}", found.us)
+        return LaunchValue(f"{{}} us: {of}", found.us)
 
     quantity = "Allreduce, penalty of no power of two"
-    return rows_of(quantity, "paper 002, section 6.3", each(subjects), penalty_in_words)
+    return rows_of(quantity, "paper 002, section 6.3", separately(subjects), penalty_in_words)
 
 
 def _constancies(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return the largest over the smallest of times that a model makes constant."""
     rows = []
-    for model, tests in _MODELS.items():
-        for test, sizes in tests.items():
-            for size in sizes:
+    tests = [(model, *test) for model, tests in _MODELS.items() for test in tests.items()]
+    for model, test, size in ((model, test, n) for model, test, sizes in tests for n in sizes):
+        asked = {"benchmark": test, "metric": "time_us", "bytes": size}
 
-                def spread_of(subject: Subject, of: Any = (test, size), model: str = model) -> Told:
-                    asked = {"benchmark": of[0], "metric": "time_us", "bytes": of[1]}
-                    found = _several(scaling.scaled(subject.series(asked, "processes"), model))
-                    spread = scaling.spread(list(found.values()))
-                    return Told(f"{{}} from {min(found)} to {max(found)} processes", spread)
+        def spread(subject: Subject, of: Any = asked, model: str = model) -> LaunchValue:
+            times = _several(scaling.scaled(subject.series(of, "processes"), model))
+            words = f"{{}} from {min(times)} to {max(times)} processes"
+            return LaunchValue(words, scaling.spread([*times.values()]))
 
-                def exponent_of(subject: Subject, of: Any = (test, size)) -> Told:
-                    asked = {"benchmark": of[0], "metric": "time_us", "bytes": of[1]}
-                    found = subject.series(asked, "processes")
-                    places = f"from {min(found, default=0)} to {max(found, default=0)} processes"
-                    return Told(f"{{}} {places}", scaling.growth_exponent(found))
+        def exponent(subject: Subject, of: Any = asked) -> LaunchValue:
+            times = subject.series(of, "processes")
+            words = f"{{}} from {min(times, default=0)} to {max(times, default=0)} processes"
+            return LaunchValue(words, scaling.growth_exponent(times))
 
-                source = "paper 004, tests 4 to 8"
-                quantity = f"{test} of {size} bytes, T/({model}): largest over smallest"
-                rows += rows_of(quantity, source, each(subjects), spread_of)
-                quantity = f"{test} of {size} bytes, T over p: growth exponent"
-                rows += rows_of(quantity, source, each(subjects), exponent_of)
+        for quantity, value in (
+            (f"T/({model}): largest over smallest", spread),
+            ("T over p: growth exponent", exponent),
+        ):
+            called = f"{test} of {size} bytes, {quantity}"
+            rows += rows_of(called, "paper 004, tests 4 to 8", separately(subjects), value)
     return rows
 
 
@@ -178,12 +177,14 @@ def _partners(subjects: Sequence[Subject]) -> list[DerivedRow]:
     """Return how the ping-pong of rank 0 varies over its partners."""
     rows = []
     for size in (8, 1_000_000):
+        asked = {"benchmark": "ping_pong", "metric": "time_us", "bytes": size}
 
-        def spread_over_partners(subject: Subject, size: int = size) -> Told:
-            of = {"benchmark": "ping_pong", "metric": "time_us", "bytes": size}
-            found = _several(subject.series(of, "peer"))
-            return Told(f"{{}} over {len(found)} partners", scaling.spread(list(found.values())))
+        def spread(subject: Subject, of: Any = asked) -> LaunchValue:
+            times = _several(subject.series(of, "peer"))
+            return LaunchValue(
+                f"{{}} over {len(times)} partners", scaling.spread([*times.values()])
+            )
 
         quantity = f"ping-pong of {size} bytes with each rank: largest over smallest"
-        rows += rows_of(quantity, "paper 004, test 1", each(subjects), spread_over_partners)
+        rows += rows_of(quantity, "paper 004, test 1", separately(subjects), spread)
     return rows

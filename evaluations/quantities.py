@@ -21,7 +21,7 @@ from evaluations.growth import (
     penalty_of,
     smallest_efficiency_percent,
 )
-from evaluations.sampling import NoneThere, Sampled, sampled_of
+from evaluations.sampling import NoneThere, Sampled, sample_quantity
 
 Settings = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ def sampled(derived: Settings, here: Here, *, mean: bool = False) -> Sampled:
     def of_launch(subject: Subject, *players: Subject) -> float:
         return kind(derived, Here(subject, dict(zip(named, players, strict=True))))
 
-    return sampled_of(of_launch, [subject, *map(here.playing, named)], mean=mean)
+    return sample_quantity(of_launch, [subject, *map(here.playing, named)], mean=mean)
 
 
 def _figures(settings: Settings) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def why_not(value: PrintedValue) -> str:
     return value.not_here or WHY_NOT[value.category]
 
 
-def asked_of(
+def subjects_asked(
     derived: Settings, subjects: Sequence[Subject], roles: Mapping[str, Subject]
 ) -> Sequence[Subject]:
     """Return the subjects of which a derived quantity is asked: who plays the first named one."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evaluations.derived import DerivedError
 from evaluations.evidence import Subject
-from evaluations.sampling import launches_of, plain, sampled_values
+from evaluations.sampling import paired_launches, plain, sampled_values
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class DerivedRow:
 
 
 @dataclass(frozen=True)
-class Told:
+class LaunchValue:
     """A quantity of one launch: ``words`` say it, with ``{}`` where its ``value`` stands.
 
     Only launches of the same ``state`` have values of the same thing.
@@ -34,7 +34,10 @@ class Told:
 
 
 def rows_of(
-    quantity: str, source: str, groups: Mapping[str, Sequence[Subject]], told: Callable[..., Told]
+    quantity: str,
+    source: str,
+    groups: Mapping[str, Sequence[Subject]],
+    told: Callable[..., LaunchValue],
 ) -> list[DerivedRow]:
     """Return a row of what launches tell of groups of subjects, none where it can be told of none.
 
@@ -43,7 +46,7 @@ def rows_of(
     values = {}
     for name, group in groups.items():
         launches = []
-        for launch in launches_of(group):
+        for launch in paired_launches(group):
             try:
                 launches.append(told(*launch))
             except DerivedError:
@@ -53,12 +56,12 @@ def rows_of(
     return [DerivedRow(quantity, source, values)] if values else []
 
 
-def each(subjects: Sequence[Subject]) -> dict[str, Sequence[Subject]]:
+def separately(subjects: Sequence[Subject]) -> dict[str, Sequence[Subject]]:
     """Return each subject as a group of its own."""
     return {one.name: (one,) for one in subjects}
 
 
-def _in_words(launches: Sequence[Told]) -> str:
+def _in_words(launches: Sequence[LaunchValue]) -> str:
     """Return the median of launches with its interval; of mere words, in how many they hold."""
     states = [one.state or (one.words if one.value is None else "") for one in launches]
     state, count = Counter(states).most_common(1)[0]

@@ -33,7 +33,7 @@ from clustergate.sites.description import Partition
 from clustergate.stats.rounds import FEWEST
 from evaluations import derivation, plan, predicates, scope, sheet, study, tables
 from evaluations import text as published_text
-from evaluations.evidence import Subject, merged, subjects_of
+from evaluations.evidence import Subject, merged, subjects_in_run
 from evaluations.facts import Paper, load_paper
 from evaluations.inference import Outcome
 from evaluations.page import render_page
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise PublishedError("; ".join(scope.missing(paper)))
     site = taken(arguments.site)
     partition = sites.load(site.path).partitions[0]
-    known = study.kept(paper.id) if arguments.resume else None
+    known = study.load_state(paper.id) if arguments.resume else None
     if arguments.resume and known is None:
         raise PublishedError(f"there is no run of paper {paper.id} to resume; leave --resume out")
     roles = dict(map(_role, arguments.roles))
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not step.ended:
             known = _run_step(known, paper, k, site, arguments, statuses)
             if step.part.gates and statuses[_words(step.part, paper)][-1]:
-                study.keep(known.with_step(k, run="", ended=False))
+                study.save_state(known.with_step(k, run="", ended=False))
                 raise PublishedError(
                     f"{', '.join(step.part.checks)} did not pass, so that nothing is compared; see "
                     f"its report, and go on: clustergate evaluation run {arguments.paper} --resume"
@@ -100,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         found = _found_by(known, paper, runs)
         more = [
             *study.more_rounds(known.steps, found.conclusions, _check_of(runs)),
-            *study.of_disturbed_trials(known.steps, {run: store.read_cases(run) for run in runs}),
+            *study.steps_for_disturbed_trials(
+                known.steps, {run: store.read_cases(run) for run in runs}
+            ),
         ]
         before = len(known.steps)
         for step in more:
@@ -120,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     for sentence in scope.missing(paper):
         print(sentence)
     told = published_text.report(found, width=console.width())
-    told += study.repeated_by(known, paper, partition.stacks, *_given_by_hand(known))
+    told += study.repeat_lines(known, paper, partition.stacks, *_given_by_hand(known))
     page = render_page(found)
     print(told, end="")
     entry = study.bibtex(paper, known, version())
@@ -175,9 +177,9 @@ def _tell_plan(
         else:
             print(f"{system.id} is played by {players}, and the stacks of this site are {here}")
     if paper.is_study:
-        from evaluations.settings import misspelt
+        from evaluations.settings import misspelt_benchmarks
 
-        for sentence in misspelt(paper):
+        for sentence in misspelt_benchmarks(paper):
             print(sentence)
         if not any(step.part.is_round for step in known.steps):
             print(
@@ -321,7 +323,7 @@ def _run_step(
         0.0 if step.part.is_round and k else arguments.wait,
     )
     known = known.with_step(k, run=run)
-    study.keep(known)
+    study.save_state(known)
     begun = time.monotonic()
     again = f"evaluation run {arguments.paper} --resume"
     before = any(one.ended and one.part == step.part for one in known.steps[:k])
@@ -330,7 +332,7 @@ def _run_step(
     )
     statuses.setdefault(_words(step.part, paper), []).append(status)
     known = known.with_step(k, ended=True, seconds=time.monotonic() - begun)
-    study.keep(known)
+    study.save_state(known)
     return known
 
 
@@ -340,7 +342,7 @@ def _measured(run: str, stack: str = "") -> list[Subject]:
     # A run whose request is lost or damaged is none of rounds.
     with contextlib.suppress(ClustergateError):
         by_lot = _BY_LOT in read_request(run).options
-    return subjects_of(run, store.read_cases(run), stack, by_lot=by_lot)
+    return subjects_in_run(run, store.read_cases(run), stack, by_lot=by_lot)
 
 
 def _useful(runs: Sequence[str]) -> list[str]:
@@ -404,11 +406,11 @@ def _findings(paper: Paper, runs: Sequence[str], named: Mapping[str, str]) -> Fi
     return Findings(
         paper,
         subjects,
-        sheet.beside(paper, here),
+        sheet.value_rows(paper, here),
         sheet.conclusions(paper, here),
         sheet.drawings(paper, subjects),
         derivation.derived_rows(subjects, _links(subjects)),
-        [*sheet.doubts(subjects), *scope.missing(paper)],
+        [*sheet.disturbance_notes(subjects), *scope.missing(paper)],
         _machine(subjects),
         here.roles,
     )
@@ -419,7 +421,7 @@ def _machine(subjects: Sequence[Subject]) -> dict[str, Any]:
     run = min(run for one in subjects for run in one.runs)
     try:
         state = json.loads((store.run_folder(run) / NODE_STATE).read_text(encoding="utf-8"))
-        return tables.facts_of(state, [one.stack for one in subjects])
+        return tables.machine_facts(state, [one.stack for one in subjects])
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

@@ -72,7 +72,7 @@ def sampled_values(
     return Sampled(statistics.median(values), low, high, len(values), without=without)
 
 
-def launches_of(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, ...]]:
+def paired_launches(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, ...]]:
     """Yield the subjects with the figures of one launch each, while all have one more.
 
     Of several that were launched in rounds they are of the same round; what was not follows.
@@ -86,12 +86,12 @@ def launches_of(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, ...]]:
     yield from zip(*(one.by_launch for one in subjects), strict=False)
 
 
-def sampled_of(
+def sample_quantity(
     quantity: Callable[..., float], subjects: Sequence[Subject], *, mean: bool = False
 ) -> Sampled:
     """Return a quantity of subjects, launch by launch; raises where no launch has it."""
     values, reasons = [], []
-    for launch in launches_of(subjects):
+    for launch in paired_launches(subjects):
         try:
             values.append(quantity(*launch))
         except DerivedError as reason:

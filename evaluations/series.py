@@ -111,7 +111,7 @@ class Cast:
         return [f"nothing here stands for {absent[0]}{more}"] if absent else []
 
 
-def curves_of(
+def launch_curves(
     subject: Subject, figure: Figure, fewest: int = 2, shape: Shape | None = None
 ) -> list[Curve]:
     """Return the values of a figure along its axis, of each launch that has them all.
@@ -193,7 +193,7 @@ def _refuse_mixed(subjects: Sequence[Subject]) -> None:
         raise NotCheckable(f"RandomAccess is not the same benchmark in these runs: {told}")
 
 
-def curves_beside(
+def common_curves(
     sides: Sequence[tuple[Subject, Figure]], fewest: int = 1
 ) -> tuple[list[list[Curve]], dict[str, bool]]:
     """Return the curves of several, at the places and of the most processes that all measured.
@@ -233,7 +233,7 @@ def curves_beside(
         alike = who.launched_as(launches) if launches < mine else who
         player = alike.in_rounds(rounds) if in_turn else alike.undisturbed
         alike_axis = replace(figure, start=first.start, end=first.end, over=first.over)
-        found.append(curves_of(player, alike_axis, 1, shape))
+        found.append(launch_curves(player, alike_axis, 1, shape))
     # Of nothing that is moved there is no ratio.
     every = [curve for side in found for curve in side]
     places = [at for at in found[0][0] if all(curve.get(at, 0.0) > 0.0 for curve in every)]

@@ -20,7 +20,9 @@ from evaluations.facts import Paper
 _MOST_LAUNCHES = 10_000
 
 
-def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[tuple[str, str]]:
+def setting_complaints(
+    settings: Mapping[str, Any], checks: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     """Yield each setting that no check of a study takes, or not with that value, and why."""
     known = {check: _settings_of(_classes()[check]) for check in checks}
     for setting, value in settings.items():
@@ -53,7 +55,7 @@ def wrong_with(settings: Mapping[str, Any], checks: Sequence[str]) -> Iterator[t
                 yield setting, f"{name} has no {strange[0]!r}; known are {', '.join(offered)}"
 
 
-def misspelt(paper: Paper) -> Iterator[str]:
+def misspelt_benchmarks(paper: Paper) -> Iterator[str]:
     """Yield a sentence for each benchmark of a study that is probably misspelt."""
     asked = [
         (predicate.id, figure.benchmark)

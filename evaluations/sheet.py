@@ -71,7 +71,7 @@ class BesideRow:
         return "" if why in (self.why_not, self.value.because) else why
 
 
-def doubts(subjects: Sequence[Subject]) -> list[str]:
+def disturbance_notes(subjects: Sequence[Subject]) -> list[str]:
     """Return for each subject how many of its figures decide nothing, and why, if any."""
     told = []
     for subject in subjects:
@@ -93,7 +93,7 @@ def doubts(subjects: Sequence[Subject]) -> list[str]:
     return told
 
 
-def beside(paper: Paper, here: Cast) -> list[BesideRow]:
+def value_rows(paper: Paper, here: Cast) -> list[BesideRow]:
     """Return the printed values with what was measured here of the same."""
     rows = []
     for value in paper.values.values():
@@ -113,7 +113,7 @@ def beside(paper: Paper, here: Cast) -> list[BesideRow]:
 def _derived_row(value: PrintedValue, paper: Paper, here: Cast) -> BesideRow:
     """Return a printed value with what is derived here of several figures, launch by launch."""
     measured, launches, reasons = {}, {}, []
-    for subject in quantities.asked_of(value.derived, here.subjects, here.roles):
+    for subject in quantities.subjects_asked(value.derived, here.subjects, here.roles):
         try:
             asked = quantities.Here(subject, here.roles)
             mean = value.conditions.get("statistic") == "mean"
@@ -167,10 +167,10 @@ def _asserted(
     processes = max((one.shape.processes for one in subject.figures), default=0)
     if processes != max(_processes(value), default=processes):
         return OTHER_LAUNCH
-    return beside_printed(value, found)
+    return compare_with_printed(value, found)
 
 
-def beside_printed(value: PrintedValue, here: Sampled) -> str:
+def compare_with_printed(value: PrintedValue, here: Sampled) -> str:
     """Return whether what was measured is as printed, within what the print and chance leave open.
 
     To be asked of who plays the printed system, and of the printed launch.

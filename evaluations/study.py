@@ -21,7 +21,7 @@ from clustergate.core.paths import state_dir
 from clustergate.stacks.manifest import ManifestError, manifest_path, read_manifest
 from clustergate.stats.rounds import FEWEST
 from evaluations import papers
-from evaluations.evidence import trials_of
+from evaluations.evidence import case_trials
 from evaluations.facts import Paper
 from evaluations.plan import Part, stacks_of
 from evaluations.sheet import Conclusion
@@ -75,12 +75,12 @@ def _state(paper: str) -> Path:
     return store.runs_folder().parent / f"evaluation-{paper}.json"
 
 
-def keep(study: Study) -> None:
+def save_state(study: Study) -> None:
     """Keep how far a study is."""
     store.write_json(_state(study.paper), encode(study))
 
 
-def kept(paper: str) -> Study | None:
+def load_state(paper: str) -> Study | None:
     """Return the last study of a paper, None where there is none that can be read."""
     try:
         return decode(read_json(_state(paper)), Study)
@@ -144,7 +144,7 @@ def more_rounds(
     return found
 
 
-def of_disturbed_trials(
+def steps_for_disturbed_trials(
     steps: Sequence[Step], cases: Mapping[str, Sequence[CaseRecord]]
 ) -> list[Step]:
     """Return the parts of which a stack has single trials of disturbed launches alone.
@@ -158,7 +158,7 @@ def of_disturbed_trials(
             continue
         records = [one for step in steps if step.part == part for one in cases.get(step.run, ())]
         trials = [
-            (record.stack, one["disturbed"]) for record in records for one in trials_of(record)
+            (record.stack, one["disturbed"]) for record in records for one in case_trials(record)
         ]
         if {stack for stack, _ in trials} - {
             stack for stack, is_disturbed in trials if not is_disturbed
@@ -199,7 +199,7 @@ def write_package(study: Study, paper: Paper, page: str, told: str, citation: st
     return folder
 
 
-def repeated_by(
+def repeat_lines(
     study: Study, paper: Paper, stacks_here: Sequence[str], before: str, options: Sequence[str]
 ) -> str:
     """Return the lines that say how to repeat a study, and whether its own file is all it takes.

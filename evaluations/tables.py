@@ -45,7 +45,7 @@ def tables(rows: Sequence[BesideRow], subjects: Sequence[str]) -> list[Table]:
     return [_table(title, found, subjects) for title, found in by_number]
 
 
-def facts_of(node_state: Mapping[str, Any], stacks: Sequence[str]) -> dict[str, Any]:
+def machine_facts(node_state: Mapping[str, Any], stacks: Sequence[str]) -> dict[str, Any]:
     """Return what a run kept of its machine, by the names that facts of systems have."""
     hardware, kernel = (node_state["fingerprint"][part] for part in ("hardware", "kernel"))
     cores, caches, memory = hardware["cores"], hardware["caches"], hardware["memory_total_gib"]

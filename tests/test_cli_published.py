@@ -30,7 +30,7 @@ from clustergate.run.request import Request, write_request
 from clustergate.sites import modes
 from evaluations import plan, running, scope, sheet, study
 from evaluations.derived.balance import balance_samples
-from evaluations.evidence import merged, subjects_of
+from evaluations.evidence import merged, subjects_in_run
 from evaluations.facts import load_paper, parse_paper
 from evaluations.modes import PAPER_CHECKS
 from evaluations.page import word
@@ -761,7 +761,7 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
         store.write_case(run, told)
     paper, subjects = load_paper("004"), []
     for run in (RUN, "20261121T120000Z-2"):
-        subjects += subjects_of(run, store.read_cases(run))
+        subjects += subjects_in_run(run, store.read_cases(run))
     found = {d.figure.number: d for d in sheet.drawings(paper, merged(subjects))}
     assert [line.name for line in found[1].lines] == [
         "mpich, 33.00 MB flushed by each rank",
@@ -781,7 +781,7 @@ def test_single_trials_are_drawn_with_and_without_a_flushed_cache(home, capsys):
     assert "33.00 MB flushed by each rank" in page
     disturbed = Launch(order=0, started=0.0, seconds=1.0, disturbed=in_words("others used a core"))
     store.write_case(RUN, dataclasses.replace(told, launches=[disturbed]))
-    again = subjects_of(RUN, store.read_cases(RUN))
+    again = subjects_in_run(RUN, store.read_cases(RUN))
     lines = next(d for d in sheet.drawings(paper, again) if d.figure.number == 1).lines
     assert [line.name for line in lines] == [f"{RUN}:mpich, not flushed, disturbed"]
     # Where a stack has others, too, those are drawn.
@@ -831,7 +831,7 @@ def test_rates_per_watt_are_drawn_each_to_its_own_scale(home):
         ]
 
     store.write_case(RUN, record("HpccgCheck", "mpich", [*samples(1, 9.0), *samples(2, 8.0)]))
-    drawn = sheet.drawings(load_paper("002"), subjects_of(RUN, store.read_cases(RUN)))
+    drawn = sheet.drawings(load_paper("002"), subjects_in_run(RUN, store.read_cases(RUN)))
     found = {drawing.figure.number: drawing for drawing in drawn}
     # Of the most processes, as the paper has 64 cores.
     assert found[24].bars == {

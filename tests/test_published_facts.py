@@ -426,7 +426,7 @@ def test_a_test_that_is_not_refused_never_stops_the_report(kind):
     chance, taken = random.Random(kind), 0
     while taken < 40:
         test = random_test(chance, kind)
-        if list(forms.wrong_with(test, {"a": {}, "b": {}, "c": {}})):
+        if list(forms.test_complaints(test, {"a": {}, "b": {}, "c": {}})):
             continue
         taken += 1
         subjects = []

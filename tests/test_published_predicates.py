@@ -10,7 +10,7 @@ import pytest
 from clustergate.core.model import METRICS, Better, CaseRecord, Sample
 from evaluations import criteria
 from evaluations.criteria import Criterion
-from evaluations.evidence import Subject, merged, subjects_of
+from evaluations.evidence import Subject, merged, subjects_in_run
 from evaluations.facts import TO_BASELINE, Paper, Predicate, load_paper, load_papers
 from evaluations.inference import Outcome
 from evaluations.predicates import Decision, cast, decide
@@ -50,7 +50,7 @@ def subject(name: str, *series: tuple[Figure, dict[int, float]]) -> Subject:
         conditions={"ranks": 2, "placement": "packed", "mode": "published-000"},
         samples=samples,
     )
-    [found] = subjects_of("run", [record])
+    [found] = subjects_in_run("run", [record])
     return found
 
 
@@ -211,7 +211,7 @@ def test_most_of_several_experiments_can_hold():
     def count(times: dict[int, float]) -> Outcome:
         parts = [criteria.order(BCAST.between(p, p), "x", "y") for p in (2, 4, 8)]
         x, y = bcast("a", p2=1.0, p4=1.0, p8=1.0), subject("b", (BCAST, times))
-        return outcome(criteria.at_least_of(2, *parts), x, x=x, y=y).outcome
+        return outcome(criteria.count_at_least(2, *parts), x, x=x, y=y).outcome
 
     assert count({2: 2.0, 4: 2.0, 8: 0.5}) is Outcome.HOLDS
     assert count({2: 2.0, 4: 0.5, 8: 0.5}) is Outcome.DOES_NOT

@@ -23,7 +23,7 @@ from evaluations.facts import Predicate, load_paper, parse_paper
 from evaluations.inference import Claim, Clause, Finding, Outcome, findings
 from evaluations.plan import Part, parts_of, stacks_of, undecidable
 from evaluations.predicates import Decision, cast, decide
-from evaluations.sampling import launches_of
+from evaluations.sampling import paired_launches
 from evaluations.series import Cast, Figure
 from evaluations.sheet import Conclusion
 
@@ -336,7 +336,7 @@ def test_a_round_that_lacks_a_figure_does_not_shift_the_others():
     assert told_of(X_BEFORE_Y, x=x, y=y).outcome is Outcome.HOLDS
     assert told_of(X_BEFORE_Y, x=y, y=x).outcome is Outcome.DOES_NOT
     ratios = [
-        two.figures[0].value / one.figures[0].value for one, two in launches_of([x, y])
+        two.figures[0].value / one.figures[0].value for one, two in paired_launches([x, y])
         if one.figures and two.figures
     ]  # fmt: skip
     assert set(map(round, [1000 * ratio for ratio in ratios])) <= {1100, 2200, 550}
@@ -365,7 +365,7 @@ def test_what_was_not_launched_in_rounds_is_derived_beside_what_was():
                           "Bcast", "", "", [time_us] * 3)]  # fmt: skip
         return replace(found, figures=[*found.figures, *sizes])
 
-    launches = list(launches_of([both("x", 10.0), both("y", 12.0)]))
+    launches = list(paired_launches([both("x", 10.0), both("y", 12.0)]))
     assert Counter(one.figures[0].benchmark for one, _ in launches) == {"Barrier": 12, "Bcast": 3}
 
 
@@ -525,14 +525,14 @@ def test_an_efficiency_of_times_is_better_the_higher_it_is():
 )  # fmt: skip
 def test_a_count_is_contradicted_where_what_is_missing_cannot_save_it(at_least, x_us, outcome):
     unmeasured = criteria.order(Figure("Bcast", "t_avg_us"), "x", "y")
-    count = criteria.at_least_of(at_least, X_BEFORE_Y, unmeasured)
+    count = criteria.count_at_least(at_least, X_BEFORE_Y, unmeasured)
     found = told_of(count, x=played("x", barrier(p2=x_us)), y=played("y", barrier(p2=5.0)))
     assert found.outcome is outcome
 
 
 def test_most_of_five_systems_is_contradicted_by_two_of_them():
     alone = criteria.order(BARRIER, "x", "y", "z")
-    count = criteria.at_least_of(2, alone, alone, X_BEFORE_Y)
+    count = criteria.count_at_least(2, alone, alone, X_BEFORE_Y)
     fast, slow = played("x", barrier(p2=1.0)), played("y", barrier(p2=5.0))
     assert told_of(count, x=slow, y=fast).outcome is Outcome.DOES_NOT
     assert told_of(count, x=fast, y=slow).outcome is Outcome.NOT_CHECKABLE

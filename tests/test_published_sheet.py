@@ -49,7 +49,7 @@ def bcast(value, processes=2, size=8, **more):
 
 def row(paper, value, *subjects, **roles):
     facts = load_paper(paper)
-    rows = sheet.beside(facts, cast(facts, subjects, roles))
+    rows = sheet.value_rows(facts, cast(facts, subjects, roles))
     return {row.value.id: row for row in rows}[value]
 
 
@@ -383,14 +383,16 @@ def test_a_ratio_of_two_machines_is_held_to_the_print(ratio, told):
 def test_bounds_are_held_as_they_are_qualified(qualifier, value, told):
     printed = load_paper("002").values["r030"]
     printed = replace(printed, qualifier=qualifier, value=value, better=Better.HIGHER)
-    assert sheet.beside_printed(printed, sampled_values([100.0] * 6)) == told
-    lower = sheet.beside_printed(replace(printed, better=Better.LOWER), sampled_values([100.0] * 6))
+    assert sheet.compare_with_printed(printed, sampled_values([100.0] * 6)) == told
+    lower = sheet.compare_with_printed(
+        replace(printed, better=Better.LOWER), sampled_values([100.0] * 6)
+    )
     turned = {
         "better than printed": "worse than printed",
         "worse than printed": "better than printed",
     }
     assert lower == turned.get(told, told)
-    neither = sheet.beside_printed(
+    neither = sheet.compare_with_printed(
         replace(printed, better=Better.NEITHER), sampled_values([100.0] * 6)
     )
     assert neither == ("not as printed" if told in turned else told)
@@ -528,11 +530,11 @@ def test_disturbed_rounds_are_not_what_a_stack_reaches():
     found = row("003", "r034", in_rounds(8))
     assert found.measured == {"a": 900.0}
     assert sheet.DISTURBED not in found.launches["a"]
-    assert not sheet.doubts([in_rounds(8)])
+    assert not sheet.disturbance_notes([in_rounds(8)])
     found = row("003", "r034", in_rounds(12))
     assert found.measured == {"a": 300.0}
     assert sheet.DISTURBED in found.launches["a"]
-    [told] = sheet.doubts([in_rounds(12)])
+    [told] = sheet.disturbance_notes([in_rounds(12)])
     assert told.startswith("every launch of 1 of 1 figures of a was disturbed")
 
 
@@ -648,11 +650,11 @@ def test_no_table_of_figures_crashes_a_page(paper):
         found = Findings(
             paper,
             subjects,
-            sheet.beside(paper, here),
+            sheet.value_rows(paper, here),
             sheet.conclusions(paper, here),
             sheet.drawings(paper, subjects),
             derived_rows(subjects, {"here": 100.0}),
-            sheet.doubts(subjects),
+            sheet.disturbance_notes(subjects),
         )
         assert len(found.rows) == len(paper.values)
         assert render_page(found).startswith("<!DOCTYPE html>")

@@ -57,7 +57,7 @@ def test_what_is_stated_of_the_systems_stands_side_by_side():
 
 def test_the_machine_at_hand_has_a_column_beside_the_systems():
     [kept] = (Path(__file__).parent / "data" / "home" / "results" / "runs").glob("*/machine.json")
-    facts = tables.facts_of(json.loads(kept.read_text()), ["mpich", "openmpi"])
+    facts = tables.machine_facts(json.loads(kept.read_text()), ["mpich", "openmpi"])
     systems = tables.systems_table(load_paper("001"), facts)
     assert systems is not None
     assert systems.columns[0] == "here"

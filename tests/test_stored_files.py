@@ -250,7 +250,7 @@ KINDS: Mapping[str, tuple[Path, Callable[[Path], object], object]] = {
     "made.json": (_IN_RUN / "made.json", lambda home: call_to_resume(RUN), CALL),
     "evaluation-001.json": (
         Path("results", "evaluation-001.json"),
-        lambda home: study.kept("001"),
+        lambda home: study.load_state("001"),
         STUDY,
     ),
 }
@@ -350,7 +350,7 @@ def test_a_file_without_what_every_version_wrote_is_damaged(
 def test_an_evaluation_whose_file_is_damaged_has_none(home: Path) -> None:
     path = _place(home, "evaluation-001.json", KINDS["evaluation-001.json"][0])
     path.write_text(path.read_text().replace('"full": true', '"full": 1'))
-    assert study.kept("001") is None
+    assert study.load_state("001") is None
 
 
 def test_a_key_of_a_later_version_is_told_from_damage() -> None:

@@ -8,7 +8,7 @@ from evaluations.criteria import (
     Criterion,
     ahead,
     all_but,
-    at_least_of,
+    count_at_least,
     every,
     order,
     steady,
@@ -186,7 +186,7 @@ def p020() -> Criterion:
     pingpong = [order(trial("ping_pong", size, "peer"), T3E, OTHERS) for size in (8, LARGE)]
     shifts = [trial("right_shift", size) for size in (8, SMALL)]
     others = [one for one in both_sizes() if one != trial("gather", 8)]
-    return at_least_of(11, *pingpong, *map(first, (*shifts, BARRIER, *others)))
+    return count_at_least(11, *pingpong, *map(first, (*shifts, BARRIER, *others)))
 
 
 def p021() -> Criterion:
