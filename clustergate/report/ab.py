@@ -94,7 +94,8 @@ def render(
             rows, left_out = [[*row[:-2], row[-1]] for row in rows], left_out + 1
         out.print(console.table(columns, rows, range(2, len(columns) - 1)))
         write([f"   {counted(left_out, 'more column')} on the page"] * bool(left_out))
-    causes = [f" ! {cause}" for cause in _causes(of, failures[1:])]
+    causes = [f" ! {cause}" for cause in _causes(of, failures[1:2])]
+    causes += [f" ! {len(failures) - 2} more on the page"] * (len(failures) > 2)
     status, steps = exit_status(of, failures), [*said.next_steps, ""]
     why, _, command = invocation.completed(steps[0]).partition("`")
     below = [

@@ -417,7 +417,11 @@ def judge_records(
     }
     if not jobs:
         reasons = [*failures, *absences(records)]
-        cause = "; ".join(reasons) or "no launch of both is in it; `clustergate ab` makes one"
+        more = f"; and {len(reasons) - 2} more" if len(reasons) > 2 else ""
+        cause = (
+            "; ".join(reasons[:2]) + more
+            or "no launch of both is in it; `clustergate ab` makes one"
+        )
         raise ClustergateError(NO_COMPARISON(run=run_id, why=cause))
     # Whom nothing was compared with is told among what failed.
     place = {side: k for k, side in enumerate(sorted({side for pair in jobs for side in pair}))}
