@@ -7,6 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+from reframe.core.backends import getlauncher
+from reframe.core.exceptions import JobError
+from reframe.core.runtime import runtime, temp_runtime
+from reframe.core.schedulers import Job
+
+from clustergate.sites import loader
+
 # A job that runs until it is deleted, which takes a second.
 PBS = {
     "qsub": "echo 7.head",
@@ -75,3 +83,31 @@ def test_an_interrupt_at_the_terminal_cancels_the_job(tmp_path: Path) -> None:
     os.killpg(running.pid, signal.SIGINT)
     running.wait()
     assert (tmp_path / "deleted").exists()
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+def test_job_that_pbs_forgot_ends_whether_it_delivered_output_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivered: bool
+) -> None:
+    """Of one whose node had died, ReFrame waited for the output for ever."""
+    (tmp_path / "qstat").write_text(
+        "#!/bin/sh\necho 'qstat: Unknown Job Id 7.head' >&2\nexit 153\n"
+    )
+    (tmp_path / "qstat").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "site.py").write_text(SITE)
+    with temp_runtime(str(tmp_path / "site.py"), "s"):
+        (partition,) = runtime().system.partitions
+        job = Job.create(partition.scheduler, getlauncher("local")(), "job", workdir=str(tmp_path))
+        job._jobid = "7.head"
+        for name in ("job.out", "job.err") if delivered else ():
+            (tmp_path / name).touch()
+        partition.scheduler.poll(job)
+        assert job.completed is delivered
+        monkeypatch.setattr(loader, "DELIVERY_S", 0.0)
+        partition.scheduler.poll(None, job)
+        if delivered:
+            assert job.finished()
+        else:
+            with pytest.raises(JobError, match="PBS has ended the job and delivered no output"):
+                job.finished()
