@@ -455,6 +455,7 @@ class Pbs:
         wishes = ["set server acl_roots = root@*", "set server flatuid = True"]
         # A job that comes before the nodes are up would wait for ten minutes.
         wishes += ["set server scheduler_iteration = 2", "set queue workq kill_delay = 2"]
+        wishes += ["set server node_fail_requeue = 10"]
         wishes += [
             f"create node {node} resources_available.ncpus={self._cpus}"
             for node in self.cluster.nodes()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clustergate.core.paths import checkout
-from tests.conftest import VirtualCluster
+from tests.conftest import NOISE, VirtualCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
@@ -85,7 +85,7 @@ def test_it_opens_stays_closed_and_cannot_judge(virtual: Any, suite: Any, site: 
     assert status == 2, said
     assert suite.decision()["word"] == "COULD NOT JUDGE", said
     # Where others use the machine, its figures are too noisy before anybody compares them.
-    assert {"gate.no-reference", "gate.inconclusive"} & suite.evidence()
+    assert ({"gate.no-reference"} | NOISE) & suite.evidence()
     suite.write_references(site / "references")
 
     assert virtual("fault", "slow-link", "n3", "100mbit").returncode == 0

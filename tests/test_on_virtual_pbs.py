@@ -138,13 +138,13 @@ def test_waiting_job_says_why_and_ends_with_its_run(on_cluster, fault, number):
     ) as running:
         assert running.stderr is not None
         line = "begun"
-        while line and "in PBS's queue (" not in line:
+        # Until its scheduler has looked at it, it is queued.
+        while line and "in PBS's queue (Not enough" not in line:
             line = running.stderr.readline()
         assert "Q" in jobs().values()
         running.send_signal(number)
         running.communicate()
-    # Of OpenPBS 23.06.
-    assert "(Not enough" in line
+    assert line, "it was not told what the job waits for"
     until(lambda: not jobs(), jobs)
 
 
