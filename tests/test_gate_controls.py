@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -266,3 +267,22 @@ def test_every_partition_counts() -> None:
     both = [Control("6 nodes"), Control(why="two nodes")]
     assert controls.of_all_nodes(both, []).why == "two nodes"
     assert controls.of_all_nodes(both[:1], []).by == "6 nodes"
+
+
+def test_more_knowledge_never_closes() -> None:
+    """With references, what they left undecided kept closed what opened without them."""
+    golden = same_build("mpich", "abc", [], "2026-11-04")
+    known = (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE, Verdict.PASS)
+    opens = {
+        (k, bool(software), bool(memory)): answered(ran(of), screened(), memory, software)[0]
+        == OPEN
+        for k, of in enumerate(known)
+        for software in ([], golden)
+        for memory in ([], MEMORY)
+    }
+    assert opens[0, True, True]
+    assert opens[2, False, False]
+    assert not opens[1, True, False]
+    for less, more in itertools.product(opens, repeat=2):
+        if all(a <= b for a, b in zip(less, more, strict=True)):
+            assert opens[less] <= opens[more], (less, more)

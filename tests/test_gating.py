@@ -308,6 +308,21 @@ def test_promise_of_other_figures() -> None:
     assert "it may be 20.0 % slower than before" in " ".join(found.because)
 
 
+@pytest.mark.parametrize(("bare", "status"), [(1, OPEN), (2, UNJUDGED), (3, UNJUDGED)])
+def test_kept_promise_beside_sizes_without_reference(bare: int, status: int) -> None:
+    one = promised(0.12, 0.08, kept=True)
+    nothing = Judgement(Verdict.NO_REFERENCE, (in_words("no reference"),))
+    sizes = [
+        dataclasses.replace(one.figures[0], conditions={"bytes": 8 << k}) for k in range(3 + bare)
+    ]
+    without = [dataclasses.replace(size, judgement=nothing) for size in sizes[:bare]]
+    names = tuple(map(name_of, sizes[bare:]))
+    promise = dataclasses.replace(one.promises[0], figures=names)
+    figures = (*without, *sizes[bare:])
+    whole = dataclasses.replace(one, figures=figures, promises=(promise,))
+    assert decide(of_benchmarks([whole])).status == status
+
+
 def test_kept_promise_of_figure_slow_at_times() -> None:
     one = promised(0.12, 0.08, kept=True)
     slow = LAUNCHES_SLOW_SHARE(slow=6, launches=8, others=2, times=3.0)

@@ -182,6 +182,8 @@ def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
 
 
 NOTHING_THERE = REFERENCE_NONE()
+# So large a part of a benchmark's sizes may lack a reference.
+_FEW = 1 / 3
 # Several launches may be slow, and the best of them is as it was.
 _SLOW_AT_TIMES = {LAUNCHES_SLOW_SHARE.code, LAUNCHES_ALL_SLOW.code}
 _OPEN_IN_ITSELF = {*_SLOW_AT_TIMES, NOT_CONFIRMED.code, ON_NODES.code}
@@ -197,11 +199,12 @@ def _is_open_in_itself(figure: Figure) -> bool:
 def _why_open(case: Case, name: str) -> Reason | None:
     """Return why references do not judge what must be judged of a case, None where they do.
 
-    Of a benchmark they must do so as a whole, and of each of its figures that is not in that.
+    Of a benchmark they must do so as a whole, and of each of its figures that is not in that; of a
+    few sizes there may be none, such as of those that scatter too much.
     """
     figures = [one for one in case.figures if _is_of(one, name)]
     promise = next((one for one in case.promises if one.name == name), None)
-    within = set(promise.figures) if promise else set()
+    within, bare = set(promise.figures) if promise else set(), 0
     for figure in figures:
         verdict, reasons = figure.judgement.verdict, figure.judgement.reasons
         codes = {why.code for why in reasons}
@@ -210,9 +213,12 @@ def _why_open(case: Case, name: str) -> Reason | None:
         if figure.doubt is not None:
             return figure.doubt.at(figure_name(figure))
         if verdict is Verdict.NO_REFERENCE:
-            return NOTHING_THERE
+            bare += 1
+            continue
         if name_of(figure) not in within or codes & _SLOW_AT_TIMES:
             return reasons[0].at(figure_name(figure)) if reasons else NOTHING_THERE
+    if bare and (promise is None or bare > _FEW * len(figures)):
+        return NOTHING_THERE
     for group in case.groups:
         slow = {why.code for why in group.judgement.reasons} & _SLOW_AT_TIMES
         if group.benchmark == name.partition(".")[0] and slow:
