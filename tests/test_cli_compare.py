@@ -465,7 +465,7 @@ def test_a_run_of_many_conditions_fits_a_terminal(
 ) -> None:
     """HPL has twenty conditions that IMB has not, and a column for each leaves room for none."""
     monkeypatch.setattr(console, "width", lambda: 80)
-    of_hpl: dict[str, Any] = {"n": 6336, "variant": "WR11R2C4", "bcast": "1ringM"}
+    of_hpl: dict[str, Any] = {"n": 6336, "nb": 192, "variant": "WR11R2C4", "bcast": "1ringM"}
     of_hpl |= {
         "rfact": "Right",
         "depth": 1,
@@ -478,7 +478,7 @@ def test_a_run_of_many_conditions_fits_a_terminal(
         stored(stack, noise(1.0), range(20), 64)
         stored(stack, noise(1.0), range(0), 8)
         grids = [
-            builders.hpl(97.0, **{**of_hpl, **grid})
+            dataclasses.replace(builders.hpl(97.0), conditions={**of_hpl, **grid})
             for grid in ({"p": 1, "q": 2}, {"p": 2, "q": 1})
         ]
         store_case("h", "HpccCheck", stack, grids)

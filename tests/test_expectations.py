@@ -99,7 +99,7 @@ def judged(text: str, *records: CaseRecord, mode: str = "smoke") -> Run:
 
 
 def first_line(run: Run) -> str:
-    return first_screen(run).lines()[0]
+    return first_screen(run).lines()[0].lstrip(" ✓✗~")
 
 
 # --- names ------------------------------------------------------------------------------------
