@@ -160,6 +160,8 @@ def test_conclusion_is_decided_as_recorded(name):
     assert said(name, entry, 6) == entry["said"].split()[::6]
 
 
+# It launches nothing, and takes two minutes: with long launches it is left to `make test-all`.
+@pytest.mark.mpi
 @pytest.mark.long
 @pytest.mark.parametrize("name", RECORDED["conclusions"])
 def test_conclusion_is_decided_as_recorded_on_every_run_set(name):
