@@ -16,17 +16,10 @@ import numpy as np
 
 from clustergate.core.model import Better
 from clustergate.core.notation import counted, interval
-from clustergate.stats.comparison import (
-    FAMILY_ERROR,
-    MARGIN,
-    Comparison,
-    Pair,
-    Relation,
-    between_sessions,
-    compare,
-    of_two_sessions,
-)
+from clustergate.judge.scatter import widest_between
+from clustergate.stats.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
 from clustergate.stats.rounds import Question, Rounds, answers
+from evaluations.launches import Pair, compare, of_two_sessions
 from evaluations.sampling import sampled_values
 
 NOT_AGAINST = 1 / (1 + MARGIN)
@@ -252,8 +245,7 @@ def _beside_number(claim: Claim, error: float) -> _Judged:
 
 def _judged(claim: Claim, one: Comparison) -> _Judged:
     if claim.apart:
-        launches = min(one.samples_a, one.samples_b)
-        one = of_two_sessions(one, between_sessions(launches, apart=False))
+        one = of_two_sessions(one, widest_between(FAMILY_ERROR / 2))
     outcome = _outcome(claim, one)
     further = _further(claim, one) if outcome is Outcome.INCONCLUSIVE else None
     return _Judged(claim, one, outcome, further)

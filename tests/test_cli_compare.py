@@ -38,6 +38,12 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     return call
 
 
+FILES = (
+    "files tell neither day nor node, so the widest that machines vary by is taken for usual; "
+    "`clustergate ab` launches both in turn, and finds 10 %"
+)
+
+
 def write(path: Path, factor: float = 1.0, sizes: tuple[int, ...] = (8, 64)) -> Path:
     rng = np.random.default_rng(int(1000 * factor))
     rows = [
@@ -51,12 +57,13 @@ def write(path: Path, factor: float = 1.0, sizes: tuple[int, ...] = (8, 64)) -> 
 
 def test_an_object_per_metric_and_conditions(run: Any, tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv")
-    b = write(tmp_path / "b.csv", 1.2, sizes=(8, 512))
+    b = write(tmp_path / "b.csv", 5.0, sizes=(8, 512))
     status, out, err = run(a, b, "--json")
     records = {line["conditions"]["bytes"]: line for line in map(json.loads, out.splitlines())}
-    assert (status, err, list(records)) == (0, "", ["8", "64", "512"])
+    assert (status, list(records)) == (0, ["8", "64", "512"])
+    assert err == f"{FILES}\n"
     assert records["8"]["verdict"] == "A better"
-    assert records["8"]["low"] < 1.2 < records["8"]["high"]
+    assert records["8"]["low"] < 5.0 < records["8"]["high"]
     assert (records["8"]["samples_a"], records["8"]["samples_b"]) == (20, 20)
     for size, remark in (("64", "measured in A only"), ("512", "measured in B only")):
         assert (records[size]["verdict"], records[size]["remark"]) == ("inconclusive", remark)
@@ -80,17 +87,21 @@ def copy_of(path: Path) -> Path:
     return Path(shutil.copy(path, path.with_name(f"copy-of-{path.name}")))
 
 
-def test_the_same_values_are_equivalent(run: Any, tmp_path: Path) -> None:
+def test_files_are_of_two_hours_that_nobody_knows(run: Any, tmp_path: Path) -> None:
+    """Launches of another hour were called better for 20 %, and the same for 5."""
     a = write(tmp_path / "a.csv")
-    status, out, _ = run(a, copy_of(a), "--csv")
-    table = list(csv.DictReader(io.StringIO(out)))
-    assert status == 0
-    assert [row["verdict"] for row in table] == ["equivalent"] * 2
-    assert [row["bytes"] for row in table] == ["8", "64"]
+    for b in (copy_of(a), write(tmp_path / "b.csv", 1.2)):
+        status, out, _ = run(a, b, "--csv")
+        table = list(csv.DictReader(io.StringIO(out)))
+        assert status == 0
+        assert [row["verdict"] for row in table] == ["inconclusive"] * 2
+        assert [row["bytes"] for row in table] == ["8", "64"]
+        assert all(float(row["low"]) < 1 / 1.3 and float(row["high"]) > 1.3 for row in table)
+        assert FILES in " ".join(run(a, b)[1].split())
 
 
 def test_the_table_states_the_margin(run: Any, tmp_path: Path) -> None:
-    status, out, _ = run(write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 0.8), "--margin", 3)
+    status, out, _ = run(write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 0.2), "--margin", 3)
     assert status == 0
     assert "2 B better" in out
     assert "within 3 %" in out
@@ -99,7 +110,7 @@ def test_the_table_states_the_margin(run: Any, tmp_path: Path) -> None:
 
 
 def test_the_direction_of_an_unknown_metric_must_be_said(run: Any, tmp_path: Path) -> None:
-    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 1.2)
+    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 9.0)
     for path in (a, b):
         path.write_text(path.read_text().replace("latency_us", "answers_per_s"))
     assert run(a, b)[0] == 1
@@ -179,7 +190,7 @@ def test_a_column_that_differs_in_every_row_is_named(run: Any, tmp_path: Path) -
     a.write_text("metric,time,bytes,value\n" + "".join(rows))
     hint = "column 'time' differs in every row: if it is no condition, leave it out with --ignore "
     assert f"{hint}time" in " ".join(run(a, copy_of(a))[1].split())
-    assert run(a, copy_of(a), "--json")[2] == f"{hint}time\n"
+    assert run(a, copy_of(a), "--json")[2] == f"{hint}time\n{FILES}\n"
     assert "differs in every row" not in run(a, copy_of(a), "--ignore", "time")[1]
 
 
@@ -187,7 +198,7 @@ def test_columns_can_be_ignored(run: Any, tmp_path: Path) -> None:
     a = tmp_path / "a.csv"
     a.write_text("metric,at,value\n" + "".join(f"latency_us,{k},7\n" for k in range(10)))
     out = run(a, copy_of(a), "--ignore", "at", "--json")[1]
-    assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["equivalent"]
+    assert [json.loads(line)["samples_a"] for line in out.splitlines()] == [10]
 
 
 def store_case(name: str, check: str, stack: str, samples: list[Sample], **more: Any) -> None:
@@ -387,10 +398,8 @@ def test_figures_in_one_block_compared_with_those_without_blocks(run: Any) -> No
     assert err.startswith("1 of 2 figures of ImbCheck one local:x: not compared, as ")
 
 
-@pytest.mark.parametrize(("factor", "without"), [(0.8, "B better"), (1.0, "equivalent")])
-def test_leaving_slow_launches_out_makes_nobody_better(
-    run: Any, factor: float, without: str
-) -> None:
+def test_leaving_slow_launches_out_makes_nobody_better(run: Any) -> None:
+    factor, without = 0.7, "B better"
     stored("one", noise(1.0), range(0))
     stored("two", [*noise(factor, 2), *noise(3.0, 3), *noise(3.0, 5)], range(20, 60))
     record = compared(run)
@@ -409,7 +418,7 @@ def test_disturbed_launches_not_called_unmeasured(run: Any) -> None:
         stored("two", noise(1.0), range(0), size)
     status, out, _ = run("last:one", "last:two", "--json")
     records = {line["conditions"]["bytes"]: line for line in map(json.loads, out.splitlines())}
-    assert (status, records["64"]["verdict"]) == (0, "equivalent")
+    assert (status, records["64"]["samples_b"]) == (0, 20)
     assert records["8"]["remark"] == "all 20 launches of A were disturbed"
     stored("one", noise(1.0), range(20), 64)
     told = (
@@ -448,15 +457,15 @@ def test_what_differs_is_a_table_and_the_rest_a_line(run: Any) -> None:
     status, out, _ = run("last:one", "last:two")
     lines = out.splitlines()
     assert status == 0
-    assert sorted(lines[0].split(", ")) == ["1 A better", "1 equivalent", "1 inconclusive"]
-    assert [line.split()[0] for line in lines if line.startswith("PingPong")] == [
+    assert sorted(lines[0].split(", ")) == ["1 A better", "2 inconclusive"]
+    assert [line.split()[0] for line in lines if line.startswith("PingPong.2p.8B.latency_us ")] == [
         "PingPong.2p.8B.latency_us"
     ]
     (rest,) = [line for line in lines if line.startswith("ImbCheck local:x: ")]
-    assert "1 equivalent" in rest
+    assert "2 inconclusive" in rest
     assert rest.endswith(" (--all); of 1: all 20 launches of A were disturbed")
     everything = run("last:one", "last:two", "--all")[1].splitlines()
-    assert sum(line.startswith("PingPong") for line in everything) == 3
+    assert sum(line.startswith("PingPong") and ":" not in line for line in everything) == 3
     assert not any("(--all)" in line for line in everything)
 
 
@@ -486,7 +495,7 @@ def test_a_run_of_many_conditions_fits_a_terminal(
     lines = out.splitlines()
     assert status == 0
     assert {"HpccCheck local:x", "ImbCheck local:x"} < set(lines)
-    assert any(x.startswith("PingPong.2p.8B.latency_us ") and "equivalent" in x for x in lines)
+    assert any(x.startswith("PingPong.2p.8B.latency_us ") and "inconclusive" in x for x in lines)
     assert any(x.startswith("HPL.performance_gflops p=1 ") for x in lines)
     assert "all 20 launches of A were disturbed: PingPong.2p.64B.latency_us" in lines
 
@@ -527,7 +536,7 @@ def test_one_measurement_of_stored_runs_is_compared_once(
 
 
 def test_the_table_names_the_coverage_of_its_intervals(run: Any, tmp_path: Path) -> None:
-    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 1.2)
+    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", 5.0)
     held = [json.loads(line) for line in run(a, b, "--json")[1].splitlines()]
     out = run(a, b)[1]
     assert "covers" in out

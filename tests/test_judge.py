@@ -22,7 +22,7 @@ from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import Compared, Comparison, groups, judgements
 from clustergate.judge.runs import figure_id, kind_in
 from clustergate.judge.scatter import EXCLUSIVE, components
-from clustergate.judge.two_runs import Both, of_two_runs
+from clustergate.judge.two_runs import Both, Known, of_two_runs
 from clustergate.stats.comparison import Relation
 
 STACKS = ("intel-mpi", "mpich")
@@ -371,8 +371,8 @@ def test_two_unchanged_runs_seldom_differ():
     differ = 0
     for seed in range(40):
         both = two_runs(np.random.default_rng(seed))
-        differ += any(x.is_sure for x in of_two_runs(both, 0.05, exclusive=True).moved)
-        told = of_two_runs(both, 0.05, exclusive=False)
+        differ += any(x.is_sure for x in of_two_runs(both, 0.05, Known.EXCLUSIVE).moved)
+        told = of_two_runs(both, 0.05, Known.SHARED)
         assert not told.moved
         assert {one.verdict for one in told.comparisons} == {Relation.INCONCLUSIVE}
     assert differ <= 2
@@ -382,7 +382,7 @@ def test_two_unchanged_runs_seldom_differ():
 def test_of_two_runs_what_is_slower_in_one_is_named(by):
     slow = places(kind="compute")
     for seed in range(5):
-        told = of_two_runs(two_runs(np.random.default_rng(seed), slow, by), 0.05, exclusive=True)
+        told = of_two_runs(two_runs(np.random.default_rng(seed), slow, by), 0.05, Known.EXCLUSIVE)
         better = Relation.A_BETTER if by > 0 else Relation.B_BETTER
         assert [(x.name, x.better) for x in told.moved if x.is_sure] == [("HPL", better)]
         assert {p for p, x in enumerate(told.comparisons) if x.verdict is better} == set(slow)
@@ -393,7 +393,7 @@ def test_of_two_runs_what_is_slower_in_one_is_named(by):
 
 def test_two_noisier_runs_are_no_more_often_different():
     noisy = [two_runs(np.random.default_rng(seed), noisier=4.0) for seed in range(40)]
-    moved = [of_two_runs(one, 0.05, exclusive=True).moved for one in noisy]
+    moved = [of_two_runs(one, 0.05, Known.EXCLUSIVE).moved for one in noisy]
     assert sum(any(one.is_sure for one in some) for some in moved) <= 2
 
 

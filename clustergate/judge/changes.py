@@ -16,8 +16,9 @@ from clustergate.judge.contrasts import Contrasts, contrasts
 from clustergate.judge.hypotheses import Hypothesis, hypotheses
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.scatter import (
-    EXCLUSIVE,
+    EXCLUSIVE_NODES,
     SMALLEST,
+    Prior,
     Scatter,
     components,
     scatter,
@@ -53,10 +54,11 @@ class Past:
 
     ``values`` has a row for each run, of which ``days`` tells the day, and nan for what it lacks.
     ``steps`` is what a figure differs by where its last printed digit does. ``exclusive`` tells
-    whether a job had its nodes for itself. ``variances`` are those of the figures between runs of a
-    day where they are known from elsewhere, as of a single run. ``means`` is how many means were
-    taken of a figure's runs, one for each distance of the nodes, and ``rarer`` by how many times
-    the variance of its change is larger, where the run's distance is a rare one.
+    whether a job had its nodes for itself, so that its figures vary as the ``prior`` says.
+    ``variances`` are those of the figures between runs of a day where they are known from
+    elsewhere, as of a single run. ``means`` is how many means were taken of a figure's runs, one
+    for each distance of the nodes, and ``rarer`` by how many times the variance of its change is
+    larger, where the run's distance is a rare one.
     """
 
     figures: Sequence[FigureId]
@@ -67,6 +69,7 @@ class Past:
     variances: Floats | None = None
     means: Floats | None = None
     rarer: Floats | None = None
+    prior: Prior = EXCLUSIVE_NODES
 
 
 @dataclass(frozen=True)
@@ -284,6 +287,7 @@ class Judge:
                 controlled,
                 _OF_ROUNDED * (coefficients.power(2) @ self._steps**2),
                 self._most_of(past.means) - 1.0,
+                past.prior.freedom,
             )
             for coefficients, controlled in ((of.less_control, of.controlled), (of.own, alone))
         )
@@ -328,12 +332,12 @@ class Judge:
     @cached_property
     def _prior(self) -> Floats:
         """What figures of each kind vary by on exclusive nodes, more where this machine's do."""
-        seen = self._of_kind / NOMINAL
-        return np.maximum(seen, self._of_kinds)
-
-    @cached_property
-    def _of_kinds(self) -> Floats:
-        return np.array([EXCLUSIVE[kind] ** 2 for kind in self._kinds])
+        seen = self._of_kind
+        if self.past.variances is not None:
+            seen = np.maximum(seen, self._variances)
+        known = np.array([self.past.prior.deviations[kind] for kind in self._kinds])
+        prior: Floats = np.maximum(seen / NOMINAL, known**2)
+        return prior
 
     @property
     def _confirming(self) -> Floats:

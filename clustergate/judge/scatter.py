@@ -30,8 +30,8 @@ _DAY_OF_CONTROLLED, _DAY_OF_PLAIN = 1.0, 1.5**2
 # family; and on exclusive nodes, where launching again twice leaves little of a tail.
 _MOST_FREEDOM, _OF_EXCLUSIVE = 10.0, 20.0
 # Standard deviation of a figure between jobs whose nodes are theirs alone, seen on ten public
-# clusters, and for how many degrees of freedom it counts. Elsewhere days are expected to differ by
-# as much as single figures do within a day, and all figures of a set alike.
+# clusters. Elsewhere days are expected to differ by as much as single figures do within a day, and
+# all figures of a set alike.
 EXCLUSIVE: Mapping[str, float] = {
     COMPUTE: 0.006,
     MEMORY: 0.010,
@@ -39,7 +39,28 @@ EXCLUSIVE: Mapping[str, float] = {
     BANDWIDTH: 0.008,
     COLLECTIVE: 0.032,
 }
+# The widest that it is: between sessions of machines that others use, too.
+WIDEST: Mapping[str, float] = {
+    COMPUTE: 0.058,
+    MEMORY: 0.071,
+    LATENCY: 0.156,
+    BANDWIDTH: 0.156,
+    COLLECTIVE: 0.224,
+}
 _FREEDOM_OF_PRIOR = 4.0
+
+
+@dataclass(frozen=True)
+class Prior:
+    """By what standard deviation figures of a kind vary from job to job, as is known from elsewhere
+    (on logarithms), and for how many degrees of freedom that counts.
+    """
+
+    deviations: Mapping[str, float]
+    freedom: float = _FREEDOM_OF_PRIOR
+
+
+EXCLUSIVE_NODES = Prior(EXCLUSIVE)
 # Of a set of figures the day's part is shared, so that it shrinks by less than their number.
 _SHARED, _SINGLE = 0.36, 0.64
 # Below that a spread is a matter of luck, or of a figure's printed digits.
@@ -60,6 +81,14 @@ class Scatter:
     freedom: Floats
 
 
+def widest_between(chance: float, kind: str = COLLECTIVE) -> float:
+    """Return by how much two sessions of an unchanged machine differ with such a chance at most.
+
+    It is the logarithm of a ratio, of whatever machine, that others may use, too.
+    """
+    return -float(scipy.special.ndtri(chance)) * math.sqrt(2.0) * WIDEST[kind]
+
+
 def shrunk(squares: Floats) -> Floats:
     """Return what variance of a single figure the mean of several has; see :data:`_SHARED`."""
     return _SHARED + _SINGLE * squares
@@ -75,6 +104,7 @@ def scatter(
     controlled: NDArray[np.bool_],
     least: Floats,
     lost: Floats,
+    of_prior: float = _FREEDOM_OF_PRIOR,
 ) -> Scatter:
     """Return how contrasts scatter, from what they were in each run (rows) of each day.
 
@@ -83,7 +113,8 @@ def scatter(
     where days share nothing else; ``usual`` that of usual figures of their kinds, in units of which
     a family is alike; ``prior`` the variance that such contrasts have on exclusive nodes, None
     elsewhere; ``least`` that of printed digits, where runs that print the same tell nothing;
-    ``lost`` the degrees of freedom that further means have cost. Missing values are nan.
+    ``lost`` the degrees of freedom that further means have cost, and ``of_prior`` those that
+    ``prior`` counts for. Missing values are nan.
     """
     parts = components(series, days)
     runs, of_days = np.maximum(parts.runs, 1), np.maximum(parts.days, 1)
@@ -110,16 +141,16 @@ def scatter(
     freedom = np.where(parts.runs > 1, np.minimum(freedom, most), 0.0)
     if prior is None:
         prior = np.maximum(parts.within, least) * (1.0 + 1.0 / runs) + guess
-        of_prior = np.where((controlled | few) & (parts.runs > 1), _FREEDOM_OF_PRIOR, 0.0)
+        more = np.where((controlled | few) & (parts.runs > 1), _FREEDOM_OF_PRIOR, 0.0)
     else:
         # Against a single run that run's own part counts as well.
         prior = prior * np.where(parts.runs > 1, 1.0, 2.0)
-        of_prior = np.full(len(prior), _FREEDOM_OF_PRIOR)
-    both = freedom + of_prior
-    part = of_prior / np.where(both > 0, both, 1.0)
+        more = np.full(len(prior), of_prior)
+    both = freedom + more
+    part = more / np.where(both > 0, both, 1.0)
     variance = (1.0 - part) * variance + part * prior
     known_of = (parts.runs > 0) & (of_kinds | controlled | ~few)
-    freedom = np.where(known_of, np.minimum(both, most), 0.0)
+    freedom = np.where(known_of, np.minimum(both, np.maximum(most, more)), 0.0)
     return Scatter(parts.mean, np.sqrt(np.maximum(variance, least)), freedom)
 
 

@@ -1,13 +1,16 @@
-"""Two runs against each other: the judge with a baseline of one run. Pure.
+"""Two sets of launches against each other: the judge with a baseline of one run. Pure.
 
 One run tells nothing of how a machine's runs differ. On nodes that a job has for itself their kind
 tells that, as seen on other clusters, and more where these two runs differ by more from figure to
-figure. Elsewhere nobody knows, and nothing is judged.
+figure. On shared nodes nobody knows, and nothing is judged. Two stacks of one run share its day:
+what their launches scatter by is all that they differ by. Two files tell neither day nor node, so
+that they are judged by the widest that is known.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 import statistics
 from collections.abc import Iterator, Sequence
@@ -24,7 +27,7 @@ from clustergate.judge.hypotheses import called
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import is_of_figures, slower_by
 from clustergate.judge.runs import past_of, worse_by
-from clustergate.judge.scatter import EXCLUSIVE
+from clustergate.judge.scatter import EXCLUSIVE, EXCLUSIVE_NODES, WIDEST, Prior
 from clustergate.stats import MAD
 from clustergate.stats.comparison import Comparison, Relation, without_ratio
 from clustergate.stats.slow_share import FEWEST_LAUNCHES, mostly_slow
@@ -32,6 +35,10 @@ from clustergate.stats.slow_share import FEWEST_LAUNCHES, mostly_slow
 _COVERED = 0.98
 """What an interval covers both ends of which are sure to 99 %."""
 
+EVERYTHING = "all figures"
+"""The stack of figures that are all of one."""
+# Degrees of freedom: of what is certain, and the most that launches of one run tell.
+_CERTAIN, _MOST_FREEDOM = 1e6, 10.0
 # Fewer figures do not tell by how much those of their kind differ.
 _FEWEST_OF_A_KIND = 5
 
@@ -152,15 +159,25 @@ SHARED_NODES = Words(
 )
 
 
-def of_two_runs(both: Sequence[Both], margin: float, *, exclusive: bool) -> TwoRuns:
+class Known(enum.Enum):
+    """What is known of where and when both were launched."""
+
+    EXCLUSIVE = "two runs on nodes that a job has for itself"
+    SHARED = "two runs on nodes that others use, too"
+    ONE_RUN = "two stacks of one run"
+    NOTHING = "two files"
+
+
+def of_two_runs(both: Sequence[Both], margin: float, known: Known) -> TwoRuns:
     """Return what the later of two runs, B, says of each figure beside the earlier one, A.
 
     The ratio B/A is that of the best launches, with an interval of 98 %. A set of figures that is
-    slower is so in all of them. ``margin`` is the fraction within which two are equivalent,
-    ``exclusive`` tells whether a job had its nodes for itself. All figures are of one partition.
+    slower is so in all of them. ``margin`` is the fraction within which two are equivalent. All
+    figures are of one partition.
     """
     judged = [one for one in both if one.has_ratio and not one.remark]
-    judgements, moved = _judged(judged, margin) if exclusive and judged else (None, [])
+    is_known = judged and known is not Known.SHARED
+    judgements, moved = _judged(judged, margin, known) if is_known else (None, [])
     unknown = str(SHARED_NODES())
     comparisons = [
         without_ratio(len(one.a), len(one.b))
@@ -175,14 +192,19 @@ def of_two_runs(both: Sequence[Both], margin: float, *, exclusive: bool) -> TwoR
     return TwoRuns(comparisons, moved)
 
 
-def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], list[Moved]]:
-    known = [
+def _judged(
+    both: Sequence[Both], margin: float, known: Known
+) -> tuple[Iterator[Comparison], list[Moved]]:
+    baseline = [
         (one.figure, BaselineRuns(("A",), ("",), (one.bests[0],), len(one.a)), one.better)
         for one in both
     ]
-    past = past_of(known, exclusive=True)
+    past = past_of(baseline, exclusive=True)
     run = np.array([one.better.worse_by(one.bests[1], 1.0) for one in both])
-    past = dataclasses.replace(past, variances=_variances(past.figures, run - past.values[0]))
+    variances = _variances(past.figures, run - past.values[0])
+    if known is Known.ONE_RUN:
+        variances = _of_launches(both)
+    past = dataclasses.replace(past, variances=variances, prior=_prior(both, known))
     judge = Judge(past)
     suspicious = judge.changes(run)
     # Nothing of them is launched again.
@@ -197,7 +219,7 @@ def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], 
             places = change.hypothesis.places
             if not is_sure and not of_figure.keys().isdisjoint(places):
                 continue
-            name = called(change.hypothesis, past.figures)
+            name = called(change.hypothesis, past.figures).removesuffix(f", {EVERYTHING}")
             by, usual = slower_by(change, [both[x].better for x in places])
             moved.append(Moved(name, change, relation, by, usual, is_sure))
             of_figure.update((place, moved[-1]) for place in places if place not in of_figure)
@@ -207,6 +229,39 @@ def _judged(both: Sequence[Both], margin: float) -> tuple[Iterator[Comparison], 
         for place, (one, of) in enumerate(zip(both, holding, strict=True))
     )
     return judgements, moved
+
+
+def _prior(both: Sequence[Both], known: Known) -> Prior:
+    """Return what is known of such figures from elsewhere.
+
+    The widest is no estimate, so that it is surely enough; a day's part is none of one run's.
+    """
+    if known is Known.NOTHING:
+        return Prior(WIDEST, _CERTAIN)
+    if known is Known.EXCLUSIVE:
+        return EXCLUSIVE_NODES
+    freedom = sum(len(side) - 1 for one in both for side in (one.a, one.b))
+    of_a_launch = {kind: math.sqrt(NOMINAL) * sd for kind, sd in EXCLUSIVE.items()}
+    return Prior(of_a_launch, min(EXCLUSIVE_NODES.freedom + freedom, _MOST_FREEDOM))
+
+
+def _of_launches(both: Sequence[Both]) -> Floats:
+    """Return what the best launch of each figure varies by, from how its launches scatter.
+
+    Of n normal ones the best has a variance of about 1 / (1 + log n); it is doubled, as launches
+    resemble those before them. What was launched once is taken for what the others are, in units of
+    what is usual of their kinds.
+    """
+    usual = np.array([EXCLUSIVE[one.figure.kind] ** 2 for one in both])
+    variances = np.full(len(both), np.nan)
+    for place, one in enumerate(both):
+        sides = [np.log(side) for side in (one.a, one.b) if len(side) > 1]
+        if sides:
+            of_best = [2.0 * side.var(ddof=1) / (1.0 + math.log(len(side))) for side in sides]
+            variances[place] = NOMINAL * statistics.fmean(of_best)
+    known = ~np.isnan(variances)
+    every = float(np.median(variances[known] / usual[known])) if known.any() else NOMINAL
+    return np.where(known, variances, every * usual)
 
 
 def _variances(figures: Sequence[FigureId], by: Floats) -> Floats:

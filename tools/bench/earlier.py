@@ -9,27 +9,28 @@ from __future__ import annotations
 import json
 import math
 import re
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
-from clustergate.core.model import Better
 from clustergate.core.notation import interval
 from clustergate.core.paths import checkout
-from clustergate.stats.comparison import Comparison, Pair, Relation, compare, of_two_sessions
 from tools.bench.spread import Figure, cell
 
 RECORDED = Path(__file__).with_name("recorded") / "commits"
 PAGE = checkout() / "docs" / "costs.md"
 _TABLE = ("<!-- costs -->\n", "<!-- /costs -->\n")
-_WORDS = {Relation.A_BETTER: "worse", Relation.B_BETTER: "better"}
 _HIGHER = ("MB/s",)
 # Processor times of unchanged runs of two hours differed by up to 1.2, of two days by 1.5, with
 # others at work.
 SHIFT, BUSY_SHIFT = math.log(1.3), math.log(2.0)
+# Fewer measurements say nothing.
+_FEWEST = 5
 # On a quiet virtual machine of two cores the kernel and the hypervisor alone take up to 0.1.
 _OTHERS_CORES = 0.25
 
@@ -57,28 +58,49 @@ def _key(entry: Mapping[str, Any]) -> Key:
     return entry["section"], entry["subject"], entry["quantity"], entry["unit"]
 
 
+@dataclass(frozen=True)
+class Beside:
+    """The ratio of a figure's median to the recorded one, with the reach of both's measurements."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
 def against(
     figures: Sequence[Figure], recorded: Mapping[str, Any], *, busy: bool = False
-) -> Iterator[tuple[Figure, Comparison, str]]:
+) -> Iterator[tuple[Figure, Beside, str]]:
     """Yield each figure that was recorded as well, how it compares, and the word for it.
 
-    The ratio is today's to the recorded one. What differs by less than unchanged runs did is
-    ``inconclusive``, and so is what the clock says where others worked on the machine: ``busy``
-    today, or when the other run was recorded.
+    The ratio is today's to the recorded one. What differs by less than unchanged runs did, or where
+    not all measurements agree, is ``inconclusive``, and so is what the clock says where others
+    worked on the machine: ``busy`` today, or when the other run was recorded.
     """
     busy = busy or is_busy(recorded)
     before = {_key(entry): entry["values"] for entry in recorded["figures"]}
-    named = [(one, (one.section, one.subject, one.quantity, one.unit)) for one in figures]
-    both = [(one, before[key]) for one, key in named if key in before]
-    pairs = [
-        Pair(then, one.values, Better.HIGHER if one.unit in _HIGHER else Better.LOWER)
-        for one, then in both
-    ]
-    for (one, _), found in zip(both, compare(pairs), strict=True):
-        told = of_two_sessions(found, BUSY_SHIFT if busy else SHIFT)
-        by_the_clock = busy and is_wall_time(one.quantity, one.unit)
-        unknown = "inconclusive: others worked meanwhile" if by_the_clock else ""
-        yield one, told, unknown or _WORDS.get(told.verdict, "inconclusive")
+    shift = math.exp(BUSY_SHIFT if busy else SHIFT)
+    for one in figures:
+        then = before.get((one.section, one.subject, one.quantity, one.unit))
+        if then is None:
+            continue
+        told = Beside(None, None, None)
+        if min(len(then), len(one.values)) >= _FEWEST and min(*then, *one.values) > 0:
+            ratio = statistics.median(one.values) / statistics.median(then)
+            told = Beside(ratio, min(one.values) / max(then), max(one.values) / min(then))
+        word = _word(one, told, shift)
+        if busy and is_wall_time(one.quantity, one.unit):
+            word = "inconclusive: others worked meanwhile"
+        yield one, told, word
+
+
+def _word(one: Figure, told: Beside, shift: float) -> str:
+    if told.ratio is None or told.low is None or told.high is None:
+        return "inconclusive"
+    more = told.ratio > shift and told.low > 1.0
+    less = told.ratio < 1 / shift and told.high < 1.0
+    if more or less:
+        return "worse" if more != (one.unit in _HIGHER) else "better"
+    return "inconclusive"
 
 
 def is_wall_time(quantity: str, unit: str) -> bool:

@@ -26,7 +26,16 @@ from clustergate.core.paths import checkout, state_dir
 from tools.bench import simulated_rules
 from tools.bench.judge import Judge, judge_run, make_judge, of_figures, regressions
 from tools.bench.judge_alone import Alone
-from tools.bench.simulated_noise import BARE_METAL, CLOUD, HEAVY, MACHINES, NOISY, RECURRING, SHARED
+from tools.bench.simulated_noise import (
+    BARE_METAL,
+    CLOUD,
+    HEAVY,
+    LARGE,
+    MACHINES,
+    NOISY,
+    RECURRING,
+    SHARED,
+)
 from tools.bench.simulated_rules import Beside
 from tools.bench.simulated_runs import (
     BASELINES,
@@ -53,6 +62,9 @@ from tools.bench.slowdowns import (
 from tools.bench.spread import CONFIDENCE, Share
 
 SEED = 46
+LARGER = ("maintenance", "smoke, 64 nodes")
+"""Settings that were counted later, and with a seed of their own."""
+SEED_OF_LARGER = 20261
 JUDGE, CHECK = "judge", "metal"
 PARTS = {JUDGE: 400, CHECK: 40}
 """Unchanged runs of a cell, of others half as many: by the judge alone, and as a check does it."""
@@ -116,7 +128,7 @@ _BAD = ("5 days, one of them bad", "20 days, one of them bad")
 
 
 def _cells() -> Iterator[Cell]:
-    smoke, wide, long = "smoke", "smoke, three stacks, two nodes", "maintenance"
+    smoke, wide, (long, large) = "smoke", "smoke, three stacks, two nodes", LARGER
     parts = (
         (smoke, BARE_METAL, _DAYS, CHANGES),
         (smoke, HEAVY, _DAYS, _FEW),
@@ -127,6 +139,7 @@ def _cells() -> Iterator[Cell]:
         (smoke, CLOUD, ("1 day", "5 days"), (NOTHING, Change(HPL, 1.20), Change(STACK, 1.20))),
         (smoke, SHARED, ("1 day", "5 days"), (NOTHING, Change(STACK, 1.20), Change(STACK, 1.40))),
         (long, BARE_METAL, ("5 days",), _FEW),
+        (large, LARGE, ("5 days",), _FEW),
     )
     for setting, machine, baselines, changes in parts:
         for baseline in baselines:
@@ -148,10 +161,10 @@ class Counted:
     ``found`` ended with status 1 for a regression that holds a figure which the change affects,
     ``accused`` for one that holds none, as all of an unchanged run do. ``passed`` with status 0 and
     all affected figures passed, ``inconclusive`` is what is neither. ``figures_passed`` are of the
-    ``figures`` that are unchanged. ``launches`` and ``node_seconds`` are those of all runs, with
-    what was launched again, which is ``again`` too. ``by_hand`` has of each run the worst of
-    affected figures and of others in tolerances; ``by_hand_again`` is what was launched again for
-    those.
+    ``figures`` that are unchanged, ``figures_ruled_out`` those that the best test lets pass.
+    ``launches`` and ``node_seconds`` are those of all runs, with what was launched again, which is
+    ``again`` too. ``by_hand`` has of each run the worst of affected figures and of others in
+    tolerances; ``by_hand_again`` is what was launched again for those.
     """
 
     cell: str
@@ -163,6 +176,7 @@ class Counted:
     inconclusive: int = 0
     figures: int = 0
     figures_passed: int = 0
+    figures_ruled_out: int = 0
     launches: int = 0
     node_seconds: float = 0.0
     again: int = 0
@@ -192,7 +206,11 @@ def counted(cells: Sequence[Cell], basis: int, runs: int, *, alone: bool = False
     """
     first = cells[0]
     form, machine = form_of(first.setting), MACHINES[first.machine]
-    seed = [SEED, zlib.crc32(first.judged_by.encode()), basis]
+    seed = [
+        SEED_OF_LARGER if first.setting in LARGER else SEED,
+        zlib.crc32(first.judged_by.encode()),
+        basis,
+    ]
     made = baseline_runs(form, machine, BASELINES[first.baseline], [*seed, 0])
     partition = form.setting.partition(exclusive=machine.exclusive)
     expected = [case.key for case in form.cases]
@@ -278,12 +296,13 @@ def _with_run(
     so_far: Counted, of: _Basis, run: SimulatedRun, affected: NDArray[np.bool_]
 ) -> Counted:
     by_hand = of.beside.by_hand(run, affected)
-    ranks = False, False
+    ranks, ruled_out = (False, False), 0
     if isinstance(of.judge, Alone):
         said = _said_alone(of.judge, run, affected)
     else:
         said = _said(of.judge, run, affected)
         ranks = of.beside.mann_whitney(run, affected)
+        ruled_out = of.beside.ruled_out(run, affected)
     return dataclasses.replace(
         so_far,
         runs=so_far.runs + 1,
@@ -293,6 +312,7 @@ def _with_run(
         inconclusive=so_far.inconclusive + (not (said.found or said.accused or said.passed)),
         figures=so_far.figures + len(said.unchanged),
         figures_passed=so_far.figures_passed + sum(one in _PASSED for one in said.unchanged),
+        figures_ruled_out=so_far.figures_ruled_out + ruled_out,
         launches=so_far.launches + sum(one.launches for one in said.launched),
         node_seconds=so_far.node_seconds + sum(one.node_seconds for one in said.launched),
         again=so_far.again + said.again,
@@ -310,7 +330,7 @@ def _with_run(
 def kept_in(part: str) -> Path:
     """Return the file of what was counted of this very judge, by this simulation."""
     digest = hashlib.sha256()
-    judge = ("judge", "verdicts", "statistics", "baselines", "references", "launching")
+    judge = ("judge", "stats", "launch")
     files = [path for name in judge for path in (checkout() / "clustergate" / name).rglob("*.py")]
     here = Path(__file__).parent
     files += [*here.glob("simulated_*.py"), here / "judge.py", here / "judge_alone.py"]

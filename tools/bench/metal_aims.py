@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tools.bench.metal import CELLS, SEED, Cell, Counted, percent, shares, widened
+from tools.bench.metal import CELLS, LARGER, SEED, Cell, Counted, percent, shares, widened
 from tools.bench.simulated_noise import BARE_METAL, HEAVY, MACHINES, NOISY
 from tools.bench.simulated_rules import Beside
 from tools.bench.simulated_runs import BASELINES, affected_by, baseline_runs, form_of
@@ -112,15 +112,25 @@ def _rows_of(aims: Sequence[Aim], kept: Iterable[Counted]) -> list[tuple[str, ..
         if any(of for _, of in counts):
             low, high = shares(counts)
             happened, of = map(sum, zip(*counts, strict=True))
-            best = sum(one.likelihood_ratio for one in of_cell) / sum(one.runs for one in of_cell)
+            best = _best(aim.what, of_cell)
             bound = "at most" if aim.what == ALARMS else "in"
             rows.append((
                 f"{aim.cell.title}: {aim.what} {bound} {100 * aim.share:g} %",
                 f"{100 * happened / of:.1f} ({100 * low:.1f}-{100 * high:.1f})",
-                f"{100 * best:.0f}" if aim.what == FOUND else "",
+                best,
                 "met" if aim.is_met(low, high) else "missed",
             ))  # fmt: skip
     return rows
+
+
+def _best(what: str, of_cell: Sequence[Counted]) -> str:
+    """Return the share that the likelihood ratio reaches, in percent, empty where none is known."""
+    if what == PASSED and (ruled_out := sum(one.figures_ruled_out for one in of_cell)):
+        return f"{100 * ruled_out / sum(one.figures for one in of_cell):.1f}"
+    if what != FOUND:
+        return ""
+    found = sum(one.likelihood_ratio for one in of_cell) / sum(one.runs for one in of_cell)
+    return f"{100 * found:.0f}"
 
 
 def by_hand_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
@@ -236,6 +246,25 @@ def _share(of_cell: Sequence[Counted]) -> float:
     return sum(one.found for one in of_cell) / sum(one.runs for one in of_cell)
 
 
+def larger_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
+    """Return what is found and accused in maintenance and on 64 nodes."""
+    rows: list[tuple[str, ...]] = []
+    for name, of_cell in _by_cell(kept).items():
+        cell = Cell.named(name)
+        if cell.setting not in LARGER:
+            continue
+        changed = cell.change.where not in (NOTHING.where, UPGRADED, UPGRADED_LATENCY)
+        rows.append((
+            f"{cell.setting}, {cell.baseline}",
+            str(cell.change),
+            str(sum(one.runs for one in of_cell)),
+            percent([(one.found, one.runs) for one in of_cell]) if changed else "",
+            percent([(one.accused, one.runs) for one in of_cell]),
+            _best(FOUND, of_cell) if changed else "",
+        ))  # fmt: skip
+    return rows
+
+
 def _by_cell(kept: Iterable[Counted]) -> dict[str, list[Counted]]:
     by_cell: dict[str, list[Counted]] = {}
     for one in kept:
@@ -245,12 +274,15 @@ def _by_cell(kept: Iterable[Counted]) -> dict[str, list[Counted]]:
 
 HEADS: Mapping[Callable[[Iterable[Counted]], list[tuple[str, ...]]], Sequence[str]] = {
     aim_rows: ("aim", "measured", "likelihood ratio", ""),
-    passed_rows: ("aim", "measured", "", ""),
+    passed_rows: ("aim", "measured", "likelihood ratio", ""),
     optimum_rows: (
         "baseline", "slower", "found in 80 %: from %", "the likelihood ratio", "times", "aim",
     ),
     trust_rows: (
         "baseline of", "false alarms", "accused for an upgraded stack", *map(str, _TRUSTED),
+    ),
+    larger_rows: (
+        "baseline", "slower", "runs", "found", "others accused", "likelihood ratio: found",
     ),
     by_hand_rows: ("cell", "found", "by hand, widened", "difference"),
 }  # fmt: skip

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from clustergate.core.model import Better, Sample
 from clustergate.stats import comparison
-from clustergate.stats.comparison import FAMILY_ERROR, Pair, Relation, compare
+from clustergate.stats.comparison import FAMILY_ERROR, Relation
 from clustergate.stats.rounds import Question, Rounds, Trial, looks
 from clustergate.studies.ab.deciding import Decider
 from clustergate.studies.ab.gathering import Job
@@ -112,14 +112,6 @@ def compared(a: NDArray[np.float64], b: NDArray[np.float64], places: Sequence[in
         if trial.decided[wanted].all() or trial.better[wanted].any():
             break
     return _answer(trial.comparisons(), wanted, rounds)
-
-
-def compared_afterwards(
-    a: NDArray[np.float64], b: NDArray[np.float64], places: Sequence[int]
-) -> Decided:
-    """Return what ``clustergate compare`` says of all launches, as :func:`compared` does of ab."""
-    each = [Pair(x, y, Better.LOWER) for x, y in zip(a.T, b.T, strict=True)]
-    return _answer(compare(each), list(places) or list(range(len(each))), len(a))
 
 
 def _answer(said: Sequence[comparison.Comparison], wanted: Sequence[int], rounds: int) -> Decided:
@@ -341,7 +333,6 @@ def first(one: Comparison, rounds: int) -> Comparison:
 
 RULES: Mapping[str, Callable[[Comparison], Decided]] = {
     "ab": lambda one: compared(one.a, one.b, one.places),
-    "compare": lambda one: compared_afterwards(one.a, one.b, one.places),
     "gate": lambda one: at_the_gate(one.names, one.a, one.b),
     "e-values": lambda one: by_e_values(one.names, one.a, one.b),
     "likelihood of the size": by_likelihood,

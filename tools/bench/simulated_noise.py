@@ -70,6 +70,10 @@ def _kinds(*noise: tuple[float, float]) -> dict[str, Noise]:
 BARE_METAL = Machine(
     "bare metal", _kinds((0.5, 0.7), (1.0, 0.5), (2.0, 2.0), (1.0, 0.5), (4.0, 2.0))
 )
+# What many nodes do to collectives.
+LARGE = Machine(
+    "bare metal, 64 nodes", _kinds((0.5, 0.7), (1.0, 0.5), (2.0, 2.0), (1.0, 0.5), (15.0, 5.0))
+)
 HEAVY = dataclasses.replace(BARE_METAL, name="bare metal, heavy tails", spikes=0.05)
 # As slow launches of real machines are slow the next time.
 RECURRING = dataclasses.replace(HEAVY, name="bare metal, spikes that recur", again=0.35)
@@ -84,7 +88,7 @@ SHARED = Machine(
     spikes=0.05,
 )
 MACHINES: Mapping[str, Machine] = {
-    machine.name: machine for machine in (BARE_METAL, HEAVY, RECURRING, NOISY, CLOUD, SHARED)
+    machine.name: machine for machine in (BARE_METAL, LARGE, HEAVY, RECURRING, NOISY, CLOUD, SHARED)
 }
 
 

@@ -88,6 +88,7 @@ SETTINGS: Mapping[str, Setting] = {
     for one in (
         Setting("smoke", MODES["smoke"], TWO),
         Setting("smoke, three stacks, two nodes", MODES["smoke"], THREE, 2),
+        Setting("smoke, 64 nodes", MODES["smoke"], TWO, 64),
         Setting("maintenance", MODES["maintenance"], TWO),
         Setting("gate of 16 nodes", MODES["maintenance"], THREE, 16),
     )

@@ -76,7 +76,6 @@ DELAYS_NS = (20, 100)
 AB_ROUNDS = {
     **dict.fromkeys(pairs.RULES, 300),
     "ab": 60,
-    "compare": 20,
     **dict.fromkeys(field.RULES, 20),
 }
 AB_TIMES = 4

@@ -47,8 +47,8 @@ from clustergate.judge.runs import (
     spread,
     usual,
 )
+from clustergate.judge.scatter import widest_between
 from clustergate.launch.disturbance import are_far, nearest_of
-from clustergate.stats.comparison import between_sessions
 from clustergate.stats.one_thread import scipy
 from clustergate.stats.slow_share import FEWEST_LAUNCHES, slow_launches
 
@@ -477,11 +477,10 @@ def _with_tolerances(
     compared = max(c.runs.compared for c in candidates)
     tolerances = Judge(past_of(known, exclusive=exclusive)).tolerances(compared)
     for c, own in zip(candidates, tolerances, strict=True):
-        apart = c.series.benchmark in known_of(c.series.case.check).apart
         # Against the best of the runs, of which most are a little worse. A few days tell badly how
-        # they differ: it is no more than others' were seen to, beside what these runs did.
+        # they differ: it is no more than any machine's are known to, beside what these runs did.
         above = usual(c.runs, c.value, c.series.better)
-        seen = between_sessions(c.runs.launches, apart=apart)
+        seen = widest_between(FALSE_ALARM / max(compared, 1), c.series.figure.kind)
         by = above + min(own, max(_like_others(c.runs, compared), seen - above))
         c.tolerance = max(math.expm1(max(by, _TOLERATED)), c.tolerance)
         # As it is written: what is rounded up to it is refused when it is read.

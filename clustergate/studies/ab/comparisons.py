@@ -56,15 +56,13 @@ def better_ones(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 
 
 def left_out(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line per case for what :func:`better_ones` leaves out, and what would decide it."""
+    """Return a line per case for what :func:`better_ones` leaves out."""
     lines = []
     for case, members in _cases(records).items():
         rest = [one for one in members if one["verdict"] not in _BETTER]
         if not rest:
             continue
         line = f"{case}: {count_verdicts([one['verdict'] for one in rest])} (--all)".lstrip(": ")
-        if most := max((one["further_launches"] or 0 for one in rest), default=0):
-            line += f"; up to {most} more launches of each would probably decide"
         if disturbed := Counter(one["remark"] for one in rest if one["remark"]).most_common(1):
             line += f"; of {disturbed[0][1]}: {disturbed[0][0]}"
         lines.append(line)
@@ -204,8 +202,7 @@ def _table(records: Sequence[Mapping[str, Any]]) -> Table:
             "" if record["ratio"] is None else f"{record['ratio']:.3f}",
             ends,
             f"{100 * record['confidence']:.4g} %" if ends else "",
-            f"{record['samples_a']}, {record['samples_b']}"
-            + (f" +{record['further_launches']}" if record["further_launches"] else ""),
+            f"{record['samples_a']}, {record['samples_b']}",
         )
         table.add_row(*map(Text, cells))
     return table

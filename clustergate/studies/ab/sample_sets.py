@@ -16,6 +16,7 @@ from clustergate.benchmarks.registry import every_metric
 from clustergate.core import store
 from clustergate.core.figures import name_of, reported, same_measurement
 from clustergate.core.model import (
+    COLLECTIVE,
     UNKNOWN_DISTANCE,
     BadRequest,
     Better,
@@ -30,8 +31,9 @@ from clustergate.studies.ab.comparisons import FIGURE, METHOD, METRIC
 if TYPE_CHECKING:
     import polars as pl
 
+    from clustergate.judge.kinds import FigureId
     from clustergate.judge.two_runs import Moved, TwoRuns
-    from clustergate.stats.comparison import Comparison, Pair
+    from clustergate.stats.comparison import Comparison
 
 VALUE = "value"
 # The first columns of what `clustergate parse` writes, and those of them that are no conditions.
@@ -44,6 +46,8 @@ _METHOD = "\0method"
 _CASE = ("check", "partition", "stack")
 # What else tells a case from others of its check.
 _LAID_OUT = ("ranks", "nodes", "placement", "cores_per_rank", "bound", "mode", "settings")
+# What else a figure is named by.
+_IN_NAME = ("benchmark", "bytes", METRIC, FIGURE)
 # Rows that stand twice by chance are fewer than one in so many.
 _NO_CHANCE = 1e6
 _FEWEST_VALUES = 5
@@ -57,78 +61,99 @@ def compare_sets(
     margin: float,
     better: str | None = None,
 ) -> tuple[list[dict[str, str]], TwoRuns]:
-    """Return the metrics with their conditions of two sets, and what is said of them.
+    """Return the metrics with their conditions of two sets, and what the judge says of them.
 
     ``better`` is the direction of metrics that nobody knows. One measurement of stored runs is
-    compared once. Launches of two runs say nothing of the hours between: the judge does. Raises
-    :class:`BadRequest`.
+    compared once. Raises :class:`BadRequest`.
     """
     # SciPy and Polars take longer to import than all other commands need.
-    from clustergate.judge.two_runs import TwoRuns
-    from clustergate.stats.comparison import Pair, compare, unless_contradicted
+    from clustergate.stats.comparison import unless_contradicted
 
     keys, undisturbed, everything = _side_by_side(a, b)
     directions = _directions([key[METRIC] for key in keys], better)
-    pairs, with_disturbed = (
-        [Pair(x, y, directions[key[METRIC]].better) for key, (x, y) in zip(keys, of, strict=True)]
-        for of in (undisturbed, everything)
-    )
+    better_of = [directions[key[METRIC]].better for key in keys]
     runs = [table[_RUN][0] for table in (a, b) if _RUN in table.columns]
-    if len({*runs}) == len((a, b)):
-        both = _of_two_runs(keys, pairs, margin, runs)
-    else:
-        both = TwoRuns(compare(pairs, margin=margin))
+    both = _judged(keys, undisturbed, better_of, margin, runs)
     comparisons = [
         unless_contradicted(one, every, margin)
-        for one, every in zip(both.comparisons, with_disturbed, strict=True)
+        for one, every in zip(both.comparisons, everything, strict=True)
     ]
     return keys, dataclasses.replace(both, comparisons=comparisons)
 
 
-def _of_two_runs(
-    keys: Sequence[Mapping[str, str]], pairs: Sequence[Pair], margin: float, runs: Sequence[str]
+def _judged(
+    keys: Sequence[Mapping[str, str]],
+    launches: Sequence[tuple[Any, Any]],
+    better: Sequence[Better],
+    margin: float,
+    runs: Sequence[str],
 ) -> TwoRuns:
-    """Return what the judge says of two runs, by the partitions of their figures."""
+    """Return what the judge says of launches of A and B, by the partitions of their figures.
+
+    ``runs`` are those that they are of; a file is of none.
+    """
     import numpy as np
 
-    from clustergate.judge.runs import figure_id
     from clustergate.judge.sharing import exclusive_partitions
-    from clustergate.judge.two_runs import Both, TwoRuns, of_two_runs
+    from clustergate.judge.two_runs import Both, Known, TwoRuns, of_two_runs
     from clustergate.sites.configs import nodes_of
 
-    records = [store.read_cases(run) for run in runs]
+    records = [store.read_cases(run) for run in dict.fromkeys(runs)]
+    of_runs, of_one_run = len(runs) == 2, len({*runs}) == 1
     by_partition: dict[str, dict[int, Both]] = {}
-    for place, (key, pair) in enumerate(zip(keys, pairs, strict=True)):
-        laid_out = " ".join(key.get(name, "") for name in _LAID_OUT)
-        case = (*(key.get(name, "") for name in _CASE), laid_out)
-        size = int(key["bytes"]) if key.get("bytes", "").isdigit() else None
-        figure = figure_id(case, key[FIGURE], key["benchmark"], key[METRIC], size)
-        a, b = (np.asarray(side, dtype=float).tolist() for side in (pair.a, pair.b))
-        of = by_partition.setdefault(key["partition"], {})
-        of[place] = Both(figure, a, b, pair.better, _placed_alike(key, records))
-    nodes = nodes_of(by_partition)
-    exclusive = set.intersection(*(exclusive_partitions(of, nodes) for of in records))
+    for place, (key, sides) in enumerate(zip(keys, launches, strict=True)):
+        a, b = (np.asarray(side, dtype=float).tolist() for side in sides)
+        of = by_partition.setdefault(key.get("partition", ""), {})
+        placed = not of_runs or _placed_alike(key, records)
+        of[place] = Both(_figure_of(key), a, b, better[place], placed)
+    exclusive: set[str] = set()
+    if of_runs and not of_one_run:
+        nodes = nodes_of(by_partition)
+        exclusive = set.intersection(*(exclusive_partitions(of, nodes) for of in records))
     by_place: dict[int, Comparison] = {}
     moved: list[Moved] = []
     for partition, of in by_partition.items():
-        said = of_two_runs([*of.values()], margin, exclusive=partition in exclusive)
+        known = Known.EXCLUSIVE if partition in exclusive else Known.SHARED
+        if not of_runs or of_one_run:
+            known = Known.ONE_RUN if of_runs else Known.NOTHING
+        said = of_two_runs([*of.values()], margin, known)
         by_place |= dict(zip(of, said.comparisons, strict=True))
         moved += said.moved
     return TwoRuns([by_place[place] for place in range(len(keys))], moved)
 
 
+def _figure_of(key: Mapping[str, str]) -> FigureId:
+    """Return what the judge knows a figure by; of a metric that nobody knows the widest kind."""
+    from clustergate.judge.runs import figure_id
+    from clustergate.judge.two_runs import EVERYTHING
+
+    other = {k: v for k, v in key.items() if k not in (*_CASE, *_IN_NAME)}
+    laid_out = [key.get(k, "") for k in _LAID_OUT] if FIGURE in key else [*other.values()]
+    check, partition, stack = (key.get(name, "") for name in _CASE)
+    case = (check, partition, stack or EVERYTHING, " ".join(laid_out))
+    size = int(key["bytes"]) if key.get("bytes", "").isdigit() else None
+    benchmark = key.get("benchmark", "")
+    parts = benchmark, "" if size is None else f"{size}B", key[METRIC]
+    name = key.get(FIGURE) or ".".join(filter(None, parts))
+    figure = figure_id(case, name, benchmark, key[METRIC], size)
+    if key[METRIC] in every_metric():
+        return figure
+    return dataclasses.replace(figure, kind=COLLECTIVE)
+
+
 def _placed_alike(key: Mapping[str, str], records: Sequence[Sequence[CaseRecord]]) -> bool:
-    """Tell whether the nodes of a case are known to be as far from each other in two runs."""
+    """Tell whether the nodes of a case are known to be as far from each other in all its runs."""
     wanted = key["check"], key["partition"]
-    a, b = (
+    of_runs = [
         {
             one.distance
             for one in of_run
             if (one.check, one.partition) == wanted and key.get("stack", one.stack) == one.stack
         }
         for of_run in records
-    )
-    return a == b and len(a) == 1 and UNKNOWN_DISTANCE not in a
+    ]
+    distances = set.union(*of_runs)
+    return len(distances) == 1 and all(of_runs) and UNKNOWN_DISTANCE not in distances
 
 
 NO_TABLE = Words("output.no-table", "this is not a CSV table", cause="{why}")
