@@ -79,7 +79,8 @@ class Change:
     ``by`` is the change less that of the control, ``own`` that of the set itself. Beyond ``bound``
     it is suspicious. ``spread`` is the standard deviation of ``by`` on an unchanged machine, known
     with so many degrees of ``freedom``, ``own_spread`` that of ``own``; ``at_most`` is what the
-    change may be (99 %). ``since`` is the first day of a baseline that is not the newest one.
+    change may be (99 %), and ``hidden`` the same of the change by itself, where that is better
+    known. ``since`` is the first day of a baseline that is not the newest one.
     """
 
     hypothesis: Hypothesis
@@ -91,6 +92,7 @@ class Change:
     own_spread: float
     own_bound: float
     at_most: float
+    hidden: float
     controlled: bool
     since: str = ""
 
@@ -181,7 +183,13 @@ class Judge:
     ) -> list[Change]:
         """Return changes, each given less its control and by itself."""
         (by, own), (less, plain) = of, known
-        doubt = _student(less.freedom, np.full(len(by), 1 - _SURELY)) * less.spread
+        doubt, of_own = (
+            _student(one.freedom, np.full(len(by), 1 - _SURELY)) * one.spread
+            for one in (less, plain)
+        )
+        # Elsewhere a machine that became faster hides what became slower by itself.
+        itself = self.past.exclusive & (of_own < doubt)
+        hidden = np.where(itself, own + of_own, by + doubt)
         return [
             Change(
                 hypothesis=hypothesis,
@@ -193,6 +201,7 @@ class Judge:
                 own_spread=float(plain.spread[k]),
                 own_bound=float(bounds[1][k]),
                 at_most=float(by[k] + doubt[k]),
+                hidden=float(hidden[k]),
                 controlled=bool(self._contrasts.controlled[k]),
             )
             for k, hypothesis in enumerate(self.hypotheses)
@@ -315,7 +324,9 @@ class Judge:
         of ten sets of 22 sizes of IMB's collectives on ARCHER2 it had 0.08 of a figure's variance,
         which is what it would be if figures were independent.
         """
-        together = (self._contrasts.own @ single) * shrunk(self._contrasts.squares)
+        together = self._contrasts.own @ single
+        if not self.past.prior.together:
+            together *= shrunk(self._contrasts.squares)
         apart: Floats = coefficients.power(2) @ single
         return np.where(controlled, apart, together)
 

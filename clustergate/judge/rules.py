@@ -341,7 +341,7 @@ def faster(of: Comparison, place: int) -> Judgement | None:
 
 def as_before(of: Comparison, place: int) -> Judgement | None:
     """No change of 10 % hides in any set that holds it."""
-    if all(change.at_most < HIDDEN for change in of.of_figure[place]):
+    if all(change.hidden < HIDDEN for change in of.of_figure[place]):
         expected = FIGURE_AS_EXPECTED(**facts_of(of.figures[place]))
         return Judgement(Verdict.PASS, (expected,))
     return None
@@ -378,7 +378,7 @@ FIGURE_UNCLEAR = Words(
 
 def unclear(of: Comparison, place: int) -> Judgement:
     """Neither: what it may hide is told."""
-    at_most = max(change.at_most for change in of.of_figure[place])
+    at_most = max(change.hidden for change in of.of_figure[place])
     facts = facts_of(of.figures[place])
     may_be = FIGURE_UNCLEAR(**facts, at_most=math.expm1(at_most))
     return Judgement(Verdict.INCONCLUSIVE, (may_be,))
@@ -533,13 +533,13 @@ def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:
         improved = GROUP_IMPROVEMENT(ratio=math.exp(worse_by))
         return Judgement(Verdict.IMPROVEMENT, (improved,))
     tolerated = all(within_tolerance(of, place) for place in places)
-    sure = worse_by <= NEAR_THE_BEST or (change.is_judged and change.at_most < HIDDEN) or tolerated
+    sure = worse_by <= NEAR_THE_BEST or (change.is_judged and change.hidden < HIDDEN) or tolerated
     if sure and not (change.is_slower or change.is_outdone):
         return Judgement(Verdict.PASS, (GROUP_AS_EXPECTED(ratio=ratio),))
     if not change.is_judged:
         known = max(days(of.figures[place].baseline) for place in places)
         return Judgement(Verdict.INCONCLUSIVE, (BASELINE_UNKNOWN(days=known),))
-    at_most = math.expm1(change.at_most)
+    at_most = math.expm1(change.hidden)
     unsure = GROUP_INCONCLUSIVE(ratio=ratio, at_most=at_most)
     return Judgement(Verdict.INCONCLUSIVE, (unsure,))
 

@@ -54,10 +54,13 @@ _FREEDOM_OF_PRIOR = 4.0
 class Prior:
     """By what standard deviation figures of a kind vary from job to job, as is known from elsewhere
     (on logarithms), and for how many degrees of freedom that counts.
+
+    ``together`` tells whether all figures of a set may vary alike.
     """
 
     deviations: Mapping[str, float]
     freedom: float = _FREEDOM_OF_PRIOR
+    together: bool = False
 
 
 EXCLUSIVE_NODES = Prior(EXCLUSIVE)

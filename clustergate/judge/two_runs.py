@@ -237,7 +237,7 @@ def _prior(both: Sequence[Both], known: Known) -> Prior:
     The widest is no estimate, so that it is surely enough; a day's part is none of one run's.
     """
     if known is Known.NOTHING:
-        return Prior(WIDEST, _CERTAIN)
+        return Prior(WIDEST, _CERTAIN, together=True)
     if known is Known.EXCLUSIVE:
         return EXCLUSIVE_NODES
     freedom = sum(len(side) - 1 for one in both for side in (one.a, one.b))
