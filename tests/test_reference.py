@@ -64,19 +64,24 @@ def test_every_check_and_every_command_has_its_place():
     assert "clustergate golden pin" in titles
 
 
-README = (checkout() / "README.md").read_text(encoding="utf-8")
+CHECKING, OF_STACKS = (
+    (checkout() / "docs" / name).read_text(encoding="utf-8")
+    for name in ("checking.md", "stacks.md")
+)
 
 
-def test_the_readme_names_every_check() -> None:
-    match = re.search(r"<!-- checks -->\n(.*?)<!-- /checks -->", README, re.DOTALL)
+def test_page_names_every_check() -> None:
+    match = re.search(r"<!-- checks -->\n(.*?)<!-- /checks -->", CHECKING, re.DOTALL)
     assert match is not None
     assert match.group(1) == checks_by_tag()
     assert all(f"`{name}`" in match.group(1) for name in every_check())
 
 
-def test_readme_tells_wheel_stacks_have_all_benchmarks() -> None:
-    """The readme tells how every wheel stack has the benchmarks of every mode."""
-    head, _, *rows = re.findall(r"^\|.*", README[README.index("| provider | stack |") :], re.M)
+def test_page_tells_wheel_stacks_have_all_benchmarks() -> None:
+    """The page tells how every wheel stack has the benchmarks of every mode."""
+    head, _, *rows = re.findall(
+        r"^\|.*", OF_STACKS[OF_STACKS.index("| provider | stack |") :], re.M
+    )
     _, _, *columns, command = (cell.strip() for cell in head.strip("| ").split("|"))
     benchmarks = [
         one
