@@ -17,7 +17,6 @@ from tests.conftest import VirtualCluster, until
 from tests.test_on_virtual_cluster import (
     ACROSS,
     OnCluster,
-    failure,
     fault,
     named,
     on_cluster,
@@ -157,12 +156,6 @@ def test_job_whose_node_vanishes_is_not_started_again(on_cluster, fault):
     assert begun == {"begun-n1", "begun-n2"}
     assert not any(record["samples"] for record in records)
     until(lambda: not jobs(), jobs)
-
-
-def test_server_that_restarts_in_the_middle_loses_nothing(on_cluster, fault):
-    (record,), said = on_cluster.hpl_with("sleep 8", lambda: fault("restart-pbs_server", "head"))
-    assert record["complaints"] == [], said
-    assert failure(said) == ""
 
 
 def test_screening_in_a_job_of_pbs_names_the_slow_link_and_writes_the_line_to_drain(
