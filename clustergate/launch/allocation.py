@@ -49,8 +49,8 @@ def allocated_hosts(environ: Mapping[str, str]) -> list[str] | None:
 
     Raises an error for what is no list of nodes.
     """
-    told = (hosts(environ) for hosts in _BY_JOB.values() if hosts)
-    return next((list(dict.fromkeys(hosts)) for hosts in told if hosts), None)
+    of_each = (hosts(environ) for hosts in _BY_JOB.values() if hosts)
+    return next((list(dict.fromkeys(hosts)) for hosts in of_each if hosts), None)
 
 
 NO_HOSTFILE = Words(

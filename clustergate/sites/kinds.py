@@ -110,8 +110,8 @@ def node_kinds(
             features, foreign = _telling_apart(queue, alike, nodes)
             choosing = scheduler.choosing(features, foreign) if foreign else ""
             feature = features[0] if len(features) == 1 else ""
-            told = choosing, feature, tuple(foreign), tuple(others)
-            kinds.append(NodeKind(queue.name, queue, tuple(taken), *told))
+            of_kind = choosing, feature, tuple(foreign), tuple(others)
+            kinds.append(NodeKind(queue.name, queue, tuple(taken), *of_kind))
     kinds.sort(key=lambda one: (queues.index(one.queue), -len(one.nodes)))
     return _named(kinds), {why: names for why, names in left_out.items() if names}
 

@@ -234,7 +234,7 @@ def scanned_nodes(text: str) -> dict[str, ScannedNode]:
 def scanned_queues(nodes: str, queues: str) -> list[ScannedQueue]:
     """Return the queues with nodes that ``qstat -Q -f`` printed; raises as :func:`queues_in`."""
     filled = queues_in(nodes, queues, "{}")
-    found = []
+    scanned = []
     for name, queue in objects_in(queues, "Queue").items():
         names = [node for group in filled[name].groups for node in expand(group.names)]
         most = str(_resource(queue, "resources_max", "nodect"))
@@ -242,8 +242,8 @@ def scanned_queues(nodes: str, queues: str) -> list[ScannedQueue]:
         groups = str(queue.get("acl_groups", "")).split(",") if held else []
         limit = int(most) if most.isdecimal() else None
         up = not _closed(queue)
-        found.append(ScannedQueue(name, tuple(names), limit, frozenset(groups), is_up=up))
-    return [queue for queue in found if queue.nodes]
+        scanned.append(ScannedQueue(name, tuple(names), limit, frozenset(groups), is_up=up))
+    return [queue for queue in scanned if queue.nodes]
 
 
 def _bytes(size: str) -> int:
