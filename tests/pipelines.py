@@ -99,7 +99,7 @@ def make_project(tmp_path: Path) -> Path:
         f'known={shlex.quote(str(tmp_path.parent))}/$({{ echo "$*"\n'
         'cat "$CLUSTERGATE_SITE_FOLDER"/site_configs/*.py; } | sha256sum | cut -c1-16)\n'
         'if [ ! -f "$known" ]; then\n"$real" "$@" >"$known.$$" || exit $?\n'
-        'mv "$known.$$" "$known"\nfi\ncat "$known" ;;\n'
+        'mv "$known.$$" "$known"\nfi\nexec cat "$known" ;;\n'
         f'*) exec {shlex.quote(str(real / "clustergate"))} "$@" ;;\nesac\n'
     )
     command.chmod(0o755)
