@@ -189,7 +189,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(22, "many metrics, each at its own 5 %"),
         tests=(
-            "statistics_comparison::nothing_is_better_than_itself_in_suites_of_hundreds",
+            "published_launches::nothing_is_better_than_itself_in_suites_of_hundreds",
             "judge::an_unchanged_machine_is_seldom_suspicious",
         ),
     ),

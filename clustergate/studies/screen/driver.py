@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +60,7 @@ _HOSTFILE = "hostfile"
 # Nodes of an idle cluster are ready in tenths of a second, of a busy one in seconds; a wait is
 # rounded up to whole ones.
 _FIRST_LEAD_S, _LEAD_S, _LONGEST_LEAD_S = 3.0, 1.0, 5.0
+_SIGNALS_SEEN_S = 1.0
 
 
 def lead_s(ready_s: Sequence[float], at_once: int) -> float:
@@ -156,6 +157,18 @@ def _names(plan: Plan) -> tuple[str, ...]:
 OTHER_CPUS = Words("proof.other-cpus", "it ran on the CPUs {ran}, not on {wanted}")
 
 
+def _as_completed(futures: Collection[Future[Launched]]) -> Iterator[Future[Launched]]:
+    """Yield futures as they complete, and look for signals meanwhile.
+
+    Python runs the handler of a signal in its main thread alone, and one that comes just before
+    this waits would be seen only when the wait ends.
+    """
+    left = set(futures)
+    while left:
+        done, left = wait(left, _SIGNALS_SEEN_S, FIRST_COMPLETED)
+        yield from done
+
+
 class Launcher:
     """Starts what is planned, each launch in a folder of its own, and reads what it left."""
 
@@ -186,7 +199,7 @@ class Launcher:
         ):
             futures = [pool.submit(self.launch, task) for task in tasks]
             try:
-                for future in as_completed(futures):
+                for future in _as_completed(futures):
                     made = future.result()
                     self.engine.note(encode(made))
                     failed += bool(made.failed)
