@@ -334,14 +334,14 @@ def _where_of(cases: Sequence[Case], verdict: Verdict) -> str:
     return ", ".join(f"{name}: {count}" for name, count in counts.items())
 
 
-ALL_JUDGED = Words("gate.all-judged", "all {count} that must be judged were, by {by:and}")
+ALL_JUDGED = Words("gate.all-judged", "all {cases} that must be judged were, by {by:and}")
 NOT_JUDGED = Words(
     "gate.not-judged",
-    "{missing} of {count} that must be judged {missing:~was|were} not",
+    "{missing} of {cases} that must be judged {missing:~was|were} not",
 )
 NOTHING_TO_COMPARE = Words(
     "gate.nothing-known",
-    "{missing} of {count} that must be judged have nothing to compare with",
+    "{missing} of {cases} that must be judged have nothing to compare with",
 )
 
 
@@ -354,11 +354,11 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
     left = [item for item in items if not item.judged]
     if items and not left:
         by = list(dict.fromkeys(item.by for item in items))
-        return [Evidence(part, Verdict.PASS, (ALL_JUDGED(count=len(items), by=by),))]
+        return [Evidence(part, Verdict.PASS, (ALL_JUDGED(cases=len(items), by=by),))]
     unknown = bool(left) and all(item.unknown for item in left)
     words = NOTHING_TO_COMPARE if unknown else NOT_JUDGED
     # Why stands before how much.
-    reasons = [*reasons_of(items), words(missing=len(left), count=len(items))]
+    reasons = [*reasons_of(items), words(missing=len(left), cases=len(items))]
     verdict = Verdict.NO_REFERENCE if unknown else Verdict.INCONCLUSIVE
     return [Evidence(part, verdict, (one,)) for one in reasons]
 
