@@ -62,14 +62,6 @@ NOT_RESUMED = Words(
 )
 
 
-NOT_RESUMED = Words(
-    "gate.not-resumed",
-    "a gate is not resumed",
-    cause="what it found would be of another moment",
-    remedy="`clustergate gate` measures anew",
-)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Screen, measure, compare, decide; print the answer and leave its page."""
     started = datetime.datetime.now().astimezone()
