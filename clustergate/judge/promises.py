@@ -7,14 +7,13 @@ baseline tells before the run what it can promise, so that unchanged machines ke
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clustergate.core.model import Case, CaseId, Promise
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.changes import HIDDEN, Change
-from clustergate.judge.rules import NEAR_THE_BEST, Comparison, within_tolerance
+from clustergate.judge.rules import Comparison, is_near_the_best
 
 LARGEST = math.log(1.20)
 """A slow-down that is larger must not hide: a baseline with such a limit promises nothing."""
@@ -121,11 +120,5 @@ def _promise(of: Comparison, change: Change, level: str, name: str) -> Promise:
     places, limit = change.hypothesis.places, limit_of(change)
     stacks = dict.fromkeys(of.figures[place].figure.stack for place in places)
     resolved = change.at_most < limit <= LARGEST
-    kept = not change.is_slower and (resolved or _is_near_the_best(of, places))
+    kept = not change.is_slower and (resolved or is_near_the_best(of, places))
     return Promise(level, name, tuple(stacks), limit, change.at_most, kept)
-
-
-def _is_near_the_best(of: Comparison, places: Sequence[int]) -> bool:
-    """Tell whether figures come near to the best ever seen, or are within what people tolerate."""
-    worse_by = statistics.fmean(of.figures[place].worse_than_best for place in places)
-    return worse_by <= NEAR_THE_BEST or all(within_tolerance(of, place) for place in places)

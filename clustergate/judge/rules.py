@@ -525,15 +525,25 @@ GROUP_INCONCLUSIVE = Words(
 )
 
 
+def is_near_the_best(of: Comparison, places: Sequence[int]) -> bool:
+    """Tell whether figures come near to the best ever seen, or are within what people tolerate."""
+    return _worse_than_best(of, places) <= NEAR_THE_BEST or all(
+        within_tolerance(of, place) for place in places
+    )
+
+
+def _worse_than_best(of: Comparison, places: Sequence[int]) -> float:
+    return statistics.fmean(of.figures[place].worse_than_best for place in places)
+
+
 def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:
     """Judge a benchmark as a whole that is not slower."""
     ratio = math.exp(change.by)
-    worse_by = statistics.fmean(of.figures[place].worse_than_best for place in places)
+    worse_by = _worse_than_best(of, places)
     if worse_by < -HIDDEN:
         improved = GROUP_IMPROVEMENT(ratio=math.exp(worse_by))
         return Judgement(Verdict.IMPROVEMENT, (improved,))
-    tolerated = all(within_tolerance(of, place) for place in places)
-    sure = worse_by <= NEAR_THE_BEST or (change.is_judged and change.hidden < HIDDEN) or tolerated
+    sure = is_near_the_best(of, places) or (change.is_judged and change.hidden < HIDDEN)
     if sure and not (change.is_slower or change.is_outdone):
         return Judgement(Verdict.PASS, (GROUP_AS_EXPECTED(ratio=ratio),))
     if not change.is_judged:

@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clustergate.benchmarks.registry import benchmark_of, known_of
+from clustergate.benchmarks.registry import benchmark_of
 from clustergate.core.figures import same_measurement
 from clustergate.core.model import (
     DISTANCES,
@@ -44,6 +44,7 @@ from clustergate.judge.runs import (
     SMALLEST_BASELINE,
     best_level,
     past_of,
+    printed_step,
     spread,
     usual,
 )
@@ -431,7 +432,8 @@ def _candidate(
         best = None
     if best and figure.better.worse_by(_rounded(reached), best.value) > 0:
         value, remark = best.value, "value of an earlier baseline, not reached by these runs"
-    step = _step(figure, [point.estimate.value for point in points]) / value
+    values = [point.estimate.value for point in points]
+    step = printed_step(figure.case.check, values) / value
     runs = runs_of(figure, points, comparisons)
     return _Candidate(figure, points, value, reached, runs, 1.5 * step, remark)
 
@@ -509,16 +511,6 @@ def _residuals(figure: Series, points: Iterable[Point], value: float) -> list[fl
 
 def _worse_by(figure: Series, values: Iterable[float], than: float) -> list[float]:
     return [figure.better.worse_by(value, than) for value in values]
-
-
-def _step(figure: Series, values: Sequence[float]) -> float:
-    """Return the distance of neighbouring values that the benchmark can print, 0 for a fine one."""
-    step = known_of(figure.case.check).step
-    if not step:
-        return step
-    halves = [2 * value / step for value in values]
-    is_coarse = all(abs(half - round(half)) < 1e-6 * max(half, 1.0) for half in halves)
-    return step if is_coarse else 0.0
 
 
 def _entry(figure: Series, value: float, tolerance: float) -> Entry:
