@@ -12,7 +12,7 @@ from clustergate.core.notation import counted, listed, rounded
 from clustergate.stats.comparison import Comparison, Relation
 from clustergate.stats.rounds import FEWEST
 from clustergate.studies.ab.curves import Dip, Lead, SizeVerdict, leads
-from clustergate.studies.ab.results import Contested, Result, Standings, ranked
+from clustergate.studies.ab.results import Contested, Result, Standings, beating, ranked
 
 _KIBI = 1024
 # Who is better in so many times as many results as another is to be preferred, with exceptions.
@@ -72,9 +72,9 @@ def _is_preferred(of: Standings, x: int, y: int) -> bool:
 
 def _wins(of: Standings, x: int, y: int) -> int:
     """Return in how many results one is better than another."""
-    result = of.pairs.get((min(x, y), max(x, y)))
-    wins = Relation.A_BETTER if x < y else Relation.B_BETTER
-    return sum(f.comparison.verdict is wins for f in result.figures) if result else 0
+    pair, wins = beating(x, y)
+    figures = of.pairs[pair].figures if pair in of.pairs else ()
+    return sum(one.comparison.verdict is wins for one in figures)
 
 
 def _of_first(of: Standings, group: Sequence[int]) -> tuple[str, str]:

@@ -103,6 +103,11 @@ class Result:
         return [figure for curve in self.curves for figure in curve.figures]
 
 
+def beating(x: int, y: int) -> tuple[Pair, Relation]:
+    """Return the pair of two contenders, and by which verdict on it the first is better."""
+    return (min(x, y), max(x, y)), Relation.A_BETTER if x < y else Relation.B_BETTER
+
+
 @dataclass(frozen=True)
 class Contested:
     """One figure of all contenders, by pairs; ``layout`` and ``size`` (bytes) are as in a curve."""
@@ -120,9 +125,8 @@ class Contested:
 
     def beats(self, x: int, y: int) -> bool:
         """Tell whether one contender is better than another."""
-        one = self.pairs.get((min(x, y), max(x, y)))
-        wins = Relation.A_BETTER if x < y else Relation.B_BETTER
-        return one is not None and one.comparison.verdict is wins
+        pair, wins = beating(x, y)
+        return pair in self.pairs and self.pairs[pair].comparison.verdict is wins
 
     def lead(self, contenders: Collection[int]) -> tuple[Relation, float | None, int]:
         """Return whether one is better than all others, how many times as good at least, and who.
