@@ -21,17 +21,14 @@ import numpy as np
 from clustergate.cli.progress import Progress
 from clustergate.core import store
 from clustergate.core.files.whole import read_json
-from clustergate.core.model import Case, CaseId, CaseRecord
+from clustergate.core.model import CaseId, CaseRecord
 from clustergate.core.paths import state_dir
 from clustergate.core.texts import clock
 from clustergate.judge import confirmation
-from clustergate.judge.assembly import compared
-from clustergate.judge.confirmation import TIMES, Launched
-from clustergate.judge.promises import to_launch_again, with_kept
 from clustergate.run.gate.contract import items_of, items_of_wholes
 from clustergate.run.gate.decision import CLOSED, OPEN, UNJUDGED, decide, of_cases, of_coverage
 from clustergate.run.judge import unconfirmed
-from tools.bench.judge import Judge, case_of, make_judge, regressions
+from tools.bench.judge import Judge, Judged, judge_run, make_judge, regressions
 from tools.bench.simulated_noise import BARE_METAL, HEAVY, NOISY, Machine
 from tools.bench.simulated_runs import (
     BASELINES,
@@ -65,52 +62,20 @@ def machine_of(machine: Machine) -> Machine:
     return dataclasses.replace(machine, levels=machine.levels[-1:])
 
 
-def answered(judge: Judge, run: SimulatedRun) -> tuple[int, Sequence[Case], int]:
-    """Return the exit status of a gate by references alone, its cases, and what it launched again.
+def answered(judge: Judge, run: SimulatedRun) -> tuple[int, Judged]:
+    """Return the exit status of a gate by references alone, and what is said of its run."""
+    turns: collections.Counter[CaseId] = collections.Counter()
 
-    The last is a number of cases.
-    """
-    find, nodes = judge.references.find, {judge.partition.fullname: judge.partition.facts}
-    records = run.records
-    beside = compared(records, find, nodes)
-    cases = {one.identity: one for one in (case_of(judge, r, beside) for r in records)}
-    name_of_case = {r.name: key for r, key in zip(records, cases, strict=True)}
-    slow = confirmation.suspicious([*cases.values()])
-    first = {key: Launched(case) for key, case in cases.items()}
-    looks: dict[CaseId, list[Launched]] = {key: [] for key in cases}
-    wholes = {partition: tuple(some) for partition, some in beside.wholes.items()}
-    launched = 0
-    for turn in range(1, TIMES + 1):
-        broken = to_launch_again([*cases.values()], wholes)
-        is_open = {key for key in slow if confirmation.is_open(first[key], looks[key])}
-        left = [key for key in cases if key in is_open or (key in broken and key not in slow)]
-        if not left:
-            break
-        launched += len(left)
-        again: dict[str, CaseRecord] = {
-            record.name: record for record in (run.again(key, turn).record for key in left)
-        }
-        whole = [again.get(record.name, record) for record in records]
-        then = compared(whole, find, nodes, watched=beside.suspected)
-        for record in again.values():
-            key, case = name_of_case[record.name], case_of(judge, record, then)
-            looks[key].append(Launched(case))
-            kept = with_kept(cases[key].promises, case.promises)
-            cases[key] = dataclasses.replace(cases[key], promises=kept)
-        wholes = {of: with_kept(some, then.wholes.get(of, ())) for of, some in wholes.items()}
-    decided = [
-        dataclasses.replace(
-            confirmation.decided(first[key], looks[key], judge.mode.name, None),
-            promises=case.promises,
-        )
-        if key in slow
-        else case
-        for key, case in cases.items()
-    ]
-    passed = list(map(confirmation.with_passes, decided))
-    items = [*items_of(judge.mode, [*cases], passed, {}), *items_of_wholes(wholes)]
-    evidence = [*of_cases(passed, items), *of_coverage(items), *unconfirmed(decided)]
-    return decide(evidence).status, decided, launched
+    def again(key: CaseId) -> CaseRecord:
+        turns[key] += 1
+        return run.again(key, turns[key]).record
+
+    judged = judge_run(judge, run.records, again, promises=True)
+    passed = list(map(confirmation.with_passes, judged.cases))
+    required = [case.identity for case in judged.cases]
+    items = [*items_of(judge.mode, required, passed, {}), *items_of_wholes(judged.wholes)]
+    evidence = [*of_cases(passed, items), *of_coverage(items), *unconfirmed(judged.cases)]
+    return decide(evidence).status, judged
 
 
 def counted(cell: Cell, basis: int, runs: int) -> Mapping[str, int]:
@@ -130,15 +95,17 @@ def counted(cell: Cell, basis: int, runs: int) -> Mapping[str, int]:
         run = later_run(form, machine, [*seed, 1, k])
         affected = affected_by(change, form, np.random.default_rng([*seed, 2, k]))
         run = run.with_change(change, affected)
-        status, cases, launched = answered(judge, run)
+        status, judged = answered(judge, run)
         hit = {
             (case.key.check, case.key.stack, name)
             for case in form.cases
             for name, place in zip(case.names, case.places, strict=True)
             if affected[place]
         }
-        named = status == CLOSED and any(not hit.isdisjoint(one) for one in regressions(cases))
-        counts.update({_WORDS[status]: 1, "named": int(named), "again": launched, "runs": 1})
+        named = status == CLOSED and any(
+            not hit.isdisjoint(one) for one in regressions(judged.cases)
+        )
+        counts.update({_WORDS[status]: 1, "named": int(named), "again": judged.again, "runs": 1})
     return counts
 
 

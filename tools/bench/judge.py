@@ -6,6 +6,7 @@ stored runs, its reference file, what a run is judged by and what it should have
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.core.figures import name_of, same_measurement
-from clustergate.core.model import Case, CaseId, CaseRecord, Verdict
+from clustergate.core.model import Case, CaseId, CaseRecord, Promise, Verdict
 from clustergate.judge import confirmation, coverage
 from clustergate.judge.assembly import Beside, Outcome, assemble, compared, verdicts
 from clustergate.judge.baselines.proposals import Rule, make_baseline
@@ -22,6 +23,7 @@ from clustergate.judge.confirmation import Launched
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import exit_status, worst_status
+from clustergate.judge.promises import to_launch_again, with_kept
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode
@@ -48,10 +50,15 @@ class Judge:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is said of a run: its cases, and its exit status."""
+    """What is said of a run: its cases, its exit status, and what stacks and kinds promise.
+
+    So many cases were launched ``again``.
+    """
 
     cases: Sequence[Case]
     status: int
+    wholes: Mapping[str, Sequence[Promise]]
+    again: int
 
 
 def make_judge(
@@ -78,36 +85,60 @@ def make_judge(
     return Judge(mode, expected, partition, references, refused)
 
 
-def judge_run(judge: Judge, records: Sequence[CaseRecord], again: Again) -> Judged:
-    """Judge a run of which all records are given, with what looks slow launched ``again``."""
+def judge_run(
+    judge: Judge, records: Sequence[CaseRecord], again: Again, *, promises: bool = False
+) -> Judged:
+    """Judge a run of which all records are given, with what looks slow launched ``again``.
+
+    So is what keeps no ``promises`` that it could, as in a gate.
+    """
     find, nodes = judge.references.find, {judge.partition.fullname: judge.partition.facts}
     beside = compared(records, find, nodes)
     of_record = {record.name: case_of(judge, record, beside) for record in records}
+    cases = {case.identity: case for case in of_record.values()}
     first = {
         case.identity: Launched(case, record.hosts)
         for record, case in zip(records, of_record.values(), strict=True)
     }
     slow = confirmation.suspicious([*of_record.values()])
-    watched = beside.suspected
-    looks: dict[CaseId, list[Launched]] = {identity: [] for identity in slow}
-    left = [*slow]
+    watched, wholes = beside.suspected, dict(beside.wholes)
+    looks: dict[CaseId, list[Launched]] = {identity: [] for identity in cases}
+    lost: set[CaseId] = set()
+    launched = 0
     for _ in range(confirmation.TIMES):
-        left = [one for one in left if confirmation.is_open(first[one], looks[one])]
+        broken = to_launch_again([*cases.values()], wholes) if promises else {}
+        left = [
+            one
+            for one in cases
+            if one not in lost
+            and (confirmation.is_open(first[one], looks[one]) if one in slow else one in broken)
+        ]
+        if not left:
+            break
         further = {one: record for one in left if (record := again(one)) is not None}
-        left = [*further]
+        lost |= set(left) - further.keys()
+        launched += len(further)
         by_name = {record.name: record for record in further.values()}
         whole = [by_name.get(record.name, record) for record in records]
         beside = compared(whole, find, nodes, watched=watched)
         for identity, record in further.items():
-            looks[identity].append(Launched(case_of(judge, record, beside), record.hosts))
-    cases = [
-        confirmation.decided(one, looks[identity], judge.mode.name, None)
+            case = case_of(judge, record, beside)
+            looks[identity].append(Launched(case, record.hosts))
+            kept = with_kept(cases[identity].promises, case.promises)
+            cases[identity] = dataclasses.replace(cases[identity], promises=kept)
+        wholes = {of: with_kept(some, beside.wholes.get(of, ())) for of, some in wholes.items()}
+    decided = [
+        dataclasses.replace(
+            confirmation.decided(first[identity], looks[identity], judge.mode.name, None),
+            promises=case.promises,
+        )
         if identity in slow
-        else one.case
-        for identity, one in first.items()
+        else case
+        for identity, case in cases.items()
     ]
-    is_open = any(confirmation.unconfirmed(case) for case in cases)
-    return Judged(cases, worst_status([status_of(judge, cases), 2 * is_open]))
+    is_open = any(confirmation.unconfirmed(case) for case in decided)
+    status = worst_status([status_of(judge, decided), 2 * is_open])
+    return Judged(decided, status, wholes, launched)
 
 
 def status_of(judge: Judge, cases: Sequence[Case]) -> int:
