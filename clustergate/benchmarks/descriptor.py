@@ -12,7 +12,16 @@ from typing import Any, Protocol
 from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
-from clustergate.core.model import ClustergateError, Conditions, Figure, Limit, Metric, Row, Sample
+from clustergate.core.model import (
+    Better,
+    ClustergateError,
+    Conditions,
+    Figure,
+    Limit,
+    Metric,
+    Row,
+    Sample,
+)
 from clustergate.core.reasons import Reason
 
 Seconds = Callable[[Sample], float]
@@ -142,6 +151,10 @@ class Headline:
             and figure.metric == self.metric
             and all(figure.conditions.get(key) == value for key, value in self.conditions.items())
         )
+
+    def picked(self, values: Iterable[float], better: Better) -> float:
+        """Return which of several values stands on this line."""
+        return (self.pick or (min if better is Better.LOWER else max))(values)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,15 @@ import datetime
 import re
 from collections.abc import Callable, Sequence
 
-from clustergate.core.model import Case, CaseRecord, CaseState, Conditions, Figure, Group
+from clustergate.core.model import (
+    Better,
+    Case,
+    CaseRecord,
+    CaseState,
+    Conditions,
+    Figure,
+    Group,
+)
 from clustergate.core.notation import counted, listed
 from clustergate.core.reasons import Reason, Words
 
@@ -196,6 +204,8 @@ def group_name(group: Group) -> str:
 
 
 DOUBTFUL = "*"
+AT_LEAST = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
+"""What stands before a bound, such as of a launch that others disturbed."""
 """Stands at each value that is not to be trusted."""
 DOUBT = f"doubtful ({DOUBTFUL})"
 _DOUBTS_TOLD = 4

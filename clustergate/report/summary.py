@@ -677,8 +677,7 @@ def picked(headline: Headline, column: str, cases: Sequence[Case]) -> Picked | N
         return None
     values = [value for _, _, value in candidates]
     # What is no number is not even equal to itself.
-    lower = candidates[0][1].better is Better.LOWER
-    best = candidates[values.index((headline.pick or (min if lower else max))(values))]
+    best = candidates[values.index(headline.picked(values, candidates[0][1].better))]
     # Of several that are equal, a doubt about one is about all.
     return next((one for one in candidates if one[1].doubt and one[2] == best[2]), best)
 

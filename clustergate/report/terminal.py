@@ -14,9 +14,9 @@ from rich.table import Table
 from clustergate.benchmarks.descriptor import Headline
 from clustergate.benchmarks.registry import every_headline
 from clustergate.core.commands import NO_CALL, Invocation
-from clustergate.core.model import Better, CaseState, Run, Verdict
+from clustergate.core.model import CaseState, Run, Verdict
 from clustergate.core.notation import counted, rounded
-from clustergate.core.texts import DOUBT, DOUBTFUL, column_of, duration
+from clustergate.core.texts import AT_LEAST, DOUBT, DOUBTFUL, column_of, duration
 from clustergate.judge.assembly import found_at_80_percent
 from clustergate.machine.peaks import OF_ALL_CORES
 from clustergate.report.answer import (
@@ -50,7 +50,6 @@ _GAP = 3
 _LINES_OF_A_SENTENCE = 2
 _ROWS_SHOWN = 6
 _LINES = 20
-_AT_LEAST = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
 
 
 def render(
@@ -183,7 +182,7 @@ def _cells(headline: Headline, figures: Mapping[str, Picked], columns: Sequence[
         beside = "" if gain is None or gain.is_none else f" {_signed(gain)}"
         text = rounded(value * headline.scale)
         if figure.doubt:
-            text = f"{_AT_LEAST[figure.better]}{text}" if is_bound(figure) else f"{text}{DOUBTFUL}"
+            text = f"{AT_LEAST[figure.better]}{text}" if is_bound(figure) else f"{text}{DOUBTFUL}"
         texts.append(f"{text}{beside}{' (best)' * (column in best)}")
     return texts
 

@@ -17,10 +17,10 @@ from typing import IO
 
 from clustergate.benchmarks.registry import every_headline, known_of
 from clustergate.core import store
-from clustergate.core.model import Better, CaseRecord
+from clustergate.core.model import CaseRecord
 from clustergate.core.notation import counted, printable, rounded
 from clustergate.core.reasons import Words
-from clustergate.core.texts import DOUBTFUL, Ended, Foreseen
+from clustergate.core.texts import AT_LEAST, DOUBTFUL, Ended, Foreseen
 from clustergate.judge.assembly import PERFORMANCE_PHASE, Outcome
 from clustergate.launch.estimation import sampled_figures
 from clustergate.machine.processes import terminated_with_parent
@@ -275,9 +275,6 @@ class Pace:
         return slower * seconds[-1], slower * sum(map(sum, self._waiting.values()))
 
 
-_BOUND = {Better.HIGHER: ">= ", Better.LOWER: "<= ", Better.NEITHER: "~ "}
-
-
 def results_of(record: CaseRecord) -> str:
     """Return what the first screen will show of a case, such as ``123 Gflop/s``.
 
@@ -295,8 +292,8 @@ def results_of(record: CaseRecord) -> str:
         if not mine:
             continue
         better = next(iter(mine.values())).sample.better
-        value = (headline.pick or (min if better is Better.LOWER else max))(mine)
-        bound = _BOUND[better] if mine[value].excuse else ""
+        value = headline.picked(mine, better)
+        bound = AT_LEAST[better] if mine[value].excuse else ""
         doubt = DOUBTFUL if not bound and known.doubt(mine[value].sample, value) else ""
         name = f"{headline.first} " if headline.first != known.title else ""
         number = rounded(value * headline.scale)
