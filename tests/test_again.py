@@ -405,7 +405,7 @@ def test_broken_promise_is_launched_again_by_a_gate(
     from clustergate.judge import promises as of_judge
 
     monkeypatch.setattr(of_judge, "HIDDEN", 0.001)
-    monkeypatch.setattr(of_judge, "NEAR_THE_BEST", 0.0)
+    monkeypatch.setattr(of_judge, "is_near_the_best", lambda of, places: False)
     machine = Machine(monkeypatch, first=98.5, promises=promises)
     of = machine.confirm([100.0])
     assert machine.of_attempts == attempts

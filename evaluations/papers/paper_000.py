@@ -203,7 +203,7 @@ def p024() -> Criterion:
     }
     return every(
         *(
-            order(hpcc(column), best, [*columns.keys() - {best}], at="largest")
+            order(hpcc(column), best, [name for name in columns if name != best], at="largest")
             for best, of in columns.items()
             for column in of
         )
