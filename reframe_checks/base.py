@@ -76,22 +76,24 @@ def _noted(base: type) -> Mapping[str, Any]:
 
 CAPPED_TIME = Words(
     "job.capped-time",
-    "its jobs asked for {most_s:g} s instead of {asked_s:g} s",
+    "its jobs request {most_s:g} s instead of {asked_s:g} s",
     cause="{why}",
 )
 NO_TIME = Words("job.no-time", "there is no time left for a job", cause="{why}")
 TOO_MANY_NODES = Words(
     "job.too-many-nodes",
-    "it needs {nodes} nodes, and the partition gives a job at most {most}",
+    "it needs {nodes} nodes, and the partition limits jobs to {most}",
     remedy=(
-        "state `nodes` of the partition in the site config as {most}, or raise MaxNodes, its or "
-        "its QOS's"
+        "state `nodes` of the partition in the site config as {most}, or raise MaxNodes of the "
+        "partition or the QOS"
     ),
 )
 BY_THE_SITE = Words(
     "check.by-the-site",
     "{names:list} after -S would measure something else under the same name",
-    remedy="let the site config say it of a stack or a partition (env_vars, modules, prepare_cmds)",
+    remedy=(
+        "set it for a stack or a partition in the site config (env_vars, modules, prepare_cmds)"
+    ),
 )
 
 

@@ -25,9 +25,9 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 TUNED_GONE = Words(
     "hpl.tuned-gone",
-    "the setting tuned is gone",
-    cause="what it was stands in the site config, as `stack(…, hpl={{…}})`",
-    remedy="docs/hpl-tuning.md",
+    "the setting tuned was removed",
+    cause="the site config has its values now, as `stack(…, hpl={{…}})`",
+    remedy="see docs/hpl-tuning.md",
 )
 
 

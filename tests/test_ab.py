@@ -1001,8 +1001,8 @@ def test_launches_beyond_the_partition_time_told_before(
     monkeypatch.setattr(Partition, "limits", Limits(300.0, why=LIMIT_PARTITION(seconds=300.0)))
     capped, begun, *_ = said_of(1200.0)
     assert capped.startswith(
-        "launches in the partition node take 150 s a job instead of 1200 s: the partition gives no "
-        "job more than 300 s"
+        "launches in the partition node are limited to 150 s per job instead of 1200 s: the "
+        "partition limits jobs to 300 s"
     )
     assert ": 150 s of launches, done by " in begun
     assert ": 100 s of launches, done by " in said_of(100.0)[0]
@@ -1011,7 +1011,7 @@ def test_launches_beyond_the_partition_time_told_before(
 def test_who_worked_beside_it_and_one_end_of_it_are_told_once(
     monkeypatch: pytest.MonkeyPatch, said_of: Callable[[float], list[str]]
 ) -> None:
-    beside = "during this run others used 0.90 cores of this node on average: make of alice 0.90"
+    beside = "during this run other processes used 0.90 cores of this node on average: make 0.90"
     monkeypatch.setattr(Watch, "sentences", lambda self: [beside])
     said = said_of(0.0)
     assert re.fullmatch(r"mpich against openmpi: 0 s of launches, done by \d\d:\d\d", said[0])

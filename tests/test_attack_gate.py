@@ -183,7 +183,7 @@ BOTH = f"{IDLE}; echo 'fat|100|1|2|f[001-100]|(null)|idle|none'"
     [
         pytest.param(
             f"{CPU}, {FAT.format(more='')}",
-            *(BOTH, 2, 2, "no stack belongs to the partition fat: 100 nodes of 2 cores"),
+            *(BOTH, 2, 2, "the partition fat has no stack: 100 nodes of 2 cores"),
             id="a-partition-without-a-stack",
         ),
         pytest.param(
@@ -193,7 +193,7 @@ BOTH = f"{IDLE}; echo 'fat|100|1|2|f[001-100]|(null)|idle|none'"
         ),
         pytest.param(
             *(CPU, BOTH, 2, 2),
-            "no partition of the site config reaches f[001-100] of Slurm's partition fat",
+            "no partition of the site config contains f[001-100] of Slurm's partition fat",
             id="a-partition-of-slurm-that-is-not-described",
         ),
         pytest.param(

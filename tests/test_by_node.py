@@ -105,7 +105,7 @@ def test_what_cannot_be_compared_by_nodes_is_one_sentence(
     for path in paths:
         path.write_text(OUTPUT.read_text())
     assert cli.main(["compare", *map(str, paths), "--by", "node"]) == 1
-    assert "tell 3 nodes, and it takes 4" in capsys.readouterr().err
+    assert "contain 3 node names, and a comparison needs 4" in capsys.readouterr().err
     # Beside two sets without --by, too.
     assert cli.main(["compare", *map(str, paths)]) == 1
-    assert "two sets are compared" in capsys.readouterr().err
+    assert "compare takes two sets" in capsys.readouterr().err

@@ -39,8 +39,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 
 FILES = (
-    "files tell neither day nor node, so the widest that machines vary by is taken for usual; "
-    "`clustergate ab` launches both in turn, and finds 10 %"
+    "files state neither day nor node, so the largest usual variation of machines is assumed; "
+    "`clustergate ab` alternates launches of both, and finds 10 %"
 )
 
 
@@ -313,7 +313,7 @@ def test_runs_of_other_nodes_are_said_to_be(run: Any) -> None:
         (record,) = store.read_cases(run_id)
         details = {"proof": {"hosts": [host]}}
         store.write_case(run_id, dataclasses.replace(record, details=details))
-    said = "A ran on n1, and B on n2: what differs may be the nodes"
+    said = "A ran on n1, and B on n2: the difference may be the nodes'"
     assert said in " ".join(run("previous", "last")[1].split())
     assert said in run("previous", "last", "--json")[2]
 

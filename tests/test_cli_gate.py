@@ -768,7 +768,7 @@ def test_partitions_that_were_not_screened_are_told() -> None:
     slurm = {"scheduler": "slurm", "launcher": "clustergate", "extras": {"nodes": 4}}
     a, b = ({**slurm, "name": name, "access": [f"-p {name}"]} for name in "ab")
     (told,) = screening.not_screened(ScreenRequest(), site_with({}, a, b))
-    assert told.startswith("nothing is known of the nodes of b: ")
+    assert told.startswith("the nodes of b were not screened: ")
     assert screening.not_screened(ScreenRequest(partition="b"), site_with({}, a, b)) == []
     assert screening.not_screened(ScreenRequest(), site_with({}, a)) == []
 
@@ -1019,7 +1019,9 @@ def test_a_run_of_other_processors_is_no_run_to_compare_with(
         assert found.verdict is verdict
         assert found.sentence.startswith("A ran on Xeon, and B on EPYC")
     assert cli.main(["compare", *runs]) == 0
-    assert "A ran on Xeon, and B on EPYC: what differs is the machine" in capsys.readouterr().out
+    assert (
+        "A ran on Xeon, and B on EPYC: the difference is the machine's" in capsys.readouterr().out
+    )
 
 
 def test_what_fails_is_a_reason_and_no_traceback(

@@ -160,7 +160,7 @@ def test_remarks_about_a_size_of_ones_own(hpl_input_command):
         ("-n 960 --round nb", "--round has no effect beside it"),
         ("-n 12000", "N=12000 needs 1152000000 bytes for its matrix, and 1073741824 are"),
         ("--memory-per-node 24G", "write GiB (powers of 1024) or GB (powers of 1000)"),
-        ("--memory-per-node 100kB", "hold no matrix of order N=192"),
+        ("--memory-per-node 100kB", "are too few for N=192"),
         ("--memory-fraction 1.2", "must be above 0 and at most 1, not 1.2"),
         ("--n-fraction 0", "must be above 0 and at most 1, not 0.0"),
         ("--time-budget 10m", "--time-budget needs --gflops"),

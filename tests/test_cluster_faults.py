@@ -189,7 +189,7 @@ FAULTS = [
         "dead link",
         ["link-down", "n2"],
         checked("ssh"),
-        ["the first node it complains of: ssh: connect to host n2 port 22"],
+        ["first node with an error: ssh: connect to host n2 port 22"],
     ),
     Fault("dead link, screened", ["link-down", "n4"], screened, ["fault: node n4: failed"]),
     Fault("wrong MTU", ["mtu", "n3"], compared, [r"n3 \(1\).*mtu 1500 bytes -> 1280"]),
@@ -246,7 +246,7 @@ FAULTS = [
         "sshd that was killed",
         ["kill-sshd", "n2"],
         checked("ssh"),
-        ["the first node it complains of: ssh: connect to host n2 port 22: Connection refused"],
+        ["first node with an error: ssh: connect to host n2 port 22: Connection refused"],
     ),
     Fault(
         "slurmd that was killed",

@@ -215,7 +215,7 @@ def test_which_nodes_no_run_looked_at_is_told() -> None:
     three = ["n1", "n2.cluster", "n3"]
     (one,) = of_states(three, {"n1": "r1", "n2": "r2"})
     assert (one.status, code(one)) == (WARN, "doctor.not-looked-at")
-    assert str(one.says).startswith("no recent run looked at n3, of 3 nodes; ")
+    assert str(one.says).startswith("no recent run covered n3, of 3 nodes; ")
     (one,) = of_states(three, {"n1": "r1", "n2": "r2", "n3": "r2"})
     assert (one.status, one.says) == (OK, "3 nodes, last seen by r2")
     astray, _ = of_states(three, {}, ["n1 is unlike the rest of its kind: mounts"])

@@ -188,7 +188,7 @@ def test_nodes_that_said_nothing_are_not_called_like_the_rest(
     store.write_case(screened, CaseRecord("x", "HplCheck", "mpich", "alpha:cpu", {}, details=hosts))
     status, told = fleet(capsys)
     assert status == 2
-    assert "n3.cluster ran and did not say what they are like" in told
+    assert "n3.cluster took part and did not report their state" in told
     assert told.endswith("all others are like the rest\n")
     assert fleet(capsys, "--json")[0] == 2
 

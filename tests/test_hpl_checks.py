@@ -139,7 +139,7 @@ def test_a_tuning_file_of_earlier_versions_is_printed_as_a_line(suite):
 def test_tuned_is_refused(suite):
     ended = suite.check("-S", "HplCheck.tuned=no", selection=["--check=HplCheck", "--stack=mpich"])
     assert ended.returncode == 2
-    assert "the setting tuned is gone" in ended.stdout + ended.stderr
+    assert "the setting tuned was removed" in ended.stdout + ended.stderr
     assert suite.records() == []
 
 

@@ -70,7 +70,7 @@ def test_a_list_that_hpl_reads_otherwise_is_wrong(line: str, hpl: str) -> None:
         return
     (sentence,) = read.wrong
     assert sentence.startswith(f"HPL.dat:6: HPL reads {hpl} where 1000 2048 300 stands: ")
-    with pytest.raises(SizingError, match="not run as it stands"):
+    with pytest.raises(SizingError, match="would not run as written"):
         dat_file.as_run(read)
 
 

@@ -90,7 +90,7 @@ def test_what_is_no_grid_is_refused(grid: str) -> None:
 
 
 def test_a_grid_of_other_ranks_is_refused() -> None:
-    with pytest.raises(SizingError, match=r"2x2 grid is of 4 ranks, and 2 are launched.*-S ranks"):
+    with pytest.raises(SizingError, match=r"2x2 grid needs 4 ranks, and 2 are launched.*-S ranks"):
         plan_hpl(asked(grid="2x2")).grid(2)
 
 

@@ -218,7 +218,7 @@ def test_a_run_names_the_nodes_that_it_says_nothing_of() -> None:
 
     four = ["n1", "n2", "n3", "n4"]
     (sentence,) = nodes_not_seen([of("n1"), of("n1.cluster")], four)
-    assert sentence.startswith("this run says nothing of n[2-4]: its ranks were on ")
+    assert sentence.startswith("this run did not test n[2-4]: its ranks were on ")
     assert "screen --quick" in sentence
     assert nodes_not_seen([of("n1", "n2"), of("n3", "n4")], four) == []
     # Nobody knows which nodes there are, or where the ranks were.

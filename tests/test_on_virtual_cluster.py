@@ -330,7 +330,7 @@ def test_jobs_within_wishes_and_limits(on_cluster):
         virtual_cluster(*update, "MaxTime=UNLIMITED", "MaxNodes=UNLIMITED")
     assert record["complaints"] == [], said
     assert record["details"]["proof"]["hosts"] == ["n2", "n4"]
-    assert "its jobs asked for 300 s instead of 600 s" in said
+    assert "its jobs request 300 s instead of 600 s" in said
 
 
 def test_jobs_keep_to_their_qos(on_cluster):
@@ -345,8 +345,8 @@ def test_jobs_keep_to_their_qos(on_cluster):
     on_cluster.wishes = ["--qos", "short"]
     (record,), said = on_cluster.hpl()
     assert record["complaints"] == [], said
-    assert "its jobs asked for 300 s instead of 600 s" in said
-    assert "gives no job more than 300 s" in said
+    assert "its jobs request 300 s instead of 600 s" in said
+    assert "limits jobs to 300 s" in said
     refused = on_cluster.call("screen", "--site", str(SITE), "--qos", "others")
     assert refused.returncode == 2
     why = "Slurm refuses jobs in the partition srun with --qos=others: Invalid qos"

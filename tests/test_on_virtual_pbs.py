@@ -82,8 +82,8 @@ def test_jobs_are_no_longer_than_the_queue_allows(on_cluster):
     finally:
         manage("unset queue workq resources_max.walltime")
     assert record["complaints"] == [], said
-    assert "its jobs asked for 300 s instead of 600 s" in said
-    assert "gives no job more than 300 s" in said
+    assert "its jobs request 300 s instead of 600 s" in said
+    assert "limits jobs to 300 s" in said
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_silence_before_a_gate_is_settled_by_an_answer_after_it() -> None:
 def test_limits_of_queue_then_server(queue: str, seconds: float, nodes: int | None) -> None:
     limits = limits_in(QUEUES, SERVER, queue)
     assert (limits.seconds, limits.nodes) == (seconds, nodes)
-    assert re.match(r"the queue \w+ gives no job more than \d+ s; raise its res", str(limits.why))
+    assert re.match(r"the queue \w+ limits jobs to \d+ s; raise its res", str(limits.why))
 
 
 @pytest.mark.parametrize(
@@ -334,17 +334,19 @@ def test_gate_is_told_what_the_server_says(server: Callable[..., None]) -> None:
         "PBS does not use n3",
         "PBS does not use n4",
     ]
-    assert reasons[2].startswith("no partition of the site config reaches b1 of PBS's queue big")
+    assert reasons[2].startswith("no partition of the site config contains b1 of PBS's queue big")
 
 
 def test_account_is_for_every_job_and_qos_is_refused(server: Callable[..., None]) -> None:
     server()
     site = Site(name="alpha", hostnames=[], partitions=[partition()])
     assert options_for(Wishes(account="proj"), site) == ["--job-option=A=proj"]
-    with pytest.raises(ClustergateError, match="--qos is for Slurm, which no partition of alpha"):
+    with pytest.raises(
+        ClustergateError, match="--qos works with Slurm only, and no partition of alpha"
+    ):
         options_for(Wishes(qos="high"), site)
     local = Site(name="alpha", hostnames=[], partitions=[Partition(name="a", scheduler="local")])
-    with pytest.raises(ClustergateError, match="--account is for Slurm and PBS, which no part"):
+    with pytest.raises(ClustergateError, match="--account works with Slurm and PBS only"):
         options_for(Wishes(account="proj"), local)
     assert beyond_forecast(site, []) == ", plus waiting in PBS's queue"
 

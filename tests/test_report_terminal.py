@@ -397,7 +397,7 @@ def test_strict_fails_a_run_with_a_disturbed_case():
 
 
 def test_who_worked_beside_a_disturbed_run_is_named_with_the_doubt():
-    beside = ("during this run others used 0.90 cores of this node on average: make of alice 0.90",)
+    beside = ("during this run other processes used 0.90 cores of this node on average: make 0.90",)
     noisy = dataclasses.replace(run([], []), beside=beside)
     noisy = dataclasses.replace(noisy, cases=(disturbed_case("ImbMpi1Check", "mpich", 4, 9, 36),))
     assert beside[0][1:] in render(noisy, width=100).splitlines()[2]

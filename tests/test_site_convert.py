@@ -286,7 +286,7 @@ def test_loaded_it_is_refused_with_the_command(path: Path, old: str) -> None:
     with pytest.raises(SiteError) as refused:
         configs.load(path)
     says = str(refused.value)
-    assert says.startswith(f"{path}: the classes Site, Partition and Stack are gone; `")
+    assert says.startswith(f"{path}: the classes Site, Partition and Stack were removed; `")
     assert f"clustergate site convert {path}` prints this site config in ReFrame's form" in says
 
 
@@ -297,7 +297,8 @@ def test_reframe_refuses_it_in_one_sentence(path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=path.parent)
     assert ended.returncode == 1
     assert (
-        f"{path}: the classes Site, Partition and Stack are gone; " in ended.stdout + ended.stderr
+        f"{path}: the classes Site, Partition and Stack were removed; "
+        in ended.stdout + ended.stderr
     )
     assert "Traceback" not in ended.stdout + ended.stderr
 
@@ -331,8 +332,8 @@ def test_what_reads_site_configs_is_as_before(
     [
         ("x = (", 2, r"old.py:1: '\(' was never closed"),
         (DOCUMENTED.replace("nodes=4", "node=4"), 2, r"old.py:9: TypeError: .*argument 'node'"),
-        (DOCUMENTED.replace("nodes=4", "nodes={1}"), 2, r"old.py: no literal says \{1\}; "),
-        (DOCUMENTED.replace("12500", "float('nan')"), 2, r"old.py: no literal says nan; "),
+        (DOCUMENTED.replace("nodes=4", "nodes={1}"), 2, r"old.py: \{1\} is not a literal; "),
+        (DOCUMENTED.replace("12500", "float('nan')"), 2, r"old.py: nan is not a literal; "),
         ("x = 1", 1, "old.py: it uses none of the classes"),
         (INNER_NOW, 2, "old.py:2: NameError"),
         (f"from clustergate.sites import *\n{INNER_NOW}", 1, "old.py: it uses none of the classes"),

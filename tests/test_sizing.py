@@ -269,7 +269,7 @@ class TestProblemSize:
 
     @pytest.mark.parametrize("size", [hpl_problem_size, hpl_problem_size_linear])
     def test_n_of_zero_is_refused(self, size):
-        with pytest.raises(SizingError, match="1000 bytes of memory hold no matrix of order N=192"):
+        with pytest.raises(SizingError, match="1000 bytes of memory are too few for N=192"):
             size(1000, 0.8, 192)
 
     @pytest.mark.parametrize("fraction", [0, -0.1, 1.01, float("nan")])
@@ -285,7 +285,7 @@ class TestProblemSize:
             hpl_problem_size(memory_bytes, 0.8, 192)
 
     def test_unknown_rounding(self):
-        with pytest.raises(SizingError, match="is 'nb' or 'nb-lcm', not 'up'"):
+        with pytest.raises(SizingError, match="must be 'nb' or 'nb-lcm', not 'up'"):
             rounding_unit(192, 2, 4, "up")
 
 

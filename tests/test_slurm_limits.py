@@ -124,7 +124,7 @@ def test_a_qos_limits_its_jobs() -> None:
     assert within_qos(Limits(), "normal", QOS) == within_qos(Limits(), "nigh", QOS) == Limits()
     within = within_qos(Limits(), "night", QOS)
     assert within == Limits(1800.0, 3)
-    assert str(within.why).startswith("the QOS night gives no job more than 1800 s; raise its MaxW")
+    assert str(within.why).startswith("the QOS night limits jobs to 1800 s; raise its MaxW")
     assert within_qos(Limits(600.0, 2), "night", QOS) == Limits(600.0, 2)
 
 

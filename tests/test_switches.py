@@ -197,7 +197,9 @@ def test_the_file_goes_before_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_file_that_names_no_node_is_refused(tmp_path: Path, text: bytes) -> None:
     fabric = tmp_path / "alpha.ibnetdiscover"
     fabric.write_bytes(text)
-    with pytest.raises(ClustergateError, match=r"alpha\.ibnetdiscover shows no node at a switch"):
+    with pytest.raises(
+        ClustergateError, match=r"alpha\.ibnetdiscover connects no node to a switch"
+    ):
         known_switches("local", fabric)
 
 

@@ -111,7 +111,7 @@ def test_nodes_that_access_excludes_stay_out_beside_those_left_out(
 @pytest.mark.parametrize(
     ("access", "said"),
     [
-        ('"--exclude=/etc/bad"', "excludes nodes beside those that are left out"),
+        ('"--exclude=/etc/bad"', "has an --exclude of its own"),
         ('"--nodelist=n1", "-w n2"', "has --nodelist with two values"),
         ('"-C new", "--constraint=old"', "has --constraint with two values"),
     ],
@@ -149,7 +149,7 @@ def test_a_job_option_that_chooses_nodes_is_refused(
     site("slurm")
     path = str(tmp_path / "wished.py")
     assert cli.main(["check", "--site", path, "--", "-J", "partition=fat"]) == 2
-    assert "-J partition behind `--` would replace" in capsys.readouterr().err
+    assert "-J partition after `--` would override" in capsys.readouterr().err
 
 
 def test_words_become_options_of_every_job(site: Write) -> None:
@@ -167,7 +167,7 @@ def test_words_become_options_of_every_job(site: Write) -> None:
 
 @pytest.mark.parametrize("word", ["a b", "x\n#SBATCH --uid=0", "$(id)", "-x", "ä"])
 def test_a_word_that_could_be_more_is_refused(word: str) -> None:
-    with pytest.raises(ClustergateError, match="--qos takes the name of one"):
+    with pytest.raises(ClustergateError, match="--qos takes a single name"):
         Wishes(qos=word)
 
 
@@ -209,8 +209,12 @@ def test_with_a_hostfile_it_is_the_hostfile_that_keeps_out(site: Write, tmp_path
     [
         ("slurm", Wishes(nodes="n9"), "there is no node n9: known: f[1-2],n[1-4]"),
         ("slurm", Wishes(exclude="n[1-4],f[1-2]"), "no node is left to measure"),
-        ("local", Wishes(qos="high"), "--qos is for Slurm, which no partition of wished has"),
-        ("local", Wishes(nodes="n1"), "--nodes is for Slurm"),
+        (
+            "local",
+            Wishes(qos="high"),
+            "--qos works with Slurm only, and no partition of wished uses it",
+        ),
+        ("local", Wishes(nodes="n1"), "--nodes works with Slurm"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
@@ -278,7 +282,7 @@ def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(
 ) -> None:
     described = site("slurm")
     (tmp_path / "bin" / "sinfo").write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(ClustergateError, match="neither a hostfile nor the scheduler says"):
+    with pytest.raises(ClustergateError, match="no hostfile and no scheduler lists"):
         options_for(Wishes(exclude="n1"), described)
     assert scheduler_of("slurm").node_names() == []
 

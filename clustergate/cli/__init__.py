@@ -55,7 +55,7 @@ _OF_EXTRA = "evaluation"
 
 COMMAND_GONE = Words(
     "command.gone",
-    "the command {name} is gone",
+    "the command {name} was removed",
     remedy="{page} says what to type instead",
 )
 

@@ -65,13 +65,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 COMPARE_TWO = Words(
     "compare.two",
-    "two sets are compared, and beside them there is {more:and}",
+    "compare takes two sets, and {more:and} is beyond them",
     remedy="`clustergate compare --by node FILE…` compares the nodes of several outputs",
 )
 COMPARE_FILES = Words(
     "compare.files",
-    "files tell neither day nor node, so the widest that machines vary by is taken for usual",
-    remedy="`clustergate ab` launches both in turn, and finds 10 %",
+    "files state neither day nor node, so the largest usual variation of machines is assumed",
+    remedy="`clustergate ab` alternates launches of both, and finds 10 %",
 )
 COMPARE_COPIES = Words(
     "compare.copies",
@@ -142,8 +142,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 FEW_NODES = Words(
     "compare.few-nodes",
-    "the names of these outputs tell {nodes} nodes, and it takes {fewest} to compare them",
-    cause="a node is looked for as letters with a number, such as n017, in their names and folders",
+    "these file names contain {nodes} node names, and a comparison needs {fewest}",
+    cause="a node name is letters with a number, such as n017, in a file's name or folder",
     remedy="name the outputs of each node after it, such as hpl-n017.out",
 )
 

@@ -51,12 +51,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 NO_STATES = Words(
     "fleet.no-states",
     "the run {run} recorded no nodes in {folder}",
-    remedy="`clustergate screen` has all nodes of a partition say what they are like",
+    remedy="`clustergate screen` records the state of all nodes of a partition",
 )
 FLEET_SILENT = Words(
     "fleet.silent",
-    "{nodes} ran and did not say what they are like",
-    remedy="nodes.err in the folder of their job says why; nothing is known of what is wrong there",
+    "{nodes} took part and did not report their state",
+    remedy="see nodes.err in the folder of their job; changes on these nodes go unnoticed",
 )
 
 
@@ -109,8 +109,8 @@ def _silent(run_id: str, states: Collection[str]) -> list[str]:
 
 NO_RUN = Words(
     "fleet.no-run",
-    "no run in {folder} recorded its nodes",
-    remedy="`clustergate screen` has all nodes of a partition say what they are like",
+    "no run in {folder} recorded the state of its nodes",
+    remedy="`clustergate screen` records the state of all nodes of a partition",
 )
 
 

@@ -191,7 +191,7 @@ def add_wishes(parser: argparse.ArgumentParser) -> None:
 
 JOB_OPTION = Words(
     "wish.job-option",
-    "-J {option} behind `--` would replace what the site config says of the nodes",
+    "-J {option} after `--` would override the site config's choice of nodes",
     remedy="use --nodes or --exclude, or change `access` of the partition",
 )
 

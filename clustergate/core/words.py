@@ -16,7 +16,7 @@ INPUT_UNKNOWN_NAME = Words(
 )
 INPUT_TOO_SMALL = Words("input.too-small", "{name} must be at least {least}, not {value}")
 INPUT_NOT_POSITIVE = Words("input.not-positive", "{name} must be positive, not {value}")
-INPUT_NOT_TAKEN = Words("input.not-taken", "{name} is {wanted}, not {value!r}")
+INPUT_NOT_TAKEN = Words("input.not-taken", "{name} must be {wanted}, not {value!r}")
 FILE_UNREADABLE = Words("file.unreadable", "{path} cannot be read", cause="{why}")
 COMMAND_EXTRA = Words(
     "command.extra",

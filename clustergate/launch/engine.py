@@ -79,7 +79,7 @@ TOO_LONG = Words("launch.too-long", "it took longer than {seconds:g} s")
 NOT_ON_EACH_NODE = Words(
     "launch.not-on-each-node",
     "{count} of {nodes} nodes started no process within {seconds:.0f} s",
-    cause="the launcher waits for them; {told:names} did",
+    cause="the launcher waits for them; processes started on {told:names}",
     remedy="see nodes.err, and whether each node has the folders of the stack",
 )
 TOO_LONG_AT = Words(

@@ -156,7 +156,7 @@ def used_between(
 
 NODE_BESIDE = Words(
     "node.beside",
-    "during this run others used {lost_cores:.2f} cores of this node on average",
+    "during this run other processes used {lost_cores:.2f} cores of this node on average",
     cause="{by}",
 )
 

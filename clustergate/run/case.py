@@ -77,11 +77,12 @@ IN_THE_PEAKS = Words(
     "job.in-the-peaks",
     "after {launches:launch|launches} {host} was still measuring its peaks",
     cause=(
-        "that takes seconds, on hundreds of cores minutes: other programs have them, or it is slow"
+        "this takes seconds, or minutes with hundreds of cores, unless other programs use the "
+        "cores or the node is slow"
     ),
     remedy="see what runs on {host}, or raise the time limit (`-S time_limit=…`)",
 )
-FIRST_NODE = Words("job.first-node", "the first node it complains of: {why}")
+FIRST_NODE = Words("job.first-node", "first node with an error: {why}")
 LAST_WORDS = Words("job.last-words", "its last line on standard error: {words}")
 FEW_LAUNCHES = Words(
     "job.few-launches",
@@ -365,7 +366,7 @@ NODES_SILENT = Words(
 NODES_UNHASHED = Words(
     "nodes.unhashed",
     (
-        "{count} of {nodes} nodes did not say what is in their files: another version of a "
+        "{count} of {nodes} nodes did not report hashes of their files: another version of a "
         "library there goes unnoticed"
     ),
     remedy="hashes-0.err in the job's folder says why",

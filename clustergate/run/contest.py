@@ -63,7 +63,10 @@ class Contest:
 
 CONTEST_CAPPED = Words(
     "contest.capped",
-    "launches in the partition {partition} take {most_s:g} s a job instead of {asked_s:g} s",
+    (
+        "launches in the partition {partition} are limited to {most_s:g} s per job instead of "
+        "{asked_s:g} s"
+    ),
     cause="{why}",
 )
 JOBS_MISSING = Words(
@@ -181,7 +184,7 @@ def available(contest: Contest, state: Path) -> tuple[Contest, list[Reason]]:
 
 UNKNOWN_VARIABLES = Words(
     "contender.unknown-variables",
-    "this {mpi} does not know {names:names}, which would change nothing",
+    "this {mpi} has no setting {names:names}, so it would have no effect",
     remedy="correct the name, or leave it out",
 )
 

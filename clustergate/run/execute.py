@@ -100,7 +100,7 @@ def measure(
 JOBS_LEFT = Words(
     "run.jobs-left",
     "ReFrame did not cancel its jobs within {seconds:.0f} s",
-    remedy="see which of them still run (squeue, qstat, bjobs), and cancel these",
+    remedy="look for them (squeue, qstat, bjobs), and cancel those still running",
 )
 
 

@@ -72,7 +72,7 @@ def proven(manifest: Manifest, elsewhere: Iterable[Path], objects: Iterable[Path
 
 NO_LAUNCH = Words(
     "golden.no-launch",
-    "a launch of the golden build of {stack} proves nothing",
+    "the launch of the golden build of {stack} failed its proof",
     cause="{why}",
     remedy="`clustergate setup` builds the stack anew",
 )

@@ -186,8 +186,8 @@ def notes_on_failure(site: Site, cases: Iterable[Case]) -> list[str]:
 
 NODES_NOT_SEEN = Words(
     "run.nodes-not-seen",
-    "this run says nothing of {nodes}: its ranks were on {seen}",
-    remedy="`clustergate screen --quick` looks at every node",
+    "this run did not test {nodes}: its ranks were on {seen}",
+    remedy="`clustergate screen --quick` tests every node",
 )
 
 

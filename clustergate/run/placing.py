@@ -16,13 +16,13 @@ from clustergate.sites.schedulers.wishes import Wishes
 
 NO_SLURM = Words(
     "wish.no-slurm",
-    "{option} is for {takers:and}, which no partition of {site} has",
+    "{option} works with {takers:and} only, and no partition of {site} uses it",
     remedy="for another scheduler, set `access` in the site config",
 )
 NO_NODE = Words("wish.no-node", "there is no node {name}", cause="known: {known}")
 UNKNOWN_NODES = Words(
     "wish.unknown-nodes",
-    "neither a hostfile nor the scheduler says which nodes there are",
+    "no hostfile and no scheduler lists the nodes of this system",
     remedy="write a hostfile: `clustergate hostfile --help`",
 )
 WISH_NOTHING_LEFT = Words(

@@ -82,9 +82,9 @@ class Prepared:
 
 LAUNCHED_OTHERWISE = Words(
     "resume.launched-otherwise",
-    "since the run began, the site config changed how {stacks:list} is launched",
+    "the site config changed how {stacks:list} is launched since the run began",
     cause="its cases are measured again",
-    remedy="for figures of before, start a new run with the site config of before",
+    remedy="to keep the old settings, restore the site config and start a new run",
 )
 NODE_CHANGED = Words(
     "resume.node-changed",
@@ -93,9 +93,9 @@ NODE_CHANGED = Words(
 )
 SLURM_VARIABLES = Words(
     "slurm.variables",
-    "{names:and} would replace what jobs ask {scheduler} for",
-    cause="left out of this run",
-    remedy="what all jobs need belongs in `access` of the partition",
+    "{names:and} would override the job options for {scheduler}",
+    cause="unset for this run",
+    remedy="put options that all jobs need into `access` of the partition",
 )
 
 

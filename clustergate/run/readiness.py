@@ -145,8 +145,8 @@ def of_locks(folder: Path, mount: Mount) -> list[Finding]:
 
 DOCTOR_LOCKED = Words(
     "doctor.locked",
-    "a rank may lock {limit} of memory (ulimit -l)",
-    cause="InfiniBand needs its buffers locked",
+    "a rank can lock only {limit} of memory (ulimit -l)",
+    cause="InfiniBand registers its buffers, which locks them",
     remedy=(
         "set memlock to unlimited below /etc/security/limits.d, and for Slurm's jobs "
         "LimitMEMLOCK=infinity for slurmd"
@@ -297,8 +297,8 @@ FEWER_CORES = Words(
 )
 NO_STACK = Words(
     "doctor.no-stack",
-    "no stack belongs to the partition {name}: {nodes}",
-    cause="nobody measures them",
+    "the partition {name} has no stack: {nodes}",
+    cause="they are never measured",
     remedy=(
         "name stacks in its environs, or let its extras say why a gate need not judge it: "
         '"waived": "the reason"'
@@ -308,8 +308,8 @@ OTHER_NODES = Words(
     "doctor.other-nodes",
     "the site config says {stated}, and {scheduler} has {has}",
     cause=(
-        "jobs on more nodes or cores than there are never start, and nodes that it does not "
-        "count are not measured"
+        "jobs that request too many nodes or cores never start, and nodes beyond those stated "
+        "are not measured"
     ),
     remedy="correct whichever is wrong: {tells}",
 )
@@ -386,8 +386,8 @@ def of_unused(partition: Partition, queues: Queues, out: Collection[str] = ()) -
 
 UNREACHED_NODES = Words(
     "doctor.unreached-nodes",
-    "no partition of the site config reaches {nodes} of {scheduler}'s {queue} {name}",
-    cause="nobody measures them",
+    "no partition of the site config contains {nodes} of {scheduler}'s {queue} {name}",
+    cause="they are never measured",
     remedy=(
         'describe them in a partition (`clustergate site scan` writes it), with "waived": "the '
         'reason" in its extras if a gate need not judge it; or exclude them in the hostfile'
@@ -396,10 +396,10 @@ UNREACHED_NODES = Words(
 UNTOLD_NODES = Words(
     "doctor.untold-nodes",
     (
-        "`access` of the partition {partition} does not tell which of {scheduler}'s {nodes} nodes "
-        "it is for, and the site config states {stated}"
+        "`access` of the partition {partition} does not name its nodes: {scheduler} has {nodes}, "
+        "the site config states {stated}"
     ),
-    cause="nodes that it does not count are not measured",
+    cause="the nodes beyond those are never measured",
     remedy="{narrow}",
 )
 
@@ -499,8 +499,8 @@ DOCTOR_ASTRAY = Words(
 )
 NOT_LOOKED_AT = Words(
     "doctor.not-looked-at",
-    "no recent run looked at {nodes}, of {known} nodes",
-    remedy="`clustergate screen --quick` looks at every node",
+    "no recent run covered {nodes}, of {known} nodes",
+    remedy="`clustergate screen --quick` tests every node",
 )
 
 
@@ -685,8 +685,8 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
 DOCTOR_RESTRICTED = Words(
     "doctor.restricted",
     "{restriction}",
-    cause="figures will be of those alone",
-    remedy="start it where all of the node may be used, or restrict every run in the same way",
+    cause="only these are measured",
+    remedy="start it with the whole node available, or restrict every run in the same way",
 )
 
 

@@ -87,8 +87,8 @@ def is_all_kept(
 RESUME_OLD = Words(
     "resume.old",
     "{old} of {cases:case|cases} were measured on {when}, {days:day|days} before the others",
-    cause="the run was resumed, and what changed meanwhile is not in all of its figures",
-    remedy="start a new run, `clustergate check`, for a verdict of one day",
+    cause="the run was resumed, so its figures may be from two states of the machine",
+    remedy="for a verdict of one day, start a new run: `clustergate check`",
 )
 
 

@@ -81,8 +81,8 @@ def partition_of(asked: planning.ScreenRequest, described: Site) -> Partition:
 
 ONE_PARTITION = Words(
     "screening.one-partition",
-    "nothing is known of the nodes of {names:and}",
-    cause="a screening is of one partition, the first one where none is named",
+    "the nodes of {names:and} were not screened",
+    cause="a screening covers one partition, by default the first",
     remedy="`clustergate screen --partition NAME` screens another",
 )
 
@@ -108,7 +108,7 @@ NOTHING_MEASURED = Words(
 )
 SCREENING_CAPPED = Words(
     "screening.capped",
-    "the screening takes {most_s:g} s instead of {asked_s:g} s",
+    "the screening is limited to {most_s:g} s instead of {asked_s:g} s",
     cause="{why}",
 )
 

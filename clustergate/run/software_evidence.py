@@ -35,16 +35,16 @@ SOFTWARE_SAME = Words(
 SYSTEM_CHANGED = Words(
     "software.system-changed",
     (
-        "libraries of the operating system that its ranks map are not those of the golden "
-        "build's day: {files:names}"
+        "system libraries that its ranks map have changed since the golden build was pinned: "
+        "{files:names}"
     ),
-    remedy="no golden build shows what that does; the references judge it",
+    remedy="a golden build cannot show the effect; the references judge it",
 )
 MAPPED_OTHERWISE = Words(
     "software.mapped-otherwise",
     (
-        "on the nodes its ranks map files that the golden build's ranks did not, or that were "
-        "others where it was pinned: {files:names}"
+        "on the nodes, its ranks map files that the golden build did not map, or that differed "
+        "where it was pinned: {files:names}"
     ),
     cause="no golden build shows what that does; the references judge it",
     remedy="if they are as accepted, `clustergate golden unpin {stack}` and pin it on a node",
@@ -52,7 +52,7 @@ MAPPED_OTHERWISE = Words(
 SETTINGS_CHANGED = Words(
     "software.settings-changed",
     "the site's launch settings have changed since the golden build was pinned: {settings:list}",
-    remedy="no golden build shows what that does; the references judge it",
+    remedy="a golden build cannot show the effect; the references judge it",
 )
 
 
@@ -223,15 +223,17 @@ SOFTWARE_UNDECIDED = Words(
 MAYBE_FAULTS = Words(
     "software.maybe-faults",
     (
-        "{figure} mostly takes as long as with the golden build ({ratio:.2f} x), but that a "
-        "third of today's launches are slow is not ruled out"
+        "{figure} mostly takes as long as with the golden build ({ratio:.2f} x), but a third of"
+        " today's launches may be slow"
     ),
-    cause="some of them took longer, half as long again where rounds scatter, or they are too few",
+    cause=(
+        "some of them took longer, half as long again where rounds scatter, or they are too few"
+    ),
     remedy="{needs}",
 )
 MORE_UNDECIDED = Words(
     "software.more-undecided",
-    "of {figures:further figure|further figures} a slowdown is not ruled out either",
+    "a slowdown of {figures:further figure|further figures} is not ruled out either",
     remedy="the same rounds would probably decide them",
 )
 SOFTWARE_UNTOLD = Words(

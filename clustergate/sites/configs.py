@@ -142,7 +142,7 @@ def as_reframe_tells(error: ClustergateError) -> Exception:
 
 SITE_CLASSES = Words(
     "site.classes",
-    "the classes Site, Partition and Stack are gone",
+    "the classes Site, Partition and Stack were removed",
     remedy="`clustergate site convert {path}` prints this site config in ReFrame's form",
 )
 

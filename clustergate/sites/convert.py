@@ -79,7 +79,7 @@ NO_CLASSES = Words(
 )
 NO_LITERAL = Words(
     "site.no-literal",
-    "no literal says {value}",
+    "{value} is not a literal",
     remedy="write this part of it in ReFrame's form by hand, as site_configs/template.py does",
 )
 

@@ -80,13 +80,13 @@ NO_NODES = Words(
 ACCESS_TWICE = Words(
     "site.access-twice",
     "`access` of partition {partition} has {option} with two values",
-    cause="sbatch takes the last alone",
-    remedy="give one that says all",
+    cause="sbatch takes only the last",
+    remedy="combine them into one",
 )
 ACCESS_EXCLUDE = Words(
     "site.access-exclude",
-    "`access` of partition {partition} excludes nodes beside those that are left out: {why}",
-    cause="sbatch takes one --exclude alone",
+    "`access` of partition {partition} has an --exclude of its own: {why}",
+    cause="sbatch takes only one --exclude",
     remedy="name the nodes there as a list such as n[1-4]",
 )
 

@@ -272,7 +272,7 @@ MISTYPED_EXTRA = Words(
 UNREAD_EXTRA = Words(
     "site.unread-extra",
     "{owner} has no extra {keys:list}",
-    remedy='what other tests read stands in its extras in "{other_tests}": {{…}}',
+    remedy='put settings of other tests into "{other_tests}": {{…}} in its extras',
 )
 KEY_OF_EXTRAS = Words(
     "site.key-of-extras",

@@ -65,8 +65,7 @@ class Comparison:
 
 
 COMPARE_CHANCES = Words(
-    "compare.chances",
-    "the margin and the chance of error must lie between 0 and 1",
+    "compare.chances", "the margin and the error probability must lie between 0 and 1"
 )
 
 

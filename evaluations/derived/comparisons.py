@@ -55,7 +55,7 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
     return float(scipy.stats.spearmanr(one, other).statistic)
 
 
-FEW_PAIRS = Words("derived.few-pairs", "a correlation takes three pairs of values or more")
+FEW_PAIRS = Words("derived.few-pairs", "a correlation needs three pairs of values or more")
 DERIVED_CONSTANT = Words("derived.constant", "a constant correlates with nothing")
 
 

@@ -40,7 +40,7 @@ class LatencyBandwidth:
         return 1 / self.beta_us_per_byte if self.beta_us_per_byte > 0 else math.inf
 
 
-FEW_SIZES = Words("derived.few-sizes", "a line takes the times of two message sizes or more")
+FEW_SIZES = Words("derived.few-sizes", "a linear fit needs the times of two message sizes or more")
 
 
 def latency_bandwidth(times_us: Curve) -> LatencyBandwidth:
@@ -59,7 +59,7 @@ def latency_bandwidth(times_us: Curve) -> LatencyBandwidth:
     return LatencyBandwidth(float(alpha), float(beta), r_squared(times, alpha + beta * sizes))
 
 
-FEW_VALUES = Words("derived.few-values", "whether values lie on a line takes three of them or more")
+FEW_VALUES = Words("derived.few-values", "a test of linearity needs three values or more")
 
 
 def line_r_squared(values: Mapping[int, float]) -> float:
@@ -86,7 +86,9 @@ def size_of_most(bandwidth: Curve, near: float = NEAR_THE_TOP) -> int:
     return _first_reaching(bandwidth, near)
 
 
-NO_HALF = Words("derived.no-half", "the smallest size, {bytes} bytes, is beyond half the bandwidth")
+NO_HALF = Words(
+    "derived.no-half", "the smallest size, {bytes} bytes, already exceeds half the bandwidth"
+)
 
 
 def size_of_half(bandwidth: Curve) -> float:
@@ -108,7 +110,7 @@ def size_of_half(bandwidth: Curve) -> float:
     return float(lower * (upper / lower) ** part)
 
 
-NO_BANDWIDTH = Words("derived.no-bandwidth", "there is no bandwidth to reach a part of")
+NO_BANDWIDTH = Words("derived.no-bandwidth", "no bandwidth is given to take a fraction of")
 
 
 def _first_reaching(bandwidth: Curve, part: float) -> int:

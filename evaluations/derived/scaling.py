@@ -60,8 +60,8 @@ def strong_efficiency_percent(times: Series) -> dict[int, float]:
 
 NO_SINGLE = Words(
     "derived.no-single",
-    "what scaling is relative to is missing",
-    cause="the run of one process",
+    "the run of one process is missing",
+    cause="scaling is relative to it",
 )
 
 

@@ -198,9 +198,9 @@ def _oddities(asked: HplInput) -> Iterator[str]:
 
 HPL_DAT_WRONG = Words(
     "hpl-dat.wrong",
-    "the input is not run as it stands",
+    "this input would not run as written",
     cause="{why}",
-    remedy="correct it; `clustergate hpl-input FILE` says all of it",
+    remedy="correct it; `clustergate hpl-input FILE` lists all its faults",
 )
 
 

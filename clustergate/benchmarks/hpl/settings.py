@@ -116,7 +116,7 @@ def _bounds(name: str) -> dict[str, int]:
 
 OTHER_RANKS = Words(
     "sizing.other-ranks",
-    "a {grid} grid is of {needed} ranks, and {ranks} are launched",
+    "a {grid} grid needs {needed} ranks, and {ranks} are launched",
     remedy="set the ranks, too: -S ranks={needed}",
 )
 

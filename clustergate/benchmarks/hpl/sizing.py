@@ -251,10 +251,7 @@ def require_work_for_every_process(n: int, nb: int, p: int, q: int) -> None:
 
 LITTLE_MEMORY = Words(
     "sizing.little-memory",
-    (
-        "{memory} bytes of memory hold no matrix of order N={n}, the smallest at {share:.3g} of "
-        "the bytes"
-    ),
+    "{memory} bytes of memory are too few for N={n}, the smallest matrix, at {share:.3g} of them",
     remedy="allow more memory or a smaller NB",
 )
 

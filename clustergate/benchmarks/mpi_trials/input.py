@@ -12,7 +12,7 @@ from clustergate.core.words import INPUT_TOO_SMALL, INPUT_UNKNOWN_NAME
 
 CACHES_UNKNOWN = Words(
     "sizing.caches-unknown",
-    "how many bytes flush the caches is not known",
+    "the cache size of the node is unknown, and so is how many bytes flush it",
     remedy="state cache_bytes_per_node in the site config, or flush_bytes for each rank",
 )
 

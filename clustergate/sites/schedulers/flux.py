@@ -56,7 +56,7 @@ NO_ANSWER = Words(
 )
 LIMIT_QUEUE = Words(
     "flux.limit",
-    "the queue {name} gives no job more than {seconds:g} s",
+    "the queue {name} limits jobs to {seconds:g} s",
     remedy="raise its policy.limits.duration if that is too little",
 )
 NOT_USED = Words(

@@ -70,7 +70,7 @@ NO_ANSWER = Words(
 )
 LIMIT_QUEUE = Words(
     "limit.queue",
-    "the queue {name} gives no job more than {seconds:g} s",
+    "the queue {name} limits jobs to {seconds:g} s",
     remedy="raise its resources_max.walltime if that is too little",
 )
 NOT_USED = Words("pbs.not-used", "PBS does not use {nodes}: {causes}", remedy="{remedy}")

@@ -11,7 +11,7 @@ from clustergate.core.reasons import Words
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,@+:=-]{0,199}")
 
-NO_WORD = Words("wish.no-word", "{option} takes the name of one, not {value!r}")
+NO_WORD = Words("wish.no-word", "{option} takes a single name, not {value!r}")
 
 
 @dataclass(frozen=True)

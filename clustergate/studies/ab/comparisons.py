@@ -135,7 +135,7 @@ def measured_otherwise(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
 OTHER_PROCESSORS = Words(
     "compare.other-processors",
     "A ran on {a:list}, and B on {b:list}",
-    cause="what differs is the machine",
+    cause="the difference is the machine's",
     remedy="for other causes, compare runs of one machine",
 )
 
@@ -148,7 +148,7 @@ def other_processors(a: Iterable[CaseRecord], b: Iterable[CaseRecord]) -> list[R
 OTHER_NODES = Words(
     "compare.other-nodes",
     "A ran on {a:names}, and B on {b:names}",
-    cause="what differs may be the nodes",
+    cause="the difference may be the nodes'",
     remedy="for other causes, compare runs of the same nodes (`--nodes`)",
 )
 

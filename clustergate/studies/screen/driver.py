@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
 
 OTHER_NODES = Words(
     "screening.other-nodes",
-    "it does not go on: the job was not given {nodes:names}, with which it began",
+    "the screening cannot resume: the job was not given {nodes:names}, with which it began",
     remedy="start a new screening",
 )
 
@@ -130,12 +130,10 @@ def carry_out(plan: Plan, job: Path) -> None:
 
 
 ALLOCATION_UNKNOWN = Words(
-    "allocation.unknown",
-    "no scheduler names the nodes of this job (Slurm, PBS and LSF do)",
+    "allocation.unknown", "no scheduler names the nodes of this job (Slurm, PBS and LSF do)"
 )
 NONE_TO_SCREEN = Words(
-    "allocation.none-to-screen",
-    "none of the nodes to screen is in the allocation ({nodes})",
+    "allocation.none-to-screen", "none of the nodes to screen is in the allocation ({nodes})"
 )
 
 

@@ -42,8 +42,8 @@ class ScreenRequest:
 TOO_MANY_NODES = Words(
     "screening.too-many-nodes",
     (
-        "a screening is one job on all {nodes} nodes of the partition {partition}, which gives a "
-        "job at most {most}"
+        "a screening is one job on all {nodes} nodes of the partition {partition}, which limits"
+        " jobs to {most}"
     ),
     remedy="screen {most} at a time by --nodes, or raise {setting}",
 )

@@ -222,8 +222,8 @@ def asked_of(scheduler: Scheduler) -> dict[str, str]:
 
 NO_FABRIC = Words(
     "screening.no-fabric",
-    "{path} shows no node at a switch",
-    remedy="write it again by `ibnetdiscover`, or remove it",
+    "{path} connects no node to a switch",
+    remedy="create it again with `ibnetdiscover`, or remove it",
 )
 
 

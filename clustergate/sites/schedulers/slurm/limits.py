@@ -23,12 +23,12 @@ from clustergate.sites.schedulers.slurm.commands import asking, said_by_slurm
 
 LIMIT_PARTITION = Words(
     "limit.partition",
-    "the partition gives no job more than {seconds:g} s",
+    "the partition limits jobs to {seconds:g} s",
     remedy="raise its MaxTime if that is too little",
 )
 LIMIT_QOS = Words(
     "limit.qos",
-    "the QOS {name} gives no job more than {seconds:g} s",
+    "the QOS {name} limits jobs to {seconds:g} s",
     remedy="raise its MaxWall or name another one by --qos if that is too little",
 )
 LIMIT_RESERVATION = Words(
