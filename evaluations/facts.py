@@ -20,7 +20,7 @@ from clustergate.core.files.marked_yaml import Document, read_document
 from clustergate.core.model import Better, ClustergateError
 from clustergate.core.paths import suite_folder
 from clustergate.core.words import INPUT_UNKNOWN_NAME
-from clustergate.judge.references.rules import of_schema
+from clustergate.judge.references.validation import of_schema
 from clustergate.sites import modes
 from evaluations import forms, papers
 from evaluations.criteria import Criterion

@@ -20,7 +20,7 @@ from clustergate.benchmarks.registry import benchmark_of, builds_on_request, eve
 from clustergate.core.model import Better, ClustergateError
 from clustergate.core.words import INPUT_UNKNOWN_NAME
 from clustergate.judge.references.expectations import EXPECT
-from clustergate.judge.references.rules import INDEX, PROVENANCE, figure_metric
+from clustergate.judge.references.validation import INDEX, PROVENANCE, figure_metric
 from clustergate.sites import configuration, stack
 from evaluations import quantities
 from evaluations.facts import STANDS, FactsError, Paper, PrintedValue, System, load_papers

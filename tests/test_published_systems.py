@@ -21,7 +21,7 @@ from clustergate.core.model import Better, Estimate, Sample, Verdict
 from clustergate.core.paths import checkout
 from clustergate.judge.judging import judge
 from clustergate.judge.references import lookup as references
-from clustergate.judge.references.rules import figure_metric
+from clustergate.judge.references.validation import figure_metric
 from clustergate.launch import hostfiles
 from clustergate.sites import configs as sites
 from clustergate.sites import modes

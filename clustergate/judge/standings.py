@@ -33,7 +33,7 @@ from clustergate.core.texts import shape
 from clustergate.judge.judging import FAR_OFF
 from clustergate.judge.references.expectations import Expect
 from clustergate.judge.references.lookup import Keys, References, effort_key, layout_key, matches
-from clustergate.judge.references.rules import mode_of
+from clustergate.judge.references.validation import mode_of
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode, effort_of, every_mode
 

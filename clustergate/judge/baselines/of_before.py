@@ -18,7 +18,7 @@ from clustergate.judge.assembly import NO_NODES, Nodes
 from clustergate.judge.history.series import Point, Series, collect
 from clustergate.judge.history.stored_runs import PastRun, stored_runs
 from clustergate.judge.references.lookup import References, references_of
-from clustergate.judge.references.rules import PROVENANCE, STATISTICS, VALUES
+from clustergate.judge.references.validation import PROVENANCE, STATISTICS, VALUES
 from clustergate.judge.runs import usual
 
 _Entries = Mapping[str, Mapping[str, Any]]

@@ -39,7 +39,7 @@ from clustergate.judge.disproof import beyond_gain
 from clustergate.judge.history.series import CaseKey, Point, Series
 from clustergate.judge.history.trends import percent
 from clustergate.judge.references.lookup import References
-from clustergate.judge.references.rules import PERCENT, compared, mode_of, unlike
+from clustergate.judge.references.validation import PERCENT, compared, mode_of, unlike
 from clustergate.judge.runs import (
     SMALLEST_BASELINE,
     best_level,

@@ -25,7 +25,7 @@ from ruamel.yaml.util import load_yaml_guess_indent
 from clustergate.benchmarks.naming import with_bytes
 from clustergate.core.model import Anchor
 from clustergate.judge.history.series import CaseKey
-from clustergate.judge.references.rules import (
+from clustergate.judge.references.validation import (
     ANCHORS,
     INDEX,
     PROVENANCE,

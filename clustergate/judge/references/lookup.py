@@ -1,7 +1,7 @@
 """References: what a system should reach, from ``references/<system>.yaml``.
 
 The files have the external form that ReFrame reads by ``$ref``, and keys match here as they match
-there. :mod:`clustergate.judge.references.rules` refuses what ReFrame would pass over in silence.
+there. :mod:`clustergate.judge.references.validation` refuses what ReFrame passes in silence.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from clustergate.core.paths import site_file
 from clustergate.core.reasons import Words
 from clustergate.core.words import FILE_UNREADABLE
 from clustergate.judge.references.expectations import Expect, expectations_in
-from clustergate.judge.references.rules import (
+from clustergate.judge.references.tolerances import tolerances_in, tolerated
+from clustergate.judge.references.validation import (
     ANCHORS,
     INDEX,
     PROVENANCE,
@@ -57,7 +58,6 @@ from clustergate.judge.references.rules import (
     takes,
     within_anchor,
 )
-from clustergate.judge.references.tolerances import tolerances_in, tolerated
 
 Keys = tuple[str, ...]
 """Check, partition, stack, layout, effort and figure, as the file has them."""
