@@ -12,6 +12,7 @@ from clustergate.judge.changes import slower
 from clustergate.judge.creeping import Accepted, accepted_after, crept, slower_than_before
 from clustergate.judge.rules import Compared, Comparison, judgements, sets
 from clustergate.judge.runs import median, with_common_runs
+from clustergate.judge.scatter import trend
 from tests.test_judge import MACHINE, STACKS, places
 
 WEEK = datetime.timedelta(weeks=1)
@@ -53,6 +54,30 @@ def test_what_loses_one_percent_a_week_is_found_by_its_baselines(at):
         assert set(one.hypothesis.places) <= set(at)
         assert one.by == pytest.approx(0.06, abs=0.02)
         assert one.since in ("2026-06-01", "2026-06-05")
+
+
+@pytest.mark.parametrize(("count", "most"), [(6, 10.0), (24, 22.0)])
+def test_trend_is_the_line_of_least_squares_with_its_error(count, most):
+    """What rose over the days, its standard error, and the degrees of freedom that are left."""
+    lot = np.random.default_rng(3)
+    days = 7 * np.arange(count) + 100
+    values = 0.002 * days[:, None] + lot.normal(0, 0.01, (count, 8))
+    missing = np.where(np.arange(count) == 2, np.nan, values[:, 0])
+    series = np.column_stack([values, missing])
+    families = [("figure", "compute")] * 9
+
+    alone = trend(series, days, families, np.zeros(9, dtype=bool))
+    line, (residual, *_) = np.polyfit(days, values, 1), np.polyfit(days, values, 1, full=True)[1:]
+    span = days[-1] - days[0]
+    error = np.sqrt(residual / (count - 2) / ((days - days.mean()) ** 2).sum())
+    assert alone.mean[:8] == pytest.approx(line[0] * span)
+    assert alone.spread[:8] == pytest.approx(error * span)
+    assert alone.freedom.tolist() == [count - 2.0] * 8 + [0.0]
+
+    # Those that scatter alike lend each other what they know, up to a limit.
+    together = trend(series, days, families, np.ones(9, dtype=bool))
+    assert together.freedom.tolist() == [most] * 8 + [0.0]
+    assert np.ptp(together.spread[:8]) < 0.7 * np.ptp(alone.spread[:8])
 
 
 def test_baselines_of_steady_and_faster_machines_do_not_creep():

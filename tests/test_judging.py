@@ -124,12 +124,22 @@ def test_what_is_no_number_is_invalid_whatever_it_is_compared_with(value, better
         assert judge(measured(value), better, unit, expected).verdict is Verdict.INVALID
 
 
-@pytest.mark.parametrize("ends", [(math.nan, 102.0), (98.0, math.nan)])
-def test_an_interval_with_an_end_that_is_no_number_is_invalid(ends):
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ((math.nan, 102.0), "nan"),
+        ((98.0, math.nan), "nan"),
+        ((-math.inf, 102.0), "-inf"),
+        ((98.0, math.inf), "inf"),
+        ((-math.inf, math.inf), "-inf"),
+    ],
+)
+def test_an_interval_with_an_end_that_is_no_number_is_invalid(ends, told):
     """Nothing is beyond such an end, so that half of the rate passed."""
     for expected in (None, reference(200.0)):
         found = judge(measured(100.0, *ends), Better.HIGHER, "MB/s", expected)
         assert found.verdict is Verdict.INVALID
+        assert found.sentence.startswith(f"the value is {told}")
 
 
 def test_a_run_without_a_verdict_is_invalid():

@@ -176,10 +176,11 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
     disproved: dict[int, Reason] = {}
     for (benchmark, _), whole in wholes.items():
         median = statistics.median(whole.values())
-        if median < 0 and any(_is_measured(expected[place]) for place in whole):
+        better = median > 0
+        if not better and any(_is_measured(expected[place]) for place in whole):
             # The machine reached it: what is a tenth of it is slow.
             continue
-        least = min(math.copysign(1, median) * gained for gained in whole.values())
+        least = min(gained if better else -gained for gained in whole.values())
         for times, words in _SLIPS.items():
             if abs(abs(median) - math.log(times)) <= _AS_FAR and 2 * least > math.log(times):
                 for place in whole:
@@ -187,7 +188,7 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
                         benchmark=benchmark,
                         figures=len(whole),
                         times=times,
-                        how="better" if median > 0 else WORSE,
+                        how="better" if better else WORSE,
                         where=getattr(expected[place], "where", "") or "it",
                     )
     return disproved

@@ -142,8 +142,8 @@ def judge(
     value = estimate.value
     low, high = _ends(estimate)
     # Nothing is beyond an end that is no number.
-    if not math.isfinite(value) or math.isnan(low + high):
-        return _judged(Verdict.INVALID, NO_NUMBER(value=str(value)))
+    if wrong := [one for one in (value, low, high) if not math.isfinite(one)]:
+        return _judged(Verdict.INVALID, NO_NUMBER(value=str(wrong[0])))
     for limit in limits:
         if beyond := _beyond(limit, low, high, value, unit):
             return _judged(Verdict.IMPOSSIBLE, beyond)
