@@ -39,6 +39,7 @@ from clustergate.judge.rules import (
     LAUNCHES_ALL_SLOW,
     LAUNCHES_SLOW_SHARE,
     NEAR_THE_BEST,
+    facts_of,
 )
 from clustergate.stats.slow_share import (
     FEWEST_LAUNCHES,
@@ -142,14 +143,14 @@ def judge(
     value = estimate.value
     low, high = _ends(estimate)
     # Nothing is beyond an end that is no number.
-    if wrong := [one for one in (value, low, high) if not math.isfinite(one)]:
-        return _judged(Verdict.INVALID, NO_NUMBER(value=str(wrong[0])))
+    if endless := [one for one in (value, low, high) if not math.isfinite(one)]:
+        return _judged(Verdict.INVALID, NO_NUMBER(value=str(endless[0])))
     for limit in limits:
         if beyond := _beyond(limit, low, high, value, unit):
             return _judged(Verdict.IMPOSSIBLE, beyond)
     if reference is None:
         return _judged(Verdict.NO_REFERENCE, NO_REFERENCE)
-    facts = _facts(reference, unit, value)
+    facts = facts_of(reference, unit, value)
     if reference.unit != unit:
         wrong = WRONG_UNIT(**facts, reference_unit=reference.unit)
         return _judged(Verdict.INVALID, wrong)
@@ -331,7 +332,7 @@ def _alone(reference: Reference, better: Better, unit: str, estimate: Estimate) 
 
     Nothing hides in what comes near to the best that was ever seen, and else nothing is known.
     """
-    facts = _facts(reference, unit, estimate.value)
+    facts = facts_of(reference, unit, estimate.value)
     if is_too_few(reference, estimate.samples):
         return _judged(Verdict.INCONCLUSIVE, TOO_FEW_LAUNCHES(**facts))
     judgement = _against(reference, better, unit, _best(estimate))
@@ -512,17 +513,6 @@ def _beyond(limit: Limit, low: float, high: float, value: float, unit: str) -> R
     return None
 
 
-def _facts(reference: Reference, unit: str, value: float) -> Facts:
-    return {
-        "value": value,
-        "unit": unit,
-        "reference": reference.value,
-        "ratio": value / reference.value if reference.value else None,
-        "origin": reference.origin,
-        "where": reference.where or "it",
-    }
-
-
 REFERENCE_UNBOUNDED = Words(
     "reference.unbounded",
     (
@@ -544,7 +534,7 @@ FIGURE_INCONCLUSIVE = Words(
 def _against(reference: Reference, better: Better, unit: str, estimate: Estimate) -> Judgement:
     bound = tolerated_bound(reference, better)
     low, high = _ends(estimate)
-    facts = _facts(reference, unit, estimate.value)
+    facts = facts_of(reference, unit, estimate.value)
     if bound is None or better is Better.NEITHER:
         return _judged(Verdict.NO_REFERENCE, REFERENCE_UNBOUNDED(**facts))
     at = abs(bound)

@@ -27,7 +27,7 @@ from clustergate.core.model import (
 from clustergate.core.reasons import Facts, Reason, Words
 from clustergate.judge.changes import HIDDEN, Change, Judge, apart, by_place, slower, surest
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import days, past_of, with_common_runs, worse_by
+from clustergate.judge.runs import days, past_of, with_common_runs
 
 FIGURE_BETWEEN = Words(
     "figure.between",
@@ -110,8 +110,17 @@ class Compared:
 
     @property
     def worse_than_best(self) -> float:
-        (by,) = worse_by([self.value], self.reference.value, self.better)
-        return by - self.shift
+        return self.better.worse_by(self.value, self.reference.value) - self.shift
+
+    @property
+    def is_tolerated(self) -> bool:
+        """Whether it is as good as people tolerate of its kind, and no better than they know."""
+        tolerated = self.reference.tolerance is not None and not self.is_beyond_bound
+        return tolerated and self.worse_than_best >= -HIDDEN
+
+    @property
+    def facts(self) -> Facts:
+        return facts_of(self.reference, self.reference.unit, self.value)
 
 
 # A run is judged by the same baseline each time that something of it was launched again.
@@ -202,21 +211,15 @@ Rule = Callable[[Comparison, int], Judgement | None]
 """What it says of the figure at a place, None where it does not apply."""
 
 
-def slower_by_itself(of: Comparison, place: int) -> Judgement | None:
-    """A figure, or neighbouring sizes with it, became slower."""
-    for change in of.slower:
-        if place in change.hypothesis.places and is_of_figures(change):
-            return Judgement(Verdict.REGRESSION, (how_slow(of, change),))
-    return None
-
-
 FIGURE_PART = Words("figure.part", "part of {name}, which is {by:percent} slower")
 
 
-def slower_with_others(of: Comparison, place: int) -> Judgement | None:
-    """A larger set became slower, which speaks for its figures."""
+def became_slower(of: Comparison, place: int) -> Judgement | None:
+    """A figure, or neighbouring sizes with it, became slower; of a larger set it is a part."""
     for change in of.slower:
         if place in change.hypothesis.places:
+            if is_of_figures(change):
+                return Judgement(Verdict.REGRESSION, (how_slow(of, change),))
             part = FIGURE_PART(name=change.hypothesis.name, by=math.expm1(change.by))
             return Judgement(Verdict.INCONCLUSIVE, (part,))
     return None
@@ -237,7 +240,7 @@ def beyond_tolerance(of: Comparison, place: int) -> Judgement | None:
     one = of.figures[place]
     if one.reference.tolerance is None or not one.is_beyond_bound:
         return None
-    facts = {**facts_of(one), "bound": one.bound, "tolerance": one.reference.tolerance}
+    facts = {**one.facts, "bound": one.bound, "tolerance": one.reference.tolerance}
     return Judgement(Verdict.REGRESSION, (FIGURE_BEYOND_TOLERANCE(**facts),))
 
 
@@ -248,23 +251,15 @@ FIGURE_AS_EXPECTED = Words(
 
 
 def near_the_best(of: Comparison, place: int) -> Judgement | None:
-    """It comes near to the best that was ever seen, and no set that holds it looks slow."""
-    one = of.figures[place]
-    if not -HIDDEN <= one.worse_than_best <= NEAR_THE_BEST:
-        return None
-    if any(change.is_slower for change in of.of_figure[place]) or place in of.outdone:
-        return None
-    return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**facts_of(one)),))
+    """It comes near to the best that was ever seen, and no set that holds it looks slow.
 
-
-def within_tolerance(of: Comparison, place: int) -> Judgement | None:
-    """It is as good as people tolerate of its kind, whatever may hide in that."""
+    Or it is as good as people tolerate of its kind, whatever may hide in that.
+    """
     one = of.figures[place]
-    if one.reference.tolerance is None or one.is_beyond_bound:
-        return None
-    if one.worse_than_best < -HIDDEN:
-        return None
-    return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**facts_of(one)),))
+    near = -HIDDEN <= one.worse_than_best <= NEAR_THE_BEST and place not in of.outdone
+    if (near and not any(change.is_slower for change in of.of_figure[place])) or one.is_tolerated:
+        return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**one.facts),))
+    return None
 
 
 def is_unknown(of: Comparison, place: int) -> bool:
@@ -290,10 +285,9 @@ def beyond_its_bound(of: Comparison, place: int) -> Judgement | None:
     one = of.figures[place]
     if not (is_unknown(of, place) and one.is_beyond_bound):
         return None
-    (beyond_by,) = worse_by([one.value], one.bound, one.better)
-    if one.figure.unplaced and beyond_by < FAR_NODES:
+    if one.figure.unplaced and one.better.worse_by(one.value, one.bound) < FAR_NODES:
         return None
-    beyond = FIGURE_REGRESSION(**facts_of(one), bound=one.bound)
+    beyond = FIGURE_REGRESSION(**one.facts, bound=one.bound)
     return Judgement(Verdict.REGRESSION, (beyond,))
 
 
@@ -335,15 +329,7 @@ def faster(of: Comparison, place: int) -> Judgement | None:
     """It became faster, beyond chance and by its own doing."""
     one = of.figures[place]
     if one.worse_than_best < -HIDDEN:
-        return Judgement(Verdict.IMPROVEMENT, (FIGURE_IMPROVEMENT(**facts_of(one)),))
-    return None
-
-
-def as_before(of: Comparison, place: int) -> Judgement | None:
-    """No change of 10 % hides in any set that holds it."""
-    if all(change.hidden < HIDDEN for change in of.of_figure[place]):
-        expected = FIGURE_AS_EXPECTED(**facts_of(of.figures[place]))
-        return Judgement(Verdict.PASS, (expected,))
+        return Judgement(Verdict.IMPROVEMENT, (FIGURE_IMPROVEMENT(**one.facts),))
     return None
 
 
@@ -362,7 +348,7 @@ def outdone(of: Comparison, place: int) -> Judgement | None:
     behind = of.outdone.get(place)
     if behind is None:
         return None
-    by, facts = math.expm1(behind.by), facts_of(of.figures[place])
+    by, facts = math.expm1(behind.by), of.figures[place].facts
     return Judgement(Verdict.INCONCLUSIVE, (FIGURE_OUTDONE(**facts, by=by),))
 
 
@@ -376,26 +362,24 @@ FIGURE_UNCLEAR = Words(
 )
 
 
-def unclear(of: Comparison, place: int) -> Judgement:
-    """Neither: what it may hide is told."""
-    at_most = max(change.hidden for change in of.of_figure[place])
-    facts = facts_of(of.figures[place])
-    may_be = FIGURE_UNCLEAR(**facts, at_most=math.expm1(at_most))
+def as_before(of: Comparison, place: int) -> Judgement:
+    """No change of 10 % hides in any set that holds it; else what it may hide is told."""
+    facts, hidden = of.figures[place].facts, [change.hidden for change in of.of_figure[place]]
+    if all(one < HIDDEN for one in hidden):
+        return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**facts),))
+    may_be = FIGURE_UNCLEAR(**facts, at_most=math.expm1(max(hidden)))
     return Judgement(Verdict.INCONCLUSIVE, (may_be,))
 
 
 RULES: tuple[Rule, ...] = (
-    slower_by_itself,
-    slower_with_others,
+    became_slower,
     beyond_tolerance,
     near_the_best,
-    within_tolerance,
     beyond_its_bound,
     faster,
     outdone,
     unknown,
     as_before,
-    unclear,
 )
 """In their order: the first that applies decides."""
 
@@ -527,9 +511,8 @@ GROUP_INCONCLUSIVE = Words(
 
 def is_near_the_best(of: Comparison, places: Sequence[int]) -> bool:
     """Tell whether figures come near to the best ever seen, or are within what people tolerate."""
-    return _worse_than_best(of, places) <= NEAR_THE_BEST or all(
-        within_tolerance(of, place) for place in places
-    )
+    near = _worse_than_best(of, places) <= NEAR_THE_BEST
+    return near or all(of.figures[place].is_tolerated for place in places)
 
 
 def _worse_than_best(of: Comparison, places: Sequence[int]) -> float:
@@ -554,13 +537,13 @@ def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:
     return Judgement(Verdict.INCONCLUSIVE, (unsure,))
 
 
-def facts_of(one: Compared) -> Facts:
+def facts_of(reference: Reference, unit: str, value: float) -> Facts:
     """Return what the sentences on a figure and its reference say."""
     return {
-        "value": one.value,
-        "unit": one.reference.unit,
-        "reference": one.reference.value,
-        "ratio": one.value / one.reference.value,
-        "origin": one.reference.origin,
-        "where": one.reference.where or "it",
+        "value": value,
+        "unit": unit,
+        "reference": reference.value,
+        "ratio": value / reference.value if reference.value else None,
+        "origin": reference.origin,
+        "where": reference.where or "it",
     }
