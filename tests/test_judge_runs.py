@@ -6,8 +6,8 @@ import statistics
 import numpy as np
 import pytest
 
-from clustergate.core.model import Better
-from clustergate.judge.runs import best_level, spread_of
+from clustergate.core.model import BaselineRuns, Better
+from clustergate.judge.runs import best_level, spread
 from clustergate.judge.scatter import lent
 
 
@@ -18,6 +18,14 @@ def test_the_best_level_is_one_that_another_launch_confirms() -> None:
     assert best_level([*launches, 14.5, 30.0], Better.HIGHER) == 15.0
     assert best_level([7.0, 10.0], Better.LOWER) == 7.0
     assert best_level([7.0], Better.HIGHER) == 7.0
+
+
+def spread_of(levels) -> float:
+    """Return the spread of runs of some days, by the logarithms of their values."""
+    days = [f"2026-11-{day:02}" for day, runs in enumerate(levels, 1) for _ in runs]
+    values = tuple(math.exp(level) for runs in levels for level in runs)
+    names = tuple(f"run{k}" for k in range(len(days)))
+    return spread(BaselineRuns(names, tuple(days), values, 1))
 
 
 def test_days_are_a_level_of_their_own() -> None:

@@ -14,6 +14,7 @@ from clustergate.core.model import LATENCY, MESSAGES, BaselineRuns, Better
 from clustergate.judge.changes import Past
 from clustergate.judge.distances import distances, shifts
 from clustergate.judge.kinds import FigureId, kind_of, kind_of_messages
+from clustergate.judge.scatter import components
 
 SMALLEST_BASELINE = 5
 """Fewer runs are no baseline."""
@@ -47,29 +48,10 @@ def usual(known: BaselineRuns, than: float, better: Better) -> float:
 
 
 def spread(known: BaselineRuns) -> float:
-    """Return the standard deviation of one more run, as a logarithm, and no less than luck."""
-    by_day: dict[str, list[float]] = {}
-    for day, value in zip(known.days, known.values, strict=True):
-        by_day.setdefault(day, []).append(math.log(value))
-    return spread_of(list(by_day.values()))
-
-
-def spread_of(levels: Sequence[Sequence[float]]) -> float:
-    """Return the standard deviation of one more run, from the levels of the runs of each day.
-
-    The variance between days and that within them are added (one-way random effects: Searle,
-    Casella and McCulloch, Variance components, 3.6; for benchmarks Kalibera and Jones, Rigorous
-    benchmarking in reasonable time, 2013). Raises StatisticsError for fewer than two runs.
-    """
-    runs = [level for day in levels for level in day]
-    within_freedom = len(runs) - len(levels)
-    if len(levels) < 2 or not within_freedom:
-        return statistics.stdev(runs)
-    squares = sum(len(day) * statistics.pvariance(day) for day in levels)
-    within = squares / within_freedom
-    each = statistics.harmonic_mean([len(day) for day in levels])
-    between = statistics.variance(map(statistics.fmean, levels)) - within / each
-    return math.sqrt(max(between, 0.0) + within)
+    """Return the standard deviation of one more run, as a logarithm (:func:`components`)."""
+    days = np.unique(known.days, return_inverse=True)[1]
+    of = components(np.log(known.values)[:, None], days)
+    return float(np.sqrt(of.between + of.within)[0])
 
 
 def median(known: BaselineRuns) -> float:

@@ -47,6 +47,7 @@ from clustergate.judge.runs import (
     printed_step,
     spread,
     usual,
+    worse_by,
 )
 from clustergate.judge.scatter import widest_between
 from clustergate.launch.disturbance import are_far, nearest_of
@@ -500,17 +501,8 @@ def _like_others(known: BaselineRuns, compared: int) -> float:
     return quantile * spread(known) * math.sqrt(1 + 1 / runs)
 
 
-def _levels(figure: Series, points: Iterable[Point], value: float) -> list[float]:
-    """Return by how much each run is worse than a value, as the logarithm of a ratio."""
-    return _worse_by(figure, (point.estimate.value for point in points), value)
-
-
 def _residuals(figure: Series, points: Iterable[Point], value: float) -> list[float]:
-    return _worse_by(figure, (one for point in points for one in point.launches), value)
-
-
-def _worse_by(figure: Series, values: Iterable[float], than: float) -> list[float]:
-    return [figure.better.worse_by(value, than) for value in values]
+    return worse_by([one for point in points for one in point.launches], value, figure.better)
 
 
 def _entry(figure: Series, value: float, tolerance: float) -> Entry:
@@ -565,7 +557,7 @@ def _without_moved(
             yield c
             continue
         before = known.at((*case.parts, name))
-        (moved,) = _worse_by(c.series, [c.reached], before.value)
+        moved = c.series.better.worse_by(c.reached, before.value)
         anchor = _anchor_of(c, known)
         if anchor and unlike(anchor.baseline.values, c.entry, name):
             # What creeps back to it is beyond the bound before.
@@ -668,7 +660,8 @@ def _worse(c: _Candidate, before: Reference, moved: float) -> str:
     if moved > min(tolerated, _TOLERATED):
         return f"{percent(moved)} worse than the reference {was}"
     # Made of runs that were regressions, it would tolerate the next ones. One may be a false alarm.
-    slower = [by for by in _levels(c.series, c.points, before.value) if by > tolerated]
+    levels = [point.estimate.value for point in c.points]
+    slower = [by for by in worse_by(levels, before.value, c.series.better) if by > tolerated]
     if len(slower) < 2 or not before.origin.startswith(MEASURED):
         return ""
     return (

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clustergate.benchmarks.naming import with_bytes
 from clustergate.benchmarks.registry import every_check, known_of
@@ -61,6 +61,7 @@ from clustergate.judge.references.validation import (
 
 Keys = tuple[str, ...]
 """Check, partition, stack, layout, effort and figure, as the file has them."""
+_Ran = TypeVar("_Ran", Case, CaseRecord)
 # Among statistics of version 0.1.
 _EARLIER = "tail_percent"
 
@@ -155,9 +156,9 @@ class References:
             return None
         path = (*entries[0], name_of(sample))
         where = f"{self.source}:{self.document.line(path)}"
-        speaking = closest(self._provenance(), path) or ""
+        speaking = closest(self._section(PROVENANCE), path) or ""
         reference = dataclasses.replace(self.at(path), where=where)
-        if entry := self.document.data.get(STATISTICS, {}).get(speaking):
+        if entry := self._section(STATISTICS).get(speaking):
             mode = mode_of(effort_key(conditions))
             if mode not in self._compared:
                 self._compared[mode] = compared(self.paths(), mode)
@@ -177,7 +178,7 @@ class References:
         path = self.chosen(check, *keys)
         distances_ns = [
             entry["core_distance_ns"]
-            for prefix, entry in (self.document.data or {}).get(STATISTICS, {}).items()
+            for prefix, entry in self._section(STATISTICS).items()
             if prefix.split("/")[: len(keys) + 1] == [*path] and "core_distance_ns" in entry
         ]
         return min(distances_ns, default=None)
@@ -185,7 +186,7 @@ class References:
     @property
     def blessed(self) -> str:
         """Who made the newest references and when; of those that were printed that they are."""
-        origins = (self.document.data or {}).get(PROVENANCE, {}).values()
+        origins = self._section(PROVENANCE).values()
         known = [one["blessed"] for one in origins if one.get("blessed")]
         if known:
             return str(max(known, key=lambda one: one.rpartition(" ")[2]))
@@ -194,7 +195,7 @@ class References:
 
     def days_measured(self) -> set[datetime.date]:
         """Return the days on which the runs of the references began."""
-        origins = (self.document.data or {}).get(PROVENANCE, {}).values()
+        origins = self._section(PROVENANCE).values()
         days = (day for one in origins for day in one.get("dates", ()))
         return set(map(datetime.date.fromisoformat, days))
 
@@ -211,7 +212,7 @@ class References:
     @cached_property
     def by_hand(self) -> tuple[Keys, ...]:
         """The keys of each reference that a person wrote, and that no run measured."""
-        origins = {one.get("origin") for one in self._provenance().values()}
+        origins = {one.get("origin") for one in self._section(PROVENANCE).values()}
         if "published" not in origins:
             return ()
         return tuple(path for path in self.paths() if self.at(path).by_hand)
@@ -226,9 +227,10 @@ class References:
 
     def at(self, path: Sequence[str]) -> Reference:
         """Return the reference that stands at the end of these keys; raises KeyError for none."""
-        speaking = closest(self._provenance(), path) or ""
-        provenance = self._provenance().get(speaking, {})
-        of_path = reference(self._at(path), origin_of(self._provenance(), path))
+        origins = self._section(PROVENANCE)
+        speaking = closest(origins, path) or ""
+        provenance = origins.get(speaking, {})
+        of_path = reference(self._at(path), origin_of(origins, path))
         of_path = within_anchor(of_path, self.anchors_at(path[:-1]).get(path[-1]))
         return dataclasses.replace(
             of_path,
@@ -243,8 +245,7 @@ class References:
 
     def anchors_at(self, case: Sequence[str]) -> Mapping[str, Any]:
         """Return what the file says of the first accepted baselines of a case."""
-        anchors: Mapping[str, Any] = (self.document.data or {}).get(ANCHORS, {})
-        of_case: Mapping[str, Any] = anchors.get("/".join(case), {})
+        of_case: Mapping[str, Any] = self._section(ANCHORS).get("/".join(case), {})
         return of_case
 
     def runs_of(self, path: Sequence[str]) -> BaselineRuns | None:
@@ -252,8 +253,8 @@ class References:
 
         Raises KeyError where there is no such reference.
         """
-        speaking = closest(self._provenance(), path) or ""
-        known = (self.document.data or {}).get(STATISTICS, {}).get(speaking, {})
+        speaking = closest(self._section(PROVENANCE), path) or ""
+        known = self._section(STATISTICS).get(speaking, {})
         return baseline_runs(known, path[0], path[-1], 1)
 
     def chosen(self, check: str, *keys: str) -> tuple[str, ...]:
@@ -336,15 +337,18 @@ class References:
 
         Raises :class:`ClustergateError` as :meth:`find` does.
         """
-        of_entries: dict[Keys, list[Case]] = {}
-        for case in cases:
-            where = (case.check, case.partition, case.stack)
-            if entries := self._entries(*where, case.conditions):
-                of_entries.setdefault(entries[0], []).append(case)
-        for path, ran in of_entries.items():
+        for path, ran in self._by_entries(cases):
             conditions = [case.conditions for case in ran]
             if lost := self._lost(path, conditions, [f for case in ran for f in case.figures]):
                 yield path, lost
+
+    def _by_entries(self, ran: Iterable[_Ran]) -> Iterator[tuple[Keys, list[_Ran]]]:
+        """Yield the keys of each effort that some cases made, with those cases."""
+        of_entries: dict[Keys, list[_Ran]] = {}
+        for one in ran:
+            if entries := self._entries(one.check, one.partition, one.stack, one.conditions):
+                of_entries.setdefault(entries[0], []).append(one)
+        yield from of_entries.items()
 
     def _lost(
         self, path: Keys, ran: Iterable[Conditions], measured: Sequence[Sample | Figure]
@@ -394,7 +398,9 @@ class References:
         entries = self._entries(check, partition, stack, conditions)
         if entries is None:
             return None
-        stated = self._provenance().get(closest(self._provenance(), entries[0]) or "", {})
+        stated = self._section(PROVENANCE).get(
+            closest(self._section(PROVENANCE), entries[0]) or "", {}
+        )
         order: int | None = stated.get("n")
         return order
 
@@ -418,7 +424,7 @@ class References:
             f"{self.source}:{self.document.line(path)}: {'/'.join(path)} was not used by this run: "
             f"{why}; rename or remove it"
             for check, own in by_check.items()
-            for path, why in (self._unused if whole else self._unmeasured)(check, own)
+            for path, why in (self._unused(check, own) if whole else self._unmeasured(own))
             if not all(one in self.by_hand for one in self.paths() if one[: len(path)] == path)
         ]
 
@@ -466,29 +472,23 @@ class References:
                 if not any(_chosen(stacks, r.stack) == stack for r in here):
                     lost = (check, partition, stack)
                     yield lost, f"no case of it has this stack; the run has {known}"
-        yield from self._unmeasured(check, own)
+        yield from self._unmeasured(own)
 
-    def _unmeasured(self, check: str, own: Sequence[CaseRecord]) -> Iterator[tuple[Keys, str]]:
+    def _unmeasured(self, own: Sequence[CaseRecord]) -> Iterator[tuple[Keys, str]]:
         """Yield the first figure that no case had which took its place in the file."""
-        of_entries: dict[Keys, list[CaseRecord]] = {}
-        for record in own:
-            if not (record.unavailable or record.complaints):
-                where = (check, record.partition, record.stack)
-                if entries := self._entries(*where, record.conditions):
-                    of_entries.setdefault(entries[0], []).append(record)
-        for path, ran in of_entries.items():
+        ended = (one for one in own if not (one.unavailable or one.complaints))
+        for path, ran in self._by_entries(ended):
             samples = [sample for record in ran for sample in reported(record.samples)]
             if lost := self._lost(path, [record.conditions for record in ran], samples):
                 others = f", nor {len(lost) - 1} other references here" if len(lost) > 1 else ""
                 yield (*path, lost[0]), f"the case has no such figure{others}"
 
     def _check(self, name: str) -> Mapping[str, Any]:
-        entries: Mapping[str, Any] = (self.document.data or {}).get(name, {})
-        return {key: value for key, value in entries.items() if key != INDEX}
+        return {key: value for key, value in self._section(name).items() if key != INDEX}
 
-    def _provenance(self) -> Mapping[str, Any]:
-        provenance: Mapping[str, Any] = (self.document.data or {}).get(PROVENANCE, {})
-        return provenance
+    def _section(self, name: str) -> Mapping[str, Any]:
+        section: Mapping[str, Any] = (self.document.data or {}).get(name, {})
+        return section
 
 
 REFERENCES_DANGLING = Words(
