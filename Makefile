@@ -6,7 +6,7 @@ MODE ?= smoke
 PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
 PACKAGES := pyproject.toml setup.py evaluations/pyproject.toml evaluations/setup.py
 PATHS := setup.py clustergate evaluations reframe_checks site_configs tests tools docs ci/virtual-cluster \
-  ci/virtual_cluster.py ci/virtual_pbs.py ci/virtual_schedulers.py ci/gitlab/example/site_configs
+  ci/virtual_cluster.py ci/virtual_schedulers.py ci/gitlab/example/site_configs
 SCRIPTS := bin/clustergate clustergate/machine/node_state.sh .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 # Given to make only: clusters have variables of this name.

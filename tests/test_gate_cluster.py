@@ -18,11 +18,6 @@ from tests.conftest import NOISE, VirtualCluster
 pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
 
 CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
-# What describes the cluster under each scheduler, and which of its partitions take no part.
-SITES = {
-    "slurm": ("virtual_cluster.py", ("srun", "ssh")),
-    "pbs": ("virtual_pbs.py", ("ssh",)),
-}
 OFI = [["MPIR_CVAR_CH4_NETMOD", "ofi"]]
 # HPL fills the memory of four nodes, the least a site may have, with a matrix of 5000.
 BYTES_PER_NODE = 1 << 26
@@ -30,7 +25,7 @@ WAIVED = {"HpccCheck": "it takes too long here", "ImbMpi1Check": "it takes too l
 MOST_TRIES = 4
 
 
-@pytest.fixture(scope="module", params=[*SITES])
+@pytest.fixture(scope="module", params=["slurm", "pbs"])
 def virtual(request: pytest.FixtureRequest) -> Iterator[VirtualCluster]:
     """Bring a cluster up with each scheduler."""
     cluster = VirtualCluster()
@@ -40,16 +35,16 @@ def virtual(request: pytest.FixtureRequest) -> Iterator[VirtualCluster]:
 
 
 @pytest.fixture
-def site(virtual: VirtualCluster, suite: Any, tmp_path: Path, request: Any) -> Path:
+def site(virtual: VirtualCluster, tmp_path: Path) -> Path:
     """Return a folder of site files: the virtual cluster with one partition and a core a node.
 
     HPL with one stack is all that must be judged, and it is small as the memory is.
     """
     folder = tmp_path / "site"
     (folder / "site_configs").mkdir(parents=True)
-    name, others = SITES[request.node.callspec.params["virtual"]]
-    lines = (checkout() / "ci" / name).read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not any(f'"name": "{other}"' in line for other in others)]
+    lines = (checkout() / "ci" / "virtual_cluster.py").read_text().splitlines(keepends=True)
+    others = '"name": "srun"', '"name": "ssh"'
+    kept = [line for line in lines if not any(other in line for other in others)]
     assert len(kept) == len(lines) - len(others)
     one = '"cores_per_node": 1, "reserved_cores_per_node": 1'
     text = "".join(kept).replace('"cores_per_node": 2', one)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from clustergate.core.paths import checkout
 from tests.conftest import VirtualCluster, until
 from tests.test_on_virtual_cluster import (
     ACROSS,
@@ -42,7 +41,6 @@ def cluster():
 
 @pytest.fixture(autouse=True)
 def under_pbs(monkeypatch):
-    monkeypatch.setattr(OnCluster, "site", checkout() / "ci" / "virtual_pbs.py")
     monkeypatch.setattr(OnCluster, "partition", "pbs")
 
 
