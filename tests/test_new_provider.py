@@ -8,9 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import sysconfig
-import venv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ import pytest
 
 from clustergate.core.files.shared import locked
 from clustergate.core.model import ClustergateError
-from clustergate.core.paths import checkout
 from clustergate.core.words import FILE_UNREADABLE
 from clustergate.stacks import builder
 from clustergate.stacks.compilation import compiler_identity
@@ -90,8 +86,6 @@ PROVIDER = Provider(
 
 # --- what is shown of it --------------------------------------------------------------------------
 
-LINE = ("modules.PROVIDER)", "modules.PROVIDER, folder.PROVIDER)")
-ROOM = "from clustergate.stacks import "
 SITE = """\
 from clustergate.sites import configuration, stack
 
@@ -135,35 +129,17 @@ def home(tmp_path_factory: pytest.TempPathFactory, stacks: Path) -> Path:
 @pytest.fixture(scope="module")
 def call(tmp_path_factory: pytest.TempPathFactory, home: Path, stacks: Path) -> Call:
     """Return what calls a copy of the suite that has this file among its providers."""
+    # Not in the copy, of which this file is a part.
+    from tests.own_provider import tree_with
+
     top = tmp_path_factory.mktemp("tree")
-    listed = subprocess.run(
-        ["git", "-C", str(checkout()), "ls-files"], capture_output=True, text=True, check=True
-    )
-    for name in listed.stdout.splitlines():
-        if not name.startswith(("tests/", "docs/", "evaluations/")):
-            (top / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(checkout() / name, top / name)
-    room = top / "clustergate" / "stacks"
-    shutil.copy(__file__, room / "folder.py")
-    text = (room / "__init__.py").read_text()
-    for old, new in (LINE, (f"{ROOM}modules,", f"{ROOM}folder, modules,")):
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    (room / "__init__.py").write_text(text)
-    venv.create(top / "venv", symlinks=True)
-    there = Path(sysconfig.get_path("purelib", vars={"base": str(top / "venv")}))
-    suites = sysconfig.get_path("purelib")
-    (there / "suite.pth").write_text(f"{top}\nimport site; site.addsitedir({suites!r})\n")
-    python = top / "venv" / "bin" / "python"
-    script = (Path(sys.executable).parent / "reframe").read_text().splitlines(keepends=True)
-    python.with_name("reframe").write_text("".join([f"#!{python}\n", *script[1:]]))
-    python.with_name("reframe").chmod(0o755)
+    clustergate = tree_with(Path(__file__), "folder", top)
     prefix = Path(read_manifest(stacks, "mpich").mpi_prefix)
     settings = {"prefix": str(home / "prefixes" / prefix.name), "version": "5.0.2"}
     (top / "example.py").write_text(SITE.format(settings=settings))
 
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
-        command = [str(python), "-m", "clustergate", *words]
+        command = [str(clustergate), *words]
         environment = {**os.environ, "CLUSTERGATE_HOME": str(home)}
         return subprocess.run(
             command, env=environment, cwd=top, capture_output=True, text=True, check=False

@@ -1,0 +1,248 @@
+"""The gate's whole path on 16 simulated nodes: a real scheduler, ranks and jobs, drawn figures.
+
+The stand-ins of simulated_provider.py take the place of the benchmarks; what the virtual nodes say
+of their load is what an idle node says. So how busy this machine is makes no figure worse, and the
+gate must answer as ``make bench-gate`` counts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustergate.core.paths import checkout
+from tests.conftest import Suite, VirtualCluster
+from tests.own_provider import tree_with
+from tests.simulated_machine import CHECKS, Asked, SimulatedMachine, served
+from tests.simulated_provider import PREFIX
+from tools.bench.simulated_noise import BARE_METAL
+from tools.bench.slowdowns import BENCHMARK, HPL, STACK, Change
+
+pytestmark = [pytest.mark.cluster, pytest.mark.mpi]
+
+SITE = """\
+from clustergate.sites import configuration, stack
+
+THEM = {{"machine": {machine!r}, "source": {source!r}}}
+TCP, OFI = [["FI_PROVIDER", "tcp"]], [["MPIR_CVAR_CH4_NETMOD", "ofi"]]
+
+site_configuration = configuration(
+    systems=[{{
+        "name": "simulated",
+        "descr": "16 nodes that are simulated: no figure is of a real machine",
+        "hostnames": ["virtual-cluster$"],
+        "partitions": [{{
+            "name": "nodes",
+            **{scheduler},
+            "launcher": "clustergate",
+            "max_jobs": 1,
+            "extras": {{
+                "nodes": 16,
+                "cores_per_node": 1,
+                "reserved_cores_per_node": 1,
+                "memory_bytes_per_node": 2**26,
+                "nominal_gflops_per_core": 140,
+                "bind_to_cores": False,
+            }},
+        }}],
+    }}],
+    stacks=[
+        stack("simulated-intel-mpi", "simulated", simulated=THEM, env_vars=TCP),
+        stack("simulated-mpich", "simulated", simulated=THEM, env_vars=OFI),
+        stack("simulated-openmpi", "simulated", simulated=THEM),
+    ],
+)
+"""
+SCHEDULERS = {
+    "slurm": {"scheduler": "slurm", "access": ["--partition=main", "--exclusive"]},
+    "pbs": {"scheduler": "pbs", "access": ["-q workq", "-l place=scatter:excl"]},
+}
+NODES = [f"n{k}" for k in range(1, 17)]
+SEED, DAYS, LATER = 20261130, 5, 60
+# Of so many unchanged gates one may not open: 95 % do, by `make bench-gate`.
+GATES = int(os.environ.get("CLUSTERGATE_TEST_GATES", "1"))
+# What tells the same measurement in other words, and what follows from other figures.
+ALIKE = {"HPL_Tflops": "HPL", "HPL_time": "HPL", "PTRANS_time": "PTRANS_GBs"}
+SHARES = ("efficiency_percent",)
+QUIET = {"loadavg": "0.00 0.00 0.00 1/200 1000\n", "stat": Path("/proc/stat").read_text()}
+
+
+@dataclass
+class Simulated:
+    """The suite with the stand-ins, on the head of a virtual cluster."""
+
+    virtual: VirtualCluster
+    machine: SimulatedMachine
+    clustergate: Path
+    suite: Suite
+    site: Path
+
+    def call(self, *words: str) -> tuple[int, str]:
+        """Run a command on the head; return its exit status and what it said."""
+        ended = self.virtual(
+            *("run", "head", str(self.clustergate), *words, "--site", "simulated"),
+            CLUSTERGATE_HOME=str(self.suite.home),
+            CLUSTERGATE_SITE_FOLDER=str(self.site),
+        )
+        return ended.returncode, ended.stdout + ended.stderr
+
+    def gate(self, day: int, *changes: Change) -> tuple[int, str]:
+        """Run the gate on a later day, with changes in the machine."""
+        self.machine.begin_day(day)
+        self.machine.change(*changes)
+        return self.call("gate")
+
+
+@pytest.fixture(scope="module", params=[*SCHEDULERS])
+def simulated(
+    request: pytest.FixtureRequest,
+    suite_in: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Simulated]:
+    """Bring the nodes up with each scheduler, and five days of baseline."""
+    top = tmp_path_factory.mktemp("simulated")
+    virtual = VirtualCluster()
+    virtual.bring_up(request.param, "--nodes", "16", "--hours", "4")
+    try:
+        for name, text in QUIET.items():
+            (top / name).write_text(text)
+            for node in ("head", *NODES):
+                bound = "mount", "--bind", str(top / name), f"/proc/{name}"
+                assert virtual("run", node, *bound).returncode == 0
+        for folder in ("home", "site/site_configs", "site/hostfiles"):
+            (top / folder).mkdir(parents=True)
+        machine = SimulatedMachine(BARE_METAL, SEED)
+        socket = served(machine, top / "machine")
+        site = SITE.format(
+            machine=str(top / "machine"),
+            source=str(checkout() / "tests" / "simulated" / "stand_in.c"),
+            scheduler=SCHEDULERS[request.param],
+        )
+        (top / "site" / "site_configs" / "simulated.py").write_text(site)
+        nodes = "n[1-16] slots=1 switch=leaf\n"
+        (top / "site" / "hostfiles" / "simulated.txt").write_text(nodes)
+        provider = checkout() / "tests" / "simulated_provider.py"
+        clustergate = tree_with(provider, "simulated", top / "tree")
+        suite = suite_in(top / "home")
+        them = Simulated(virtual, machine, clustergate, suite, top / "site")
+        make_baseline(them)
+        yield them
+        socket.shutdown()
+    finally:
+        virtual("down")
+
+
+def make_baseline(them: Simulated) -> None:
+    """Measure one day by the whole path, draw its figures anew for the others, and accept them."""
+    status, said = them.call("check", "--mode", "maintenance")
+    assert status == 0, said
+    runs = them.suite.home / "results" / "runs"
+    (measured,) = runs.iterdir()
+    assert not any(record["complaints"] for record in them.suite.records()), said
+    for day in range(1, DAYS):
+        them.machine.begin_day(day)
+        drawn_anew(them.machine, measured, day)
+    them.machine.begin_day(0)
+    status, said = them.call("baseline", "--mode", "maintenance")
+    assert status == 0, said
+
+
+def drawn_anew(machine: SimulatedMachine, run: Path, days: int) -> None:
+    """Store a run as one of so many days before, whose launches have the figures of today."""
+    then = datetime.datetime.strptime(run.name[:16], "%Y%m%dT%H%M%SZ")
+    name = f"{then - datetime.timedelta(days=days):%Y%m%dT%H%M%SZ}{run.name[16:]}"
+    copy = run.with_name(name)
+    shutil.copytree(run, copy)
+    for path in copy.rglob("*.json"):
+        text = path.read_text().replace(run.name, name)
+        if path.parent.name == "cases":
+            record = json.loads(text)
+            for launch in record["launches"]:
+                launch["started"] -= 86400.0 * days
+                of_launch = [s for s in record["samples"] if s["order"] == launch["order"]]
+                redraw(machine, record, of_launch)
+            text = json.dumps(record)
+        path.write_text(text)
+
+
+def redraw(
+    machine: SimulatedMachine, record: Mapping[str, Any], samples: Sequence[dict[str, Any]]
+) -> None:
+    """Give the samples of a launch the figures of the next one of its machine."""
+    (program,) = (name for name, check in CHECKS.items() if check == record["check"])
+    hosts = [rank["host"] for rank in record["details"]["proof"]["ranks"]]
+    stack = record["stack"].removeprefix(PREFIX)
+    figures = machine.figures(Asked(stack, program, (), hosts, (), ""))
+    slower: dict[tuple[str, int], float] = {}
+    for one in samples:
+        new = figures.get((*_place(one), one["metric"]))
+        if (
+            new
+            and one["value"] > 0
+            and one["benchmark"] not in ALIKE
+            and one["metric"] not in SHARES
+        ):
+            # The rate of HPL is that of all ranks.
+            ratio = new * (len(hosts) / 2 if one["benchmark"] == "HPL" else 1.0) / one["value"]
+            slower[_place(one)] = ratio if one["better"] == "lower" else 1.0 / ratio
+    for one in samples:
+        by = slower.get(_place(one), 1.0)
+        value = one["value"] * by if one["better"] == "lower" else one["value"] / by
+        one["value"] = round(value, 2) if program == "IMB-MPI1" else float(f"{value:.6g}")
+
+
+def _place(sample: Mapping[str, Any]) -> tuple[str, int]:
+    benchmark = ALIKE.get(sample["benchmark"], sample["benchmark"])
+    return benchmark, int(sample["conditions"].get("bytes", -1))
+
+
+def because(them: Simulated) -> str:
+    return "\n".join(them.suite.decision()["because"])
+
+
+def test_an_unchanged_machine_opens(simulated: Simulated) -> None:
+    opened = []
+    for number in range(GATES):
+        status, said = simulated.gate(LATER + number)
+        assert status != 1 or GATES > 1, said
+        opened.append(status == 0)
+        assert "simulated" in said.splitlines()[0], said
+        page = max(simulated.suite.home.glob("results/runs/*/gate.html"))
+        assert "simulated" in page.read_text()
+    assert sum(opened) >= GATES - max(1, GATES // 8) * (GATES > 1), because(simulated)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (Change(STACK, 1.2), PREFIX),
+        (Change(HPL, 1.2), "HPL"),
+        (Change(BENCHMARK, 1.2), "ImbMpi1Check"),
+    ],
+    ids=str,
+)
+def test_what_became_slower_keeps_it_closed(
+    simulated: Simulated, change: Change, named: str
+) -> None:
+    status, said = simulated.gate(LATER + 100, change)
+    assert status == 1, said
+    assert named in because(simulated), said
+
+
+@pytest.mark.parametrize("kind", ["slow_nodes", "slow_links"])
+def test_a_node_or_a_link_that_became_slow_is_named(simulated: Simulated, kind: str) -> None:
+    getattr(simulated.machine, kind)["n5"] = 1.25
+    try:
+        status, said = simulated.gate(LATER + 200)
+    finally:
+        getattr(simulated.machine, kind).clear()
+    assert status == 1, said
+    assert "node n5" in because(simulated), said
