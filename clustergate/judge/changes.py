@@ -44,6 +44,8 @@ HIDDEN = math.log(1.10)
 _SURELY, _OFTEN = 0.99, 0.80
 # Of what is rounded: its variance, the run's and the baseline's, and by how many steps it differs.
 _OF_ROUNDED, _PRINTED = 2 / 12, 1.5
+# Of a control, by weight, which others may stand for that a run lacks.
+_ENOUGH_OF_A_CONTROL = 0.5
 NOMINAL = 0.5
 """Of a figure's variance in all, about the part within a day."""
 
@@ -259,7 +261,8 @@ class Judge:
     @cached_property
     def _of_kind(self) -> Floats:
         """Of each figure the variance of the usual one of its kind."""
-        return np.array([self._median_of_kind(kind) for kind in self._kinds])
+        usual = {kind: self._median_of_kind(kind) for kind in set(self._kinds.tolist())}
+        return np.array([usual[kind] for kind in self._kinds])
 
     @property
     def _usual(self) -> Floats:
@@ -267,11 +270,35 @@ class Judge:
         return self._of_kind + _OF_ROUNDED * self._steps**2
 
     def _series(self, coefficients: Any, values: Floats) -> Floats:
-        """Return contrasts run by run; nan where one of its figures is missing."""
+        """Return contrasts run by run; nan where one of its figures is missing.
+
+        A control counts by those of its figures that a run has, where they weigh at least half.
+        """
         missing = np.isnan(values)
-        series: Floats = (coefficients @ np.where(missing, 0.0, values).T).T
-        lacks = (abs(coefficients) @ missing.T.astype(float)).T > 0
-        return np.where(lacks, np.nan, series)
+        if not missing.any():
+            whole_runs: Floats = (coefficients @ values.T).T
+            return whole_runs
+        own = self._contrasts.own
+        controls = own - coefficients
+        # Levels differ from figure to figure, and what is left of some is no level of all.
+        usual = self._levels
+        moved = np.where(missing, 0.0, values - usual)
+        weights = controls @ (~missing).T.astype(float)
+        whole = np.asarray(controls.sum(axis=1)).ravel()[:, None]
+        share = np.where(whole > 0, weights / np.where(whole > 0, whole, 1.0), 1.0)
+        few = share < _ENOUGH_OF_A_CONTROL
+        control = (controls @ moved.T) / np.where(few, 1.0, share)
+        series: Floats = (own @ moved.T - control + (coefficients @ usual)[:, None]).T
+        lacks = (own @ missing.T.astype(float)).T > 0
+        return np.where(lacks | few.T, np.nan, series)
+
+    @cached_property
+    def _levels(self) -> Floats:
+        """What each figure was in the mean of the runs, 0 for what none has."""
+        known = ~np.isnan(self.past.values)
+        sums: Floats = np.where(known, self.past.values, 0.0).sum(axis=0)
+        means: Floats = sums / np.maximum(known.sum(axis=0), 1)
+        return means
 
     @cached_property
     def _families(self) -> list[tuple[str, str]]:

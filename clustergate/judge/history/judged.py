@@ -1,14 +1,14 @@
 """Stored runs, each judged by those before it: what was slower, and in how many in a row. Pure.
 
 Nothing of a stored run can be launched again, so that the next runs confirm it: slow in three in a
-row is a regression. A run in which something was slow is no standard of the next.
+row is a regression. What was slow in a run is no standard of the next.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from clustergate.core.figures import same_measurement
 from clustergate.core.model import BaselineRuns, Better
 from clustergate.core.reasons import Words
 from clustergate.judge.changes import Judge, slower
-from clustergate.judge.history.series import Point, Series
+from clustergate.judge.history.series import CaseKey, Point, Series
 from clustergate.judge.hypotheses import called
 from clustergate.judge.rules import slower_by
 from clustergate.judge.runs import past_of
@@ -57,10 +57,14 @@ class Slow:
 
 @dataclass(frozen=True)
 class Judged:
-    """What runs say of those before them: what was slow, and how many of them were judged."""
+    """What runs say of those before them: what was slow, and how many of them were judged.
+
+    ``no_standard`` are, by case and name of a figure, the runs in which it was slow.
+    """
 
     slow: Sequence[Slow]
     runs: int
+    no_standard: Mapping[tuple[CaseKey, str], Collection[str]] = field(default_factory=dict)
 
 
 def judged_runs(series: Sequence[Series], exclusive: Collection[str]) -> Judged:
@@ -78,7 +82,9 @@ def judged_runs(series: Sequence[Series], exclusive: Collection[str]) -> Judged:
     each = [
         _judged(some, exclusive=partition in exclusive) for (partition, _), some in together.items()
     ]
-    return Judged([slow for one in each for slow in one.slow], sum(one.runs for one in each))
+    no_standard = {key: runs for one in each for key, runs in one.no_standard.items()}
+    slow = [slow for one in each for slow in one.slow]
+    return Judged(slow, sum(one.runs for one in each), no_standard)
 
 
 def _judged(series: Sequence[Series], *, exclusive: bool) -> Judged:
@@ -89,17 +95,19 @@ def _judged(series: Sequence[Series], *, exclusive: bool) -> Judged:
     started = {point.run_id: point.started for one in of for point in one.points}
     # As in the past that they make.
     runs = sorted(started, key=lambda run: (started[run].date(), run))
-    judge, standard = Judge(past), np.zeros(len(runs), dtype=bool)
+    # What was slow is taken out of it, run by run.
+    standards = past.values.copy()
+    judge = Judge(replace(past, values=standards))
+    no_standard: dict[tuple[CaseKey, str], set[str]] = {}
     every: list[Slow] = []
     going_on: dict[tuple[int, ...], Slow] = {}
     judged = 0
     for row, run in enumerate(runs):
         if not row or len(runs) - row > _MOST:
-            standard[row] = True
             continue
-        standards = np.zeros_like(standard)
-        standards[np.flatnonzero(standard)[-_MOST:]] = True
-        changes = judge.among(standards).changes(past.values[row])
+        before = np.zeros(len(runs), dtype=bool)
+        before[max(0, row - _MOST) : row] = True
+        changes = judge.among(before).changes(past.values[row])
         judged += any(one.is_judged for one in changes)
         by_places = {one.hypothesis.places: one for one in changes}
         for places, slow in [*going_on.items()]:
@@ -114,12 +122,16 @@ def _judged(series: Sequence[Series], *, exclusive: bool) -> Judged:
                 names = tuple(of[place].name for place in places)
                 going_on[places] = Slow(called(one.hypothesis, past.figures), names)
                 every.append(going_on[places])
+        slow_now = {place for one in chosen for place in one.hypothesis.places}
         for places, slow in going_on.items():
             if by_places[places].is_slower:
                 better = [of[place].better for place in places]
                 slow.times.append(Time(run, started[run], *slower_by(by_places[places], better)))
-        standard[row] = not chosen
-    return Judged(every, judged)
+                slow_now.update(places)
+        for place in slow_now:
+            standards[row, place] = np.nan
+            no_standard.setdefault((of[place].case, of[place].name), set()).add(run)
+    return Judged(every, judged, no_standard)
 
 
 def _runs(points: Sequence[Point]) -> BaselineRuns:
