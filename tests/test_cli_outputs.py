@@ -97,6 +97,7 @@ FOR_SCRIPTS = [
     ("ab --stored last", "compare"),
     ("ab --stored nothing", "error"),
     ("check --stack nothing", "error"),
+    ("judge --reframe nothing", "error"),
     ("gate --budget 5", "error"),
     ("screen --budget 5", "error"),
 ]

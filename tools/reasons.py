@@ -58,6 +58,7 @@ TOPICS: Mapping[str, str] = {
         "wheels"
     ),
     "Stored runs, comparisons, golden builds": ("check compare contender golden history nodes run"),
+    "Sessions of ReFrame suites": "judge suite",
     "Reference files": "anchors expect references schema statistics tolerance",
     "Other errors": "derived error",
 }
@@ -112,6 +113,9 @@ _RERUN = (
     "what else writes there, was the disk full, is it a version of the program that is not known?"
 )
 GENERAL: Mapping[str, str] = {
+    "suite.judge-yaml": "correct the file",
+    "suite.units": "nothing: it is compared again once five sessions have the new unit",
+    "suite.not-run": "see that the session was to run them: -n, -t and -x of ReFrame choose",
     "*.capped*": "raise the limit that the message names, or ask for less",
     "job.no-time": "raise the limit that the message names",
     "*.as-expected": _STATED,

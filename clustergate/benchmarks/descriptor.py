@@ -215,13 +215,13 @@ class Benchmark:
     other (:func:`clustergate.sites.modes.effort_of`). ``metrics`` are those of its value names that
     :data:`clustergate.core.model.METRICS` lacks; ``limits`` are made of the parts in
     :mod:`clustergate.benchmarks.limits`. ``doubt`` says why a figure of so much is not to be
-    trusted, nothing where it may be. ``kinds`` tells of its rows by name what they measure, where
-    their metrics do not (:data:`clustergate.core.model.KINDS`, or ``MESSAGES``). What ranks compute
-    ``apart`` from each other, but for messages now and then, is named with how long it took, or
-    nothing where ``time_s`` says so. The rows ``matrix`` have the order of the matrix that it
-    solved as ``n``; printed values go in steps of ``step``, 0 for fine ones; a case of the gate
-    takes ``usual_s`` as long as it never ran. A launch is ended in which all ranks wait in MPI
-    calls for
+    trusted, nothing where it may be. ``kinds`` tells of its rows by name, or by that and a metric
+    behind a point, what they measure, where their metrics do not
+    (:data:`clustergate.core.model.KINDS`, or ``MESSAGES``). What ranks compute ``apart`` from each
+    other, but for messages now and then, is named with how long it took, or nothing where
+    ``time_s`` says so. The rows ``matrix`` have the order of the matrix that it solved as ``n``;
+    printed values go in steps of ``step``, 0 for fine ones; a case of the gate takes ``usual_s`` as
+    long as it never ran. A launch is ended in which all ranks wait in MPI calls for
     ``longest_call_s``. The ``headlines`` are what a summary shows; a report draws as bars the
     figures of a benchmark that has ``families``: parts of their metrics' names by what they are a
     measure of, none for what fits nowhere else; what only repeats another figure is of the family

@@ -198,8 +198,19 @@ def declared(test: str) -> tuple[Benchmark, Check] | None:
 
 
 def known_of(check: str) -> Benchmark:
-    """Return the benchmark of a check, `ab`'s too; one of which nothing is known for any other."""
-    return _by_check().get(check, _UNKNOWN)
+    """Return the benchmark of a check, `ab`'s too, or of a test that was described.
+
+    It is one of which nothing is known for any other.
+    """
+    return _by_check().get(check) or _DESCRIBED.get(check, _UNKNOWN)
+
+
+def describe(benchmarks: Iterable[Benchmark]) -> None:
+    """Let tests that no package declares be known by what their suite's own files tell."""
+    _DESCRIBED.update({test.name: one for one in benchmarks for test in one.checks})
+
+
+_DESCRIBED: dict[str, Benchmark] = {}
 
 
 @functools.cache

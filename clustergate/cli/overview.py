@@ -36,6 +36,10 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         ),
     },
     "Compare with before": {
+        "judge": About(
+            "judge the newest session of any ReFrame suite",
+            ("judge --last", "judge --reframe results.db --better wait=lower"),
+        ),
         "baseline": About(
             "make references from stored runs",
             ("baseline --dry-run", "baseline --since 7d --mode maintenance"),

@@ -47,18 +47,19 @@ def run_and_tell(
             run = publish(run_session(request, run_id, started, say, resumes=resumes), invocation)
         except UnpublishedError as error:
             # Its table is all that is left of hours.
-            _tell(error.run, invocation, brief=False)
+            tell(error.run, invocation)
             raise
         except ClustergateError as error:
             tell_ci(request, run_id, started, error, invocation)
             raise
     status = status_of(run)
     with telling(run_id):
-        _tell(run, invocation, brief=brief and not status)
+        tell(run, invocation, brief=brief and not status)
     return status
 
 
-def _tell(run: Run, invocation: Invocation, *, brief: bool) -> None:
+def tell(run: Run, invocation: Invocation, *, brief: bool = False) -> None:
+    """Print the first screen of a run, or that it went well in a line."""
     if brief:
         print(terminal.render_briefly(run, invocation), end="", flush=True)
         return

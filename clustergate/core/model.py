@@ -754,6 +754,8 @@ EXPECTATIONS = "expectations"
 """The part of a run that tells which of what people expect was not compared."""
 REFERENCES = "references"
 """The part of a run that tells which references, written by hand, were not compared."""
+CHANGED = "changed"
+"""The part of a run that tells what changed of which nobody knows which way is better."""
 NODES = "nodes"
 """The part of a run that tells which nodes are slow beside the others."""
 A_DAY_S = 86400.0
@@ -774,7 +776,8 @@ class Run:
     ``sets`` are what was compared with the baseline as a whole, ``promises`` by partition those of
     stacks and of kinds of figures.
     ``sharing`` tells whether its nodes were exclusive, and ``finds`` by level what change such a
-    run finds in four of five, as a logarithm.
+    run finds in four of five, as a logarithm. ``session`` says which one it is of a ReFrame suite
+    that is not of the suite's own checks, and against what it was judged; else it is empty.
     """
 
     run_id: str
@@ -797,6 +800,12 @@ class Run:
     sharing: str = ""
     finds: Mapping[str, float] = field(default_factory=dict)
     promises: Mapping[str, tuple[Promise, ...]] = field(default_factory=dict)
+    session: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command that judged it."""
+        return "clustergate judge" if self.session else "clustergate check"
 
 
 _NUMBERED = re.compile(r"\d{8}T\d{6}Z-r(\d+)")

@@ -56,8 +56,15 @@ NOT_CONFIRMED = Words(
     cause="{why}",
     remedy="`clustergate check --mode {mode} --check {check} --stack {stack}` launches it again",
 )
+SESSION_NOT_CONFIRMED = Words(
+    "change.session-not-confirmed",
+    "slower ({each:list}), not confirmed",
+    cause="{why}",
+    remedy="`{command}` launches it again, then `clustergate judge --last`",
+)
 _NAMED = 2
-_DECIDED = (AGAIN.code, NOT_AGAIN.code, NOT_CONFIRMED.code, ON_NODES.code)
+_OPEN = (NOT_CONFIRMED.code, SESSION_NOT_CONFIRMED.code, ON_NODES.code)
+_DECIDED = (AGAIN.code, NOT_AGAIN.code, *_OPEN)
 FIGURE_SAME_MEASUREMENT = Words(
     "figure.same-measurement",
     "the same measurement as {other}, which is compared",
@@ -202,11 +209,34 @@ def _with_expected(figure: Figure, judgement: Judgement, again: Sequence[Launche
     return dataclasses.replace(figure, judgement=judgement, expected=expected)
 
 
+def only_slow(case: Case, like: Case) -> Case:
+    """Return a case with what is slow in it and in another one ``like`` it, and nothing else.
+
+    An earlier session confirms as long as a figure was slow in each; one in which it was not says
+    nothing of the next.
+    """
+    names = _slow_names(like)
+
+    def kept(name: str, one: Figure | Group) -> bool:
+        return name in names and bool(_look(one, ()).is_slow)
+
+    return dataclasses.replace(
+        case,
+        groups=tuple(one for one in case.groups if kept(one.benchmark, one)),
+        figures=tuple(one for one in case.figures if kept(name_of(one), one)),
+    )
+
+
+def _slow_names(case: Case) -> set[str]:
+    groups = {one.benchmark for one in case.groups if _look(one, ()).is_slow}
+    return groups | {name_of(one) for one in case.figures if _look(one, ()).is_slow}
+
+
 def unconfirmed(case: Case) -> Reason | None:
     """Return why it is open whether a case is slower, None where it is not."""
     for judgement in _judgements(case):
         for why in judgement.reasons:
-            if why.code in (NOT_CONFIRMED.code, ON_NODES.code):
+            if why.code in _OPEN:
                 return why
     return None
 
@@ -311,6 +341,10 @@ def _percent(fraction: float) -> str:
     return f"{round(100 * fraction) + 0} %"
 
 
+SESSIONS_LEFT = Words(
+    "again.sessions-left",
+    "it takes three launches or sessions in a row, and there were {count}",
+)
 AGAIN_UNTOLD = Words("again.untold", "launched again {times}, it was too disturbed to tell")
 
 
@@ -340,4 +374,6 @@ def _judgement(
         untold = AGAIN_UNTOLD(times=counted(made, "time"))
         of = {"mode": mode, "check": case.check, "stack": case.stack}
         said = NOT_CONFIRMED(each=each, why=str(why or untold), **of)
+        if why is not None and why.code == SESSIONS_LEFT.code:
+            said = SESSION_NOT_CONFIRMED(each=each, why=str(why), command=case.command)
     return Judgement(Verdict.INCONCLUSIVE, (said, *first.reasons))

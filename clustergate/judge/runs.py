@@ -80,7 +80,8 @@ def days(known: BaselineRuns) -> int:
 
 def kind_in(check: str, benchmark: str, metric: str, size_bytes: object) -> str:
     """Return of which kind a figure of a check is."""
-    kind = known_of(check).kinds.get(benchmark)
+    kinds = known_of(check).kinds
+    kind = kinds.get(f"{benchmark}.{metric}") or kinds.get(benchmark)
     if kind == MESSAGES:
         return kind_of_messages(size_bytes)
     return kind or kind_of(metric, size_bytes)

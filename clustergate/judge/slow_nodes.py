@@ -22,7 +22,7 @@ _TIMES = 3
 _KINDS = {"fma_peak": COMPUTE, "dgemm": COMPUTE, "triad": MEMORY, "triad_glance": MEMORY}
 _TITLES = {COMPUTE: "FMA peak and DGEMM", MEMORY: "triad"}
 
-_Looks = dict[str, list[float]]
+_Looks = Mapping[str, list[float]]
 """What a kernel cost in each of the jobs of a node: logarithms, positive is worse."""
 
 
@@ -50,13 +50,21 @@ def slow_nodes(
         yield from named.values()
 
 
-def _looks(records: Sequence[CaseRecord]) -> dict[str, _Looks]:
+def slow_beside(test: str, looks: Mapping[str, list[float]], kind: str) -> Iterator[Evidence]:
+    """Yield which nodes are slow beside the others in a figure of a test that ran on each.
+
+    ``looks`` are what it was on each node, time by time, as logarithms, positive is worse.
+    """
+    yield from _of_kind(test, [looks], -math.log1p(-TEMPLATE[kind][0] / 100))
+
+
+def _looks(records: Sequence[CaseRecord]) -> Mapping[str, _Looks]:
     """Return by kernel what it cost on each node, job by job.
 
     Jobs share what was measured in whole: a trial counts where it was seen first.
     """
     seen: set[tuple[object, ...]] = set()
-    looks: dict[str, _Looks] = {}
+    looks: dict[str, dict[str, list[float]]] = {}
     for record in sorted(records, key=_began):
         host = next((one.host for one in record.launches if one.host), "")
         trials: dict[str, list[Row]] = {}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clustergate.core.model import (
+    CHANGED,
     EXPECTATIONS,
     REFERENCES,
     Case,
@@ -224,7 +225,8 @@ def _beside(run: Run) -> Answer | None:
     more = len(faults) - 1
     sentence = f"{_said(first)}{f'; and {more} more' if more else ''}"
     if verdict is Verdict.REGRESSION:
-        return Answer(BAD, "SLOWER", sentence, verdict, where_of(first))
+        word = "CHANGED" if first.part == CHANGED else "SLOWER"
+        return Answer(BAD, word, sentence, verdict, where_of(first))
     word = "NOT COMPARED" if first.part in (EXPECTATIONS, REFERENCES) else "NOT CONFIRMED"
     return Answer(OPEN, word, sentence, verdict, where_of(first))
 

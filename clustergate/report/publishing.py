@@ -27,16 +27,19 @@ class UnpublishedError(store.StoreError):
         self.run = run
 
 
-def publish(judged: Run, invocation: Invocation = NO_CALL) -> Run:
-    """Write the reports of a run with the history of its system, then that it came to its end.
+def publish(judged: Run, invocation: Invocation = NO_CALL, history: History | None = None) -> Run:
+    """Write the reports of a run with its ``history``, then that it came to its end.
 
-    Raises :class:`UnpublishedError`.
+    That is the one of its system among stored runs, unless it is given. Raises
+    :class:`UnpublishedError`.
     """
     # SciPy takes longer to import than all other commands need.
     from clustergate.report.trends import history_of
 
     folder = store.run_folder(judged.run_id)
-    history, before = history_of(judged)
+    before = judged.before
+    if history is None:
+        history, before = history_of(judged)
     notes = (*judged.notes, f"report: {folder / 'report.html'}")
     run = dataclasses.replace(judged, notes=notes, before=before)
     write_reports(run, folder, history, invocation)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_headline
 from clustergate.core.model import (
+    CHANGED,
     EXPECTATIONS,
     LAUNCHED_AGAIN,
     NODES,
@@ -43,6 +44,7 @@ from clustergate.core.texts import (
     group_name,
 )
 from clustergate.judge.assembly import is_undecided, verdicts, wrong_in
+from clustergate.judge.confirmation import unconfirmed
 from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import exit_status, worst_status
 from clustergate.report.answer import (
@@ -165,7 +167,7 @@ def first_screen(run: Run) -> FirstScreen:
     judged = verdicts(run.cases)
     both = [*judged, *(one.verdict for one in run.evidence)]
     check, gate = status_of(run), exit_status(both, "gate")
-    exits = [("clustergate check", check, exit_meaning(run))]
+    exits = [(run.command, check, exit_meaning(run))]
     if run.mode == MAINTENANCE and gate != check:
         exits.append(("clustergate gate", gate, _GATE_MEANING))
     counts = Counter(judged)
@@ -189,7 +191,7 @@ def first_screen(run: Run) -> FirstScreen:
         answer.word,
         answer.sentence,
         causes(run),
-        [f"`{command}`: {why}" for why, command in next_commands(run.cases, run.run_id, run.mode)],
+        [f"`{command}`: {why}" for why, command in next_steps(run)],
         exits,
         [whole, *beside_it],
     )
@@ -293,10 +295,13 @@ def exit_meaning(run: Run) -> str:
         "an expectation was not compared": any(one.part == EXPECTATIONS for one in run.evidence),
         "a node looks slow, which is not confirmed": any(one.part == NODES for one in run.evidence),
         "a reference was not compared": any(one.part == REFERENCES for one in run.evidence),
+        "a figure changed, of which nobody says which way is better": any(
+            one.part == CHANGED for one in run.evidence
+        ),
         "software could not be compared with its golden build": any(
             exit_status([one.verdict], "gate")
             for one in run.evidence
-            if one.part not in (RESUMED, EXPECTATIONS, REFERENCES, LAUNCHED_AGAIN, NODES)
+            if one.part not in (RESUMED, EXPECTATIONS, REFERENCES, LAUNCHED_AGAIN, NODES, CHANGED)
         ),
     }
     return "; ".join(what for what, holds in faults.items() if holds) or "no fault found"
@@ -304,6 +309,16 @@ def exit_meaning(run: Run) -> str:
 
 def _fails_as_undecided(run: Run) -> bool:
     return run.strict and any(map(is_undecided, run.cases))
+
+
+def next_steps(run: Run) -> list[tuple[str, str]]:
+    """Return what to do after a run: for what, and the command."""
+    if not run.session:
+        return next_commands(run.cases, run.run_id, run.mode)
+    for case in run.cases:
+        if (case.state.broken or wrong_in(case) or unconfirmed(case)) and case.command:
+            return [("this test again, then judge", case.command)]
+    return []
 
 
 def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ from clustergate.report.summary import (
     exit_meaning,
     gains,
     machine,
-    next_commands,
+    next_steps,
     of_other_runs,
     percent_of_peak,
     picked,
@@ -78,7 +78,7 @@ def render(
     answer = answer_of(run, status)
     below = [
         *_next(run, invocation),
-        f"clustergate check: exit status {status}: {exit_meaning(run)}",
+        f"{run.command}: exit status {status}: {exit_meaning(run)}",
     ]
     write(["", _head(run)])
     write([f" {answer}"])
@@ -221,7 +221,7 @@ def _results(run: Run, rows: Sequence[_Line]) -> Iterator[str]:
     broken = any(case.state.broken for case in run.cases)
     if of and not broken and not any(f.judgement.verdict in _WRONG for _, f in of):
         proof = "none impossible; every rank proved its library and its cores."
-        yield f"{counted(len(of), 'result')}: {proof}"
+        yield f"{counted(len(of), 'result')}{f' of {run.session}' if run.session else f': {proof}'}"
     yield from found_at_80_percent(run.finds)
     if not any(told_apart(figures.values()) for _, figures in rows):
         yield from filter(None, [why_none_is_best(run)])
@@ -255,7 +255,7 @@ def _notes(run: Run, answer: Answer) -> list[str]:
 
 def _next(run: Run, invocation: Invocation) -> list[str]:
     """Return what to do now, a command a line, and where the page is."""
-    steps = next_commands(run.cases, run.run_id, run.mode)
+    steps = next_steps(run)
     page = f"clustergate open {run.run_id}"
     *commands, page = (
         invocation.completed(f"`{command}`").strip("`")

@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clustergate.benchmarks.registry import benchmark_of
+from clustergate.benchmarks.registry import known_of
 from clustergate.core.figures import same_measurement
 from clustergate.core.model import (
     DISTANCES,
@@ -200,6 +200,37 @@ def make_baseline(
     outcome.refusals.sort(key=lambda refusal: refusal.case)
     outcome.runs = tuple(sorted(used, key=lambda run_id: (used[run_id], run_id)))
     return outcome
+
+
+def measured_references(
+    series: Sequence[Series], exclusive: Collection[str], rule: Rule
+) -> dict[tuple[CaseKey, str], Reference]:
+    """Return a reference of each figure with runs enough, by its case and name, with these runs.
+
+    Its jobs may have had any nodes of their partition: somebody's suite takes those that it gets.
+    ``exclusive`` are the partitions where a job has its nodes for itself.
+    """
+    outcome, references = Baseline(), {}
+    together: dict[tuple[str, str], dict[CaseKey, list[_Usable]]] = {}
+    for one in _measured_once(series):
+        points = [point for point in one.points if point.counts][-rule.most_runs :]
+        enough = len(points) >= rule.fewest_runs and one.better is not Better.NEITHER
+        if enough and all(point.estimate.value > 0 for point in points):
+            cases = together.setdefault((one.case.partition, one.case.effort), {})
+            cases.setdefault(one.case, []).append((one, points))
+    for (partition, _), by_case in together.items():
+        is_exclusive = partition in exclusive
+        compared_figures = sum(map(len, by_case.values()))
+        for case, some in _without_bad_days(by_case, outcome, exclusive=is_exclusive).items():
+            made = [_candidate(*one, compared_figures, None) for one in some if one[1]]
+            for c in _with_tolerances(case, made, outcome, exclusive=is_exclusive):
+                value, lower, upper, unit = c.entry
+                days = c.runs.days
+                origin = f"{MEASURED} in {counted(len(days), 'run')}, {days[0]} to {days[-1]}"
+                references[case, c.series.name] = Reference(
+                    value, lower, upper, unit, origin, baseline=c.runs
+                )
+    return references
 
 
 def _measured_once(series: Sequence[Series]) -> list[Series]:
@@ -402,7 +433,7 @@ def _too_few_values(
             f"{rule.fewest_runs}{example}"
         )
     launches = [point.estimate.samples for point in points]
-    if benchmark_of(figure.case.check).repeated and min(launches) < FEWEST_LAUNCHES:
+    if known_of(figure.case.check).repeated and min(launches) < FEWEST_LAUNCHES:
         return (
             f"a run of it has {counted(min(launches), 'launch')}, and a baseline needs "
             f"{FEWEST_LAUNCHES} in each"
@@ -446,7 +477,7 @@ def runs_of(figure: Series, points: Sequence[Point], comparisons: int) -> Baseli
         values=tuple(_rounded(point.estimate.value) for point in points),
         launches=max(1, sum(point.estimate.samples for point in points) // len(points)),
         compared=comparisons,
-        repeated=benchmark_of(figure.case.check).repeated,
+        repeated=known_of(figure.case.check).repeated,
         distances=_distances(points),
     )
 

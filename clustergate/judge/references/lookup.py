@@ -80,7 +80,8 @@ def layout_key(conditions: Conditions) -> str:
     It is text, because ReFrame never matches a number with a key that is text. Raises
     :class:`ClustergateError` when the conditions name no ranks or no placement.
     """
-    parts = [f"{_stated(conditions, 'ranks')}-ranks", str(_stated(conditions, "placement"))]
+    placement = str(_stated(conditions, "placement"))
+    parts = [f"{_stated(conditions, 'ranks')}-ranks", *filter(None, [placement])]
     if conditions.get("cores_per_rank", 1) != 1:
         parts.append(f"{conditions['cores_per_rank']}-cores-each")
     if not conditions.get("bound", True):

@@ -1,0 +1,1 @@
+"""Other people's ReFrame suites: what their sessions left, read as stored runs for the judge."""

@@ -1,0 +1,557 @@
+"""The newest session of a suite, judged by those before it, as a run of the suite's own checks.
+
+The same judge, confirmation and report: what looks slow is confirmed by what ReFrame launched
+again in the session (``--max-retries``, ``--repeat``), and by the sessions right before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clustergate.benchmarks.registry import describe
+from clustergate.core.figures import name_of
+from clustergate.core.model import (
+    CHANGED,
+    LAUNCHED_AGAIN,
+    Anchor,
+    Better,
+    Case,
+    CaseId,
+    CaseRecord,
+    CaseState,
+    Conditions,
+    Evidence,
+    Figure,
+    Judgement,
+    NodeFacts,
+    Reference,
+    Run,
+    Sample,
+    Verdict,
+)
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Reason, Words
+from clustergate.judge import assembly, confirmation
+from clustergate.judge.assembly import Beside, Outcome, assemble
+from clustergate.judge.baselines.proposals import Rule, measured_references
+from clustergate.judge.confirmation import SESSIONS_LEFT, TIMES, Launched
+from clustergate.judge.history.judged import judged_runs
+from clustergate.judge.history.series import CaseKey, Series, collect, key_of
+from clustergate.judge.judging import NO_REFERENCE
+from clustergate.judge.kinds import FigureId
+from clustergate.judge.rules import CHANGE_CREPT
+from clustergate.judge.runs import kind_in
+from clustergate.judge.slow_nodes import slow_beside
+from clustergate.suites import records
+from clustergate.suites.records import MODE, Figures
+from clustergate.suites.sessions import Session, SuiteError
+from clustergate.suites.settings import Settings
+
+RULE = Rule(shortest=datetime.timedelta(0))
+"""As of a baseline, of any five sessions."""
+NEWEST, OLDEST = 1 + TIMES + RULE.most_runs, 10
+"""So many sessions are read: the judged one, those that confirm, a baseline; and a first one."""
+
+FIGURE_CHANGED = Words(
+    "figure.changed",
+    "{by} than before; which way is better is not known",
+    remedy="tell it: --better {name}=lower or =higher, or in judge.yaml",
+)
+MAY_HAVE_CHANGED = Words(
+    "figure.may-have-changed",
+    "{by} than before, once; which way is better is not known",
+    remedy="tell it: --better {name}=lower or =higher, or in judge.yaml",
+)
+SUITE_CREPT = Words(
+    "suite.crept",
+    "{by:percent} slower than in the first sessions, since {since}, usually within {usual:percent}",
+    remedy="find out why; if it is to stay so, judge by later sessions alone: --since DAY",
+)
+SUITE_NO_REFERENCE = Words(
+    "suite.no-reference",
+    "fewer than {fewest} sessions before it have it",
+    remedy="run the suite on more days",
+)
+SUITE_SHARED = Words(
+    "suite.shared",
+    "shared machine: nothing says that jobs of {partition} have their nodes for themselves",
+    remedy="say so with --exclusive, by `exclusive: true` in judge.yaml, or `exclusive_access`",
+)
+SUITE_UNITS = Words(
+    "suite.units",
+    "{figure} was in {before} until {session} and is in {unit} now: those values are left out",
+)
+SUITE_RENAMED = Words(
+    "suite.renamed",
+    "{new} is new, and {old}, which has the same variables, did not run",
+    remedy="if it was renamed, keep its history by `renamed: {{{old}: {new}}}` in judge.yaml",
+)
+SUITE_NOT_RUN = Words(
+    "suite.not-run",
+    "{tests:test|tests} of the session before did not run: {names:list}",
+)
+SUITE_TWO = Words(
+    "suite.two",
+    "two files have a test {test}: {file} and {other}; sessions with the other are left out",
+    remedy="give them different names, or keep the suites' reports apart",
+)
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """A judged session: the ``run`` as it is reported, and its figures ``over`` all sessions."""
+
+    run: Run
+    over: Sequence[Series] = ()
+
+
+@dataclass
+class _Suite:
+    """Some sessions, the newest first, the first of which is judged, and what is known of them."""
+
+    sessions: Sequence[Session]
+    settings: Settings
+    now: datetime.datetime
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def session(self) -> Session:
+        return self.sessions[0]
+
+    @property
+    def nodes(self) -> dict[str, NodeFacts]:
+        stated: dict[str, bool] = {}
+        for one in self.session.results:
+            partition = f"{one.system}:{one.partition}"
+            stated[partition] = stated.get(partition, False) or one.exclusive
+        own = self.settings.exclusive
+        return {
+            name: NodeFacts(exclusive=seen if own is None else own) for name, seen in stated.items()
+        }
+
+    @property
+    def exclusive(self) -> set[str]:
+        return {name for name, one in self.nodes.items() if one.exclusive}
+
+
+def judge_session(
+    sessions: Sequence[Session],
+    settings: Settings,
+    run_id: str,
+    now: datetime.datetime,
+    *,
+    strict: bool = False,
+    place: str = "",
+) -> SuiteRun:
+    """Return the newest of some sessions, judged by the others.
+
+    ``sessions`` are the newest first, and ``run_id`` is what its report is kept by; ``place`` is
+    where they were read. Raises :class:`clustergate.suites.sessions.SuiteError` where none can be
+    dated.
+    """
+    suite = _Suite(_of_one_suite(sessions, settings, now), settings, now)
+    suite.notes += _doubted(sessions, now)
+    figures = records.figures_in(suite.sessions, settings)
+    describe(records.descriptors(figures))
+    suite.notes += _apart(sessions, settings) + _units(suite, figures)
+    directed = {key: one for key, one in figures.items() if one.better is not None}
+    judged = _judged(suite, directed)
+    changed: list[Case] = []
+    if unknown := {key: one for key, one in figures.items() if one.better is None}:
+        both = [
+            _judged(
+                suite, {key: dataclasses.replace(one, better=way) for key, one in unknown.items()}
+            )
+            for way in (Better.HIGHER, Better.LOWER)
+        ]
+        changed = [_two_sided(*pair) for pair in zip(both[0].cases, both[1].cases, strict=True)]
+    cases = [_with_command(one, suite.session) for one in _together(judged.cases, changed)]
+    evidence = [
+        Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), f"{one.check} with {one.stack}")
+        for one in cases
+        if (why := confirmation.unconfirmed(one))
+    ]
+    evidence += _slow_nodes(judged.over, suite)
+    moved = list(_changed_in(changed))
+    if strict:
+        evidence += moved
+    suite.notes += [one.sentence for one in moved if not strict]
+    suite.notes += _absent(suite)
+    partitions = sorted({one.partition for one in cases})
+    shared = [one for one in partitions if one not in suite.exclusive]
+    suite.notes += [str(SUITE_SHARED(partition=one)) for one in shared]
+    return SuiteRun(
+        Run(
+            run_id=run_id,
+            system=suite.session.results[0].system if suite.session.results else "",
+            mode=MODE,
+            started=suite.session.started.isoformat(timespec="seconds"),
+            duration_s=_duration_s(suite.session),
+            cases=tuple(cases),
+            notes=tuple(dict.fromkeys(suite.notes)),
+            evidence=tuple(evidence),
+            before=judged.before,
+            sets=judged.beside.sets,
+            sharing="shared machine" if shared else "exclusive nodes",
+            finds=judged.beside.detectable,
+            session=_told(suite, place),
+        ),
+        judged.over,
+    )
+
+
+def _told(suite: _Suite, place: str) -> str:
+    earlier, started = len(suite.sessions) - 1, suite.session.started
+    of = f"the session {suite.session.session_id} of {started:%Y-%m-%d %H:%M}"
+    of += f" in {place}" if place else ""
+    return f"{of}, beside {counted(earlier, 'earlier session')}"
+
+
+def _duration_s(session: Session) -> float:
+    return (session.ended - session.started).total_seconds() if session.ended else 0.0
+
+
+# --- which sessions -------------------------------------------------------------------------------
+
+
+def _doubted(sessions: Sequence[Session], now: datetime.datetime) -> list[str]:
+    return [str(why) for one in sessions if (why := records.doubt_of(one, now))]
+
+
+def _of_one_suite(
+    sessions: Sequence[Session], settings: Settings, now: datetime.datetime
+) -> list[Session]:
+    """Return the sessions that can be dated, without tests of other files that are called alike."""
+    doubts = [records.doubt_of(one, now) for one in sessions]
+    dated = [one for one, doubt in zip(sessions, doubts, strict=True) if doubt is None]
+    if not dated and doubts[0]:
+        raise SuiteError(doubts[0])
+    files = _files(dated[0], settings)
+
+    def is_of(session: Session) -> Session:
+        own = [x for x in session.results if _is_of(files, x.file, settings.renamed, x.test)]
+        return dataclasses.replace(session, results=own)
+
+    return [dated[0], *(one for one in map(is_of, dated[1:]) if one.results)]
+
+
+def _files(session: Session, settings: Settings) -> dict[str, str]:
+    renamed = settings.renamed
+    return {renamed.get(x.test, x.test): _tail(x.file) for x in session.results if x.file}
+
+
+def _is_of(files: Mapping[str, str], file: str, renamed: Mapping[str, str], test: str) -> bool:
+    # A clone lies elsewhere each time; what tells a file is its own folder and name.
+    known = files.get(renamed.get(test, test))
+    return not file or known is None or known == _tail(file) or test in renamed
+
+
+def _tail(file: str) -> str:
+    return "/".join(file.split("/")[-2:])
+
+
+def _apart(sessions: Sequence[Session], settings: Settings) -> list[str]:
+    files = _files(sessions[0], settings)
+    whole = {x.test: x.file for x in sessions[0].results}
+    notes = {
+        x.test: str(SUITE_TWO(test=x.test, file=whole.get(x.test, ""), other=x.file))
+        for one in sessions
+        for x in one.results
+        if not _is_of(files, x.file, settings.renamed, x.test)
+    }
+    return [*notes.values()]
+
+
+def _units(suite: _Suite, figures: Figures) -> list[str]:
+    notes: dict[tuple[str, str], str] = {}
+    for session in suite.sessions:
+        for result in session.results:
+            for value in result.values:
+                key = (suite.settings.renamed.get(result.test, result.test), value.name)
+                if value.unit != figures[key].unit and key not in notes:
+                    facts = {"figure": ".".join(key), "unit": figures[key].unit or "no unit"}
+                    before = value.unit or "no unit"
+                    said = SUITE_UNITS(before=before, session=session.session_id, **facts)
+                    notes[key] = str(said)
+    return [*notes.values()]
+
+
+def _absent(suite: _Suite) -> list[str]:
+    """Return which tests of the session before did not run, and which may be renamed."""
+    if len(suite.sessions) < 2:
+        return []
+
+    def variables(session: Session) -> dict[str, frozenset[str]]:
+        renamed = suite.settings.renamed
+        names_of: dict[str, set[str]] = {}
+        for x in session.results:
+            test = renamed.get(x.test, x.test)
+            names_of.setdefault(test, set()).update(v.name for v in x.values)
+        return {test: frozenset(names) for test, names in names_of.items()}
+
+    here, before = variables(suite.session), variables(suite.sessions[1])
+    ever = {test for one in suite.sessions[1:] for test in variables(one)}
+    gone = [test for test in before if test not in here]
+    new = {test: names for test, names in here.items() if test not in ever and names}
+    said = []
+    for old in gone:
+        alike = [test for test, names in new.items() if names == before[old]]
+        if len(alike) == 1:
+            said.append(str(SUITE_RENAMED(new=alike[0], old=old)))
+    if gone:
+        said.append(str(SUITE_NOT_RUN(tests=len(gone), names=gone[:3])))
+    return said
+
+
+# --- the judge ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What the judge says of a session's figures, with these ``over`` all sessions."""
+
+    cases: tuple[Case, ...]
+    over: Sequence[Series]
+    beside: Beside
+    before: Mapping[tuple[object, str], float]
+
+
+def _judged(suite: _Suite, figures: Figures) -> _Judged:
+    settings, session = suite.settings, suite.session
+    past = [records.past_run(one, figures, settings, suite.now) for one in reversed(suite.sessions)]
+    over = collect(past, suite.nodes)
+    references = _references(over, past[-1].run_id, suite.exclusive)
+
+    def reference_of(
+        check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
+    ) -> Reference | None:
+        record = CaseRecord("", check, stack, partition, conditions)
+        return references.get((key_of(record), name_of(sample)))
+
+    def launched(
+        run: Sequence[CaseRecord], of: Sequence[Outcome], watched: Collection[frozenset[FigureId]]
+    ) -> tuple[Beside, dict[CaseId, Case]]:
+        beside = assembly.compared(run, reference_of, suite.nodes, watched)
+        cases = assemble((), of, run, reference_of, suite.nodes, MODE, beside=beside)
+        return beside, {one.identity: one for one in cases}
+
+    first = past[-1].records
+    timed = {one.name for one in first if one.samples}
+    ended = [
+        one
+        for one in records.outcomes(session, settings)
+        if one.name in timed or one.result != "pass"
+    ]
+    # Those whose figures are of no known direction are judged by themselves.
+    ended = [one for one in ended if one.name in timed or not _is_timed(one, session, settings)]
+    beside, cases = launched(first, ended, ())
+    slow = confirmation.suspicious([*cases.values()])
+    hosts = {one.name: one.hosts for one in first}
+    names = {one.identity: one.name for one in ended}
+    looks: dict[CaseId, list[Launched]] = {}
+    passed = [dataclasses.replace(one, result="pass", phase="", reason="") for one in ended]
+    for again in records.again_in(session, figures, settings):
+        own = {one.name: one for one in again if one.samples}
+        wanted = [one for one in passed if one.name in own and one.identity in slow]
+        if wanted:
+            others = [one for one in first if one.name not in own]
+            _, each = launched([*own.values(), *others], wanted, beside.suspected)
+            for identity, case in each.items():
+                looked = Launched(case, own[names[identity]].hosts)
+                looks.setdefault(identity, []).append(looked)
+    before = {identity: cases[identity] for identity in slow if identity not in looks}
+    for run in reversed(past[-1 - TIMES : -1]):
+        own = {one.name: one for one in run.records if one.samples}
+        wanted = [one for one in passed if one.name in own and one.identity in before]
+        _, each = launched([*own.values()], wanted, beside.suspected)
+        before = {
+            identity: confirmation.only_slow(case, before[identity])
+            for identity, case in each.items()
+        }
+        for identity, case in before.items():
+            looks.setdefault(identity, []).append(Launched(case, own[names[identity]].hosts))
+    decided = []
+    for identity, case in cases.items():
+        if identity in slow:
+            case = _with_command(case, session)
+            seen = looks.get(identity, [])
+            count = sum(bool(one.case.figures or one.case.groups) for one in seen) + 1
+            why = SESSIONS_LEFT(count=count)
+            of = Launched(case, hosts.get(names[identity], ()))
+            case = confirmation.decided(of, seen, MODE, why)
+        decided.append(_reworded(case))
+    values: dict[tuple[object, str], float] = {
+        (one.case, one.name): one.points[-2].estimate.value
+        for one in over
+        if len(one.points) > 1 and one.points[-1].run_id == past[-1].run_id
+    }
+    return _Judged(tuple(decided), over, beside, values)
+
+
+def _is_timed(outcome: Outcome, session: Session, settings: Settings) -> bool:
+    return outcome.result in ("pass", "fail") and any(
+        one.values and records.record_name(one, settings) == outcome.name for one in session.results
+    )
+
+
+def _references(
+    over: Sequence[Series], judged: str, exclusive: Collection[str]
+) -> dict[tuple[CaseKey, str], Reference]:
+    """Return what earlier sessions expect of the ``judged`` one, without what was slow in them."""
+    earlier = [
+        dataclasses.replace(one, points=tuple(p for p in one.points if p.run_id != judged))
+        for one in over
+    ]
+    slow = judged_runs(earlier, exclusive).no_standard
+    standards = [_without(one, slow.get((one.case, one.name), ())) for one in earlier]
+    references = measured_references(standards, exclusive, RULE)
+    every = sorted({(p.started, p.run_id) for one in earlier for p in one.points})
+    if len(every) < OLDEST + RULE.most_runs:
+        return references
+    # What became slower for good is the standard once, and the first sessions stay it.
+    later = {run for _, run in every[OLDEST:]}
+    first = measured_references([_without(one, later) for one in earlier], exclusive, RULE)
+    return {
+        key: dataclasses.replace(one, anchor=Anchor(known.baseline))
+        if (known := first.get(key)) and known.baseline
+        else one
+        for key, one in references.items()
+    }
+
+
+def _without(one: Series, runs: Collection[str]) -> Series:
+    points = tuple(point for point in one.points if point.run_id not in runs)
+    return dataclasses.replace(one, points=points)
+
+
+def _reworded(case: Case) -> Case:
+    """Return a case with reasons that hold for somebody's suite."""
+
+    def said(judgement: Judgement) -> Judgement:
+        reasons = tuple(
+            Reason(SUITE_CREPT.code, why.facts)
+            if why.code == CHANGE_CREPT.code
+            else SUITE_NO_REFERENCE(fewest=RULE.fewest_runs)
+            if why.code == NO_REFERENCE.code
+            else why
+            for why in judgement.reasons
+        )
+        return Judgement(judgement.verdict, reasons)
+
+    return dataclasses.replace(
+        case,
+        figures=tuple(dataclasses.replace(x, judgement=said(x.judgement)) for x in case.figures),
+        groups=tuple(dataclasses.replace(x, judgement=said(x.judgement)) for x in case.groups),
+    )
+
+
+def _with_command(case: Case, session: Session) -> Case:
+    if case.command and session.configs and " -C " not in case.command:
+        configs = " ".join(f"-C {one}" for one in session.configs)
+        return dataclasses.replace(
+            case, command=case.command.replace("reframe", f"reframe {configs}", 1)
+        )
+    return case
+
+
+# --- both ways ------------------------------------------------------------------------------------
+
+
+def _two_sided(higher: Case, lower: Case) -> Case:
+    """Return a case whose figures are judged as better higher, and as better lower, as changed."""
+    figures = [_changed(*pair) for pair in zip(higher.figures, lower.figures, strict=True)]
+    return dataclasses.replace(higher, figures=tuple(figures), groups=())
+
+
+def _changed(higher: Figure, lower: Figure) -> Figure:
+    for one, word in ((higher, "lower"), (lower, "higher")):
+        of = one.judgement
+        facts = {"name": f"{one.benchmark}.{one.metric}"}
+        codes = {why.code for why in of.reasons}
+        if of.verdict is Verdict.REGRESSION:
+            said = FIGURE_CHANGED(by=_by(one, word), **facts)
+            return _named(one, Judgement(Verdict.INCONCLUSIVE, (said, *of.reasons)))
+        if confirmation.SESSION_NOT_CONFIRMED.code in codes:
+            said = MAY_HAVE_CHANGED(by=_by(one, word), **facts)
+            return _named(one, Judgement(Verdict.INCONCLUSIVE, (said,)))
+    if Verdict.PASS in (higher.judgement.verdict, lower.judgement.verdict):
+        both = {higher.judgement.verdict, lower.judgement.verdict}
+        if both == {Verdict.PASS}:
+            return _named(higher, higher.judgement)
+    if higher.judgement.verdict is Verdict.NO_REFERENCE:
+        return _named(higher, higher.judgement)
+    worse = higher if higher.judgement.verdict is not Verdict.PASS else lower
+    return _named(higher, Judgement(Verdict.INCONCLUSIVE, worse.judgement.reasons))
+
+
+def _named(figure: Figure, judgement: Judgement) -> Figure:
+    return dataclasses.replace(figure, better=Better.NEITHER, judgement=judgement)
+
+
+def _by(figure: Figure, word: str) -> str:
+    for why in figure.judgement.reasons:
+        reference = why.facts.get("reference")
+        if isinstance(reference, float) and reference and figure.estimate:
+            return f"{abs(figure.estimate.value / reference - 1):.0%} {word}".replace("%", " %")
+        by = why.facts.get("by")
+        if isinstance(by, float):
+            return f"{by:.0%} {word}".replace("%", " %")
+    return word
+
+
+def _changed_in(cases: Iterable[Case]) -> Iterator[Evidence]:
+    for case in cases:
+        for one in case.figures:
+            first = one.judgement.reasons[0]
+            if first.code == FIGURE_CHANGED.code:
+                of = f"{one.benchmark}.{one.metric} with {case.stack}"
+                yield Evidence(CHANGED, Verdict.REGRESSION, (first,), of)
+
+
+def _together(cases: Sequence[Case], changed: Sequence[Case]) -> list[Case]:
+    by_identity = {one.identity: one for one in cases}
+    for one in changed:
+        known = by_identity.get(one.identity)
+        if known is None or (known.state is CaseState.FAILED and not known.figures):
+            by_identity.setdefault(one.identity, one)
+        else:
+            figures = (*known.figures, *one.figures)
+            by_identity[one.identity] = dataclasses.replace(known, figures=figures)
+    return [*by_identity.values()]
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def _slow_nodes(over: Sequence[Series], suite: _Suite) -> list[Evidence]:
+    """Return which nodes are slow beside the others of the newest session, test by test.
+
+    That is of tests that ran on many nodes, one on each (``--distribute``).
+    """
+    newest = suite.session.session_id
+    looks: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    for one in over:
+        recent = [p for p in one.points if p.counts and p.estimate.value > 0][-TIMES - 1 :]
+        if not recent or recent[-1].run_id != newest or len(recent[-1].nodes) != 1:
+            continue
+        node = recent[-1].nodes[0]
+        layout = one.case.layout.removesuffix(f"on {node}")
+        if layout == one.case.layout:
+            continue
+        costs = [one.better.worse_by(p.estimate.value, 1.0) for p in reversed(recent)]
+        test = (one.case.check, one.metric, one.case.partition, one.case.stack, layout)
+        looks.setdefault(test, {})[node] = costs
+    named: dict[str, Evidence] = {}
+    for (check, metric, *_), of_nodes in looks.items():
+        kind = kind_in(check, check, metric, None)
+        # Slow in three in a row, to the last one, or in fewer.
+        for times in range(TIMES + 1, 0, -1):
+            newest_of = {node: costs[:times] for node, costs in of_nodes.items()}
+            for evidence in slow_beside(f"{check} {metric}", newest_of, kind):
+                known = named.get(evidence.of)
+                if known is None or evidence.verdict.severity > known.verdict.severity:
+                    named[evidence.of] = evidence
+    return [*named.values()]

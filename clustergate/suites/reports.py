@@ -1,0 +1,128 @@
+"""Report files of ReFrame 4.6 (data version 3) and of 4.7 to 4.10 (data version 4)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from clustergate.suites.sessions import (
+    SUITE_UNREADABLE,
+    SUITE_VERSION,
+    Result,
+    Session,
+    SuiteError,
+    Value,
+    named,
+)
+
+FORM = "a report file"
+_KNOWN = ("3", "4")
+_TIMES = ("%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H:%M:%S%z")
+# ReFrame 4.6 has its own words.
+_RESULTS = {"success": "pass", "failure": "fail", "skipped": "skip", "aborted": "abort"}
+
+
+def read_report(path: Path) -> Session:
+    """Return the session of a report file; raises :class:`SuiteError` for what is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        report = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise SuiteError(SUITE_UNREADABLE(path=path, form=FORM, why=error)) from None
+    return session_of(report, str(path))
+
+
+def session_of(report: Any, source: str) -> Session:
+    """Return the session of a report; ``source`` is where it stands, for sentences."""
+    try:
+        info = report["session_info"]
+        version = str(info["data_version"])
+        if version.partition(".")[0] not in _KNOWN:
+            facts = {"path": source, "form": FORM, "found": version}
+            raise SuiteError(SUITE_VERSION(known="3.x and 4.x", **facts))
+        started = _moment(info, "time_start")
+        of_file = info.get("uuid") or f"{started:%Y%m%dT%H%M%S}-{info['hostname']}"
+        configs = tuple(x for x in map(str, info.get("config_files", ())) if not x.startswith("<"))
+        results = tuple(_results(report["runs"]))
+        return Session(of_file, started, results, _moment(info, "time_end"), configs, source)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"{type(error).__name__} {error}"
+        raise SuiteError(SUITE_UNREADABLE(path=source, form=FORM, why=why)) from None
+
+
+def _moment(info: Mapping[str, Any], key: str) -> datetime.datetime:
+    for form in _TIMES:
+        try:
+            return datetime.datetime.strptime(str(info[key]), form)
+        except ValueError:
+            continue
+    raise ValueError(f"{key} is {info[key]!r}")
+
+
+def _results(runs: Any) -> Iterator[Result]:
+    for attempt, run in enumerate(runs):
+        for case in run["testcases"]:
+            values = tuple(_values(case))
+            if values or not case.get("fixture"):
+                yield _result(case, attempt, values)
+
+
+def _result(case: Mapping[str, Any], attempt: int, values: tuple[Value, ...]) -> Result:
+    test, parameters, repeat, node = named(str(case["name"]))
+    variables = case.get("check_vars", case)
+    is_old = "check_vars" in case
+    system, _, partition = str(case["system"]).partition(":")
+    word = str(case["result"])
+    nodes = case.get("nodelist" if is_old else "job_nodelist") or ()
+    return Result(
+        test=test,
+        parameters=parameters,
+        system=system,
+        partition=partition or str(case["partition"]),
+        environ=str(case["environment" if is_old else "environ"]),
+        result=_RESULTS.get(word, word),
+        values=values,
+        nodes=tuple(sorted(map(str, nodes))),
+        tasks=_count(variables.get("num_tasks")),
+        attempt=attempt,
+        repeat=repeat,
+        node=node,
+        phase=str(case.get("fail_phase") or ""),
+        reason=" ".join(str(case.get("fail_reason") or "").split()),
+        hash=str(case.get("hash" if is_old else "hashcode") or ""),
+        file=str(case.get("filename") or ""),
+        exclusive=bool(variables.get("exclusive_access")),
+        completed=_number(case.get("job_completion_time_unix")) or 0.0,
+        seconds=_number(case.get("time_run")) or 0.0,
+    )
+
+
+def _values(case: Mapping[str, Any]) -> Iterator[Value]:
+    for one in case.get("perfvars") or ():
+        yield from value_of(
+            one["name"], one["value"], one["unit"], one["thres_lower"], one["thres_upper"]
+        )
+    for key, (value, _, lower, upper, unit, *_) in (case.get("perfvalues") or {}).items():
+        yield from value_of(str(key).rpartition(":")[2], value, unit, lower, upper)
+
+
+def value_of(name: object, value: object, unit: object, *bounds: object) -> Iterator[Value]:
+    """Yield a value, or none for what is no finite number."""
+    figure = _number(value)
+    if figure is not None:
+        lower, upper = map(_number, bounds)
+        yield Value(str(name), figure, "" if unit is None else str(unit), lower, upper)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and value is not True and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _count(tasks: object) -> int:
+    return tasks if isinstance(tasks, int) and tasks > 0 else 1

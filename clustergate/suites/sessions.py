@@ -1,0 +1,113 @@
+"""What a session of ReFrame left, whatever file it stands in. Pure."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from clustergate.core.model import BadRequest
+from clustergate.core.reasons import Words
+
+SUITE_UNREADABLE = Words(
+    "suite.unreadable",
+    "{path} cannot be read as {form} of ReFrame: {why}",
+    remedy="see that ReFrame ended, and that it wrote this file",
+)
+SUITE_VERSION = Words(
+    "suite.version",
+    "{path} is of version {found} of {form}, and known are {known}",
+    remedy="read report files of ReFrame 4.6 to 4.10, or update clustergate",
+)
+
+
+class SuiteError(BadRequest):
+    """A file of a suite that cannot be read, or holds nothing to be judged."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A performance variable of a test, as it was logged.
+
+    ``lower`` and ``upper`` are the bounds of the test's own reference, as fractions, None for none.
+    """
+
+    name: str
+    value: float
+    unit: str
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A test that ended in a session, on one partition with one environment.
+
+    ``parameters`` are those of its name, as text. ``attempt`` counts ReFrame's retries from 0,
+    ``repeat`` its repetitions. ``node`` is the one that ``--distribute`` pinned it to.
+    ``completed`` and ``seconds`` are of its job, in seconds; the first since the epoch.
+    """
+
+    test: str
+    parameters: str
+    system: str
+    partition: str
+    environ: str
+    result: str
+    values: tuple[Value, ...] = ()
+    nodes: tuple[str, ...] = ()
+    tasks: int = 1
+    attempt: int = 0
+    repeat: int = 0
+    node: str = ""
+    phase: str = ""
+    reason: str = ""
+    hash: str = ""
+    file: str = ""
+    exclusive: bool = False
+    completed: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session of ReFrame: ``started`` has a zone, ``configs`` are its configuration files."""
+
+    session_id: str
+    started: datetime.datetime
+    results: Sequence[Result]
+    ended: datetime.datetime | None = None
+    configs: tuple[str, ...] = ()
+    source: str = field(default="", compare=False)
+
+
+_PARAMETER = re.compile(r" %(?=[\w.$]+=)")
+# What ReFrame adds to a test by itself: --repeat, and --distribute.
+_REPEAT, _NODE, _PART = (".repeat_no", "$repeat_no"), (".nid", "$nid"), (".part", "$part")
+
+
+def named(name: str) -> tuple[str, str, int, str]:
+    """Return test, parameters, repetition and pinned node of a test's name.
+
+    ReFrame writes ``stream %threads=4 %.repeat_no=1``.
+    """
+    test, *pairs = _PARAMETER.split(name)
+    repeat, node, own = 0, "", []
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key in _REPEAT and value.isdigit():
+            repeat = int(value)
+        elif key in _NODE:
+            node = re.sub(r"[\[\]'\" ]", "", value)
+        elif key not in _PART:
+            own.append(pair)
+    return test, " ".join(own), repeat, node
+
+
+def newest_first(sessions: Iterable[Session]) -> list[Session]:
+    """Return each session once, the newest first."""
+    once: dict[str, Session] = {}
+    for one in sessions:
+        once.setdefault(one.session_id, one)
+    return sorted(once.values(), key=lambda one: (one.started, one.session_id), reverse=True)
