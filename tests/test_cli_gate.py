@@ -45,7 +45,7 @@ from clustergate.launch.disturbance import MOVED_CORES
 from clustergate.launch.plan import LOG, Contender, Launched, write_plan
 from clustergate.report import publishing, verdicts
 from clustergate.report.gate import first_screen, render_gate
-from clustergate.report.screening import terminal_lines, write_forms
+from clustergate.report.screening import render_first, write_forms
 from clustergate.run import screening, software
 from clustergate.run.gate import controls, evidence, workflow
 from clustergate.run.gate.before import earlier_screenings, last_run
@@ -1169,15 +1169,21 @@ def test_screening_status_from_findings_doubts_and_end() -> None:
     )
     accused = analyse(NAMES, slow)
     assert wording.exit_status(log, accused) == 1
-    first, lines = terminal_lines(log, accused, Path("/runs/x/screening"), "slurm")
-    assert first[1].startswith(" ✗ FAULTS FOUND: node n1: HPL 2.000 times lower ")
-    assert first[2].startswith("   4 nodes alone, ")
-    unfinished = Log(NAMES, log.results, ended=False)
-    told, _ = terminal_lines(unfinished, found, Path("/runs/x/screening"), "slurm")
-    assert " Next  `clustergate screen --resume x` finishes it" in told
-    assert lines[-1] == "clustergate screen: exit status 1: faults found"
+    of = (Path("/runs/x/screening"), "alpha", "slurm")
+    lines = render_first(log, accused, *of, width=100).splitlines()
+    assert lines[1] == "clustergate screen   alpha   run x"
+    assert lines[2].startswith(" ✗ FAULTS FOUND: node n1 (confidence above 99.99 %): HPL 2")
+    assert lines[3].startswith("   4 nodes alone, ")
+    assert lines[-2:] == [
+        " Page  `clustergate open x`",
+        "clustergate screen: exit status 1: faults found",
+    ]
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
     assert any(line.startswith("exclude n1 ") for line in lines)
+    assert len(lines) <= 21
+    unfinished = Log(NAMES, log.results, ended=False)
+    told = render_first(unfinished, found, *of, width=100).splitlines()
+    assert " Next  `clustergate screen --resume x` finishes it" in told
 
 
 def test_a_screening_is_resumed_with_what_it_was_called_with(

@@ -66,6 +66,7 @@ LAUNCHED = {
         "open last": "open last",
         "machine --diff previous last": "machine --diff previous last",
         "fleet": "fleet",
+        "fleet --all": "fleet --all",
         "baseline": "baseline",
         "baseline --dry-run": "baseline --dry-run",
     },

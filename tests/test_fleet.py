@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,11 +149,35 @@ def test_the_odd_node_is_named_with_what_it_should_have(
 ) -> None:
     status, said = fleet(capsys)
     assert status == 1
-    assert said.startswith(f"4 nodes of the run {screened}:\n  kind A: 4 nodes, P\n    n[1-4]\n")
-    assert "n3 (1)" in said
-    assert "kernel release 6.1 -> 6.2" in said
-    assert "75% of its kind" in said
-    assert said.endswith("1 of 4 nodes are unlike the rest\n")
+    head, answer, _, _, row, *_ = said.splitlines()[1:]
+    assert head == f"clustergate fleet   run {screened}   4 nodes, 1 kind"
+    assert answer == " ✗ UNLIKE THE REST: 1 of 4 nodes is: n3"
+    assert row.split("   ")[:2] == ["n3 (1)", "kernel release 6.1 -> 6.2"]
+    assert "75 % of its kind" in row
+    assert "   kind A: 4 nodes, P: n[1-4]\n" in said
+    assert said.endswith("clustergate fleet: exit status 1: some nodes are unlike the rest\n")
+
+
+def test_many_differences_are_told_in_twenty_lines_and_whole_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    said = tmp_path / "said"
+    said.mkdir()
+    for number in range(1, 100):
+        values = {f"kernel.x{k}": "1" if number < 60 else str(number % (k + 2)) for k in range(20)}
+        lines = [f"{name}\t{value}" for name, value in values.items()]
+        (said / f"n{number}").write_text("\n".join(["hardware.processor\tP", *lines, ""]))
+    keep_states(said, store.run_folder("20261101T080000Z-1"))
+    monkeypatch.setenv("COLUMNS", "80")
+    status, told = fleet(capsys)
+    assert status == 1
+    assert len(told.splitlines()) <= 21
+    assert max(map(len, told.splitlines()[:-5])) <= 80
+    assert re.search(r"^   \d+ more lines.* \(--all\)$", told, re.MULTILINE)
+    status, whole = fleet(capsys, "--all")
+    assert whole.count(" -> ") > 50
+    assert "more line" not in whole
 
 
 def test_a_golden_node_by_name_and_by_file(
@@ -189,7 +214,7 @@ def test_nodes_that_said_nothing_are_not_called_like_the_rest(
     status, told = fleet(capsys)
     assert status == 2
     assert "n3.cluster took part and did not report their state" in told
-    assert told.endswith("all others are like the rest\n")
+    assert " ~ NOT ALL COMPARED: all others are like the rest\n" in told
     assert fleet(capsys, "--json")[0] == 2
 
 
@@ -213,5 +238,5 @@ def test_a_node_alone_is_not_called_like_the_rest(
     assert fleet(capsys, "--json")[0] == 2
     status, said = fleet(capsys)
     assert status == 2
-    assert "nothing to compare with: n1" in said
+    assert "n1: nothing to compare with, the only one of its kind" in said
     assert "all are like" not in said

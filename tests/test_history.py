@@ -1,17 +1,19 @@
 import datetime
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
 
 from clustergate.core.model import DISTANCES
 from clustergate.core.notation import printable
-from clustergate.judge.history.judged import judged_runs, sentences
+from clustergate.judge.history.judged import NONE_SLOWER, judged_runs, told_of
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.history.trends import as_record, events, node_names, sentence, trends
-from clustergate.report.trends import name, render, sparkline, worth_showing
+from clustergate.report.terminal import render_first
+from clustergate.report.trends import first_screen, head, name, sparkline, table, worth_showing
 from tests.builders import built, ping, record
 
 START = datetime.datetime(2026, 5, 1, 8, tzinfo=datetime.timezone.utc)
@@ -255,13 +257,43 @@ def test_what_stands_for_the_rest_and_what_changed_is_worth_a_line():
     assert worth_showing(changed) == changed
 
 
-def test_the_table_has_a_line_for_each_trend_below_its_case():
-    text = render(trends(collect([*pings(count=6), *pings(count=6, stack="openmpi")])), width=100)
-    lines = [line.split() for line in text.splitlines()]
-    assert [line[2] for line in lines if line[:1] == ["ImbMpi1Check"]] == ["mpich", "openmpi"]
-    (first, _) = [line for line in lines if line[:1] == ["PingPong"]]
-    assert first[3:5] == ["3", "6"]
+def screen(runs, told=(), width=100, **how):
+    found = trends(collect(runs))
+    return render_first(
+        head(found), first_screen(found, told), table(found), width=width, rest="(--all)", **how
+    )
+
+
+def test_the_table_has_a_line_for_each_trend_and_its_library():
+    text = screen([*pings(count=6), *pings(count=6, stack="openmpi")])
+    lines = [line.split() for line in text.splitlines() if line.startswith("PingPong")]
+    assert [line[2] for line in lines] == ["mpich", "openmpi"]
+    assert lines[0][4] == "6"
     assert printable(text) == text
+
+
+def test_the_first_screen_says_since_when_and_what_tells_more():
+    text = screen(pings(slow_since=20, build="b2"))
+    (answer,) = [line for line in text.splitlines() if line.startswith(" ✗")]
+    assert answer.startswith(" ✗ SLOWER: mpich: PingPong latency_us 6.")
+    assert answer.endswith(" %), since 21 May 2026 08:00 UTC")
+    assert " Next  `clustergate machine --diff run19 run20` shows" in text
+
+
+def test_of_an_unchanged_machine_the_first_screen_says_so():
+    text = screen(pings(count=6), [NONE_SLOWER(runs=5)])
+    assert " ✓ AS BEFORE: 5 runs judged by those before: none has anything slower" in text
+    assert "Next" not in text
+
+
+def test_the_first_screen_of_many_trends_has_twenty_lines():
+    runs = [one for k in range(30) for one in pings(count=6, stack=f"library-{k}")]
+    for width in (100, 80):
+        text = screen(runs, width=width, wraps=True)
+        assert len(text.splitlines()) <= 21
+        assert max(map(len, text.splitlines())) <= width
+        assert re.search(r"^   \d+ more lines( and \d more columns?)? \(--all\)$", text, re.M)
+    assert screen(runs, whole=True).count("library-") == 30
 
 
 # ---------------------------------------------------------------------- each by those before it
@@ -288,6 +320,10 @@ def of_runs(*runs, **what):
     return judged_runs(stored(*runs, **what), {"alpha:node"})
 
 
+def said(*of):
+    return list(map(str, told_of(*of)))
+
+
 def test_slow_in_three_runs_is_a_regression_from_the_first():
     """Only a change point told it, and only of seven runs or more."""
     (slow,) = of_runs(9).slow
@@ -295,38 +331,38 @@ def test_slow_in_three_runs_is_a_regression_from_the_first():
     assert slow.goes_on
     assert [one.run_id for one in slow.times] == ["run09", "run10", "run11"]
     assert slow.times[0].by == pytest.approx(0.1, abs=0.03)
-    (line,) = sentences(of_runs(9))
+    (line,) = said(of_runs(9))
     assert line.startswith(f"{slow.name}: ")
     assert "slower in the last 3 runs, since run09" in line
     assert all("mpich" in one.name for one in of_runs(9).slow)
 
 
 def test_what_is_slow_in_the_last_run_alone_is_not_confirmed():
-    (line,) = sentences(of_runs(11))
+    (line,) = said(of_runs(11))
     assert "slower in the run run11" in line
     assert "not confirmed; 2 more runs tell" in line
 
 
 def test_what_was_slow_once_is_counted_and_longer_ago_is_told():
-    assert sentences(of_runs(8, 9)) == [
+    assert said(of_runs(8, 9)) == [
         "1 set of figures was slower than before, and not in the next runs"
     ]
-    (line,) = sentences(of_runs(6, 10))
+    (line,) = said(of_runs(6, 10))
     assert "slower in 4 runs, from run06 to run09" in line
 
 
 def test_figures_that_are_named_are_told_alone():
-    assert not any("slower in the last" in one for one in sentences(of_runs(9), lambda _: False))
+    assert not any("slower in the last" in one for one in said(of_runs(9), lambda _: False))
 
 
 def test_of_an_unchanged_machine_nothing_is_slow():
-    assert sentences(of_runs(99)) == ["11 runs judged by those before: none has anything slower"]
+    assert said(of_runs(99)) == ["11 runs judged by those before: none has anything slower"]
 
 
 def test_runs_of_few_days_not_judged_on_shared_nodes():
     few = judged_runs(stored(1, count=2), ())
     assert few.runs == 0
-    assert sentences(few)[0].startswith("no run was judged by those before it")
+    assert said(few)[0].startswith("no run was judged by those before it")
     # Beside neighbours three days tell, as everywhere.
     assert judged_runs(stored(9), ()).slow
 

@@ -459,10 +459,10 @@ def test_a_figure_stands_beside_how_far_it_is_from_its_reference():
         assert row(summary([judged(ratio)], []), "PingPong 8 B")[-2:] == ["1.5", beside]
 
 
-def test_stacks_that_do_not_fit_are_counted():
+def test_columns_that_do_not_fit_are_counted():
     both, alone = headline_case("intel-mpi"), headline_case("openmpi")[:1]
     told = told_of(both, headline_case("mpich"), alone, width=44)
-    assert "   1 more column on the page" in told.splitlines()
+    assert "   2 more columns on the page" in told.splitlines()
     assert "openmpi" not in told.partition("results:")[0]
 
 

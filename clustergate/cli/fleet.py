@@ -5,22 +5,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
+from clustergate.cli.streams import print_coloured
 from clustergate.core import store
 from clustergate.core.files.whole import read_json
 from clustergate.core.model import ClustergateError
-from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
 from clustergate.core.words import FILE_UNREADABLE
 from clustergate.judge.history.node_states import HERE, NODES, folded, read_states
 from clustergate.judge.history.stored_runs import in_order
-from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import MACHINE_NO_RECORD, Fingerprint, from_record
 from clustergate.machine.fleet import Kind, Odd, kinds_of, odd_ones
 from clustergate.report import console
@@ -45,6 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "the node that is right: one of the run, or a file that `machine --json` wrote",
         default="",
     )
+    option(parser, "--all", "every difference and every kind, and all names")
     option(parser, "--json", "print JSON")
 
 
@@ -53,15 +52,13 @@ NO_STATES = Words(
     "the run {run} recorded no nodes in {folder}",
     remedy="`clustergate screen` records the state of all nodes of a partition",
 )
-FLEET_SILENT = Words(
-    "fleet.silent",
-    "{nodes} took part and did not report their state",
-    remedy="see nodes.err in the folder of their job; changes on these nodes go unnoticed",
-)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the kinds of nodes and the odd ones; 1 if there are any."""
+    # NumPy takes longer to import than all else here.
+    from clustergate.report import fleet as report
+
     run_id = named_folder(arguments.named).name if arguments.named else _newest()
     every = read_states(store.run_folder(run_id))
     states = {node: state for node, state in every.items() if node != HERE}
@@ -76,23 +73,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"run": run_id, **_plain(kinds, odd), "silent": silent}, indent=1))
         return status
-    print(f"{counted(len(states), 'node')} of the run {run_id}:")
-    for letter, kind in zip(_letters(kinds), kinds, strict=True):
-        print(f"  kind {letter}: {counted(len(kind.nodes), 'node')}, {kind.title}")
-        print(f"    {folded(kind.nodes)}")
-    if odd:
-        console.print_table(_table(kinds, odd))
-    odd_nodes = {node for one in odd for node in one.nodes}
-    if silent:
-        print(arguments.invocation.completed(FLEET_SILENT(nodes=folded(silent))))
-    if alone:
-        each = "each " * (len(alone) > 1)
-        print(f"nothing to compare with: {folded(alone)} ({each}the only one of its kind)")
-    if odd:
-        print(f"{len(odd_nodes)} of {counted(len(states), 'node')} are unlike the rest")
-    elif len(alone) < len(states):
-        others = bool(alone or silent)
-        print("all others are like the rest" if others else "all are like the rest of their kind")
+    on_terminal = sys.stdout.isatty()
+    print_coloured(
+        report.render(
+            run_id,
+            report.Fleet(kinds, odd, silent, alone),
+            status,
+            whole=arguments.all,
+            width=console.width(),
+            wraps=on_terminal,
+            colour=on_terminal,
+            invocation=arguments.invocation,
+        )
+    )
     return status
 
 
@@ -140,24 +133,6 @@ def _golden(named: str, states: Mapping[str, Fingerprint]) -> Fingerprint:
         raise ClustergateError(FILE_UNREADABLE(path=path, why=error)) from None
     except ValueError:
         raise ClustergateError(MACHINE_NO_RECORD(path=path)) from None
-
-
-def _letters(kinds: Sequence[Kind]) -> list[str]:
-    return [chr(ord("A") + number) if number < 26 else str(number) for number in range(len(kinds))]
-
-
-def _table(kinds: Sequence[Kind], odd: Sequence[Odd]) -> Table:
-    letter_of = dict(zip(map(id, kinds), _letters(kinds), strict=True))
-    rows = [
-        (
-            letter_of[id(one.kind)],
-            f"{folded(one.nodes)} ({len(one.nodes)})",
-            describe_one(one.change),
-            "the golden node" if one.share is None else f"{int(one.share * 100)}% of its kind",
-        )
-        for one in odd
-    ]
-    return console.table(["kind", "nodes", "should be -> is", "should be so as on"], rows)
 
 
 def _plain(kinds: Sequence[Kind], odd: Sequence[Odd]) -> dict[str, object]:

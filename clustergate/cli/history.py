@@ -9,6 +9,7 @@ import sys
 
 from clustergate.cli import selection
 from clustergate.cli.passing_on import option
+from clustergate.cli.streams import print_coloured
 from clustergate.core import store
 from clustergate.core.model import BadRequest
 from clustergate.core.notation import counted
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     # SciPy takes longer to import than all other commands need.
     from clustergate.judge.history import judged
     from clustergate.judge.history import trends as history
-    from clustergate.report import trends
+    from clustergate.report import terminal, trends
 
     runs, wanted = [*selection.named_runs(arguments)], selection.named_cases(arguments)
     for line in left_out(run.doubt for run in runs):
@@ -72,18 +73,31 @@ def run(arguments: argparse.Namespace) -> int:
     # What was measured once has no trend.
     several = [trend for trend in found_trends if everything or len(trend.moments) > 1]
     shown = several if everything else trends.worth_showing(several)
-    if shown:
-        print(trends.render(shown, width=console.width()), end="")
-    if once := len(found_trends) - len(several):
-        print(f"{counted(once, 'trend')} of a single run left out (--all)")
-    if left := len(several) - len(shown):
-        print(f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)")
-    for line in trends.event_sentences(history.events(found_trends)):
-        print(arguments.invocation.completed(line))
+    once, left = len(found_trends) - len(several), len(several) - len(shown)
+    out = [f"{counted(once, 'trend')} of a single run left out (--all)"] * bool(once)
+    out += [f"{left} more {'trend shows' if left == 1 else 'trends show'} no change (--all)"] * (
+        left > 0
+    )
     # What is measured beside a figure tells of it as well.
     nodes = configs.nodes_of(one.case.partition for one in every)
     exclusive = exclusive_partitions((one for run in runs for one in run.records), nodes)
-    slow = judged.judged_runs(every, exclusive)
-    for line in judged.sentences(slow, lambda name: fnmatch.fnmatchcase(name, pattern or "*")):
-        print(arguments.invocation.completed(line))
+    told = judged.told_of(
+        judged.judged_runs(every, exclusive),
+        lambda name: fnmatch.fnmatchcase(name, pattern or "*"),
+    )
+    found = history.events(found_trends)
+    on_terminal = sys.stdout.isatty()
+    screen = terminal.render_first(
+        trends.head(found_trends),
+        trends.first_screen(found_trends, told, out),
+        trends.table(shown),
+        rest="(--all)",
+        below=trends.event_sentences(found) if everything and found else (),
+        whole=bool(everything),
+        width=console.width(),
+        wraps=on_terminal,
+        colour=on_terminal,
+        invocation=arguments.invocation,
+    )
+    print_coloured(screen)
     return 0

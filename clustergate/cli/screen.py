@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import functools
+import sys
 
 from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
@@ -18,6 +20,7 @@ from clustergate.cli.selection import (
     taken,
     wished,
 )
+from clustergate.cli.streams import print_coloured
 from clustergate.core import store
 from clustergate.core.commands import Invocation
 from clustergate.core.environment import export
@@ -105,7 +108,7 @@ NO_SCREENING = Words(
 def _screened(arguments: argparse.Namespace, run_id: str) -> int:
     # NumPy takes longer to import than all other commands need.
     from clustergate.report import console
-    from clustergate.report.screening import terminal_lines, write_forms
+    from clustergate.report.screening import render_first, write_forms
 
     where = folder.screening_folder(run_id)
     if arguments.resume and not is_screening(where):
@@ -124,16 +127,16 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
         of_call = call.asked, call.stack, say, call.options, invocation.call
         result = screen(call.site, run_id, *of_call)
     scheduler = partition_of(call.asked, described).scheduler
-    lines, copied = terminal_lines(*result, where, scheduler)
-    lines = [*lines, *not_screened(call.asked, described)]
-    lines = [*map(invocation.completed, lines)]
+    others = not_screened(call.asked, described)
+    of_result = (*result, where, described.name, scheduler, others)
+    shown = functools.partial(render_first, *of_result, invocation=invocation)
     write_forms(*result, described.name, where, invocation)
-    store.write_text(where.parent / SUMMARY, "\n".join([*lines, *copied, ""]))
+    store.write_text(where.parent / SUMMARY, shown(width=console.WIDTH_STORED))
     # The verdict comes last: who reads it finds all that carries it.
     keep_verdict(run_id, described.name, *result)
     with telling(run_id):
-        console.print_lines(lines)
-        print("\n".join(copied), flush=True)
+        on_terminal = sys.stdout.isatty()
+        print_coloured(shown(width=console.width(), wraps=on_terminal, colour=on_terminal))
     return wording.exit_status(*result)
 
 

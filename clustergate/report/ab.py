@@ -87,12 +87,11 @@ def render(
     write(["", _head(of), f" {answer_of(of, said, failures)}"])
     several = len({one.layout for one in of.contested}) > 1
     if rows := [_cells(of, one, several=several) for one in _shown(of.curves)]:
-        columns, left_out = ["", "", *of.names, "faster"], 0
-        while len(columns) > 4 and _width([columns, *rows]) > width:
-            # The last of the contenders' own columns: who is faster stays.
-            columns.pop(-2)
-            rows, left_out = [[*row[:-2], row[-1]] for row in rows], left_out + 1
-        out.print(console.table(columns, rows, range(2, len(columns) - 1)))
+        columns, contenders = ["", "", *of.names, "faster"], range(2, 2 + len(of.names))
+        # Who is faster stays, and the first.
+        spare = contenders[:0:-1]
+        table, left_out = console.table_within(width, columns, rows, contenders, spare)
+        out.print(table)
         write([f"   {counted(left_out, 'more column')} on the page"] * bool(left_out))
     causes = [f" ! {cause}" for cause in _causes(of, failures[1:2])]
     causes += [f" ! {len(failures) - 2} more on the page"] * (len(failures) > 2)
@@ -150,10 +149,6 @@ def _shown(every: Sequence[list[Contested]]) -> list[Contested]:
 
 def _distance(at: int, one: Contested) -> int:
     return abs((one.size or 0) - at)
-
-
-def _width(rows: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(len, column)) + 3 for column in zip(*rows, strict=True))
 
 
 def _cells(of: Standings, one: Contested, *, several: bool) -> list[str]:

@@ -117,6 +117,30 @@ def table(
     return made
 
 
+_GAP = 3
+
+
+def table_within(
+    width: int,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Collection[int] = (),
+    spare: Sequence[int] = (),
+) -> tuple[Table, int]:
+    """Return a table like :func:`table` that fits a width, and how many columns it leaves out.
+
+    Those in ``spare`` are left out, the first of them first, until the others fit.
+    """
+    lines = [columns, *rows]
+    widths = [max(len(line[k]) for line in lines) + _GAP for k in range(len(columns))]
+    kept, left = [*range(len(columns))], [*spare]
+    while left and sum(widths[k] for k in kept) > width:
+        kept.remove(left.pop(0))
+    heads, *cells = [[line[k] for k in kept] for line in lines]
+    numbers = [place for place, k in enumerate(kept) if k in right]
+    return table(heads, cells, numbers), len(columns) - len(kept)
+
+
 def print_table(table: Table) -> None:
     new_console(width()).print(table)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -19,8 +20,9 @@ from clustergate.core.notation import counted, printable
 from clustergate.core.texts import shortened
 from clustergate.launch.plan import PLAN, read_plan
 from clustergate.report import page as frame
-from clustergate.report import plots
+from clustergate.report import plots, terminal
 from clustergate.report.summary import Cause, FirstScreen
+from clustergate.report.terminal import LINES
 from clustergate.sites.schedulers import installed, scheduler_of
 from clustergate.sites.schedulers.scheduler import Scheduler
 from clustergate.studies.screen import folder, wording
@@ -44,8 +46,9 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
     pairs = len({frozenset(r.nodes) for r in log.results if len(r.nodes) == 2})
     causes = [
         Cause(
-            *("regression", "fault", finding.suspect),
-            f"{evidence}; {confidence_text(finding.confidence)}; {finding.advice}",
+            *("regression", "fault"),
+            f"{finding.suspect} ({confidence_text(finding.confidence)})",
+            f"{evidence}; {finding.advice}",
             evidence,
         )
         for finding in screening.findings
@@ -97,25 +100,55 @@ def _next_steps(log: Log, screening: Screening, run_id: str) -> list[str]:
     return []
 
 
-def terminal_lines(
-    log: Log, screening: Screening, where: Path, scheduler: str
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Return what is printed of a screening, and below it what is to be copied as it stands.
+def render_first(
+    log: Log,
+    screening: Screening,
+    where: Path,
+    system: str,
+    scheduler: str,
+    not_screened: Sequence[str] = (),
+    **how: Any,
+) -> str:
+    """Return what a terminal says of a screening, with what is to be copied as it stands.
 
-    ``scheduler`` is that of its partition.
+    ``scheduler`` is that of its partition, ``not_screened`` says who took no part; ``how`` it is
+    written is what :func:`~clustergate.report.terminal.render_first` takes.
     """
-    first = first_screen(log, screening, where.parent.name)
-    beside = [*first.beside, *([first.sentence] if first.causes else [])]
-    lines = ["", *replace(first, beside=beside).lines(), *screening.notes, *log.notes]
-    to_copy = []
-    if screening.keeps_out and screening.what == "node":
-        today = datetime.date.today()
-        drains = _drains(scheduler)
-        to_copy += [f"to drain them in {drains.name}:", *drain_lines(drains, screening, today)]
-        to_copy += ["to exclude them in the hostfile:", *hostfile_lines(screening, today)]
-    to_copy.append(f"heat map, ticket and other forms: {where}")
-    to_copy += [f"{command}: exit status {n}: {means}" for command, n, means in first.exits]
-    return lines, to_copy
+    run_id = where.parent.name
+    first = first_screen(log, screening, run_id)
+    beside = [*first.beside, *([first.sentence] if first.causes else []), *not_screened]
+    below = [*_to_copy(screening, where, _drains(scheduler)), f" Page  `clustergate open {run_id}`"]
+    taken = len(replace(first, beside=beside).lines()) + len(below) + _AROUND
+    notes = [*screening.notes, *log.notes]
+    shown = notes[: max(0, LINES - taken)]
+    more = len(notes) - len(shown)
+    beside += [*shown, *[f"{counted(more, 'more note')} on the page"] * bool(more)]
+    head = f"clustergate screen   {system}   run {run_id}"
+    return terminal.render_first(head, replace(first, beside=beside), below=below, **how)
+
+
+# The head, the exit status, and the line that says what is on the page.
+_AROUND = 3
+# More lines than these are in a file, as they are to be copied.
+_LINES_TO_COPY = 2
+
+
+def _to_copy(screening: Screening, where: Path, drains: Scheduler) -> list[str]:
+    if not screening.keeps_out or screening.what != "node":
+        return []
+    today = datetime.date.today()
+    copied = [
+        (f"to drain them in {drains.name}", drain_lines(drains, screening, today), "run sh"),
+        ("to exclude them in the hostfile", hostfile_lines(screening, today), "add the lines of"),
+    ]
+    files = [where / drains.drain_file, where / HOSTFILE]
+    return [
+        line
+        for (what, lines, whole), file in zip(copied, files, strict=True)
+        for line in (
+            [f"{what}:", *lines] if len(lines) <= _LINES_TO_COPY else [f"{what}: {whole} {file}"]
+        )
+    ]
 
 
 def render_screening(

@@ -136,21 +136,41 @@ class FirstScreen:
     def mark(self) -> str:
         return _MARK_OF_LOOK.get(self.look, OPEN)
 
-    def lines(self) -> list[str]:
+    def lines(self, rest: str = "on the page") -> list[str]:
         """Return what a terminal says first: the answer and its cause, then what to do now."""
-        shown, said = self.causes[:CAUSES_ON_TERMINAL], self.sentence
-        if shown and self.told_by_cause:
-            first, *shown = shown
+        return [self.answer, *self.evidence(rest), *self.steps]
+
+    @property
+    def answer(self) -> str:
+        """The line with the mark and the word."""
+        said = self.sentence
+        if self.causes and self.told_by_cause:
+            first = self.causes[0]
             said = ": ".join(filter(None, [first.where, first.short]))
-        answer = f"{self.word}: {said}"
+        return f" {self.mark} {shorten(f'{self.word}: {said}', _OF_ANSWER, placeholder=' …')}"
+
+    def evidence(self, rest: str = "on the page") -> list[str]:
+        """Return the causes that the answer does not name, and what is to be known beside it.
+
+        ``rest`` says where those are that have no room.
+        """
+        shown = self.causes[self.told_by_cause : CAUSES_ON_TERMINAL]
         more = len(self.causes) - CAUSES_ON_TERMINAL
         return [
-            f" {self.mark} {shorten(answer, _OF_ANSWER, placeholder=' …')}",
             *(f" ! {shorten(each.briefly, _OF_CAUSE, placeholder=' …')}" for each in shown),
-            *([f"   and {more} more on the page"] if more > 0 else []),
+            *([f"   and {more} more {rest}"] if more > 0 else []),
             *(f"   {line}" for line in self.beside),
-            *(f" {'Next' if k == 0 else '':4}  {step}" for k, step in enumerate(self.next_steps)),
         ]
+
+    @property
+    def steps(self) -> list[str]:
+        """What to do now, a line each."""
+        return [f" {'Next' if k == 0 else '':4}  {step}" for k, step in enumerate(self.next_steps)]
+
+    @property
+    def exit_lines(self) -> list[str]:
+        """The exit status of each command, and what it means."""
+        return [f"{command}: exit status {n}: {means}" for command, n, means in self.exits]
 
 
 _MARK_OF_LOOK = {"pass": GOOD, "regression": BAD}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.table import Table
 
@@ -26,11 +27,12 @@ from clustergate.report.answer import (
     is_too_busy,
     results,
 )
-from clustergate.report.console import new_console, table, write_lines
+from clustergate.report.console import new_console, table_within, write_lines
 from clustergate.report.summary import (
     CAUSES_SHOWN,
     NS_PER_US,
     REFERENCE,
+    FirstScreen,
     Gain,
     Picked,
     causes,
@@ -46,10 +48,11 @@ from clustergate.report.summary import (
     why_none_is_best,
 )
 
-_GAP = 3
 _LINES_OF_A_SENTENCE = 2
 _ROWS_SHOWN = 6
-_LINES = 20
+_HEAD_OF_A_TABLE = 3
+LINES = 20
+"""Of a first screen, at most."""
 
 
 def render(
@@ -72,7 +75,7 @@ def render(
         write_lines(out, whole, wraps=wraps, at_most=_LINES_OF_A_SENTENCE)
 
     def room() -> int:
-        return _LINES - stream.getvalue().count("\n") - len(below) if wraps else 2 * len(run.notes)
+        return LINES - stream.getvalue().count("\n") - len(below) if wraps else 2 * len(run.notes)
 
     status = status_of(run)
     answer = answer_of(run, status)
@@ -113,6 +116,64 @@ def _head(run: Run) -> str:
     return "clustergate   " + "   ".join(filter(None, parts))
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """A table of a first screen: numbers stand in the columns ``right``, ``spare`` may go."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Collection[int] = ()
+    spare: Sequence[int] = ()
+
+
+def render_first(
+    head: str,
+    first: FirstScreen,
+    numbers: Numbers | None = None,
+    *,
+    rest: str = "on the page",
+    below: Sequence[str] = (),
+    whole: bool = False,
+    width: int,
+    wraps: bool = False,
+    colour: bool = False,
+    invocation: Invocation = NO_CALL,
+) -> str:
+    """Return the first screen of what is no run of benchmarks: answer, numbers, what to do.
+
+    ``rest`` says where that is for which there is no room, unless the ``whole`` table is wanted.
+    What stands ``below`` is said after what to do, and never wrapped.
+    """
+    stream = io.StringIO()
+    out = new_console(width, stream, colour=colour)
+
+    def write(lines: Iterable[str], at_most: int | None = _LINES_OF_A_SENTENCE) -> None:
+        whole_lines = map(invocation.completed, lines)
+        write_lines(out, whole_lines, wraps=wraps, at_most=at_most)
+
+    write(["", head, first.answer])
+    evidence = first.evidence(rest)
+    rows = numbers.rows if numbers else ()
+    if numbers and rows:
+        # A table has a head and a rule, and two lines may say what was left out of it.
+        others = [*evidence, *first.steps, *below, *first.exit_lines]
+        taken = sum(1 + wraps * (len(line) > width) for line in others) + _HEAD_OF_A_TABLE
+        room = max(1, LINES + 1 - stream.getvalue().count("\n") - taken)
+        shown = rows if whole else rows[:room]
+        of = (width, numbers.columns, shown, numbers.right, () if whole else numbers.spare)
+        table, columns_left = table_within(*of)
+        out.print(table)
+        left = [counted(len(rows) - len(shown), "more line")] * (len(shown) < len(rows))
+        left += [counted(columns_left, "more column")] * bool(columns_left)
+        write([f"   {' and '.join(left)} {rest}"] * bool(left))
+    write(evidence)
+    write(first.steps, None)
+    # What is to be copied stays whole.
+    write_lines(out, map(invocation.completed, below), wraps=False)
+    write(first.exit_lines, None)
+    return re.sub(r" +(?=\n)", "", stream.getvalue())
+
+
 # --- the numbers ----------------------------------------------------------------------------------
 
 
@@ -133,10 +194,10 @@ def _rows(run: Run) -> tuple[list[str], list[_Line]]:
 
 
 def _numbers(named: Sequence[str], rows: Sequence[_Line], width: int) -> tuple[Table | None, int]:
-    """Return the table of headlines over stacks, and how many stacks it has no room for."""
+    """Return the table of headlines over stacks, and how many columns it has no room for."""
     if not rows:
         return None, 0
-    lines = [
+    lines: list[Sequence[str]] = [
         (
             headline.first or headline.title,
             headline.unit,
@@ -146,27 +207,11 @@ def _numbers(named: Sequence[str], rows: Sequence[_Line], width: int) -> tuple[T
         for headline, figures in rows
     ]
     heads = ["", "", *named, "this node can do"]
-    columns, cells, left_out = _that_fit(heads, lines, width)
-    return table(columns, cells, right=range(2, 2 + len(named))), left_out
-
-
-def _that_fit(
-    heads: Sequence[str], lines: Sequence[Sequence[str]], width: int
-) -> tuple[list[str], list[list[str]], int]:
-    """Return the columns that fit the width: without the node's, then without the last stacks.
-
-    With them stands how many stacks are left out.
-    """
-    widths = [max(len(row[k]) for row in [heads, *lines]) + _GAP for k in range(len(heads))]
-    kept = list(range(len(heads)))
-    if not any(line[-1] for line in lines) or sum(widths) > width:
-        kept.pop()
-    stacks = len(heads) - 3
-    while len(kept) > 3 and sum(widths[k] for k in kept) > width:
-        kept.pop()
-        stacks -= 1
-    chosen = [heads[k] for k in kept]
-    return chosen, [[line[k] for k in kept] for line in lines], len(heads) - 3 - stacks
+    if not any(line[-1] for line in lines):
+        heads, lines = heads[:-1], [line[:-1] for line in lines]
+    # What the node can do, then the last stacks.
+    spare = range(len(heads) - 1, 2, -1)
+    return table_within(width, heads, lines, range(2, 2 + len(named)), spare)
 
 
 def _cells(headline: Headline, figures: Mapping[str, Picked], columns: Sequence[str]) -> list[str]:

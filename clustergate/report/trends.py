@@ -8,18 +8,27 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.table import Table
-from rich.text import Text
-
 from clustergate.benchmarks.registry import every_headline
 from clustergate.core import store
 from clustergate.core.model import Run
-from clustergate.core.notation import number
+from clustergate.core.notation import counted, number
+from clustergate.core.reasons import Reason
 from clustergate.judge.history import series
+from clustergate.judge.history.judged import HISTORY_SLOWER, HISTORY_UNJUDGED, NOT_CONFIRMED
 from clustergate.judge.history.node_states import changed_between
 from clustergate.judge.history.stored_runs import left_out, stored_runs
-from clustergate.judge.history.trends import Event, Trend, events, node_names, sentence, trends
-from clustergate.report import console
+from clustergate.judge.history.trends import (
+    Event,
+    Trend,
+    briefly,
+    changed_with,
+    events,
+    node_names,
+    sentence,
+    trends,
+)
+from clustergate.report.summary import Cause, FirstScreen
+from clustergate.report.terminal import Numbers
 
 _EVENTS_SHOWN = 12
 # Of what changed on a node, the likeliest explanations come first.
@@ -40,13 +49,18 @@ class History:
 
 
 def worth_showing(candidates: Iterable[Trend]) -> list[Trend]:
-    """Return the trends that shifted, and those that stand for all others."""
-    headlines = {(line.check, line.benchmark, line.metric) for line in every_headline()}
-    return [
-        trend
-        for trend in candidates
-        if trend.shifts or (trend.case.check, trend.benchmark, trend.metric) in headlines
-    ]
+    """Return the trends that shifted, and those that stand for all others, in a screen's order."""
+    places = {
+        (line.check, line.benchmark, line.metric): place
+        for place, line in enumerate(sorted(every_headline(), key=lambda one: not one.first))
+    }
+
+    def place(trend: Trend) -> int:
+        key = (trend.case.check, trend.benchmark, trend.metric)
+        return places.get(key, len(places))
+
+    shown = [one for one in candidates if one.shifts or place(one) < len(places)]
+    return sorted(shown, key=lambda one: (not one.shifts, place(one)))
 
 
 def sparkline(levels: Sequence[float], columns: int = _COLUMNS) -> str:
@@ -66,22 +80,101 @@ def sparkline(levels: Sequence[float], columns: int = _COLUMNS) -> str:
     return "".join(_BLOCKS[top - round((high - m) / height * top)] for m in medians)
 
 
-def render(shown: Sequence[Trend], *, width: int) -> str:
-    """Return a table of trends for each case, below its name."""
-    out = console.new_console(width)
-    with out.capture() as captured:
-        for case, of_case in itertools.groupby(shown, key=lambda trend: trend.case):
-            out.print(Text(str(case)), soft_wrap=True)
-            out.print(_table(list(of_case)))
-    return captured.get()
-
-
-def _table(rows: Sequence[Trend]) -> Table:
-    lines = (sparkline([moment.level for moment in trend.moments]) for trend in rows)
-    rows_of_trends = [
-        (name(trend), line, *cells(trend)) for trend, line in zip(rows, lines, strict=True)
+def table(shown: Sequence[Trend]) -> Numbers:
+    """Return a line for each trend: of which library, and in what else the trends differ."""
+    varied = [
+        field
+        for field in ("stack", "layout", "partition", "effort")
+        if field == "stack" or len({getattr(one.case, field) for one in shown}) > 1
     ]
-    return console.table(COLUMNS, rows_of_trends, range(2, len(COLUMNS)))
+    rows = [
+        (
+            name(trend),
+            ", ".join(getattr(trend.case, field) for field in varied),
+            sparkline([moment.level for moment in trend.moments]),
+            *cells(trend)[1:],
+        )
+        for trend in shown
+    ]
+    columns = (COLUMNS[0], "library", COLUMNS[1], *COLUMNS[3:])
+    # How they scatter, then of how many runs: it can be done without.
+    return Numbers(columns, rows, range(3, len(columns)), (4, 3))
+
+
+def head(found: Sequence[Trend]) -> str:
+    """Return of which system the trends are, of how many runs, and of which days."""
+    when = {moment.run_id: moment.started for trend in found for moment in trend.moments}
+    systems = dict.fromkeys(trend.case.partition.partition(":")[0] for trend in found)
+    days = dict.fromkeys(
+        f"{day.day} {day:%B %Y}" for day in (min(when.values()), max(when.values()))
+    )
+    of = f"{counted(len(when), 'run')}, {' to '.join(days)}"
+    return "   ".join(["clustergate history", ", ".join(systems), of])
+
+
+def first_screen(
+    found: Sequence[Trend], told: Sequence[Reason], left_out: Sequence[str] = ()
+) -> FirstScreen:
+    """Return what is said first of stored runs: what is slower than before, and what changed then.
+
+    ``told`` is what runs say of those before them, ``left_out`` which trends are not shown.
+    """
+    happened = events(found)
+    lasting = [one for one in happened if one.lasts]
+    worse = [one for one in lasting if one.shift.worse_by > 0]
+    better = [one for one in lasting if one.shift.worse_by < 0]
+    slower = [why for why in told if why.code == HISTORY_SLOWER.code]
+    unsure = [why for why in told if why.code == NOT_CONFIRMED.code]
+    causes = [
+        *(_cause("regression", "slower", str(why), why.without_remedy) for why in slower),
+        *(_cause("regression", "slower", sentence(one), briefly(one)) for one in worse),
+        *(_cause("inconclusive", "not confirmed", str(why), why.without_remedy) for why in unsure),
+        *(_cause("pass", "faster", sentence(one), briefly(one)) for one in better),
+    ]
+    beside = [str(why) for why in told if why not in (*slower, *unsure)]
+    changed = [one for event in [*worse, *better][:1] for one in changed_with(event, what_changed)]
+    if past := len(happened) - len(lasting):
+        beside.append(f"{counted(past, 'earlier change')} did not last (--all)")
+    look, word = "pass", "AS BEFORE"
+    if causes:
+        look, word = causes[0].css, causes[0].what.upper()
+    elif any(why.code == HISTORY_UNJUDGED.code for why in told):
+        look, word = "inconclusive", "NOT JUDGED"
+    said = "" if causes or not beside else beside.pop(0)
+    return FirstScreen(
+        look,
+        word,
+        said,
+        causes,
+        _next_steps(found, slower, worse, unsure),
+        beside=[*(f"changed then: {one}" for one in changed), *beside, *left_out],
+        told_by_cause=True,
+    )
+
+
+def _cause(css: str, what: str, sentence: str, short: str) -> Cause:
+    return Cause(css, what, "", sentence, short)
+
+
+def _next_steps(
+    found: Sequence[Trend],
+    slower: Sequence[Reason],
+    worse: Sequence[Event],
+    unsure: Sequence[Reason],
+) -> list[str]:
+    """Return what tells more of what is slower: both runs between which it became so."""
+    runs = sorted({(moment.started, moment.run_id) for trend in found for moment in trend.moments})
+    pairs = [(one.shift.before.run_id, one.shift.since.run_id) for one in worse]
+    for why in slower:
+        ids = [run for _, run in runs]
+        at = ids.index(str(why.facts["since"])) if why.facts["since"] in ids else 0
+        pairs = [(ids[at - 1], ids[at]), *pairs] if at else pairs
+    for before, since in pairs[:1]:
+        return [
+            f"`clustergate machine --diff {before} {since}` shows what changed on the nodes",
+            f"`clustergate compare {before} {since}` lists every result of both",
+        ]
+    return [f"`clustergate check`: {unsure[0].remedy}"] if unsure else []
 
 
 COLUMNS = ("trend of", "faster ↑", "figures", "runs", "spread", "last run", "value")

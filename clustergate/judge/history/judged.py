@@ -15,7 +15,7 @@ import numpy as np
 
 from clustergate.core.figures import same_measurement
 from clustergate.core.model import BaselineRuns, Better
-from clustergate.core.reasons import Words
+from clustergate.core.reasons import Reason, Words
 from clustergate.judge.changes import Judge, slower
 from clustergate.judge.history.series import CaseKey, Point, Series
 from clustergate.judge.hypotheses import called
@@ -163,25 +163,25 @@ HISTORY_UNJUDGED = Words(
 )
 
 
-def sentences(judged: Judged, named: Callable[[str], bool] = lambda name: True) -> list[str]:
-    """Return what is slower than in the runs before, and how surely, the newest first.
+def told_of(judged: Judged, named: Callable[[str], bool] = lambda name: True) -> list[Reason]:
+    """Return what is slower than in the runs before, and how surely, the surest and newest first.
 
     Only what holds a figure that is ``named`` is told.
     """
     if not judged.runs:
-        return [str(HISTORY_UNJUDGED())]
+        return [HISTORY_UNJUDGED()]
     said = [one for one in judged.slow if any(map(named, one.figures))]
     shown = sorted(
         (one for one in said if one.goes_on or one.is_regression),
-        key=lambda one: one.times[-1].started,
+        key=lambda one: (one.goes_on and one.is_regression, one.times[-1].started),
         reverse=True,
     )
-    lines = [_sentence(one) for one in shown]
+    told = list(map(_told, shown))
     if once := len(said) - len(shown):
-        lines.append(str(NOT_AGAIN(count=once)))
+        told.append(NOT_AGAIN(count=once))
     if not said:
-        lines.append(str(NONE_SLOWER(runs=judged.runs)))
-    return lines
+        told.append(NONE_SLOWER(runs=judged.runs))
+    return told
 
 
 HISTORY_SLOWER = Words(
@@ -206,19 +206,17 @@ NOT_CONFIRMED = Words(
 )
 
 
-def _sentence(one: Slow) -> str:
+def _told(one: Slow) -> Reason:
     first, last = one.times[0], one.times[-1]
     code = HISTORY_SLOWER if one.goes_on else WAS_SLOWER
     if not one.is_regression:
         code = NOT_CONFIRMED
-    return str(
-        code(
-            name=one.name,
-            by=last.by,
-            usual=last.usual,
-            runs=len(one.times),
-            since=first.run_id,
-            until=last.run_id,
-            left=CONFIRMED - len(one.times),
-        )
+    return code(
+        name=one.name,
+        by=last.by,
+        usual=last.usual,
+        runs=len(one.times),
+        since=first.run_id,
+        until=last.run_id,
+        left=CONFIRMED - len(one.times),
     )

@@ -100,6 +100,16 @@ class Event:
     case: CaseKey
     shifts: tuple[tuple[Trend, Shift], ...]
 
+    @property
+    def shift(self) -> Shift:
+        """What shifted most."""
+        return self.shifts[0][1]
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is as it stands now: none of its trends shifted again."""
+        return all(trend.shifts[-1] is shift for trend, shift in self.shifts)
+
 
 def trends(series: Iterable[Series], *, by_figure: bool = False) -> list[Trend]:
     """Return the trends of some figures, with their shifts.
@@ -248,7 +258,7 @@ Explanation = Callable[[str, str], str]
 
 def sentence(event: Event, explain: Explanation = lambda before, since: "") -> str:
     """Return what happened and since when, on which nodes, and what else changed then."""
-    shift = event.shifts[0][1]
+    shift = event.shift
     moves = [_described_shift(trend, shift) for trend, shift in event.shifts[:_NAMED_IN_A_SENTENCE]]
     if len(event.shifts) > len(moves):
         moves.append(f"and {len(event.shifts) - len(moves)} more")
@@ -256,13 +266,25 @@ def sentence(event: Event, explain: Explanation = lambda before, since: "") -> s
         f"{event.case}: since the run of {day_and_time(shift.since.started)}, {', '.join(moves)}, "
         f"on {node_names(shift.nodes)}"
     ]
+    return "; ".join([*parts, *changed_with(event, explain)])
+
+
+def briefly(event: Event) -> str:
+    """Return what happened and since when: of the figures that shifted, the most that one did."""
+    trend, shift = event.shifts[0]
+    more = f" and {len(event.shifts) - 1} more" * (len(event.shifts) > 1)
+    since = day_and_time(shift.since.started)
+    return f"{event.case.stack}: {_described_shift(trend, shift)}{more}, since {since}"
+
+
+def changed_with(event: Event, explain: Explanation) -> list[str]:
+    """Return what else changed then: nodes, build, and what ``explain`` knows."""
+    shift, parts = event.shift, []
     if shift.nodes != shift.nodes_before:
         parts.append(f"the runs before it were on {node_names(shift.nodes_before)}")
     if shift.builds != shift.builds_before:
         parts.append(f"build {', '.join(shift.builds)} instead of {', '.join(shift.builds_before)}")
-    if changed := explain(shift.before.run_id, shift.since.run_id):
-        parts.append(changed)
-    return "; ".join(parts)
+    return [*parts, *filter(None, [explain(shift.before.run_id, shift.since.run_id)])]
 
 
 def _described_shift(trend: Trend, shift: Shift) -> str:
