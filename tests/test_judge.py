@@ -258,6 +258,19 @@ def test_nothing_passes_in_which_a_tenth_may_hide():
             assert surely < HIDDEN
 
 
+@pytest.mark.parametrize(
+    ("printed", "verdict"),
+    [(0.15, Verdict.PASS), (0.09, Verdict.INCONCLUSIVE), (0.0912, Verdict.PASS)],
+)
+def test_no_figure_passes_whose_last_digit_hides_a_tenth(printed, verdict):
+    """A latency printed as 0.09 us may be 0.085 one day and 0.095 the next."""
+    days = tuple(f"2026-11-{day:02}" for day in range(1, 6))
+    known = BaselineRuns(days, days, (printed,) * 5, 3)
+    reference = Reference(printed, None, 0.5, "us", "measured")
+    one = Compared(figure("mpich"), printed, Better.LOWER, reference, known)
+    assert verdicts(Comparison([one], exclusive=True)) == [verdict]
+
+
 def test_on_shared_nodes_a_single_day_leaves_what_a_bound_tells():
     alone = Compared(
         MACHINE[0],

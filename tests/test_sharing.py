@@ -5,8 +5,18 @@ from typing import Any
 
 import pytest
 
-from clustergate.core.model import CaseRecord, Launch, Row, Run
-from clustergate.judge.assembly import found_at_80_percent
+from clustergate.core.model import (
+    BaselineRuns,
+    CaseRecord,
+    Conditions,
+    Launch,
+    NodeFacts,
+    Reference,
+    Row,
+    Run,
+    Sample,
+)
+from clustergate.judge.assembly import compared, found_at_80_percent
 from clustergate.judge.sharing import in_words, sharing_of
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
@@ -83,3 +93,24 @@ def test_what_a_run_finds_told_for_programs() -> None:
     said = as_json(run(finds=finds))["finds_percent"]
     assert said["kind"] is None
     assert round(said["figure"]) == 38
+
+
+def test_of_several_partitions_that_counts_which_finds_least() -> None:
+    """What a run finds on its quiet nodes says nothing of those that scatter."""
+    days = tuple(f"2026-11-{day:02}" for day in range(1, 11))
+
+    def expected(check: str, partition: str, stack: str, of: Conditions, one: Sample) -> Reference:
+        by = 0.002 if partition == "alpha:quiet" else 0.05
+        values = tuple(100.0 * (1.0 + by * (k % 3)) for k in range(10))
+        known = BaselineRuns(days, days, values, 1, repeated=False)
+        return Reference(110.0, -0.3, None, "Gflop/s", "measured", baseline=known)
+
+    both = [
+        builders.record(builders.hpl(104.0), partition=partition)
+        for partition in ("alpha:wild", "alpha:quiet")
+    ]
+    alone = {one.partition: NodeFacts(exclusive=True) for one in both}
+    wild, quiet = (compared([one], expected, alone).detectable["kind"] for one in both)
+    assert wild > 2 * quiet
+    for records in (both, both[::-1]):
+        assert compared(records, expected, alone).detectable["kind"] == wild

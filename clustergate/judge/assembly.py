@@ -368,9 +368,9 @@ class Beside:
 
     ``judgements`` are by the names of cases and the places of their figures, ``groups`` by cases.
     ``beyond`` are the cases that ReFrame fails by the bound of a figure alone. ``detectable`` is
-    what change of each level is found in 80 % of runs, as a logarithm. ``suspected`` are the sets
-    that are slower, ``sets`` what was compared as a whole. ``promises`` are by cases, ``wholes``
-    those of stacks and kinds by partitions.
+    what change of each level is found in 80 % of runs, as a logarithm, of the partition that finds
+    least. ``suspected`` are the sets that are slower, ``sets`` what was compared as a whole.
+    ``promises`` are by cases, ``wholes`` those of stacks and kinds by partitions.
     """
 
     judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
@@ -421,7 +421,8 @@ def compared(
         for case, promise in promises.of_cases(comparison):
             promised.setdefault(names[case], []).append(promise)
         wholes[partition] = promises.of_wholes(comparison)
-        detectable |= comparison.judge.detectable()
+        for level, change in comparison.judge.detectable().items():
+            detectable[level] = max(change, detectable.get(level, 0.0))
         suspected |= comparison.suspected
         sets += rules.sets(comparison)
     of_run = frozenset(suspected), tuple(sets), promised, wholes

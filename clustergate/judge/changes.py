@@ -185,13 +185,16 @@ class Judge:
     ) -> list[Change]:
         """Return changes, each given less its control and by itself."""
         (by, own), (less, plain) = of, known
-        doubt, of_own = (
-            _student(one.freedom, np.full(len(by), 1 - _SURELY)) * one.spread
+        surely = np.full(len(by), 1 - _SURELY)
+        doubt = _student(less.freedom, surely) * less.spread
+        # Tails are of slow launches, and hide nothing where others slow nobody down.
+        hides, of_own = (
+            _student(one.lent if self.past.exclusive else one.freedom, surely) * one.spread
             for one in (less, plain)
         )
         # Elsewhere a machine that became faster hides what became slower by itself.
-        itself = self.past.exclusive & (of_own < doubt)
-        hidden = np.where(itself, own + of_own, by + doubt)
+        itself = self.past.exclusive & (of_own < hides)
+        hidden = np.where(itself, own + of_own, by + hides)
         return [
             Change(
                 hypothesis=hypothesis,
@@ -236,10 +239,11 @@ class Judge:
         variances = np.where(of.runs > of.days, of.within, of.between)
         if self.past.variances is not None:
             variances = self.past.variances
-        return np.maximum(variances, np.maximum(_OF_ROUNDED * self._steps**2, SMALLEST))
+        return np.maximum(variances, np.maximum(_OF_ROUNDED * self.steps**2, SMALLEST))
 
     @property
-    def _steps(self) -> Floats:
+    def steps(self) -> Floats:
+        """What part of each figure its last printed digit is, 0 of a fine one."""
         steps = self.past.steps
         return np.zeros(len(self.past.figures)) if steps is None else steps
 
@@ -267,7 +271,7 @@ class Judge:
     @property
     def _usual(self) -> Floats:
         """The same with what a figure's printed digits add."""
-        return self._of_kind + _OF_ROUNDED * self._steps**2
+        return self._of_kind + _OF_ROUNDED * self.steps**2
 
     def _series(self, coefficients: Any, values: Floats) -> Floats:
         """Return contrasts run by run; nan where one of its figures is missing.
@@ -321,7 +325,7 @@ class Judge:
                 if past.exclusive
                 else None,
                 controlled,
-                _OF_ROUNDED * (coefficients.power(2) @ self._steps**2),
+                _OF_ROUNDED * (coefficients.power(2) @ self.steps**2),
                 self._most_of(past.means) - 1.0,
                 past.prior.freedom,
             )
@@ -408,7 +412,7 @@ class Judge:
     @cached_property
     def _least(self) -> Floats:
         """What is tolerated; neighbouring values that can be printed are no change either."""
-        printed: Floats = _PRINTED * np.sqrt(self._contrasts.own.power(2) @ self._steps**2)
+        printed: Floats = _PRINTED * np.sqrt(self._contrasts.own.power(2) @ self.steps**2)
         return np.maximum(printed, TOLERATED)
 
 

@@ -72,7 +72,8 @@ LAUNCHES_ALL_SLOW = Words(
 
 # As near to the best ever seen nothing hides, whatever the baseline scatters by: a tenth less the
 # doubt whether it reached what the machine can do.
-NEAR_THE_BEST = math.log(1.10) - math.log(1.05)
+_BEST_IN_DOUBT = math.log(1.05)
+NEAR_THE_BEST = HIDDEN - _BEST_IN_DOUBT
 # Nodes of other groups take so many times as long for small messages, seen on public clusters.
 FAR_NODES = math.log(1.5)
 USUAL = 2.0
@@ -147,7 +148,7 @@ class Comparison:
     exclusive: bool = False
     watched: Collection[frozenset[FigureId]] = ()
 
-    @property
+    @cached_property
     def judge(self) -> Judge:
         known = tuple((one.figure, one.baseline, one.better) for one in self.figures)
         rarer = tuple(one.rarer for one in self.figures)
@@ -253,10 +254,12 @@ FIGURE_AS_EXPECTED = Words(
 def near_the_best(of: Comparison, place: int) -> Judgement | None:
     """It comes near to the best that was ever seen, and no set that holds it looks slow.
 
-    Or it is as good as people tolerate of its kind, whatever may hide in that.
+    A printed digit hides what it is worth. Or it is as good as people tolerate of its kind,
+    whatever may hide in that.
     """
     one = of.figures[place]
-    near = -HIDDEN <= one.worse_than_best <= NEAR_THE_BEST and place not in of.outdone
+    most = HIDDEN - max(_BEST_IN_DOUBT, math.log1p(of.judge.steps[place]))
+    near = -HIDDEN <= one.worse_than_best <= most and place not in of.outdone
     if (near and not any(change.is_slower for change in of.of_figure[place])) or one.is_tolerated:
         return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**one.facts),))
     return None

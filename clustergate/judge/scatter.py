@@ -77,11 +77,15 @@ _NO_EXCESS = 1e-6
 class Scatter:
     """Of each contrast: its mean in the baseline, the standard deviation of one more run around
     that, and the degrees of freedom of this, 0 for unknown.
+
+    ``lent`` are those that its family has lent, of which ``freedom`` is no more than heavy tails
+    leave.
     """
 
     mean: Floats
     spread: Floats
     freedom: Floats
+    lent: Floats
 
 
 def widest_between(chance: float, kind: str = COLLECTIVE) -> float:
@@ -139,9 +143,9 @@ def scatter(
     guess = single * np.where(controlled, _DAY_OF_CONTROLLED, _DAY_OF_PLAIN) * (1.0 + 1.0 / of_days)
     variance = np.where(by_runs, variance * (1.0 + 1.0 / runs) + guess, variance)
     freedom = np.where(by_runs, freedom - own, freedom)
-    freedom = np.where(few & ~controlled, 0.0, freedom)
+    whole = np.where((few & ~controlled) | (parts.runs < 2), 0.0, freedom)
     most = np.maximum(_OF_EXCLUSIVE if of_kinds else _MOST_FREEDOM, of_days - 1.0)
-    freedom = np.where(parts.runs > 1, np.minimum(freedom, most), 0.0)
+    freedom = np.minimum(whole, most)
     if prior is None:
         prior = np.maximum(parts.within, least) * (1.0 + 1.0 / runs) + guess
         more = np.where((controlled | few) & (parts.runs > 1), _FREEDOM_OF_PRIOR, 0.0)
@@ -154,7 +158,8 @@ def scatter(
     variance = (1.0 - part) * variance + part * prior
     known_of = (parts.runs > 0) & (of_kinds | controlled | ~few)
     freedom = np.where(known_of, np.minimum(both, np.maximum(most, more)), 0.0)
-    return Scatter(parts.mean, np.sqrt(np.maximum(variance, least)), freedom)
+    spread = np.sqrt(np.maximum(variance, least))
+    return Scatter(parts.mean, spread, freedom, np.where(known_of, whole + more, 0.0))
 
 
 def trend(
@@ -175,8 +180,8 @@ def trend(
     freedom = np.where(np.isnan(slopes), 0.0, len(days) - 2.0)
     variance = np.maximum((left**2).sum(axis=0) / (len(days) - 2.0), SMALLEST)
     variance, freedom = pooled(variance, freedom, families, controlled)
-    freedom = np.minimum(freedom, max(_MOST_FREEDOM, len(days) - 2.0))
-    return Scatter(slopes * span, np.sqrt(variance / squares) * span, freedom)
+    most = np.minimum(freedom, max(_MOST_FREEDOM, len(days) - 2.0))
+    return Scatter(slopes * span, np.sqrt(variance / squares) * span, most, freedom)
 
 
 class Components(NamedTuple):

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.core.paths import checkout
-from tools.bench import aims, metal, metal_aims, realdata, screening, simulated_creeping
+from tools.bench import (
+    aims,
+    metal,
+    metal_aims,
+    realdata,
+    screening,
+    simulated_creeping,
+    simulated_nodes,
+)
 from tools.bench.runs import FOUND, PASSED
 from tools.bench.slowdowns import BENCHMARK, NOTHING, SIZE, STACK, Change
 from tools.bench.verdicts import INTERMITTENT, OURS, Replayed, sheets_of
@@ -93,6 +101,9 @@ def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         for of_aims, columns in metal_aims.HEADS.items():
             name = of_aims.__name__.removesuffix("_rows").replace("_", "-")
             yield f"{part}-{name}", markdown(columns, of_aims(simulated))
+    if nodes := [one for run in kept for one in run.get("nodes", ())]:
+        beside = [simulated_nodes.Counted(**one) for one in nodes]
+        yield "nodes", markdown(simulated_nodes.HEADS, simulated_nodes.rows(beside))
     half_years = [one for run in kept for one in run.get("creeping", {}).get("told", ())]
     if half_years:
         read = [simulated_creeping.Told(**one) for one in half_years]
