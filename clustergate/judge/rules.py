@@ -449,28 +449,27 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
         and change.hypothesis.level != "benchmark of a case"
         and change not in slow
     ]
-    for change in (*slow, *watched):
+    taken = {place for change in slow for place in change.hypothesis.places}
+    of_benchmark: dict[tuple[tuple[str, ...], str], list[int]] = {}
+    for place, one in enumerate(of.figures):
+        of_benchmark.setdefault((one.figure.case, one.figure.benchmark), []).append(place)
+    benchmarks = [
+        by_places[places]
+        for places in map(tuple, of_benchmark.values())
+        if len(places) > 1 and places in by_places and taken.isdisjoint(places)
+    ]
+    for change in (*slow, *watched, *benchmarks):
+        judgement = _whole(of, change)
+        if change.is_slower and (change in slow or change.hypothesis.places in of.again):
+            judgement = Judgement(Verdict.REGRESSION, (how_slow(of, change),))
         by_case: dict[tuple[str, ...], list[str]] = {}
         for place in change.hypothesis.places:
             figure = of.figures[place].figure
             by_case.setdefault(figure.case, []).append(figure.name)
+        bound = change.bound if change.is_judged else math.inf
+        called, by = change.hypothesis.name, change.by
         for case, names in by_case.items():
-            judgement = _whole(of, change, change.hypothesis.places)
-            if change.is_slower:
-                judgement = Judgement(Verdict.REGRESSION, (how_slow(of, change),))
-            yield case, _group(change, names, judgement)
-    taken = {place for change in slow for place in change.hypothesis.places}
-    benchmarks: dict[tuple[tuple[str, ...], str], list[int]] = {}
-    for place, one in enumerate(of.figures):
-        benchmarks.setdefault((one.figure.case, one.figure.benchmark), []).append(place)
-    for (case, _), places in benchmarks.items():
-        of_benchmark = by_places.get(tuple(places))
-        if len(places) > 1 and of_benchmark and taken.isdisjoint(places):
-            names = [of.figures[place].figure.name for place in places]
-            judgement = _whole(of, of_benchmark, places)
-            if of_benchmark.is_slower and of_benchmark.hypothesis.places in of.again:
-                judgement = Judgement(Verdict.REGRESSION, (how_slow(of, of_benchmark),))
-            yield case, _group(of_benchmark, names, judgement)
+            yield case, Group(called, len(names), by, bound, judgement, tuple(names))
 
 
 def sets(of: Comparison) -> Iterator[ComparedSet]:
@@ -489,12 +488,6 @@ def sets(of: Comparison) -> Iterator[ComparedSet]:
                 bound=change.bound,
                 is_slower=change.is_slower,
             )
-
-
-def _group(change: Change, names: Sequence[str], judgement: Judgement) -> Group:
-    bound = change.bound if change.is_judged else math.inf
-    called = change.hypothesis.name
-    return Group(called, len(names), change.by, bound, judgement, tuple(names))
 
 
 GROUP_AS_EXPECTED = Words(
@@ -522,9 +515,9 @@ def _worse_than_best(of: Comparison, places: Sequence[int]) -> float:
     return statistics.fmean(of.figures[place].worse_than_best for place in places)
 
 
-def _whole(of: Comparison, change: Change, places: Sequence[int]) -> Judgement:
+def _whole(of: Comparison, change: Change) -> Judgement:
     """Judge a benchmark as a whole that is not slower."""
-    ratio = math.exp(change.by)
+    places, ratio = change.hypothesis.places, math.exp(change.by)
     worse_by = _worse_than_best(of, places)
     if worse_by < -HIDDEN:
         improved = GROUP_IMPROVEMENT(ratio=math.exp(worse_by))

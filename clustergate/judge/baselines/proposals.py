@@ -721,11 +721,13 @@ def _batches(
         alike.setdefault((c.launches, c.remark), []).append(c)
     for some in alike.values():
         points = some[0].points
-        groups = {name: group for name, group in _groups(some) if len(group) > 1}
+        groups: dict[str, list[_Candidate]] = {}
+        for c in some:
+            groups.setdefault(c.series.benchmark, []).append(c)
         residuals = {c.series.name: _residuals(c.series, c.points, c.value) for c in some}
-        residuals |= {name: _of_launches(group) for name, group in groups.items()}
+        residuals |= {name: _of_launches(of) for name, of in groups.items() if len(of) > 1}
         slow = {
-            name: _percent(len(slow_launches(of)) / max(len(of), 1))
+            name: round(100 * (len(slow_launches(of)) / max(len(of), 1)), 2)
             for name, of in residuals.items()
         }
         nearest = _nearest_ns(points)
@@ -756,13 +758,6 @@ def _rule_text(points: Sequence[Point]) -> str:
     )
 
 
-def _groups(some: Iterable[_Candidate]) -> Iterator[tuple[str, Sequence[_Candidate]]]:
-    groups: dict[str, list[_Candidate]] = {}
-    for c in some:
-        groups.setdefault(c.series.benchmark, []).append(c)
-    yield from groups.items()
-
-
 def _of_launches(group: Sequence[_Candidate]) -> list[float]:
     """Return by how much a benchmark is worse, in the mean, in each launch that has it whole."""
     by_run = [[_residuals(c.series, [point], c.value) for point in c.points] for c in group]
@@ -772,7 +767,3 @@ def _of_launches(group: Sequence[_Candidate]) -> list[float]:
         if len({len(launches) for launches in of_run}) == 1
         for residuals in zip(*of_run, strict=True)
     ]
-
-
-def _percent(value: float) -> float:
-    return round(100 * value, 2)
