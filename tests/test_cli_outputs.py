@@ -84,6 +84,7 @@ FOR_SCRIPTS = [
     ("machine --diff last now", "machine_diff"),
     ("fleet", "fleet"),
     ("fleet nothing", "error"),
+    ("node --state", "node"),
     ("machine --diff previous now", "error"),
     ("prune", "prune"),
     ("doctor --site local", "doctor"),
@@ -121,7 +122,7 @@ def test_what_scripts_read_is_as_the_schema_says(
     failed = cli.main([*words.split(), "--json"])
     # The node that the run's cases name did not say what it is like.
     fails = (
-        of in ("error", "verified", "baseline", "fleet", "machine_diff")
+        of in ("error", "verified", "baseline", "fleet", "machine_diff", "node")
         or words == "doctor --site nowhere"
     )
     assert bool(failed) == fails

@@ -20,8 +20,9 @@ from clustergate.core.model import (
     Verdict,
 )
 from clustergate.core.reasons import in_words
+from clustergate.judge.disproof import REFERENCE_OUTGROWN
 from clustergate.judge.rules import FIGURE_UNCLEAR, LAUNCHES_SLOW_SHARE
-from clustergate.run.gate.contract import Item, allot, budget_for, items_of
+from clustergate.run.gate.contract import Control, Item, allot, budget_for, items_of, with_gains
 from clustergate.run.gate.decision import (
     CLOSED,
     OPEN,
@@ -298,6 +299,57 @@ def test_undecided_figure_with_promise(limit: float, at_most: float, kept: bool,
     assert any(said in one.sentence for one in evidence)
     told = "1 of 1 figures cannot be told from slower by themselves (HplCheck with mpich: 1)"
     assert sum(told in one.sentence for one in evidence) == 1
+
+
+def outgrown(ratio: float) -> Case:
+    """Return a case whose only figure is better than any unchanged machine becomes."""
+    one = promised(0.12, -0.05, kept=True)
+    why = REFERENCE_OUTGROWN(
+        value=100.0 * ratio, unit="Gflop/s", reference=100.0, ratio=ratio, origin="measured",
+        where="alpha.yaml:1", most=1.1, figure="HPL.performance_gflops",
+    )  # fmt: skip
+    judged = Judgement(Verdict.INVALID, (why,))
+    figures = (dataclasses.replace(one.figures[0], judgement=judged),)
+    return dataclasses.replace(one, figures=figures)
+
+
+def stack_of(name: str, *, kept: bool) -> Promise:
+    return Promise("stack", name, (name,), 0.1, 0.0, kept=kept)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "wholes", "control", "status"),
+    [
+        pytest.param(
+            1.12, (stack_of("openmpi", kept=True),), "", OPEN, id="another-stack-is-as-it-was"
+        ),
+        pytest.param(1.12, (stack_of("openmpi", kept=False),), "", UNJUDGED, id="none-is"),
+        pytest.param(1.12, (stack_of("mpich", kept=True),), "", UNJUDGED, id="its-own-is-no-other"),
+        pytest.param(1.12, (), "the golden build", OPEN, id="controls-stand-for-its-reference"),
+        pytest.param(
+            *(1.6, (stack_of("openmpi", kept=True),), "the golden build", UNJUDGED),
+            id="rather-a-wrong-reference",
+        ),
+    ],
+)
+def test_faster_stack_closes_nothing(
+    ratio: float, wholes: tuple[Promise, ...], control: str, status: int
+) -> None:
+    cases = with_gains([outgrown(ratio)], {KEY.partition: wholes})
+    items = items_of(mode_named("maintenance"), [KEY], cases, {}, lambda _: Control(control))
+    evidence = [*of_cases(cases, items), *of_coverage(items)]
+    assert decide(evidence).status == status
+    if status == OPEN:
+        told = "1 figure is faster than unchanged machines become (HplCheck with mpich)"
+        assert any(told in one.sentence and "12.0 %" in one.sentence for one in evidence)
+
+
+def test_slower_benchmark_of_a_faster_stack_still_closes() -> None:
+    one = outgrown(1.12)
+    slow = dataclasses.replace(case(Verdict.REGRESSION).figures[0], conditions={"bytes": 8})
+    both = dataclasses.replace(one, figures=(*one.figures, slow))
+    cases = with_gains([both], {KEY.partition: (stack_of("openmpi", kept=True),)})
+    assert decide(of_benchmarks(cases)).status == CLOSED
 
 
 def test_promise_of_other_figures() -> None:

@@ -30,6 +30,10 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             "find slow nodes, links and switches",
             ("screen --budget 10m", "screen --nodes n[001-064] --hpl 0"),
         ),
+        "node": About(
+            "is this node sound? For health checks, prolog and epilog",
+            ("node", "node --state --hook"),
+        ),
         "ab": About(
             "which of two MPI stacks, builds or settings is faster",
             ("ab --a mpich --b intel-mpi --budget 10m", "ab --a golden:mpich --b mpich"),

@@ -6,6 +6,10 @@ nobody there can tell who they were.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pwd
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -67,6 +71,38 @@ def look(seconds: float = _LOOK_S) -> Busy:
     cores = sum(getattr(now, kind, 0.0) - getattr(spent, kind, 0.0) for kind in kinds) / passed
     by_name = used_between(used, used_by_others())
     return Busy(cores, {name: cpu_s / passed for name, cpu_s in by_name.items()})
+
+
+# The first account of a person (login.defs); the kernel's largest is nobody.
+_FIRST_PERSON, _NOBODY = 1000, 65534
+_STEP = re.compile(r"slurmstepd: \[(\d+)\.")
+
+
+def jobs_beside(own: str) -> list[str]:
+    """Return the jobs of Slurm that have a step on this node, but the job ``own``."""
+    said = (" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
+    jobs = dict.fromkeys(found[1] for text in said if (found := _STEP.match(text)))
+    return [job for job in jobs if job != own]
+
+
+def people_in(seen: Busy) -> Busy:
+    """Return what other people used of that: neither this account, nor root, nor a service.
+
+    What no process shows that can be seen counts: theirs may be hidden.
+    """
+    by_user: dict[str, float] = {}
+    for name, cores in seen.by_name.items():
+        by_user[name.rpartition(" of ")[2]] = by_user.get(name.rpartition(" of ")[2], 0.0) + cores
+    people = {f"{user}'s processes": cores for user, cores in by_user.items() if _is_person(user)}
+    hidden = max(0.0, seen.cores - sum(by_user.values()))
+    return Busy(sum(people.values()) + hidden, people)
+
+
+def _is_person(user: str) -> bool:
+    with contextlib.suppress(KeyError):
+        number = int(user) if user.isdigit() else pwd.getpwnam(user).pw_uid
+        return _FIRST_PERSON <= number != _NOBODY and number != os.getuid()
+    return True
 
 
 NODE_WAITING = Words(

@@ -49,7 +49,8 @@ _ABOVE_NAMED_CLOCK = 1.25
 # follows the load of the host, from the turbo clock of all cores to that of a few; a machine on the
 # second hardware thread takes units; and memory is shared (one with two cores got 20 to 44 GB/s
 # within minutes, at the same clock).
-_OF_A_VIRTUAL_MACHINE = {"fma_peak": 1.25, "triad": 2.0}
+OF_A_VIRTUAL_MACHINE = {"fma_peak": 1.25, "triad": 2.0}
+"""What the host of a virtual machine may take of a peak, as a factor."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Peak:
 
         It is 1 on bare metal, and infinite where nobody knows.
         """
-        return _OF_A_VIRTUAL_MACHINE.get(self.kind, math.inf) if self.virtual else 1.0
+        return OF_A_VIRTUAL_MACHINE.get(self.kind, math.inf) if self.virtual else 1.0
 
     @property
     def reason(self) -> str:
@@ -144,9 +145,9 @@ def is_unchanged(then: Iterable[Row], now: Iterable[Row]) -> bool:
 
 def _is_within(known: Peak, rate: float, virtual: bool) -> bool:
     kind = known.kind.removesuffix(GLANCE)
-    if virtual and kind not in _OF_A_VIRTUAL_MACHINE:
+    if virtual and kind not in OF_A_VIRTUAL_MACHINE:
         return True
-    doubt = math.sqrt(_OF_A_VIRTUAL_MACHINE[kind]) if virtual else 1.0
+    doubt = math.sqrt(OF_A_VIRTUAL_MACHINE[kind]) if virtual else 1.0
     return known.low / doubt <= rate <= known.high * doubt
 
 

@@ -15,10 +15,18 @@ from tools.attack.records import damaged, told_lies
 from tools.attack.tally import Tally, attacked, table
 
 TESTS = checkout() / "tests"
-# Programs of the stacks replaced by scripts, kills, full disks, clocks; pipelines; a gate's Slurm.
+# Programs of the stacks replaced by scripts, kills, full disks, clocks; pipelines; a gate's Slurm;
+# a node's hooks.
 REAL = tuple(
     TESTS / f"test_{name}.py"
-    for name in ("silent_passes", "attack_real", "attack_pipelines", "attack_gate", "attack_home")
+    for name in (
+        "silent_passes",
+        "attack_real",
+        "attack_pipelines",
+        "attack_gate",
+        "attack_home",
+        "attack_node",
+    )
 )
 
 

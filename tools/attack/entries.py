@@ -611,6 +611,19 @@ ENTRIES: tuple[Entry, ...] = (
             "stacks_spack_recipes::a_recipe_is_compared_with_the_hash_that_the_lock_has",
         ),
     ),
+    Entry(
+        *(75, "a health check that drains the cluster, or runs another account's program as root"),
+        tests=(
+            "attack_node::store_that_cannot_be_read_drains_nothing",
+            "attack_node::root_runs_no_kernel_of_another_account",
+            "attack_node::wrong_user_drains_nothing",
+            "attack_node::error_of_the_suite_drains_nothing",
+            "attack_node::read_only_file_system_is_no_fault",
+            "attack_node::killed_leaves_no_kernel_behind",
+            "attack_node::scheduler_is_asked_nothing",
+            "node::state_of_a_node",
+        ),
+    ),
 )
 
 

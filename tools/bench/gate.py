@@ -25,7 +25,7 @@ from clustergate.core.model import CaseId, CaseRecord
 from clustergate.core.paths import state_dir
 from clustergate.core.texts import clock
 from clustergate.judge import confirmation
-from clustergate.run.gate.contract import items_of, items_of_wholes
+from clustergate.run.gate.contract import items_of, items_of_wholes, with_gains
 from clustergate.run.gate.decision import CLOSED, OPEN, UNJUDGED, decide, of_cases, of_coverage
 from clustergate.run.judge import unconfirmed
 from tools.bench.judge import Judge, Judged, judge_run, make_judge, regressions
@@ -71,21 +71,22 @@ def answered(judge: Judge, run: SimulatedRun) -> tuple[int, Judged]:
         return run.again(key, turns[key]).record
 
     judged = judge_run(judge, run.records, again, promises=True)
-    passed = list(map(confirmation.with_passes, judged.cases))
+    passed = with_gains(map(confirmation.with_passes, judged.cases), judged.wholes)
     required = [case.identity for case in judged.cases]
     items = [*items_of(judge.mode, required, passed, {}), *items_of_wholes(judged.wholes)]
     evidence = [*of_cases(passed, items), *of_coverage(items), *unconfirmed(judged.cases)]
     return decide(evidence).status, judged
 
 
-def counted(cell: Cell, basis: int, runs: int) -> Mapping[str, int]:
+def counted(cell: Cell, basis: int, runs: int, first: int = SEED) -> Mapping[str, int]:
     """Return how a gate answered some later runs of a machine, by one baseline of its own.
 
-    ``named`` are those that closed for something that the fault affects.
+    ``named`` are those that closed for something that the fault affects. All that is drawn follows
+    from the ``first`` number of the seed.
     """
     machine, days, change = machine_of(cell[0]), cell[1], cell[2]
     form = form_of(SETTING)
-    seed = [SEED, zlib.crc32(f"{machine.name} {days}".encode()), basis]
+    seed = [first, zlib.crc32(f"{machine.name} {days}".encode()), basis]
     made = baseline_runs(form, machine, BASELINES[days], [*seed, 0])
     partition = form.setting.partition(exclusive=machine.exclusive)
     expected = [case.key for case in form.cases]
@@ -114,21 +115,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.gate", description=__doc__)
     parser.add_argument("--bases", type=int, default=4, help="baselines of each cell (default: 4)")
     parser.add_argument("--runs", type=int, default=25, help="gates by each (default: 25)")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"(default: {SEED})")
     parser.add_argument("--quick", action="store_true", help="one baseline and two gates of a cell")
     arguments = parser.parse_args()
     bases, runs = (1, 2) if arguments.quick else (arguments.bases, arguments.runs)
     cells: list[Cell] = [(BARE_METAL, days, NOTHING) for days in DAYS]
     cells += [(machine, "5 days", NOTHING) for machine in (HEAVY, NOISY)]
     cells += [(BARE_METAL, "5 days", fault) for fault in FAULTS]
-    path = state_dir() / "bench" / f"gate-{SEED}-{runs}.json"
+    path = state_dir() / "bench" / f"gate-{arguments.seed}-{runs}.json"
     known: dict[str, dict[str, int]] = read_json(path) if path.is_file() else {}
     begun, done = datetime.datetime.now(), 0
     with Progress() as say:
-        for cell in cells:
-            for basis in range(bases):
+        # Each cell in turn, so that what was counted when it is interrupted tells of all.
+        for basis in range(bases):
+            for cell in cells:
                 name = f"{cell[0].name} | {cell[1]} | {cell[2]} | {basis}"
                 if name not in known:
-                    known[name] = {**counted(cell, basis, runs)}
+                    known[name] = {**counted(cell, basis, runs, arguments.seed)}
                     store.write_json(path, known)
                     done += 1
                     each = (datetime.datetime.now() - begun) / done

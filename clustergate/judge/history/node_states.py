@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from clustergate.core import store
 from clustergate.core.files.whole import parse_json, read_json
 from clustergate.core.model import ClustergateError, Verdict
 from clustergate.core.notation import listed
-from clustergate.core.reasons import Words
+from clustergate.core.reasons import Reason, Words
 from clustergate.judge.history.listing import verdict_of
 from clustergate.judge.history.stored_runs import in_order
 from clustergate.launch.hostfiles import HostfileError, fold
-from clustergate.machine.changes import changes_of_nodes, describe_one
+from clustergate.machine.changes import Difference, changes_of_nodes, describe_one
 from clustergate.machine.fingerprint import Fingerprint, from_record, parse_state
 from clustergate.machine.fleet import FEWEST_OF_A_KIND, Odd, kinds_of, odd_ones
 
@@ -95,11 +95,17 @@ CUT_OFF = Words(
 
 def not_read(run: Path) -> list[str]:
     """Return from which line on the states of nodes cannot be read, in a sentence or none."""
+    why = cut_off(run)
+    return [str(why)] if why else []
+
+
+def cut_off(run: Path) -> Reason | None:
+    """Return from which line on the states of nodes cannot be read, None where all can."""
     with contextlib.suppress(OSError):
         read, path = len(_lines(run)), run / NODES
         if read < len(path.read_bytes().splitlines()):
-            return [str(CUT_OFF().at(f"{path}:{read + 1}"))]
-    return []
+            return CUT_OFF().at(f"{path}:{read + 1}")
+    return None
 
 
 def typical_state(run: Path) -> Fingerprint:
@@ -184,6 +190,8 @@ def changed_here(run_id: str, now: Fingerprint) -> list[str]:
     return describe_changes(was, is_now)
 
 
+# Slurm may give a job its own.
+_OF_A_JOB = ("/tmp", "/var/tmp", "/dev/shm")
 _OF_THE_SUITE = ("python", "reframe", "clustergate", "clustergate_checkout")
 
 
@@ -223,43 +231,44 @@ def changed_since_the_last_good_run(run_id: str) -> list[str]:
 def astray_nodes(run: Path, *, first_too: bool) -> list[str]:
     """Return in sentences which nodes of a run are not as most of their kind, and were before.
 
-    What made it unlike them in its last good run is accepted. What all nodes have anew, as after an
-    update, is as on the others; a node that went without it is told. Of a kind with too few nodes
-    to tell, what did not change on all counts. Of nodes that were in no good run nothing is told,
-    unless ``first_too``.
+    Of nodes that were in no good run nothing is told, unless ``first_too``; see :func:`strays`.
     """
     states = {node: state for node, state in read_states(run).items() if node != HERE}
-    before = _last_good_states(run.name, states)
-    kinds = kinds_of(states)
-    sentences = []
-    for kind in kinds:
+    before = last_good_states(states, until=run.name)
+    by_nodes: dict[tuple[str, str], list[str]] = {}
+    for why, change, nodes in strays(states, before, first_too=first_too):
+        if len(nodes) < len(states):
+            by_nodes.setdefault((folded(nodes), why), []).append(describe_one(change))
+    return [f"{nodes} {why}: {listed(what, _MOST)}" for (nodes, why), what in by_nodes.items()]
+
+
+def strays(
+    states: States, before: States, *, first_too: bool
+) -> Iterator[tuple[str, Difference, list[str]]]:
+    """Yield what nodes are unlike the rest of their kind in, or unlike their past: why, what, who.
+
+    What made it unlike them in its last good run is accepted. What all nodes have anew, as after an
+    update, is as on the others; a node that went without it is told. Of a kind with too few nodes
+    to tell, all that changed counts. ``before`` are the last good states, and of nodes without one
+    nothing is told, unless ``first_too``.
+    """
+    for kind in kinds_of(states):
         own = {node: states[node] for node in kind.nodes}
         changes = changes_of_nodes({n: before[n] for n in own if n in before}, own)
-        if len(own) >= FEWEST_OF_A_KIND:
-            changed = {(node, change.name) for change, nodes in changes for node in nodes}
-            strays = [
-                (
-                    one.change,
-                    [
-                        node
-                        for node in one.nodes
-                        if (first_too and node not in before)
-                        or (node, one.change.name) in changed
-                        or _did_most_change(one, changed, before)
-                    ],
-                )
-                for one in odd_ones([kind], own)
+        if len(own) < FEWEST_OF_A_KIND:
+            yield from (("is not as in its last good run", *change) for change in changes)
+            continue
+        changed = {(node, change.name) for change, nodes in changes for node in nodes}
+        for one in odd_ones([kind], own):
+            nodes = [
+                node
+                for node in one.nodes
+                if (first_too and node not in before)
+                or (node, one.change.name) in changed
+                or _did_most_change(one, changed, before)
             ]
-            why = "is unlike the rest of its kind"
-        else:
-            strays = [(change, nodes) for change, nodes in changes if len(nodes) < len(states)]
-            why = "is not as in its last good run"
-        by_nodes: dict[str, list[str]] = {}
-        for change, nodes in strays:
             if nodes:
-                by_nodes.setdefault(folded(nodes), []).append(describe_one(change))
-        sentences += [f"{nodes} {why}: {listed(what, _MOST)}" for nodes, what in by_nodes.items()]
-    return sentences
+                yield "is unlike the rest of its kind", one.change, nodes
 
 
 def _did_most_change(odd: Odd, changed: Container[tuple[str, str]], before: States) -> bool:
@@ -268,10 +277,10 @@ def _did_most_change(odd: Odd, changed: Container[tuple[str, str]], before: Stat
     return 2 * sum((node, odd.change.name) in changed for node in others) > len(others)
 
 
-def _last_good_states(run_id: str, states: States) -> dict[str, Fingerprint]:
-    """Return the state of each node in the newest good earlier run that had it."""
+def last_good_states(states: States, until: str = "") -> dict[str, Fingerprint]:
+    """Return the state of each node in the newest good run before ``until`` that had it."""
     runs = recorded_runs()
-    earlier = runs[: runs.index(run_id)] if run_id in runs else runs
+    earlier = runs[: runs.index(until)] if until in runs else runs
     known: dict[str, Fingerprint] = {}
     for run in earlier[: -_LOOKED_AT - 1 : -1]:
         if states.keys() <= known.keys():
@@ -280,6 +289,41 @@ def _last_good_states(run_id: str, states: States) -> dict[str, Fingerprint]:
             of_run = read_states(store.run_folder(run))
             known = {**{n: x for n, x in of_run.items() if n in states}, **known}
     return known
+
+
+def good_runs() -> Iterator[str]:
+    """Yield the runs that recorded their nodes and ended well, the newest first."""
+    yield from filter(_was_good, recorded_runs()[: -_LOOKED_AT - 1 : -1])
+
+
+def last_good_run(node: str) -> tuple[str, dict[str, Fingerprint]]:
+    """Return the newest good run that had a node, else the newest that had any, and their states.
+
+    Nothing where there is none. Raises :class:`ClustergateError` where the states of the newest are
+    damaged, so that the node may have been among them.
+    """
+    any_nodes: tuple[str, dict[str, Fingerprint]] = ("", {})
+    for run in good_runs():
+        states = {n: x for n, x in read_states(store.run_folder(run)).items() if n != HERE}
+        if node in states:
+            return run, states
+        if why := cut_off(store.run_folder(run)):
+            raise ClustergateError(why)
+        if states and not any_nodes[0]:
+            any_nodes = run, states
+    return any_nodes
+
+
+def of_the_node_alone(state: Fingerprint) -> Fingerprint:
+    """Return a state without what is another in a job than beside it: limits, a job's own folders.
+
+    Nor is there what is of a stack or of the suite.
+    """
+    own = _of_the_node(state)
+    if isinstance(mounts := own.get("kernel", {}).get("mounts"), list):
+        lasting = [one for one in mounts if one.partition(" ")[0] not in _OF_A_JOB]
+        own["kernel"] = {**own["kernel"], "mounts": lasting}
+    return own
 
 
 def _was_good(run: str) -> bool:

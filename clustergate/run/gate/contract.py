@@ -18,6 +18,7 @@ from clustergate.core.model import (
     CaseState,
     ClustergateError,
     Figure,
+    Judgement,
     Promise,
     Verdict,
 )
@@ -27,6 +28,7 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import figure_name
 from clustergate.core.words import OPTION_NOT_POSITIVE
 from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT, NOT_CONFIRMED, ON_NODES
+from clustergate.judge.disproof import REFERENCE_OUTGROWN
 from clustergate.judge.history.stored_runs import Taken
 from clustergate.judge.judging import REFERENCE_NONE
 from clustergate.judge.promises import why_open
@@ -179,6 +181,53 @@ def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
     why += f", and no control: {control.why}" * bool(control.why)
     remedy = control.remedy or _MAKE_REFERENCES
     return dataclasses.replace(item, why=why, remedy=remedy, unknown=True)
+
+
+FASTER = Words(
+    "gate.faster",
+    "{gain:percent} faster than its reference, which it outgrew",
+    remedy="take a new baseline, which shows what becomes slower from here on",
+)
+# Beyond that rather the reference is wrong than the software faster.
+_MOST_GAINED = 1.5
+
+
+def with_gains(
+    cases: Iterable[Case], promises: Mapping[str, Sequence[Promise]] = MappingProxyType({})
+) -> list[Case]:
+    """Return cases of which figures that outgrew their reference are called faster, no fault.
+
+    So they are where another stack is in this run what it was: the machine is as it was when the
+    references were made, and one stack became faster. Where no other stack tells that, the
+    references may be of slow days: they count as if there were none. Whatever gained half of it all
+    stays what it was called.
+    """
+    return [_with_gains(case, promises.get(case.partition, ())) for case in cases]
+
+
+def _with_gains(case: Case, wholes: Sequence[Promise]) -> Case:
+    others = any(one.level == "stack" and one.kept and case.stack not in one.of for one in wholes)
+    verdict = Verdict.IMPROVEMENT if others else Verdict.NO_REFERENCE
+
+    def called(figure: Figure) -> Figure:
+        of = figure.judgement
+        why = next((one for one in of.reasons if one.code == REFERENCE_OUTGROWN.code), None)
+        if of.verdict is not Verdict.INVALID or why is None:
+            return figure
+        ratio = why.facts.get("ratio")
+        if not isinstance(ratio, float) or not 1 / _MOST_GAINED <= ratio <= _MOST_GAINED:
+            return figure
+        gain = max(ratio, 1 / ratio)
+        faster = Judgement(verdict, (FASTER(gain=gain - 1),))
+        return dataclasses.replace(figure, judgement=faster)
+
+    return dataclasses.replace(case, figures=tuple(map(called, case.figures)))
+
+
+def gain_of(figure: Figure) -> float:
+    """Return by what share a figure outgrew its reference, 0 for one that did not."""
+    gains = [why.facts["gain"] for why in figure.judgement.reasons if why.code == FASTER.code]
+    return max((one for one in gains if isinstance(one, float)), default=0.0)
 
 
 NOTHING_THERE = REFERENCE_NONE()

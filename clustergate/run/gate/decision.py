@@ -25,7 +25,7 @@ from clustergate.core.words import RUN_EMPTY
 from clustergate.judge import judging
 from clustergate.judge.assembly import verdicts, wrong_in
 from clustergate.judge.standings import not_compared
-from clustergate.run.gate.contract import Item, reasons_of
+from clustergate.run.gate.contract import Item, gain_of, reasons_of
 from clustergate.run.software_evidence import worse_ones
 from clustergate.sites.schedulers import NO_ANSWERS
 from clustergate.stats.slow_share import FAR_WORSE
@@ -271,6 +271,17 @@ def against_screening(
 AS_EXPECTED = Words("gate.as-expected", "{figures:figure is|figures are} as expected")
 
 
+GAINED = Words(
+    "gate.gained",
+    (
+        "{count:figure is|figures are} faster than unchanged machines become ({where}), up to "
+        "{most:percent}"
+    ),
+    cause="their references are outgrown",
+    remedy="`clustergate baseline --accept-better`, after five new runs",
+)
+
+
 def of_cases(cases: Sequence[Case], items: Sequence[Item] = ()) -> list[Evidence]:
     """Return what the benchmarks say: each that is wrong, and how many were not compared.
 
@@ -298,6 +309,14 @@ def of_cases(cases: Sequence[Case], items: Sequence[Item] = ()) -> list[Evidence
         if count := given[verdict]:
             why = code(count=count, of=given.total(), where=_where_of(cases, verdict))
             evidence.append(Evidence(part, Verdict.PASS, (why,)))
+    gains = {
+        (case.check, case.stack): [gain for figure in case.figures if (gain := gain_of(figure))]
+        for case in cases
+    }
+    if most := max((max(some) for some in gains.values() if some), default=0.0):
+        where = ", ".join(f"{check} with {stack}" for (check, stack), some in gains.items() if some)
+        gained = GAINED(count=sum(map(len, gains.values())), where=where, most=most)
+        evidence.append(Evidence(part, Verdict.PASS, (gained,)))
     is_open = not all(item.judged for item in items)
     doubted = Verdict.INCONCLUSIVE if is_open else Verdict.PASS
     return evidence + [Evidence(part, doubted, (doubt,), DOUBT) for doubt in doubts(cases)]

@@ -47,6 +47,7 @@ from clustergate.run.gate.contract import (
     Item,
     contract_of,
     reasons_of,
+    with_gains,
 )
 from clustergate.run.gate.decision import Decision
 from clustergate.run.gate.evidence import Publisher, compare_with, run_benchmarks, screen_partitions
@@ -411,8 +412,8 @@ def decide(gate: Gate, measured: Measured) -> Answer:
         contract = contract.deciding_software(software_s, measured.used_s)
         software_s = contract.needed_s
         gate = gate.with_budget(software_s)
-    cases = measured.run.cases if measured.run else ()
     promises = measured.run.promises if measured.run else {}
+    cases = with_gains(measured.run.cases if measured.run else (), promises)
     items = contract.judged_by(cases, _control_of(gate, measured), promises)
     records = store.read_cases(gate.run_id)
     after = idle_cores(records, cores_by_node(gate.run_id), gate.site.partitions)

@@ -20,9 +20,10 @@ from clustergate.stacks.manifest import Manifest
 from clustergate.studies.screen.measures import LARGE_BYTES, SMALL_BYTES
 from clustergate.studies.screen.plan import CPUS, EACH, HOSTFILE, NODES, START, STATES, TWO
 
+PEAK_EFFORT = ("--seconds", "0.1", "--trials", "3", "--together", "1")
+"""How long the raw kernels of a node run, wherever they are launched on it alone."""
 # Of a pair: some tenths of a second of each size, whatever the network.
 _REPETITIONS, _VOLUME_MB, _SECONDS_PER_SIZE = 1000, 400, 0.5
-_PEAK_EFFORT = ("--seconds", "0.1", "--trials", "3", "--together", "1")
 # Reaching a node, starting ranks, and a slow one's share, beside what a program itself takes.
 _STARTING_S = 60.0
 _HPL_EFFICIENCY = 0.7
@@ -102,7 +103,7 @@ def _peaks(
     options: Sequence[str],
     seconds: float,
 ) -> Contender:
-    program = ["sh", "-c", _ON_HOST, _program(manifest, "node_peaks"), *options, *_PEAK_EFFORT]
+    program = ["sh", "-c", _ON_HOST, _program(manifest, "node_peaks"), *options, *PEAK_EFFORT]
     return Contender(
         "peaks", launcher, program, "", exports, proves=False, seconds=seconds, on=EACH
     )
