@@ -20,6 +20,7 @@ from reframe_checks.contenders import TwoContenders
 from reframe_checks.declaration import check
 from reframe_checks.hpl import HplCheck
 from reframe_checks.imb import ImbBenchmark
+from reframe_checks.osu import OsuPt2PtCheck
 
 
 @check("AbImbCheck")
@@ -80,3 +81,8 @@ class AbHplCheck(TwoContenders, HplCheck):
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Return nothing: what differs is said by the comparison."""
         return ()
+
+
+@check("AbOsuCheck")
+class AbOsuCheck(TwoContenders, OsuPt2PtCheck):
+    """OSU between two processes of A against B."""

@@ -153,7 +153,7 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
         (b"\n \n", ": the text is empty"),
         (
             b"hello\n",
-            ":1: this is not output of HPL, HPCC, IMB, mpi_trials, host_overhead, "
+            ":1: this is not output of HPL, HPCC, IMB, OSU, mpi_trials, host_overhead, "
             "bidirectional_stream, STREAM, LAMMPS, HPCCG or NPB",
         ),
         (
@@ -361,7 +361,7 @@ def test_what_no_machine_reaches_is_refused_of_every_format(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """A rate that is 1e40 times as much; of a program that tells times alone, no time."""
-    factor = {"mpi_trials": 0.0}.get(name, 1e40)
+    factor = {"mpi_trials": 0.0, "osu": 0.0}.get(name, 1e40)
     own, rows = formats.formats()[name], list[Row]()
     for path in DATA.rglob("*.*"):
         with contextlib.suppress(OutputError, IsADirectoryError):

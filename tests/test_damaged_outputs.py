@@ -34,8 +34,8 @@ WRITTEN = {
 TEXTS = [*captures()[0], *(of_text(name, text) for name, text in WRITTEN.items())]
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 CHARACTERS = "0123456789 .,-+eEnaifPFWRxX=\n\t\0\x0b\x85²é|:#"
-# Of these only what was asked for tells that whole tables are lost.
-TABLES_UNKNOWN = re.compile(r"-mt(-3)?\.txt|-msglen\.txt|^peaks/")
+# Of these only what was asked for tells that whole tables, or lines at their end, are lost.
+TABLES_UNKNOWN = re.compile(r"-mt(-3)?\.txt|-msglen\.txt|^(peaks|osu)/")
 CUT = re.compile(r"cut off|nothing was printed|is empty|first lines are missing|rows are lost")
 
 

@@ -12,6 +12,10 @@ OUTPUT_LACKS = Words(
     cause="the output is cut off, or lines of it are lost",
 )
 OUTPUT_NOT_RUN = Words("output.not-run", "{name} was requested and did not run", cause="{why}")
+OUTPUT_OTHER_PROGRAM = Words(
+    "output.other-program",
+    "this is output of {program}, which clustergate does not read",
+)
 OUTPUT_SECOND_RUN = Words(
     "output.second-run",
     "another run begins here",

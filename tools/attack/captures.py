@@ -27,6 +27,7 @@ from clustergate.benchmarks.mpi_kernel import KernelExpectation, doubling_bytes
 from clustergate.benchmarks.mpi_trials.input import trials_measured
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
+from clustergate.benchmarks.osu.output import OsuExpectation, parse_osu
 from clustergate.benchmarks.registry import every_benchmark, known_of
 from clustergate.benchmarks.stream.input import stream_measured
 from clustergate.core.figures import reported, samples_of
@@ -54,6 +55,7 @@ _CHECKS = {
     "bidirectional_stream": "BidirectionalStreamCheck",
     "stream": "StreamCheck",
     "IMB-RMA": "ImbRmaCheck",
+    "OSU": "OsuPt2PtCheck",
 }
 # hpccoutf.txt is a file of its own, and peaks are no launch.
 _NOT_STDOUT = ("hpcc", "peaks")
@@ -227,6 +229,14 @@ def _lammps(text: str) -> LammpsExpectation:
     return LammpsExpectation(name, 2, 32000, 100, energy)
 
 
+def _osu(text: str) -> OsuExpectation:
+    rows = list(parse_osu(_lines(text)))
+    sizes = [int(row.conditions["bytes"]) for row in rows if "bytes" in row.conditions]
+    processes = int(rows[0].conditions.get("processes", 4))
+    least, most = (sizes[0], sizes[-1]) if sizes else (None, None)
+    return OsuExpectation(rows[0].benchmark, processes, least, most, window=64)
+
+
 _HPL_ECHO = r"(?:N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN) +: +"
 # Per folder: who reads it, what was asked of a run that printed this, which lines repeat it.
 _FAMILIES: dict[str, tuple[Callable[..., Iterator[Row]], Callable[[str], Any], str]] = {
@@ -244,6 +254,7 @@ _FAMILIES: dict[str, tuple[Callable[..., Iterator[Row]], Callable[[str], Any], s
         lambda text: HpccgExpectation(2, 16),
         r"  (?:Number of MPI ranks|n[xyz]):",
     ),
+    "osu": (parse_osu, _osu, r"# \[ pairs"),
     "mpi-kernels": (_parse_kernel, _kernel, r'\{"measurement":"begin"'),
     "peaks": (parse_peaks, lambda text: None, r"(?!)"),
 }

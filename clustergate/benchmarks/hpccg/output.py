@@ -31,10 +31,10 @@ from clustergate.core.model import OutputError, Row
 from clustergate.core.outputs import (
     OUTPUT_CONTRADICTION,
     OUTPUT_LACKS,
+    OUTPUT_OTHER_PROGRAM,
     OUTPUT_SECOND_RUN,
     OUTPUT_WRONG_RESULT,
 )
-from clustergate.core.reasons import Words
 
 SMALLEST_REDUCTION = 1e10
 TITLE = re.compile(r"Initial Residual = (\S+)\s*$")
@@ -54,12 +54,6 @@ class HpccgExpectation:
     edge: int | None = None
 
 
-OTHER_PROGRAM = Words(
-    "output.other-program",
-    "this is output of {program}, which clustergate does not read",
-)
-
-
 def parse_hpccg(
     lines: Iterable[str], *, source: str = "output", expect: HpccgExpectation | None = None
 ) -> Iterator[Row]:
@@ -77,7 +71,7 @@ def parse_hpccg(
             fields.values[_INITIAL] = match.group(1), number
         elif _HPCG.match(line):
             # HPCG grew from HPCCG and begins alike.
-            raise OutputError(OTHER_PROGRAM(program="HPCG"), line=number, source=source)
+            raise OutputError(OUTPUT_OTHER_PROGRAM(program="HPCG"), line=number, source=source)
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()
             section = section if indent else key

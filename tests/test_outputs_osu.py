@@ -1,0 +1,162 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from clustergate.benchmarks import formats as outputs
+from clustergate.benchmarks.osu.output import OsuExpectation, parse_osu, program_of
+from clustergate.core.model import OutputError, Row
+
+# Version 5.8 on a page of a site, version 6.1 in another one's guide: their forms, other figures.
+OLDER = """\
+# OSU MPI Allreduce Latency Test v5.8
+# Size       Avg Latency(us)
+4                      12.50
+8                      12.25
+
+real\t0m7.902s
+"""
+FROM_ZERO = """\
+# OSU MPI Latency Test v6.1
+# Size          Latency (us)
+0                      31.20
+1                      27.90
+2                      26.70
+"""
+
+
+@pytest.fixture
+def folder(data: Path) -> Path:
+    return data / "osu"
+
+
+def rows_of(text: str, expect: OsuExpectation | None = None) -> list[Row]:
+    return list(parse_osu(text.splitlines(), expect=expect))
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "benchmark", "values"),
+    [
+        ("latency-mpich", 17, "osu_latency", {"latency_us": 48.39}),
+        ("latency-checked-mpich", 8, "osu_latency", {"latency_us": 0.96}),
+        ("bw-mpich", 17, "osu_bw", {"bandwidth_mb_s": 605.32}),
+        ("bibw-openmpi", 17, "osu_bibw", {"bandwidth_mb_s": 167.21}),
+        ("put_latency-mpich", 11, "osu_put_latency", {"latency_us": 0.12}),
+        ("multi_lat-openmpi", 11, "osu_multi_lat", {"latency_us": 0.22}),
+        (
+            *("mbw_mr-4-openmpi", 11, "osu_mbw_mr"),
+            {"bandwidth_mb_s": 8.3, "message_rate_per_s": 8105.76},
+        ),
+        (
+            *("allreduce-full-openmpi", 13, "osu_allreduce"),
+            {"t_avg_us": 0.87, "t_min_us": 0.87, "t_max_us": 0.88},
+        ),
+        (
+            *("barrier-full-mpich", 1, "osu_barrier"),
+            {"t_avg_us": 27133.56, "t_min_us": 27098.96, "t_max_us": 27168.15},
+        ),
+        (
+            *("ialltoall-openmpi", 11, "osu_ialltoall"),
+            {"t_overlapped_us": 1.27, "t_cpu_us": 0.68, "t_pure_us": 0.53, "overlap_percent": 0.0},
+        ),
+    ],
+)
+def test_captured_output(
+    folder: Path, name: str, rows: int, benchmark: str, values: dict[str, float]
+) -> None:
+    lines = (folder / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    found = list(outputs.parse(lines, source="x"))
+    last = found[-1]
+    assert (len(found), last.suite, last.benchmark, last.values) == (rows, "OSU", benchmark, values)
+    assert all(str(value) in lines[last.line - 1] for value in values.values())
+
+
+def test_what_a_library_prints_between_the_lines_is_passed_over(folder: Path) -> None:
+    text = (folder / "get_bw-fence-openmpi.txt").read_text(encoding="utf-8")
+    found = rows_of(text)
+    assert [row.conditions["bytes"] for row in found] == [2**k for k in range(13)]
+    assert {row.conditions["sync"] for row in found} == {"MPI_Win_fence"}
+    assert {row.conditions["window"] for row in found} == {"MPI_Win_create"}
+    assert {row.conditions["processes"] for row in found} == {2}
+
+
+def test_pairs_tell_the_processes(folder: Path) -> None:
+    text = (folder / "mbw_mr-4-openmpi.txt").read_text(encoding="utf-8")
+    assert {row.conditions["processes"] for row in rows_of(text)} == {4}
+    with pytest.raises(OutputError, match="the number of processes 4, but 8 was requested"):
+        rows_of(text, OsuExpectation(processes=8))
+
+
+def test_forms_of_older_versions() -> None:
+    assert [row.values for row in rows_of(OLDER)] == [{"t_avg_us": 12.5}, {"t_avg_us": 12.25}]
+    assert [row.conditions["bytes"] for row in rows_of(FROM_ZERO)] == [0, 1, 2]
+    on_devices = FROM_ZERO.replace("MPI Latency", "MPI-CUDA Latency")
+    assert {row.conditions["mode"] for row in rows_of(on_devices)} == {"cuda"}
+    of_integers = FROM_ZERO.replace("# Size", "# Datatype: MPI_INT.\n# Size")
+    assert {row.conditions["mode"] for row in rows_of(of_integers)} == {"mpi_int"}
+
+
+@pytest.mark.parametrize(
+    ("title", "program"),
+    [
+        ("MPI All-to-Allv Personalized Exchange Latency", "osu_alltoallv"),
+        ("MPI Non-Blocking Broadcast Latency", "osu_ibcast"),
+        ("MPI Non-blocking Reduce_scatter_block Latency", "osu_ireduce_scatter_block"),
+        ("MPI Neighborhood Alltoall Latency", "osu_neighbor_alltoall"),
+        ("MPI Barrier Persistent Latency", "osu_barrier_persistent"),
+        ("MPI_Put Bi-directional Bandwidth", "osu_put_bibw"),
+        ("MPI_Compare_and_swap latency", "osu_cas_latency"),
+        ("MPI Init", ""),
+        ("OpenSHMEM Put", ""),
+    ],
+)
+def test_program_of_a_title(title: str, program: str) -> None:
+    assert program_of(title) == program
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "changed", "complaint"),
+    [
+        ("latency-mpich", r"\n4 .*", "", "a size of 8 bytes contradicts 2 bytes before it"),
+        ("latency-mpich", r"\n4 .*", "\n4", "not a line of figures as OSU prints it"),
+        ("latency-mpich", r"(\n4 +\d+\.\d)\d", r"\1", "not a line of figures as OSU prints it"),
+        ("latency-mpich", r"(?s)\n1 .*", "", "the text ends before a line of figures"),
+        ("latency-mpich", r"(?s)\n# Size.*", "", "the text ends before the table"),
+        ("latency-mpich", r"(?s)# OSU.*", "", "the text ends before the title"),
+        ("latency-mpich", r"\n# Size.*", "", "not a line of columns"),
+        ("latency-mpich", "MPI Latency", "MPI Init", "output of OSU MPI Init, which clustergate"),
+        ("latency-mpich", r"\Z", "\n# OSU MPI Latency Test v7.4\n", "another run begins here"),
+        ("latency-checked-mpich", "Pass", "Fail", "the validation of the data is Fail"),
+        ("mbw_mr-mpich", r"(\n8 +)\d", r"\g<1>9", "messages of 8 bytes contradicts"),
+        ("allreduce-full-openmpi", r"(\n8 +)\d", r"\g<1>99", "contradicts the least and the most"),
+        ("iallreduce-full-mpich", r"(\n1024 +)\d", r"\g<1>99", "an overlap of .* contradicts"),
+        ("barrier-full-mpich", r"(\n *\d.*)", r"\1\1", "contradicts -1 bytes before it|figures"),
+    ],
+)
+def test_damage_is_refused(
+    folder: Path, name: str, pattern: str, changed: str, complaint: str
+) -> None:
+    text = (folder / f"{name}.txt").read_text(encoding="utf-8")
+    damaged, count = re.subn(pattern, changed, text, count=1)
+    assert count == 1
+    with pytest.raises(OutputError, match=complaint):
+        rows_of(damaged)
+
+
+@pytest.mark.parametrize(
+    ("expected", "complaint"),
+    [
+        (OsuExpectation(program="osu_bw"), "the program osu_latency, but osu_bw was requested"),
+        (OsuExpectation(smallest_bytes=8), "the smallest size 1, but 8 was requested"),
+        (OsuExpectation(largest_bytes=1 << 20), "the line of 1048576 bytes is missing"),
+    ],
+)
+def test_another_run_is_refused(folder: Path, expected: OsuExpectation, complaint: str) -> None:
+    text = (folder / "latency-mpich.txt").read_text(encoding="utf-8")
+    with pytest.raises(OutputError, match=complaint):
+        rows_of(text, expected)
+
+
+def test_failure_is_told_in_its_own_words() -> None:
+    with pytest.raises(OutputError, match="OSU reports a failure: This test requires exactly two"):
+        rows_of("This test requires exactly two processes\n")
