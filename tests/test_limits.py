@@ -458,10 +458,10 @@ def test_hpccg_computes_no_faster_than_the_fma_peak():
     assert limit.at_most == pytest.approx(2 * 1000 * 100 * UPPER)
 
 
-def test_no_processor_has_more_than_all_of_its_time():
+def test_availability_exceeds_all_of_its_time_by_noise_alone():
     share = builders.sample("host_overhead", "availability_percent", bytes=8)
     (limit,) = limits_of("HostOverheadCheck", ONE_NODE, share, PEAKS, FACTS)
-    assert limit.at_most == 110
+    assert limit.at_most == 200
 
 
 # ------------------------------------------------------------------------- beside other programs

@@ -163,7 +163,8 @@ class AbCheck:
 
     Of a benchmark with ``parts`` these are chosen by their names, else all of it by its title;
     ``point_to_point`` are how names of those between pairs begin. A time and a bandwidth of one
-    line are one measurement: ``counted`` is what parts count of a message as moved in MB/s.
+    line are one measurement: ``counted`` is what parts count of a message as moved in MB/s. There
+    is a job for each value of its own ``parameters``.
     """
 
     name: str
@@ -171,6 +172,7 @@ class AbCheck:
     sweep: Sweep = Sweep.NOTHING
     point_to_point: tuple[str, ...] = ()
     counted: Mapping[str, int] = field(default_factory=dict, hash=False)
+    parameters: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
 
 
 # As ctime() writes a date.
@@ -277,8 +279,8 @@ class Benchmark:
         """Its checks, and that of A against B as one."""
         if self.ab is None:
             return self.checks
-        title = f"A against B: {self.title}"
-        return (*self.checks, Check(self.ab.name, title, self.ab.sweep, tags=frozenset({"ab"})))
+        title, own = f"A against B: {self.title}", self.ab.parameters
+        return (*self.checks, Check(self.ab.name, title, self.ab.sweep, own, frozenset({"ab"})))
 
     @property
     def repeated(self) -> bool:

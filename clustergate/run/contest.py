@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from clustergate.run.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
+from clustergate.sites.shape import Shape
 from clustergate.stacks.golden import builds as golden
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
 from clustergate.studies.ab.contenders import Named, manifest_of, require_known
@@ -226,9 +228,16 @@ def jobs_by_partition(
 ) -> list[tuple[Partition, int]]:
     """Return the partitions that have a stack, and how many jobs there will be in each."""
     shapes = [partition.shape for partition in partitions]
-    layouts = [check.sweep is Sweep.LAYOUTS for check in checks]
+
+    def jobs(check: AbCheck, shape: Shape) -> int:
+        layouts = {
+            Sweep.LAYOUTS: modes.sweep(shape, shapes, processes),
+            Sweep.PLACEMENTS: shape.placements(),
+        }.get(check.sweep, ("",))
+        return len(layouts) * math.prod(map(len, check.parameters.values()))
+
     return [
-        (one, sum(len(modes.sweep(one.shape, shapes, processes)) if k else 1 for k in layouts))
+        (one, sum(jobs(check, one.shape) for check in checks))
         for one in partitions
         if stack in one.stacks
     ]

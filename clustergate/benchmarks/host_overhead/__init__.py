@@ -6,9 +6,10 @@ from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.mpi_kernel import kernel_benchmark
 from clustergate.core.model import Limit
 
-# It is the difference of two times, each with its noise.
+# It is the difference of two times, each with its noise: where other programs took the core while
+# the work alone was timed, the rest of it looks like more than all.
 _AVAILABILITY = Limit(
-    110.0, None, "no processor has more than all of its time for work, but for the noise"
+    200.0, None, "no processor has more than all of its time for work, but for the noise"
 )
 
 

@@ -112,7 +112,7 @@ BENCHMARK = Benchmark(
     place=4,
     limits=limits,
     kinds=dict.fromkeys((f"osu_{name}" for of in (PT2PT, PAIRS) for name in TESTS[of]), MESSAGES),
-    ab=AbCheck("AbOsuCheck", sweep=Sweep.PLACEMENTS),
+    ab=AbCheck(*("AbOsuCheck", (), Sweep.PLACEMENTS), parameters={"benchmark": ("latency", "bw")}),
     # It prints two decimals.
     step=0.01,
     headlines=(
