@@ -101,10 +101,10 @@ def table(shown: Sequence[Trend]) -> Numbers:
     return Numbers(columns, rows, range(3, len(columns)), (4, 3))
 
 
-def head(found: Sequence[Trend]) -> str:
+def head(trends: Sequence[Trend]) -> str:
     """Return of which system the trends are, of how many runs, and of which days."""
-    when = {moment.run_id: moment.started for trend in found for moment in trend.moments}
-    systems = dict.fromkeys(trend.case.partition.partition(":")[0] for trend in found)
+    when = {moment.run_id: moment.started for trend in trends for moment in trend.moments}
+    systems = dict.fromkeys(trend.case.partition.partition(":")[0] for trend in trends)
     days = dict.fromkeys(
         f"{day.day} {day:%B %Y}" for day in (min(when.values()), max(when.values()))
     )
@@ -113,32 +113,32 @@ def head(found: Sequence[Trend]) -> str:
 
 
 def first_screen(
-    found: Sequence[Trend], told: Sequence[Reason], left_out: Sequence[str] = ()
+    trends: Sequence[Trend], reasons: Sequence[Reason], left_out: Sequence[str] = ()
 ) -> FirstScreen:
     """Return what is said first of stored runs: what is slower than before, and what changed then.
 
-    ``told`` is what runs say of those before them, ``left_out`` which trends are not shown.
+    ``reasons`` is what runs say of those before them, ``left_out`` which trends are not shown.
     """
-    happened = events(found)
+    happened = events(trends)
     lasting = [one for one in happened if one.lasts]
     worse = [one for one in lasting if one.shift.worse_by > 0]
     better = [one for one in lasting if one.shift.worse_by < 0]
-    slower = [why for why in told if why.code == HISTORY_SLOWER.code]
-    unsure = [why for why in told if why.code == NOT_CONFIRMED.code]
+    slower = [why for why in reasons if why.code == HISTORY_SLOWER.code]
+    unsure = [why for why in reasons if why.code == NOT_CONFIRMED.code]
     causes = [
         *(_cause("regression", "slower", str(why), why.without_remedy) for why in slower),
         *(_cause("regression", "slower", sentence(one), briefly(one)) for one in worse),
         *(_cause("inconclusive", "not confirmed", str(why), why.without_remedy) for why in unsure),
         *(_cause("pass", "faster", sentence(one), briefly(one)) for one in better),
     ]
-    beside = [str(why) for why in told if why not in (*slower, *unsure)]
+    beside = [str(why) for why in reasons if why not in (*slower, *unsure)]
     changed = [one for event in [*worse, *better][:1] for one in changed_with(event, what_changed)]
     if past := len(happened) - len(lasting):
         beside.append(f"{counted(past, 'earlier change')} did not last (--all)")
     look, word = "pass", "AS BEFORE"
     if causes:
         look, word = causes[0].css, causes[0].what.upper()
-    elif any(why.code == HISTORY_UNJUDGED.code for why in told):
+    elif any(why.code == HISTORY_UNJUDGED.code for why in reasons):
         look, word = "inconclusive", "NOT JUDGED"
     said = "" if causes or not beside else beside.pop(0)
     return FirstScreen(
@@ -146,7 +146,7 @@ def first_screen(
         word,
         said,
         causes,
-        _next_steps(found, slower, worse, unsure),
+        _next_steps(trends, slower, worse, unsure),
         beside=[*(f"changed then: {one}" for one in changed), *beside, *left_out],
         told_by_cause=True,
     )
@@ -157,13 +157,13 @@ def _cause(css: str, what: str, sentence: str, short: str) -> Cause:
 
 
 def _next_steps(
-    found: Sequence[Trend],
+    trends: Sequence[Trend],
     slower: Sequence[Reason],
     worse: Sequence[Event],
     unsure: Sequence[Reason],
 ) -> list[str]:
     """Return what tells more of what is slower: both runs between which it became so."""
-    runs = sorted({(moment.started, moment.run_id) for trend in found for moment in trend.moments})
+    runs = sorted({(moment.started, moment.run_id) for trend in trends for moment in trend.moments})
     pairs = [(one.shift.before.run_id, one.shift.since.run_id) for one in worse]
     for why in slower:
         ids = [run for _, run in runs]
