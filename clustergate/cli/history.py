@@ -81,18 +81,18 @@ def run(arguments: argparse.Namespace) -> int:
     # What is measured beside a figure tells of it as well.
     nodes = configs.nodes_of(one.case.partition for one in every)
     exclusive = exclusive_partitions((one for run in runs for one in run.records), nodes)
-    told = judged.told_of(
+    reasons = judged.told_of(
         judged.judged_runs(every, exclusive),
         lambda name: fnmatch.fnmatchcase(name, pattern or "*"),
     )
-    found = history.events(found_trends)
+    happened = history.events(found_trends)
     on_terminal = sys.stdout.isatty()
     screen = terminal.render_first(
         trends.head(found_trends),
-        trends.first_screen(found_trends, told, out),
+        trends.first_screen(found_trends, reasons, out),
         trends.table(shown),
         rest="(--all)",
-        below=trends.event_sentences(found) if everything and found else (),
+        below=trends.event_sentences(happened) if everything and happened else (),
         whole=bool(everything),
         width=console.width(),
         wraps=on_terminal,

@@ -41,28 +41,28 @@ def run(arguments: argparse.Namespace) -> int:
     if not budget_s:
         raise BadRequest(OPTION_NOT_POSITIVE(options="--budget"))
     try:
-        found = judge_here(budget_s, measure=not arguments.state)
+        verdict = judge_here(budget_s, measure=not arguments.state)
     except Exception as error:
         # Whatever goes wrong here is no fault of the node, for which hooks would drain them all.
         if not arguments.hook:
             raise
         print(f"{os.uname().nodename}: {WORDS[UNKNOWN]}: {type(error).__name__}: {error}")
         return SOUND
-    status = found.hook_status if arguments.hook else found.status
+    status = verdict.hook_status if arguments.hook else verdict.status
     if arguments.json:
         content = {
-            "node": found.node,
-            "verdict": WORDS[found.status].lower(),
+            "node": verdict.node,
+            "verdict": WORDS[verdict.status].lower(),
             "exit_status": status,
-            "run": found.run,
-            "kind": found.kind,
-            "values": dict(found.values),
-            "reasons": [arguments.invocation.in_json(plain(one)) for one in found.reasons],
+            "run": verdict.run,
+            "kind": verdict.kind,
+            "values": dict(verdict.values),
+            "reasons": [arguments.invocation.in_json(plain(one)) for one in verdict.reasons],
         }
         print(json.dumps(content, indent=1))
         return status
-    print(sentence(found, found.status))
-    if found.status != SOUND and not arguments.hook:
-        for remedy in dict.fromkeys(one.remedy for one in found.reasons if one.remedy):
+    print(sentence(verdict, verdict.status))
+    if verdict.status != SOUND and not arguments.hook:
+        for remedy in dict.fromkeys(one.remedy for one in verdict.reasons if one.remedy):
             print(f"  next: {arguments.invocation.completed(remedy)}")
     return status

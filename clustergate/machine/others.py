@@ -81,7 +81,7 @@ _STEP = re.compile(r"slurmstepd: \[(\d+)\.")
 def jobs_beside(own: str) -> list[str]:
     """Return the jobs of Slurm that have a step on this node, but the job ``own``."""
     said = (" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
-    jobs = dict.fromkeys(found[1] for text in said if (found := _STEP.match(text)))
+    jobs = dict.fromkeys(step[1] for text in said if (step := _STEP.match(text)))
     return [job for job in jobs if job != own]
 
 

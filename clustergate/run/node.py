@@ -341,12 +341,12 @@ def _with(
 
 def sentence(verdict: NodeVerdict, status: int) -> str:
     """Return a verdict in a line: the node, a word, and why; as a scheduler notes a reason."""
-    told = "; ".join(one.without_remedy for one in verdict.reasons)
+    words = "; ".join(one.without_remedy for one in verdict.reasons)
     if verdict.status == SOUND:
         others = f" and {verdict.kind} of its kind" if verdict.kind else ""
         figures = ", ".join(
             f"{MEASURES[key].title} {value:.4g} {MEASURES[key].unit}"
             for key, value in verdict.values.items()
         )
-        told = "; ".join(filter(None, [f"as in run {verdict.run}{others}", figures, told]))
-    return f"{verdict.node}: {WORDS[status]}: {told}"
+        words = "; ".join(filter(None, [f"as in run {verdict.run}{others}", figures, words]))
+    return f"{verdict.node}: {WORDS[status]}: {words}"

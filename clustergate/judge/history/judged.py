@@ -176,12 +176,12 @@ def told_of(judged: Judged, named: Callable[[str], bool] = lambda name: True) ->
         key=lambda one: (one.goes_on and one.is_regression, one.times[-1].started),
         reverse=True,
     )
-    told = list(map(_told, shown))
+    reasons = list(map(_told, shown))
     if once := len(said) - len(shown):
-        told.append(NOT_AGAIN(count=once))
+        reasons.append(NOT_AGAIN(count=once))
     if not said:
-        told.append(NONE_SLOWER(runs=judged.runs))
-    return told
+        reasons.append(NONE_SLOWER(runs=judged.runs))
+    return reasons
 
 
 HISTORY_SLOWER = Words(

@@ -54,7 +54,7 @@ def behind(
     its own launches by more than launches of a node scatter, and by 10 % at least; of a ``virtual``
     machine by what its host may take, too. Without such a ``past`` nothing is.
     """
-    found = []
+    behind = []
     for key in _KERNELS.keys() & now.keys():
         measure, level = MEASURES[key], _KERNELS[key].level(now[key])
         tolerated = math.log(measure.tolerated)
@@ -65,7 +65,7 @@ def behind(
         beside = beside_median({**usual, node: level}, tolerated)
         if beside and node in beside.slow:
             by = beside.slower_by[node]
-            found.append(Behind(measure, by, level - by, len(beside.slower_by) - 1, kind=True))
+            behind.append(Behind(measure, by, level - by, len(beside.slower_by) - 1, kind=True))
             continue
         # Of a single launch on each nobody knows what launches differ by.
         left = [abs(x - usual[n]) for n, of in levels.items() if len(of) > 1 for x in of]
@@ -73,8 +73,8 @@ def behind(
             launches = len(levels[node])
             spread = MAD * statistics.median(left) * math.sqrt(1 + 1 / launches)
             if (by := level - usual[node]) > max(tolerated, _SPREADS * spread):
-                found.append(Behind(measure, by, usual[node], 1, kind=False))
-    return sorted(found, key=lambda one: -one.by)
+                behind.append(Behind(measure, by, usual[node], 1, kind=False))
+    return sorted(behind, key=lambda one: -one.by)
 
 
 def each_time(looks: Sequence[Sequence[Behind]]) -> list[Behind]:
