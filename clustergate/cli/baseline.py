@@ -20,6 +20,7 @@ from clustergate.benchmarks.registry import every_check
 from clustergate.cli import selection
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_site, taken
+from clustergate.cli.suite_options import add_suite, past_named
 from clustergate.core import store
 from clustergate.core.model import BadRequest, CaseRecord
 from clustergate.core.notation import counted
@@ -84,6 +85,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
     )
+    add_suite(parser)
+    option(
+        parser,
+        "--write FILE",
+        "with --reframe: write the suite's references to it, for its tests' $ref; else print them",
+        type=Path,
+    )
     option(parser, "--dry-run", "print the diff, write nothing")
     option(parser, "--all", "print every refusal")
     option(parser, "--json", "print a JSON object")
@@ -102,8 +110,70 @@ CHANGED_MEANWHILE = Words(
 )
 
 
+WRITE_THERE = Words(
+    "baseline.write-there",
+    "{path} is there, and is left as it is",
+    remedy="name another file, or move it away",
+)
+SUITE_TOO_FEW = Words(
+    "suite.too-few",
+    "{figures:figure has|figures have} no reference: fewer than five sessions have them, or they "
+    "differ too much",
+    remedy="run the suite on more days",
+)
+BASELINE_FORM = Words(
+    "baseline.form",
+    "--json tells of references/SYSTEM.yaml, which --reframe does not write",
+    remedy="take --write FILE, or what it prints without",
+)
+SUITE_UNINDEXED = Words(
+    "suite.unindexed",
+    "not written are {tests:names}: ReFrame finds no reference by their fixtures or nodes",
+    remedy="without --write their tuples are printed",
+)
+
+
+def _of_suite(arguments: argparse.Namespace) -> int:
+    """Write or print the references of a suite's sessions; 1 when a figure got none."""
+    from clustergate.suites.judging import references_of_suite
+    from clustergate.suites.written import as_tuples, as_yaml, is_indexed, unindexed
+
+    if arguments.json:
+        raise BadRequest(BASELINE_FORM())
+    past = past_named(arguments)
+    wanted = selection.named_cases(arguments)
+    known = references_of_suite(past)
+    made = {
+        (case, figure): one
+        for (case, figure), one in known.items()
+        if wanted(CaseRecord("", case.check, case.stack, case.partition, {}))
+    }
+    newest = past.runs[-1].records
+    lacking = sum(len(one.samples) for one in newest if wanted(one)) - len(made)
+    if lacking > 0:
+        print(arguments.invocation.completed(SUITE_TOO_FEW(figures=lacking)), file=sys.stderr)
+    path: Path | None = arguments.write
+    if path is None:
+        print("\n".join(as_tuples(made)))
+        return 1 if lacking > 0 else 0
+    if without := unindexed(made):
+        print(arguments.invocation.completed(SUITE_UNINDEXED(tests=without)), file=sys.stderr)
+    indexed = {key: one for key, one in made.items() if is_indexed(key[0])}
+    text = as_yaml(indexed, path.name) if indexed else ""
+    if path.exists():
+        raise BadRequest(WRITE_THERE(path=path))
+    if text and not arguments.dry_run:
+        store.write_text(path, text)
+        print(f"{path} has {counted(len(indexed), 'reference')}; review it")
+    elif text:
+        print(text, end="")
+    return 1 if lacking > 0 or without or not text else 0
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Write the references, or print what would change; 1 when a figure got none."""
+    if arguments.reframe:
+        return _of_suite(arguments)
     from clustergate.judge.baselines.of_before import judging_references
     from clustergate.judge.baselines.proposals import make_baseline
 

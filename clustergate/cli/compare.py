@@ -6,14 +6,15 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, named_run, recent
+from clustergate.cli.suite_options import add_suite, past_named
 from clustergate.core import store
 from clustergate.core.model import BadRequest, Better, OutputError
 from clustergate.core.notation import counted
@@ -27,9 +28,12 @@ from clustergate.report import console
 from clustergate.stats.one_thread import one_thread
 from clustergate.studies.ab import by_node, comparisons, sample_sets
 from clustergate.studies.ab.comparisons import METRIC
+from clustergate.suites.settings import BETTER_FORM
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from clustergate.judge.two_runs import TwoRuns
 
 
 DESCRIPTION = """\
@@ -51,13 +55,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--by", "compare nodes with their median, by outputs", choices=("node",))
     option(
         parser,
-        "--better",
-        "for metrics that clustergate does not know",
-        choices=("lower", "higher"),
+        "--better WAY",
+        "lower or higher, for metrics that clustergate does not know; of suites NAME=lower "
+        "(repeatable)",
+        action="append",
+        default=[],
+        dest="better_ways",
     )
     option(parser, "--margin PERCENT", "equivalence margin; default: 5", type=float, default=5.0)
     option(parser, "--ignore COLUMN,…", "columns of a file that are not conditions", default="")
     option(parser, "--all", "also figures of which none is better")
+    add_suite(parser, better=False)
     form = parser.add_mutually_exclusive_group()
     option(form, "--json", "an object per metric and conditions")
     option(form, "--csv", "a row per metric and conditions")
@@ -83,9 +91,7 @@ COMPARE_COPIES = Words(
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it says."""
-    with one_thread():
-        from clustergate.stats.comparison import FAMILY_ERROR
-
+    _family_error()
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
         raise BadRequest(OPTION_RANGE(low=0, high=100, **facts))
@@ -93,22 +99,77 @@ def run(arguments: argparse.Namespace) -> int:
         return _nodes([arguments.a, arguments.b, *arguments.more], arguments.margin / 100)
     if arguments.more:
         raise BadRequest(COMPARE_TWO(more=arguments.more))
+    if arguments.reframe:
+        return _sessions(arguments)
     ignored = [name for name in arguments.ignore.split(",") if name]
+    better = next(iter(arguments.better_ways), None)
+    if better not in (None, Better.LOWER.value, Better.HIGHER.value):
+        raise BadRequest(BETTER_FORM(text=better))
     names = [_named(name) for name in (arguments.a, arguments.b)]
     if len({*map(os.path.realpath, names)}) < 2:
         raise BadRequest(COMPARE_ITSELF(name=names[0]))
     a, b = (_samples(name, ignored) for name in names)
     copied = [str(COMPARE_COPIES())] if sample_sets.are_copies(a, b) else []
-    keys, both = sample_sets.compare_sets(a, b, arguments.margin / 100, arguments.better)
-    metrics = [key.pop(METRIC) for key in keys]
-    records = list(map(comparisons.record_of, metrics, keys, both.comparisons))
+    keys, both = sample_sets.compare_sets(a, b, arguments.margin / 100, better)
     otherwise = copied + [str(why) for why in comparisons.measured_otherwise(keys)]
     if not any(Path(name).is_file() for name in names):
         runs = [store.read_cases(name.partition(":")[0]) for name in names]
         otherwise += map(str, comparisons.other_processors(*runs) or comparisons.other_nodes(*runs))
     if all(Path(name).is_file() for name in names):
-        otherwise += comparisons.told_apart(records)
+        otherwise += comparisons.told_apart(_plain(keys, both))
         otherwise.append(str(COMPARE_FILES()))
+    return _told(arguments, names, keys, both, otherwise)
+
+
+SESSION_NO_SUCH = Words(
+    "compare.no-session",
+    "no session in {path} is called {name}",
+    remedy="name it by how its UUID begins, or take last and previous",
+)
+
+
+def _sessions(arguments: argparse.Namespace) -> int:
+    """Print the comparison of two sessions of a suite; 0 whatever it says."""
+    past = past_named(arguments)
+    ids = [one.run_id for one in past.runs]
+    chosen = []
+    for name in (arguments.a, arguments.b):
+        if name in RECENT and len(ids) >= RECENT[name]:
+            chosen.append(past.runs[-RECENT[name]])
+            continue
+        begins = [one for one in past.runs if one.run_id.startswith(name)]
+        if len(begins) != 1:
+            raise BadRequest(SESSION_NO_SUCH(path=arguments.reframe, name=name))
+        chosen.append(begins[0])
+    names = [one.run_id for one in chosen]
+    if len({*names}) < 2:
+        raise BadRequest(COMPARE_ITSELF(name=names[0]))
+    a, b = (sample_sets.of_records(one.run_id, one.records) for one in chosen)
+    keys, both = sample_sets.compare_sets(
+        a,
+        b,
+        arguments.margin / 100,
+        suite=[one.records for one in chosen],
+        exclusive=past.exclusive,
+    )
+    return _told(arguments, names, keys, both, [])
+
+
+def _plain(keys: Sequence[Mapping[str, str]], both: TwoRuns) -> list[dict[str, Any]]:
+    metrics = [key[METRIC] for key in keys]
+    of = [{name: value for name, value in key.items() if name != METRIC} for key in keys]
+    return list(map(comparisons.record_of, metrics, of, both.comparisons))
+
+
+def _told(
+    arguments: argparse.Namespace,
+    names: Sequence[str],
+    keys: Sequence[Mapping[str, str]],
+    both: TwoRuns,
+    otherwise: Sequence[str],
+) -> int:
+    """Print what a comparison says in the form that is asked for."""
+    records = _plain(keys, both)
     if arguments.json or arguments.csv:
         notes = map(arguments.invocation.completed, otherwise)
         print("".join(f"{line}\n" for line in notes), end="", file=sys.stderr)
@@ -120,7 +181,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         shown = records if arguments.all else comparisons.better_ones(records)
         console.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
-        lines = comparisons.nothing_in_both(records) + otherwise
+        lines = [*comparisons.nothing_in_both(records), *otherwise]
         console.print_lines(lines, arguments.invocation)
         console.print_lines([one.sentence for one in both.moved], arguments.invocation)
         for case, table in comparisons.tables_of(shown):
@@ -134,10 +195,16 @@ def run(arguments: argparse.Namespace) -> int:
                 f"A: {names[0]}; B: {names[1]}",
                 "ratio: B/A, of the best launches; covers: how surely the interval holds it; "
                 f"equivalent: within {arguments.margin:g} %; probability of any false better: at "
-                f"most {100 * FAMILY_ERROR:g} %",
+                f"most {100 * _family_error():g} %",
             ]
         )
     return 0
+
+
+def _family_error() -> float:
+    with one_thread():
+        from clustergate.stats.comparison import FAMILY_ERROR
+    return FAMILY_ERROR
 
 
 FEW_NODES = Words(

@@ -10,6 +10,7 @@ import sys
 from clustergate.cli import selection
 from clustergate.cli.passing_on import option
 from clustergate.cli.streams import print_coloured
+from clustergate.cli.suite_options import add_suite, past_named
 from clustergate.core import store
 from clustergate.core.model import BadRequest
 from clustergate.core.notation import counted
@@ -31,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--figure PATTERN", "figures by their names, such as 'PingPong.*.8B.*'")
     option(parser, "--site NAME", "only runs of the system of this site config (default: of all)")
     selection.add_options(parser)
+    add_suite(parser)
     option(parser, "--all", "also trends without a change")
     option(parser, "--json", "print an object per trend")
 
@@ -43,6 +45,13 @@ NONE_SELECTED = Words(
 )
 
 
+NO_TREND = Words(
+    "suite.no-trend",
+    "no session in {path} has a figure of this selection",
+    remedy="--figure takes patterns, such as 'stream.*'",
+)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Print trends and changes; 0 even if there are changes."""
     # SciPy takes longer to import than all other commands need.
@@ -50,8 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.judge.history import trends as history
     from clustergate.report import terminal, trends
 
-    runs, wanted = [*selection.named_runs(arguments)], selection.named_cases(arguments)
-    for line in left_out(run.doubt for run in runs):
+    suite = past_named(arguments) if arguments.reframe else None
+    runs = [*(suite.runs if suite else selection.named_runs(arguments))]
+    wanted = selection.named_cases(arguments)
+    for line in left_out(run.doubt for run in runs if not suite):
         print(arguments.invocation.completed(line), file=sys.stderr)
     pattern = arguments.figure
     system = configs.load(choice.find(arguments.site)).name if arguments.site else "*"
@@ -62,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     figures = [one for one in every if fnmatch.fnmatchcase(one.name, pattern or "*")]
     found_trends = history.trends(figures, by_figure=pattern is not None)
+    if not found_trends and suite:
+        raise BadRequest(NO_TREND(path=arguments.reframe))
     if not found_trends:
         selection.require_run()
         raise BadRequest(NONE_SELECTED(folder=store.runs_folder()))
@@ -79,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         left > 0
     )
     # What is measured beside a figure tells of it as well.
-    nodes = configs.nodes_of(one.case.partition for one in every)
+    nodes = suite.nodes if suite else configs.nodes_of(one.case.partition for one in every)
     exclusive = exclusive_partitions((one for run in runs for one in run.records), nodes)
     reasons = judged.told_of(
         judged.judged_runs(every, exclusive),

@@ -4,30 +4,91 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clustergate.cli.passing_on import option
+from clustergate.core.model import BadRequest
+from clustergate.core.reasons import Words
+from clustergate.judge.history.stored_runs import point_in_time
+from clustergate.suites.places import sessions_at
 from clustergate.suites.sessions import Session
 from clustergate.suites.settings import Settings, better_of, settings_beside
 
+if TYPE_CHECKING:
+    from clustergate.suites.judging import Past
 
-def add_suite(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a suite's sessions, and tell what their files do not."""
+NEWEST = 100
+"""So many sessions are read at most, if it is not said since when."""
+
+SUITE_NEWEST = Words(
+    "suite.newest",
+    "the newest {sessions} sessions are read",
+    remedy="--since DAY reads all since then",
+)
+SUITE_UNKNOWN = Words(
+    "suite.unknown",
+    "nobody says which way {names:list} is better: left out",
+    remedy="tell it: --better NAME=lower or =higher, or in judge.yaml",
+)
+SUITE_SINCE = Words(
+    "suite.since",
+    "no session in {path} began since {since}",
+    remedy="name an earlier day",
+)
+
+
+def past_named(arguments: argparse.Namespace) -> Past:
+    """Return the sessions of ``--reframe`` since ``--since``; tell on standard error what is not.
+
+    Raises :class:`BadRequest`.
+    """
+    # SciPy takes longer to import than all other commands need.
+    from clustergate.suites.judging import past_of_suite
+
+    now = datetime.datetime.now().astimezone()
+    since = getattr(arguments, "since", None)
+    sessions = sessions_at(arguments.reframe, None if since else NEWEST)
+    if since:
+        moment = point_in_time(since, now)
+        sessions = [one for one in sessions if one.started >= moment]
+        if not sessions:
+            raise BadRequest(SUITE_SINCE(path=arguments.reframe, since=since))
+    settings, notes = settings_of(arguments, sessions)
+    past = past_of_suite(sessions, settings, now)
+    notes += past.notes
+    if not since and len(sessions) == NEWEST:
+        notes.append(str(SUITE_NEWEST(sessions=NEWEST)))
+    if past.unknown:
+        notes.append(str(SUITE_UNKNOWN(names=past.unknown[:3])))
+    for line in notes:
+        print(arguments.invocation.completed(line), file=sys.stderr)
+    return past
+
+
+def add_suite(parser: argparse.ArgumentParser, *, better: bool = True) -> None:
+    """Add the options that name a suite's sessions, and tell what their files do not.
+
+    A command with an option ``better`` of its own has that as a list ``better_ways``.
+    """
     option(
         parser,
         "--reframe PATH",
         "of a ReFrame suite: results.db, a report file, or a folder of these or of perflogs",
         type=Path,
     )
-    option(
-        parser,
-        "--better NAME=WAY",
-        "which way a variable is better: Copy=higher, mytest.wait=lower (repeatable)",
-        action="append",
-        default=[],
-        dest="better_ways",
-    )
+    if better:
+        option(
+            parser,
+            "--better NAME=WAY",
+            "which way a variable is better: Copy=higher, mytest.wait=lower (repeatable)",
+            action="append",
+            default=[],
+            dest="better_ways",
+        )
     option(parser, "--exclusive", "jobs of the suite have their nodes for themselves")
 
 

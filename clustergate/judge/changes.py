@@ -44,8 +44,8 @@ HIDDEN = math.log(1.10)
 _SURELY, _OFTEN = 0.99, 0.80
 # Of what is rounded: its variance, the run's and the baseline's, and by how many steps it differs.
 _OF_ROUNDED, _PRINTED = 2 / 12, 1.5
-# Of a control, by weight, which others may stand for that a run lacks.
-_ENOUGH_OF_A_CONTROL = 0.5
+# Of a control and of a set, by weight, what speaks for the rest that a run lacks.
+_ENOUGH_OF_A_CONTROL, _ENOUGH_OF_A_SET = 0.5, 0.8
 NOMINAL = 0.5
 """Of a figure's variance in all, about the part within a day."""
 
@@ -274,9 +274,10 @@ class Judge:
         return self._of_kind + _OF_ROUNDED * self.steps**2
 
     def _series(self, coefficients: Any, values: Floats) -> Floats:
-        """Return contrasts run by run; nan where one of its figures is missing.
+        """Return contrasts run by run; nan where too many of its figures are missing.
 
-        A control counts by those of its figures that a run has, where they weigh at least half.
+        A set, and its control, count by those of their figures that a run has, where these weigh
+        enough of it.
         """
         missing = np.isnan(values)
         if not missing.any():
@@ -287,14 +288,15 @@ class Judge:
         # Levels differ from figure to figure, and what is left of some is no level of all.
         usual = self._levels
         moved = np.where(missing, 0.0, values - usual)
-        weights = controls @ (~missing).T.astype(float)
+        present = (~missing).T.astype(float)
+        weights, of_set = controls @ present, own @ present
         whole = np.asarray(controls.sum(axis=1)).ravel()[:, None]
         share = np.where(whole > 0, weights / np.where(whole > 0, whole, 1.0), 1.0)
-        few = share < _ENOUGH_OF_A_CONTROL
+        few = (share < _ENOUGH_OF_A_CONTROL) | (of_set < _ENOUGH_OF_A_SET)
         control = (controls @ moved.T) / np.where(few, 1.0, share)
-        series: Floats = (own @ moved.T - control + (coefficients @ usual)[:, None]).T
-        lacks = (own @ missing.T.astype(float)).T > 0
-        return np.where(lacks | few.T, np.nan, series)
+        of_own = (own @ moved.T) / np.where(few, 1.0, of_set)
+        series: Floats = (of_own - control + (coefficients @ usual)[:, None]).T
+        return np.where(few.T, np.nan, series)
 
     @cached_property
     def _levels(self) -> Floats:

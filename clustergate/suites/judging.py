@@ -40,6 +40,7 @@ from clustergate.judge.baselines.proposals import Rule, measured_references
 from clustergate.judge.confirmation import SESSIONS_LEFT, TIMES, Launched
 from clustergate.judge.history.judged import judged_runs
 from clustergate.judge.history.series import CaseKey, Series, collect, key_of
+from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import NO_REFERENCE
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import CHANGE_CREPT
@@ -201,6 +202,46 @@ def judge_session(
         ),
         judged.over,
     )
+
+
+@dataclass(frozen=True)
+class Past:
+    """Sessions as stored runs, the oldest first.
+
+    ``figures`` are those of a known direction, and ``unknown`` the names of the others; ``nodes``
+    tell whether jobs have theirs for themselves. ``notes`` are on what is left out.
+    """
+
+    runs: Sequence[PastRun]
+    figures: Figures
+    unknown: Sequence[str]
+    nodes: Mapping[str, NodeFacts]
+    notes: Sequence[str]
+
+    @property
+    def exclusive(self) -> set[str]:
+        """The partitions where a job has its nodes for itself."""
+        return {name for name, one in self.nodes.items() if one.exclusive}
+
+
+def past_of_suite(sessions: Sequence[Session], settings: Settings, now: datetime.datetime) -> Past:
+    """Return sessions, the newest first, as runs that history, comparison and baseline take.
+
+    Raises :class:`clustergate.suites.sessions.SuiteError` where none can be dated.
+    """
+    suite = _Suite(_of_one_suite(sessions, settings, now), settings, now)
+    figures = records.figures_in(suite.sessions, settings)
+    describe(records.descriptors(figures))
+    directed = {key: one for key, one in figures.items() if one.better is not None}
+    notes = _doubted(sessions, now) + _apart(sessions, settings) + _units(suite, figures)
+    runs = [records.past_run(x, directed, settings, now) for x in reversed(suite.sessions)]
+    unknown = [".".join(key) for key in figures if key not in directed]
+    return Past(runs, directed, unknown, suite.nodes, notes)
+
+
+def references_of_suite(past: Past) -> dict[tuple[CaseKey, str], Reference]:
+    """Return what the sessions of a suite expect of the next one, by case and figure."""
+    return _references(collect(past.runs, past.nodes), "", past.exclusive)
 
 
 def _told(suite: _Suite, place: str) -> str:

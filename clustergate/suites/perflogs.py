@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from clustergate.core.reasons import Words
-from clustergate.suites.reports import value_of
+from clustergate.suites.reports import nodes_of, value_of
 from clustergate.suites.sessions import SUITE_UNREADABLE, Result, Session, SuiteError, Value, named
 
 FORM = "a performance log"
@@ -74,7 +74,7 @@ def _result(line: Mapping[str, str], path: Path, number: int) -> Result:
         environ=line["environ"],
         result=line.get("result", "pass"),
         values=tuple(_values(line)),
-        nodes=tuple(sorted(filter(None, line.get("job_nodelist", "").split(",")))),
+        nodes=nodes_of(line.get("job_nodelist", "")),
         tasks=int(tasks) if tasks.isdigit() and int(tasks) else 1,
         repeat=repeat,
         node=node,

@@ -86,7 +86,7 @@ def _result(case: Mapping[str, Any], attempt: int, values: tuple[Value, ...]) ->
         environ=str(case["environment" if is_old else "environ"]),
         result=_RESULTS.get(word, word),
         values=values,
-        nodes=tuple(sorted(map(str, nodes))),
+        nodes=nodes_of(nodes),
         tasks=_count(variables.get("num_tasks")),
         attempt=attempt,
         repeat=repeat,
@@ -99,6 +99,19 @@ def _result(case: Mapping[str, Any], attempt: int, values: tuple[Value, ...]) ->
         completed=_number(case.get("job_completion_time_unix")) or 0.0,
         seconds=_number(case.get("time_run")) or 0.0,
     )
+
+
+def nodes_of(nodes: object) -> tuple[str, ...]:
+    """Return the nodes of a job, which ReFrame writes as a list, or as text such as ``n[1-3]``."""
+    if not isinstance(nodes, str):
+        return tuple(sorted({*map(str, nodes)})) if isinstance(nodes, list) else ()
+    # It takes a moment to load, and few sessions write it so.
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+    try:
+        return tuple(sorted(NodeSet(nodes, resolver=RESOLVER_NOGROUP)))
+    except NodeSetException:
+        return (nodes,)
 
 
 def _values(case: Mapping[str, Any]) -> Iterator[Value]:

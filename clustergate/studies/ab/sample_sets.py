@@ -9,10 +9,10 @@ import csv
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustergate.benchmarks.registry import every_metric
+from clustergate.benchmarks.registry import every_metric, known_of
 from clustergate.core import store
 from clustergate.core.figures import name_of, reported, same_measurement
 from clustergate.core.model import (
@@ -60,20 +60,28 @@ def compare_sets(
     b: pl.DataFrame,
     margin: float,
     better: str | None = None,
+    suite: Sequence[Sequence[CaseRecord]] = (),
+    exclusive: Collection[str] = (),
 ) -> tuple[list[dict[str, str]], TwoRuns]:
     """Return the metrics with their conditions of two sets, and what the judge says of them.
 
     ``better`` is the direction of metrics that nobody knows. One measurement of stored runs is
-    compared once. Raises :class:`BadRequest`.
+    compared once. Where A and B are sessions of a ``suite`` these are their records, and
+    ``exclusive`` the partitions where a job has its nodes for itself. Raises :class:`BadRequest`.
     """
     # SciPy and Polars take longer to import than all other commands need.
     from clustergate.stats.comparison import unless_contradicted
 
     keys, undisturbed, everything = _side_by_side(a, b)
-    directions = _directions([key[METRIC] for key in keys], better)
-    better_of = [directions[key[METRIC]].better for key in keys]
+    if suite:
+        of = {name_of(x): x.better for records in suite for one in records for x in one.samples}
+        better_of = [of[key[FIGURE]] for key in keys]
+    else:
+        directions = _directions([key[METRIC] for key in keys], better)
+        better_of = [directions[key[METRIC]].better for key in keys]
     runs = [table[_RUN][0] for table in (a, b) if _RUN in table.columns]
-    both = _judged(keys, undisturbed, better_of, margin, runs)
+    records = suite or [store.read_cases(run) for run in dict.fromkeys(runs)]
+    both = _judged(keys, undisturbed, better_of, margin, runs, records, exclusive)
     comparisons = [
         unless_contradicted(one, every, margin)
         for one, every in zip(both.comparisons, everything, strict=True)
@@ -87,10 +95,13 @@ def _judged(
     better: Sequence[Better],
     margin: float,
     runs: Sequence[str],
+    records: Sequence[Sequence[CaseRecord]],
+    of_suite: Collection[str],
 ) -> TwoRuns:
     """Return what the judge says of launches of A and B, by the partitions of their figures.
 
-    ``runs`` are those that they are of; a file is of none.
+    ``runs`` are those that they are of, with these ``records``; a file is of none. The partitions
+    ``of_suite`` are known to be exclusive.
     """
     import numpy as np
 
@@ -98,7 +109,6 @@ def _judged(
     from clustergate.judge.two_runs import Both, Known, TwoRuns, of_two_runs
     from clustergate.sites.configs import nodes_of
 
-    records = [store.read_cases(run) for run in dict.fromkeys(runs)]
     of_runs, of_one_run = len(runs) == 2, len({*runs}) == 1
     by_partition: dict[str, dict[int, Both]] = {}
     for place, (key, sides) in enumerate(zip(keys, launches, strict=True)):
@@ -106,8 +116,8 @@ def _judged(
         of = by_partition.setdefault(key.get("partition", ""), {})
         placed = not of_runs or _placed_alike(key, records)
         of[place] = Both(_figure_of(key), a, b, better[place], placed)
-    exclusive: set[str] = set()
-    if of_runs and not of_one_run:
+    exclusive = set(of_suite)
+    if of_runs and not of_one_run and not exclusive:
         nodes = nodes_of(by_partition)
         exclusive = set.intersection(*(exclusive_partitions(of, nodes) for of in records))
     by_place: dict[int, Comparison] = {}
@@ -136,7 +146,7 @@ def _figure_of(key: Mapping[str, str]) -> FigureId:
     parts = benchmark, "" if size is None else f"{size}B", key[METRIC]
     name = key.get(FIGURE) or ".".join(filter(None, parts))
     figure = figure_id(case, name, benchmark, key[METRIC], size)
-    if key[METRIC] in every_metric():
+    if key[METRIC] in every_metric() or known_of(check).kinds:
         return figure
     return dataclasses.replace(figure, kind=COLLECTIVE)
 
@@ -322,12 +332,16 @@ def _line_of(name: str, row: int) -> int:
 
 def from_run(run_id: str, stack: str = "") -> pl.DataFrame:
     """Return the samples of a stored run, or of one of its stacks; raises :class:`BadRequest`."""
+    return of_records(run_id, store.read_cases(run_id), stack)
+
+
+def of_records(run_id: str, records: Sequence[CaseRecord], stack: str = "") -> pl.DataFrame:
+    """Return the samples of some records of a run, as :func:`from_run` does."""
     import polars as pl
 
     from clustergate.judge.assembly import beyond_limits
 
     rows: list[dict[str, Any]] = []
-    records = store.read_cases(run_id)
     for record in records:
         if record.complaints or (stack and record.stack != stack) or beyond_limits(record):
             continue
