@@ -187,6 +187,7 @@ def test_a_failed_test_is_no_pass():
     run = judged([session(19, [*others, failed]), *before])
     assert status_of(run) == 2
     assert "pattern not found" in next(x.reason for x in run.cases if x.check == "test3")
+    assert "7 results of the session s19" in render(run, width=200)
 
 
 def test_what_fails_by_its_own_reference_is_told_and_judged_by_the_past():

@@ -264,9 +264,11 @@ def _results(run: Run, rows: Sequence[_Line]) -> Iterator[str]:
     """Yield how many results there are, and what none of them is; what would have been found."""
     of = results(run.cases)
     broken = any(case.state.broken for case in run.cases)
-    if of and not broken and not any(f.judgement.verdict in _WRONG for _, f in of):
+    if run.session:
+        yield f"{counted(len(of), 'result')} of {run.session}"
+    elif of and not broken and not any(f.judgement.verdict in _WRONG for _, f in of):
         proof = "none impossible; every rank proved its library and its cores."
-        yield f"{counted(len(of), 'result')}{f' of {run.session}' if run.session else f': {proof}'}"
+        yield f"{counted(len(of), 'result')}: {proof}"
     yield from found_at_80_percent(run.finds)
     if not any(told_apart(figures.values()) for _, figures in rows):
         yield from filter(None, [why_none_is_best(run)])
