@@ -21,6 +21,7 @@ from clustergate.core.model import (
 )
 from clustergate.judge.judging import exit_status, judge, reframe_reference, tolerated_bound
 from clustergate.judge.references.lookup import References, effort_key, layout_key, load_references
+from clustergate.judge.references.validation import unlike, within_anchor
 from tests import builders
 from tests.builders import hpl, ping
 
@@ -549,6 +550,55 @@ def test_values_that_are_not_of_the_references_are_refused(load, before, after, 
     refused(load, with_values(before, after), words, sentence)
 
 
+LATENCY, RATE = (0.75, None, 0.2, "us"), (100.0, -0.05, None, "Gflop/s")
+
+
+@pytest.mark.parametrize(
+    ("row", "entry", "code"),
+    [
+        ((0.7, 0.8), LATENCY, ""),
+        ((0.89, 0.9), LATENCY, ""),
+        ((0.9, 0.92), LATENCY, "statistics.beyond-bound"),
+        ((0.0076, 0.8), LATENCY, ""),
+        ((0.0074, 0.8), LATENCY, "statistics.far"),
+        ((99.0, 104.0), RATE, ""),
+        ((95.0, 95.1), RATE, ""),
+        ((94.0, 95.9), RATE, "statistics.beyond-bound"),
+        ((9900.0, 90.0), RATE, ""),
+        ((10100.0, 90.0), RATE, "statistics.far"),
+    ],
+)
+def test_runs_that_were_beyond_the_bound_or_far_off_are_not_of_a_reference(row, entry, code):
+    said = unlike(row, entry, "figure")
+    assert (said.code if said else "") == code
+
+
+@pytest.mark.parametrize(
+    ("sides", "anchor", "tolerated"),
+    [
+        # Of a rate, and of a time: the anchor's bound, unless the reference's own is narrower.
+        ((-0.30, None), {"bound": 85.0, "usual": 95.0}, -0.15),
+        ((-0.05, None), {"bound": 85.0, "usual": 95.0}, -0.05),
+        ((-0.30, None), {"bound": 110.0, "usual": 120.0}, 0.0),
+        ((None, 0.50), {"bound": 120.0, "usual": 110.0}, 0.20),
+        ((None, 0.05), {"bound": 120.0, "usual": 110.0}, 0.05),
+        ((None, 0.50), {"bound": 90.0, "usual": 80.0}, 0.0),
+        # What crept beyond it by then is told from 5 % on.
+        ((-0.30, None), {"bound": 85.0, "usual": 94.5, "drift_percent": 6.0}, -0.10),
+        ((-0.30, None), {"bound": 95.0, "usual": 94.5, "drift_percent": 6.0}, -0.05),
+        ((None, 0.50), {"bound": 120.0, "usual": 110.0, "drift_percent": 6.0}, 0.155),
+        ((None, 0.50), {"bound": 112.0, "usual": 110.0, "drift_percent": 6.0}, 0.12),
+    ],
+)
+def test_an_anchor_of_before_narrows_what_a_reference_tolerates(sides, anchor, tolerated):
+    lower, upper = sides
+    known = Reference(100.0, lower, upper, "unit", "measured")
+    within = within_anchor(known, anchor)
+    assert (within.lower is None, within.upper is None) == (lower is None, upper is None)
+    assert (within.upper if lower is None else within.lower) == pytest.approx(tolerated)
+    assert within_anchor(known, None) is known
+
+
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
@@ -571,6 +621,18 @@ def test_an_anchor_that_nothing_could_creep_away_from_is_refused(load, row, sent
 """
     load(text.replace("ROW", "99.0, 98.0"))
     refused(load, text.replace("ROW", row), f"[{row}]", sentence)
+
+
+def test_an_anchor_of_more_runs_than_days_is_refused(load):
+    path = "HplCheck/alpha:node/mpich/2-ranks-packed/smoke"
+    text = f"""{with_values()}$anchors:
+  {path}:
+    runs: [a, b, c]
+    days: [2026-10-01, 2026-10-02]
+    values:
+      HPL.performance_gflops: [99.0, 98.0]
+"""
+    refused(load, text, "[99.0, 98.0]", "has 2 values of 2 days, of which 3 are runs")
 
 
 @pytest.mark.parametrize(
@@ -614,6 +676,8 @@ def test_a_bound_may_be_wide_where_it_is_known_how_runs_scatter(load):
     wide = with_statistics(tight, loose)
     assert load(wide).find("HplCheck", "alpha:node", "mpich", CONDITIONS, hpl()).lower == -0.7
     refused(load, swap(tight, loose), "-0.7", "tolerates 70.0 %")
+    endless = "[100.0, -1.0, null, Gflop/s]"
+    refused(load, with_statistics(tight, endless), "-1.0", "between -1 and 0")
 
 
 def test_statistics_of_what_was_not_measured_are_refused(load):
