@@ -11,13 +11,24 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clustergate.core.figures import name_of
-from clustergate.core.model import MEASURED, Better, Case, CaseId, Figure, Group, Judgement, Verdict
+from clustergate.core.model import (
+    MEASURED,
+    Better,
+    Case,
+    CaseId,
+    Figure,
+    Group,
+    Judgement,
+    Promise,
+    Verdict,
+)
 from clustergate.core.notation import counted, listed
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import UNEXCUSED
+from clustergate.judge.promises import to_launch_again, with_kept
 from clustergate.judge.rules import (
     BASELINE_UNKNOWN,
     CHANGE_CREPT,
@@ -189,6 +200,59 @@ def decided(first: Launched, again: Sequence[Launched], mode: str, why: Reason |
             if one.judgement.verdict is Verdict.REGRESSION:
                 figures[name] = dataclasses.replace(one, judgement=judgement)
     return dataclasses.replace(case, groups=groups, figures=tuple(figures.values()))
+
+
+@dataclass
+class Confirming:
+    """A run of which some cases are launched again: ``run`` are its cases as it launched them.
+
+    ``wholes`` is what its partitions promise by now; for that, too, cases are launched again where
+    ``promises`` are asked for. ``why`` tells of cases why they are launched no more.
+    """
+
+    run: Sequence[Launched]
+    wholes: dict[str, tuple[Promise, ...]]
+    promises: bool
+    why: dict[CaseId, Reason | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._first = {one.case.identity: one for one in self.run}
+        self._cases = {identity: one.case for identity, one in self._first.items()}
+        self._slow = suspicious([*self._cases.values()])
+        self._again: dict[CaseId, list[Launched]] = {identity: [] for identity in self._first}
+
+    @property
+    def left(self) -> dict[CaseId, str]:
+        """The cases to be launched once more, each with what is slow there, in words."""
+        broken = to_launch_again([*self._cases.values()], self.wholes) if self.promises else {}
+        return {
+            one: said
+            for one, said in {**broken, **self._slow}.items()
+            if one not in self.why
+            and (one not in self._slow or is_open(self._first[one], self._again[one]))
+        }
+
+    def add(self, again: Sequence[Launched], wholes: Mapping[str, Sequence[Promise]]) -> None:
+        """Take what was launched again, and ``wholes`` as partitions promise them beside it."""
+        for launched in again:
+            case = self._cases[launched.case.identity]
+            self._again[case.identity].append(launched)
+            kept = with_kept(case.promises, launched.case.promises)
+            self._cases[case.identity] = dataclasses.replace(case, promises=kept)
+        for of in {launched.case.partition for launched in again}:
+            self.wholes[of] = with_kept(self.wholes.get(of, ()), wholes.get(of, ()))
+
+    def decided(self, mode: str) -> tuple[Case, ...]:
+        """Return the cases of the run, judged by all launchings of them."""
+        cases = []
+        for one in self.run:
+            case, identity = one.case, one.case.identity
+            if identity in self._slow:
+                again, why = self._again[identity], self.why.get(identity)
+                case = decided(self._first[identity], again, mode, why)
+            kept = self._cases[identity].promises
+            cases.append(dataclasses.replace(case, promises=kept))
+        return tuple(cases)
 
 
 def _with_expected(figure: Figure, judgement: Judgement, again: Sequence[Launched]) -> Figure:

@@ -6,7 +6,6 @@ nobody takes them for cases of the run.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import os
 import time
@@ -15,16 +14,14 @@ from dataclasses import dataclass, field
 
 from clustergate.core import store
 from clustergate.core.commands import swept
-from clustergate.core.model import Case, CaseId, CaseRecord, ClustergateError, Promise, Say
+from clustergate.core.model import CaseId, CaseRecord, ClustergateError, Say
 from clustergate.core.notation import counted, listed
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import clock
-from clustergate.judge import confirmation
-from clustergate.judge.assembly import Beside, Outcome
-from clustergate.judge.confirmation import TIMES, Launched
+from clustergate.judge.assembly import Outcome
+from clustergate.judge.confirmation import TIMES, Confirming, Launched
 from clustergate.judge.history.stored_runs import seconds_taken
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.promises import to_launch_again, with_kept
 from clustergate.run import resuming
 from clustergate.run.collect import Again, Collected, without_overlaps
 from clustergate.run.execute import execute
@@ -56,72 +53,34 @@ def folder_of(run_id: str, attempt: int) -> str:
     return f"{run_id}/again-{attempt}"
 
 
-@dataclass
-class _Attempts:
-    """What was launched again so far; ``why`` tells of cases why they are not launched any more.
-
-    ``cases`` and ``wholes`` are those of the run, with the promises that were kept by now.
-    """
-
-    prepared: Prepared
-    collected: Collected
-    say: Say
-    cases: dict[CaseId, Case]
-    wholes: dict[str, tuple[Promise, ...]]
-    watched: Collection[frozenset[FigureId]] = ()
-    launched: dict[CaseId, list[Launched]] = field(default_factory=dict)
-    records: list[list[CaseRecord]] = field(default_factory=list)
-    why: dict[CaseId, Reason] = field(default_factory=dict)
-
-    def of_promises(self) -> dict[CaseId, str]:
-        """Return the cases that are launched again for a promise, each with that in words."""
-        if not self.prepared.request.promises:
-            return {}
-        return to_launch_again([*self.cases.values()], self.wholes)
-
-    def keep(self, cases: Mapping[CaseId, Case], beside: Beside) -> None:
-        """Note which promises were kept by what was launched again."""
-        for identity, case in cases.items():
-            promises = with_kept(self.cases[identity].promises, case.promises)
-            self.cases[identity] = dataclasses.replace(self.cases[identity], promises=promises)
-        for partition in {one.partition for one in cases}:
-            again = beside.wholes.get(partition, ())
-            self.wholes[partition] = with_kept(self.wholes.get(partition, ()), again)
-
-
 def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
     """Launch again what looks slow, and return the cases judged by all launches of them."""
     beside = compared(prepared, collected.records)
     cases = assembled(
         *(prepared, collected, collected.outcomes, collected.records), prepared.expected, beside
     )
-    slow = confirmation.suspicious(cases)
     hosts = _hosts(collected.outcomes, collected.records)
-    first = {one.identity: Launched(one, hosts.get(one.identity, ())) for one in cases}
+    run = [Launched(one, hosts.get(one.identity, ())) for one in cases]
     wholes = {partition: tuple(some) for partition, some in beside.wholes.items()}
-    by_identity = {one.identity: one for one in cases}
-    done = _Attempts(prepared, collected, say, by_identity, wholes, beside.suspected)
+    confirming = Confirming(run, wholes, prepared.request.promises)
+    done = _Attempts(prepared, collected, say, confirming, beside.suspected)
     for attempt in range(1, TIMES + 1):
-        left = {
-            identity: said
-            for identity, said in {**done.of_promises(), **slow}.items()
-            if identity not in done.why
-            and (
-                identity not in slow
-                or confirmation.is_open(first[identity], done.launched.get(identity, ()))
-            )
-        }
-        if left:
+        if left := confirming.left:
             _attempt(done, left, attempt)
-    mode = prepared.request.mode.name
-    decided = []
-    for one in cases:
-        if one.identity in slow:
-            again = done.launched.get(one.identity, ())
-            why = done.why.get(one.identity)
-            one = confirmation.decided(first[one.identity], again, mode, why)
-        decided.append(dataclasses.replace(one, promises=by_identity[one.identity].promises))
-    return Again(tuple(decided), done.records, beside.detectable, beside.sets, done.wholes)
+    decided = confirming.decided(prepared.request.mode.name)
+    return Again(decided, done.records, beside.detectable, beside.sets, confirming.wholes)
+
+
+@dataclass
+class _Attempts:
+    """What a run launches again; ``records`` is what it left, time by time."""
+
+    prepared: Prepared
+    collected: Collected
+    say: Say
+    confirming: Confirming
+    watched: Collection[frozenset[FigureId]]
+    records: list[list[CaseRecord]] = field(default_factory=list)
 
 
 NO_TIME = Words(
@@ -133,16 +92,16 @@ AGAIN_FAILED = Words("again.failed", "launched again, it failed: {why}")
 
 
 def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
-    prepared, collected = done.prepared, done.collected
+    prepared, collected, whys = done.prepared, done.collected, done.confirming.why
     for identity in slow:
         if why := _not_asked(prepared, identity):
-            done.why[identity] = why
-    slow = {identity: said for identity, said in slow.items() if identity not in done.why}
+            whys[identity] = why
+    slow = {identity: said for identity, said in slow.items() if identity not in whys}
     left_s = _seconds_left(prepared.request.confirm_until)
     needed_s = sum(_seconds_of(collected, slow).values())
     if left_s is not None and needed_s > left_s:
         no_time = NO_TIME(needed_s=needed_s, left_s=max(left_s, 0.0))
-        done.why.update(dict.fromkeys(slow, no_time))
+        whys.update(dict.fromkeys(slow, no_time))
         return
     if not slow:
         return
@@ -165,15 +124,13 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
     cases = assembled(prepared, collected, outcomes, records, (), beside)
     launched = {one.identity: one for one in cases}
     ran = {identity for identity, case in launched.items() if not case.state.broken}
-    done.keep({identity: launched[identity] for identity in ran}, beside)
-    for identity in ran:
-        looked = Launched(launched[identity], hosts[identity])
-        done.launched.setdefault(identity, []).append(looked)
+    again = [Launched(launched[identity], hosts[identity]) for identity in ran]
+    done.confirming.add(again, beside.wholes)
     for identity, why in _absences(prepared, slow.keys() - ran, attempt).items():
         case = launched.get(identity)
         if case and why.code != AGAIN_QUEUED.code:
             why = AGAIN_FAILED(why=case.reason)
-        done.why[identity] = why
+        whys[identity] = why
 
 
 def launch_again(

@@ -6,7 +6,6 @@ stored runs, its reference file, what a run is judged by and what it should have
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,10 @@ from clustergate.judge import confirmation, coverage
 from clustergate.judge.assembly import Beside, Outcome, assemble, compared, verdicts
 from clustergate.judge.baselines.proposals import Rule, make_baseline
 from clustergate.judge.baselines.writer import updated
-from clustergate.judge.confirmation import Launched
+from clustergate.judge.confirmation import TIMES, Confirming, Launched
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import exit_status, worst_status
-from clustergate.judge.promises import to_launch_again, with_kept
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import Mode
@@ -94,51 +92,28 @@ def judge_run(
     """
     find, nodes = judge.references.find, {judge.partition.fullname: judge.partition.facts}
     beside = compared(records, find, nodes)
-    of_record = {record.name: case_of(judge, record, beside) for record in records}
-    cases = {case.identity: case for case in of_record.values()}
-    first = {
-        case.identity: Launched(case, record.hosts)
-        for record, case in zip(records, of_record.values(), strict=True)
-    }
-    slow = confirmation.suspicious([*of_record.values()])
-    watched, wholes = beside.suspected, dict(beside.wholes)
-    looks: dict[CaseId, list[Launched]] = {identity: [] for identity in cases}
-    lost: set[CaseId] = set()
+    watched, wholes = beside.suspected, {of: tuple(some) for of, some in beside.wholes.items()}
+    run = [Launched(case_of(judge, record, beside), record.hosts) for record in records]
+    confirming = Confirming(run, wholes, promises)
     launched = 0
-    for _ in range(confirmation.TIMES):
-        broken = to_launch_again([*cases.values()], wholes) if promises else {}
-        left = [
-            one
-            for one in cases
-            if one not in lost
-            and (confirmation.is_open(first[one], looks[one]) if one in slow else one in broken)
-        ]
-        if not left:
-            break
+    for _ in range(TIMES):
+        left = confirming.left
         further = {one: record for one in left if (record := again(one)) is not None}
-        lost |= set(left) - further.keys()
+        confirming.why |= dict.fromkeys(left.keys() - further.keys())
+        if not further:
+            break
         launched += len(further)
         by_name = {record.name: record for record in further.values()}
         whole = [by_name.get(record.name, record) for record in records]
         beside = compared(whole, find, nodes, watched=watched)
-        for identity, record in further.items():
-            case = case_of(judge, record, beside)
-            looks[identity].append(Launched(case, record.hosts))
-            kept = with_kept(cases[identity].promises, case.promises)
-            cases[identity] = dataclasses.replace(cases[identity], promises=kept)
-        wholes = {of: with_kept(some, beside.wholes.get(of, ())) for of, some in wholes.items()}
-    decided = [
-        dataclasses.replace(
-            confirmation.decided(first[identity], looks[identity], judge.mode.name, None),
-            promises=case.promises,
+        confirming.add(
+            [Launched(case_of(judge, one, beside), one.hosts) for one in further.values()],
+            beside.wholes,
         )
-        if identity in slow
-        else case
-        for identity, case in cases.items()
-    ]
-    is_open = any(confirmation.unconfirmed(case) for case in decided)
-    status = worst_status([status_of(judge, decided), 2 * is_open])
-    return Judged(decided, status, wholes, launched)
+    cases = confirming.decided(judge.mode.name)
+    is_open = any(confirmation.unconfirmed(case) for case in cases)
+    status = worst_status([status_of(judge, cases), 2 * is_open])
+    return Judged(cases, status, confirming.wholes, launched)
 
 
 def status_of(judge: Judge, cases: Sequence[Case]) -> int:
