@@ -222,7 +222,7 @@ def test_benchmark_launched_once_is_slower_after_three_times(
     assert "slow three times in a row (14 %, 15 %, 14 %)" in figure.judgement.sentence
     assert status_of(run_of(of)) == 1
     assert machine.of_attempts == [1, 2]
-    assert machine.said[0].startswith("launching HplCheck with mpich again (1 of 2): HPL 14 % slow")
+    assert machine.said[0].startswith("launching HPL with mpich again (1 of 2): HPL 14 % slow")
     assert "; done by about " in machine.said[0]
     (line,) = launched_again(of)
     assert line == "launched again: 1 case in 2 launches, 20 node-seconds"

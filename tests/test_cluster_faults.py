@@ -259,8 +259,8 @@ FAULTS = [
         ["accounting-down", "head"],
         checked(),
         [
-            r"HplCheck with mpich\b.*: .*run session stopped: .*sacct: error: ",
-            "0 of 3 cases ran",
+            r"HPL with mpich\b.*: .*run session stopped: .*sacct: error: ",
+            "0 of 3 benchmarks ran",
         ],
     ),
     Fault(

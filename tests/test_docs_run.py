@@ -38,6 +38,7 @@ AT_ONCE = {
     r"(list (runs|checks)|prune|site schema|golden (list|verify$))\b": 0,
     r"evaluation (list(?! mistyped)|report|run \S+ --plan)": 0,
     r"expect --dry-run$": 0,
+    r"open --all$": 0,
     # Nothing was recorded of the captured runs but their figures.
     r"baseline --dry-run$": 1,
     r"baseline --site alpha --mode maintenance( --dry-run)?$": 1,
@@ -364,7 +365,7 @@ def unlike(sample: str, printed: str) -> list[str]:
         ("PingPong 8 B  us  0.8  MPICH 2 x", "PingPong 8 B  us  1  undecided", True),
         ("…\nwrote …/local.yaml", "wrote /home/local.yaml", True),
         ("of DGEMM  %  83.07  > 100*", "of DGEMM  %  > 100*  6.1*", True),
-        ("1 of 1 cases ran in 54 s,", "1 of 1 cases ran in 1 min 7 s,", True),
+        ("1 of 1 benchmarks ran in 54 s,", "1 of 1 benchmarks ran in 1 min 7 s,", True),
         ("HPL   Gflop/s   12.7", "HPL  GFLOPS  12.7", False),
         ("a sentence that is gone", "another sentence", False),
         (" ! invalid: it", " ! invalid: that\n ! 2 more on the page", True),

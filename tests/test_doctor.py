@@ -149,11 +149,11 @@ TAKEN = {("HplCheck", "mpich"): 60.0, ("HplCheck", "openmpi"): 90.0}
 def test_run_says_until_when_and_that_nothing_is_known() -> None:
     planned = plan_of(mode_named("smoke"), TWO, TAKEN, AT_1430, referenced=True)
     assert planned == (
-        "done by about 14:32 (2 min 30 s, as last time): HplCheck with mpich, openmpi, mode smoke"
+        "done by about 14:32 (2 min 30 s, as last time): HPL with mpich, openmpi, mode smoke"
     )
     planned = plan_of(mode_named("smoke"), TWO, {}, AT_1430, ["openmpi"], referenced=False)
     assert planned == (
-        "at most 3 minutes on two idle cores, once built, plus the set-up of openmpi: HplCheck "
+        "at most 3 minutes on two idle cores, once built, plus the set-up of openmpi: HPL "
         "with mpich, openmpi, mode smoke; no references yet: judged against physical limits only"
     )
     planned = plan_of(mode_named("smoke"), TWO, {}, AT_1430, referenced=False, expectations=3)
@@ -164,16 +164,14 @@ def test_run_says_until_when_and_that_nothing_is_known() -> None:
     planned = plan_of(mode_named("maintenance"), TWO, {}, AT_1430, referenced=True)
     assert planned == (
         "done by about 14:35 (5 min 0 s, as such cases usually take, not all of which ran here "
-        "before): HplCheck with mpich, openmpi, mode maintenance"
+        "before): HPL with mpich, openmpi, mode maintenance"
     )
     planned = plan_of(mode_named("acceptance"), TWO, {}, AT_1430, referenced=True)
-    assert planned.startswith("how long it takes here is not known yet (no limit): HplCheck with ")
+    assert planned.startswith("how long it takes here is not known yet (no limit): HPL with ")
     planned = plan_of(
         *(mode_named("smoke"), TWO, {}, AT_1430), referenced=True, settings=["n=500", "launches=90"]
     )
-    assert planned.startswith(
-        "how long it takes with n=500, launches=90 is not known yet: HplCheck"
-    )
+    assert planned.startswith("how long it takes with n=500, launches=90 is not known yet: HPL")
 
 
 def test_run_may_wait_for_a_quiet_node() -> None:
@@ -186,7 +184,7 @@ def test_run_may_wait_for_a_quiet_node() -> None:
     )
     assert planned == (
         "2 min 30 s, as last time, beside other programs, plus the set-up of openmpi, plus up to "
-        "30 s of waiting for an idle node: HplCheck with mpich, openmpi, mode smoke"
+        "30 s of waiting for an idle node: HPL with mpich, openmpi, mode smoke"
     )
 
 
@@ -465,7 +463,7 @@ def test_it_looks_at_all_of_this_machine_and_sets_nothing_up(
     assert not (home / "manifests").exists()
     planned = found["plan"]["says"]
     more = "plus the set-up of intel-mpi, mpich, openmpi, plus up to 30 s of waiting for an idle"
-    assert f"{more} node: HplCheck, HpccCheck, Imb" in planned
+    assert f"{more} node: HPL, HPCC, IMB" in planned
     assert "mode smoke" in planned
     _, found = asked(capsys, "--site", "local", "--mode", "maintenance")
     assert "mode maintenance" in found["plan"]["says"]

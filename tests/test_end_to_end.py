@@ -39,7 +39,7 @@ def left_nothing(suite):
 
 def verdict_line(said, stack="mpich"):
     """Return the line of a summary that says what is wrong with HPL."""
-    (line,) = [x for x in said.splitlines() if f"HplCheck with {stack}" in x]
+    (line,) = [x for x in said.splitlines() if f"HPL with {stack}" in x]
     assert line.startswith((" ✗ FAILED: ", " ✗ DID NOT RUN: ", " ! invalid: "))
     return line
 
@@ -87,7 +87,7 @@ def test_check_fails_when_cases_that_should_run_did_not(suite):
     assert re.search(r" ✗ DID NOT RUN: .* with [a-z-]+.*: ", ended.stdout)
     assert "case.missing" in suite.codes("HpccCheck")
     assert ended.stdout.splitlines()[-1].startswith("clustergate check: exit status 2")
-    assert f"{len(suite.stacks)} of {3 * len(suite.stacks)} cases ran" in ended.stdout
+    assert f"{len(suite.stacks)} of {3 * len(suite.stacks)} benchmarks ran" in ended.stdout
 
 
 @pytest.mark.long
@@ -96,7 +96,7 @@ def test_a_named_check_of_a_named_stack_is_the_whole_run(suite, tmp_path):
     command[2:2] = ["--stack=mpich", "--check=ImbMpi1Check", f"--copy-to={tmp_path / 'artifacts'}"]
     ended = subprocess.run(command, env=suite.environment(), capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "1 of 1 cases ran" in ended.stdout
+    assert "1 of 1 benchmarks ran" in ended.stdout
     assert {(r["check"], r["stack"]) for r in suite.records()} == {("ImbMpi1Check", "mpich")}
     (copied,) = (tmp_path / "artifacts").glob("*/report.html")
     assert (copied.parent / "junit.xml").is_file()
@@ -218,7 +218,7 @@ def test_strict_run_beside_programs_on_all_cores_fails(suite, tmp_path):
         lenient = suite.check("-S", "n=4000", selection=one)
         ended = suite.check("-S", "n=4000", selection=("--strict", *one))
     assert (lenient.returncode, ended.returncode) == (0, 2), ended.stdout
-    assert "no figure of a case could be judged" in ended.stdout.splitlines()[-1]
+    assert "no result of a benchmark could be judged" in ended.stdout.splitlines()[-1]
     told = re.search(
         r"TOO BUSY TO JUDGE. During this run other processes used .*: (.*)", ended.stdout
     )
@@ -243,8 +243,8 @@ def test_two_runs_in_one_home_leave_each_other_alone(suite):
     second = suite.check("-n", "HplCheck", "-p", "mpich|openmpi", "-S", "n=1000")
     output, _ = first.communicate()
     for told, ran in (output, 1), (second.stdout, 2):
-        assert f"   {ran} of 9 cases ran in " in told
-        assert not re.search("HplCheck with openmpi[^:]*: failed", told), told
+        assert f"   {ran} of 9 benchmarks ran in " in told
+        assert not re.search("HPL with openmpi[^:]*: failed", told), told
     assert " running in this home" in second.stdout
 
 
@@ -319,12 +319,12 @@ def test_stack_not_set_up_told_and_others_measured(suite):
     assert verdict_line(ended.stdout, "openmpi")
     # Its manifest of an earlier set-up is there, and what that names is not measured.
     assert {record["stack"] for record in suite.records()} == {"mpich", "intel-mpi"}
-    assert "2 of 3 cases ran" in ended.stdout
+    assert "2 of 3 benchmarks ran" in ended.stdout
     prefix.symlink_to(whole)
     (run,) = (suite.home / "results" / "runs").iterdir()
     resumed = suite.resume(run.name)
     assert resumed.returncode == 0, resumed.stdout
-    assert "3 of 3 cases ran" in resumed.stdout
+    assert "3 of 3 benchmarks ran" in resumed.stdout
 
 
 @pytest.mark.long
@@ -335,4 +335,4 @@ def test_a_space_in_the_path_disturbs_nothing(tmp_path, suite_in):
     checks = ("--check", "HplCheck", "--check", "HpccCheck")
     ended = suite.check("-S", "n=500", "-S", "launches=1", selection=checks)
     assert ended.returncode == 0, ended.stdout
-    assert "6 of 6 cases ran" in ended.stdout
+    assert "6 of 6 benchmarks ran" in ended.stdout

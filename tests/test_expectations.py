@@ -451,7 +451,7 @@ def test_what_is_counted_stands_below_the_headline():
     )  # fmt: skip
     text = render(run, width=300)
     assert "1 expectation not of this run: PingPong 2 MiB is of another mode: maintenance" in text
-    assert "1 figure without an expectation or a reference" in "\n".join(first_screen(run).beside)
+    assert "1 result without an expectation or a reference" in "\n".join(first_screen(run).beside)
 
 
 def test_the_page_says_beside_the_headline_what_the_terminal_does():
@@ -462,7 +462,7 @@ def test_the_page_says_beside_the_headline_what_the_terminal_does():
     )  # fmt: skip
     page = re.sub(r"<[^>]+>", "", unescape(render_html(run)))
     assert "1 expectation not of this run: no mode measures PingPong 16 MiB" in page
-    assert "1 figure without an expectation or a reference" in page
+    assert "1 result without an expectation or a reference" in page
     assert render(run, width=300).splitlines()[2].startswith(" ~ NOT DECIDED. 0 of ")
 
 

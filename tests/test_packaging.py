@@ -214,7 +214,7 @@ def test_wheel_measures_from_a_folder_with_space_and_umlaut(tmp_path):
         PYTHONHOME="/nowhere",
         PYTHONPATH=str(checkout() / "clustergate" / "core" / "files"),
     )
-    assert "1 of 1 cases ran" in told
+    assert "1 of 1 benchmarks ran" in told
     (pages,) = re.findall(r"^docs/, .* are in (.*)$", run(clustergate, "--help"), re.M)
     named = re.findall(r"docs/[\w-]+\.md", run(clustergate, "gate", "--help"))
     assert named

@@ -123,7 +123,7 @@ def test_what_is_quoted_of_real_runs_is_still_said(path: Path) -> None:
 @pytest.mark.parametrize(
     ("quote", "parts"),
     [
-        ("2 of 3 cases ran in 5 s", []),
+        ("2 of 3 benchmarks ran in 5 s", []),
         ("2 of 3 cases have run in ", ["cases have run in"]),
         (r"others used [\d.]+ of 2 cores of n1", []),
         ("the text ends before 'P Q'", []),

@@ -24,12 +24,14 @@ from clustergate.core.model import (
     Verdict,
 )
 from clustergate.core.notation import number
-from clustergate.core.reasons import in_words
+from clustergate.core.reasons import in_words, registry
 from clustergate.core.texts import duration, shortened
 from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import judge
-from clustergate.report import html, plots
+from clustergate.judge.rules import FIGURE_PART
+from clustergate.report import explained, html, plots
 from clustergate.report.html import render_html
+from clustergate.report.page import explanation
 from clustergate.report.summary import compared, next_commands, status_of
 from clustergate.report.terminal import render
 from tests import builders
@@ -124,9 +126,51 @@ def page(captured_html):
     return Page(captured_html)
 
 
+def below(text):
+    """Return a page without the curve of its first screen, which is drawn again below it."""
+    return re.sub(r'<section id="curve".*?</section>', "", text, flags=re.DOTALL)
+
+
+def test_the_first_screen_has_the_curve_of_what_is_wrong():
+    def sizes(name, **of):
+        return [figure(name, conditions={"bytes": size}, **of) for size in (8, 64)]
+
+    good, bad = sizes("PingPong"), sizes("Exchange", verdict=Verdict.REGRESSION)
+    text = render_html(run(case(figures=tuple(good))))
+    assert "PingPong" in Page(text).with_id("curve")
+    text = render_html(run(case(figures=(*good, *bad))))
+    assert "Exchange" in Page(text).with_id("curve")
+    assert 'id="curve"' not in render_html(run(case(figures=(figure(conditions={}),))))
+
+
+def test_every_message_leads_to_its_explanation():
+    why = FIGURE_PART(name="PingPong", by=0.1)
+    slow = figure(verdict=Verdict.REGRESSION)
+    slow = dataclasses.replace(slow, judgement=Judgement(Verdict.REGRESSION, (why,)))
+    text = render_html(run(case(figures=(slow,))))
+    # On the first screen, below what is wrong, and in the table.
+    assert text.count(f'href="reasons.html#{why.code}"') == 3
+    assert 'href="glossary.html#regression"' in text
+
+
+def test_the_pages_that_explain_have_every_code_and_escape_what_they_quote():
+    text = explanation("reasons.html")
+    assert all(f'<tr id="{code}">' in text for code in registry())
+    assert not re.search(
+        r"<(?!/?(tr|td|th|table|thead|tbody|div|p|h1|h2|code|em|strong|a|main|header"
+        r"|body|html|head|meta|title|style|blockquote)\b|!DOCTYPE)",
+        text,
+    )
+    html = "".join(explained.blocks("| word |\n|---|\n| `a.b` | \\<x> `*` *c* \\| d |"))
+    assert (
+        '<tr id="a.b"><td><code>a.b</code></td><td>&lt;x&gt; <code>*</code> <em>c</em> | d</td>'
+        in html
+    )
+
+
 def test_a_captured_run_is_told_in_the_order_an_operator_asks(page):
     sections = [section["attributes"]["id"] for section in page.all("section")]
-    told = ["verdict", "machine", "counts", "curves", "hpcc", "figures"]
+    told = ["verdict", "machine", "curve", "counts", "curves", "hpcc", "figures"]
     assert sections == told
     verdict = page.with_id("verdict")
     assert verdict.startswith(
@@ -134,7 +178,7 @@ def test_a_captured_run_is_told_in_the_order_an_operator_asks(page):
     )
     assert "clustergate check: exit status 0" in verdict
     assert "clustergate gate" not in verdict
-    absent = "not available ImbMpi1Check with openmpi: imb 2021.7 could not be fetched"
+    absent = "not available IMB with openmpi: imb 2021.7 could not be fetched"
     assert absent in page.with_id("verdict")
 
 
@@ -160,7 +204,8 @@ def test_the_page_asks_for_nothing_from_elsewhere(page):
         if name in ("href", "src", "srcset", "data", "action", "poster", "background")
     ]
     assert linked
-    assert all(link.startswith("#") for link in linked)
+    beside = (*explained.PAGES, *(f"{name}#" for name in explained.PAGES))
+    assert all(link.startswith(("#", *beside)) for link in linked)
     styles = [e["text"] for e in page.all("style")]
     styles += [e["attributes"]["style"] for e in page.elements if "style" in e["attributes"]]
     assert not any("@import" in style or re.search(r"url\((?!#)", style) for style in styles)
@@ -170,8 +215,13 @@ def test_the_page_asks_for_nothing_from_elsewhere(page):
 def test_what_is_linked_to_is_there_once(page):
     ids = [e["attributes"]["id"] for e in page.elements if "id" in e["attributes"]]
     assert len(ids) == len(set(ids))
-    links = {e["attributes"]["href"][1:] for e in page.elements if "href" in e["attributes"]}
-    assert links <= set(ids)
+    links = {e["attributes"]["href"] for e in page.elements if "href" in e["attributes"]}
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    # As messages and verdicts to what explains them, on the pages beside this one.
+    beside = [link.partition("#") for link in links if not link.startswith("#")]
+    assert {"glossary.html"} <= {name for name, _, _ in beside}
+    for name, _, anchor in beside:
+        assert not anchor or f'id="{anchor}"' in explanation(name)
 
 
 def test_policy_of_the_page_lets_only_its_script_run(page):
@@ -230,11 +280,11 @@ def test_what_is_wrong_comes_before_the_counts_with_its_next_step():
     page = Page(render_html(run(case(figures=(figure(), slow)))))
     wrong = page.with_id("wrong")
     assert wrong.endswith(
-        "regression ImbMpi1Check with mpich, 2 ranks, packed PingPong 8 bytes latency_us: "
+        "regression IMB with mpich, 2 ranks, packed PingPong 8 bytes latency_us: "
         "30 % above Next: the command to repeat it by hand."
     )
     assert page.text().index("What is wrong") < page.text().index("Verdicts")
-    assert "2 figures measured: 1 pass, 1 regression" in page.with_id("verdict")
+    assert "2 results measured: 1 pass, 1 regression" in page.with_id("verdict")
     assert "exit status 1" in page.with_id("verdict")
 
 
@@ -245,10 +295,10 @@ def test_a_regression_does_not_hide_what_did_not_run():
     )
     page = Page(render_html(run(case(figures=(slow,)), broken)))
     verdict = page.with_id("verdict")
-    assert verdict.startswith("FAILED 1 of 2 cases. ")
-    assert "1 of 2 cases ran" in verdict
-    assert "regression ImbMpi1Check with mpich" in verdict
-    assert "invalid ImbMpi1Check with openmpi" in verdict
+    assert verdict.startswith("FAILED 1 of 2 benchmarks. ")
+    assert "1 of 2 benchmarks ran" in verdict
+    assert "regression IMB with mpich" in verdict
+    assert "invalid IMB with openmpi" in verdict
     assert "failed: 2 of 4 ranks wrote no proof" in page.with_id("wrong")
 
 
@@ -268,8 +318,8 @@ def test_the_same_complaint_is_told_once():
     )
     page = Page(render_html(run(lost, lost, lost)))
     assert page.with_id("wrong").count("it should have run") == 1
-    assert "ImbMpi1Check (3 cases) with mpich" in page.with_id("wrong")
-    assert "0 of 3 cases ran" in page.with_id("verdict")
+    assert "IMB (3 times) with mpich" in page.with_id("wrong")
+    assert "0 of 3 benchmarks ran" in page.with_id("verdict")
     assert "reframe.out in the folder of run 20261121T065003Z-1" in page.with_id("wrong")
 
 
@@ -289,7 +339,7 @@ def test_a_page_says_its_verdict_as_the_terminal_does(verdict):
     first = render(one, width=200).splitlines()[2]
     answer = re.sub(r"(?<=[A-Z])[:.]", "", first[3:], count=1)
     assert page.with_id("verdict").startswith(answer)
-    assert f"1 figure measured: 1 {verdict.value}" in page.with_id("verdict")
+    assert f"1 result measured: 1 {verdict.value}" in page.with_id("verdict")
     assert (first[1] == "✓") == (
         verdict in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_REFERENCE)
     )
@@ -299,7 +349,7 @@ def test_a_page_says_its_verdict_as_the_terminal_does(verdict):
 def test_an_empty_run_is_no_success():
     page = Page(render_html(run()))
     verdict = page.with_id("verdict")
-    assert verdict.startswith("NOTHING MEASURED No case of this run has a result. local")
+    assert verdict.startswith("NOTHING MEASURED No benchmark of this run has a result. local")
     assert "nothing measured" in page.with_id("verdict")
     assert "exit status 2" in verdict
     assert "no cases" in page.with_id("counts")
@@ -310,15 +360,16 @@ def test_a_run_in_which_nothing_is_available_is_no_success():
         state=CaseState.NOT_AVAILABLE, reasons=(in_words("no source"),), conditions={}, command=""
     )
     page = Page(render_html(run(absent, dataclasses.replace(absent, stack="openmpi"))))
-    assert page.with_id("verdict").startswith("NOTHING MEASURED No case of this run has a result. ")
+    said = "NOTHING MEASURED No benchmark of this run has a result. "
+    assert page.with_id("verdict").startswith(said)
     assert "nothing measured" in page.with_id("verdict")
-    assert "ImbMpi1Check with mpich, openmpi: no source" in page.with_id("verdict")
+    assert "IMB with mpich, openmpi: no source" in page.with_id("verdict")
 
 
 def test_a_figure_without_a_value_says_none_and_draws_nothing():
     sizes = [figure(conditions={"bytes": size}) for size in (8, 16)]
     lost = figure(value=None, metric="", verdict=Verdict.INVALID, conditions={"bytes": 32})
-    page = Page(render_html(run(case(figures=(*sizes, lost)))))
+    page = Page(below(render_html(run(case(figures=(*sizes, lost))))))
     (row,) = [tr["text"].split() for tr in page.all("tr") if "none" in tr["text"].split()]
     assert row[:4] == ["PingPong", "32", "none", "us"]
     assert len(page.all("figcaption")) == 1
@@ -559,7 +610,7 @@ def test_a_large_run_stays_a_small_page():
 
     page = render_html(run(*[case(stack=f"stack{n}", figures=figures(n + 1)) for n in range(3)]))
     assert len(page) < 3_000_000
-    assert len(Page(page).all("figcaption")) == 20
+    assert len(Page(below(page)).all("figcaption")) == 20
 
 
 def test_curves_beyond_a_page_are_counted(monkeypatch):
@@ -571,7 +622,7 @@ def test_curves_beyond_a_page_are_counted(monkeypatch):
         case(figures=figures, conditions={"ranks": ranks, "placement": "packed"})
         for ranks in (2, 64, 4)
     ]
-    page = Page(render_html(run(*cases)))
+    page = Page(below(render_html(run(*cases))))
     curves = page.with_id("curves")
     assert len(page.all("figcaption")) == 3
     assert "1 more curves are not drawn" in curves
@@ -586,7 +637,7 @@ def test_cases_of_different_layouts_are_not_compared():
 
     one = case(figures=sizes(1.0), conditions={"ranks": 2, "settings": "nb=256"})
     two = case(figures=sizes(2.0), conditions={"ranks": 2, "settings": ""}, stack="openmpi")
-    page = Page(render_html(run(one, two)))
+    page = Page(below(render_html(run(one, two))))
     assert len(page.all("figcaption")) == 2
 
 
@@ -596,7 +647,7 @@ def test_panels_are_told_apart_by_what_differs():
         for mode in ("AGGREGATE", "NON-AGGREGATE")
         for size in (1, 2)
     )
-    page = Page(render_html(run(case("ImbRmaCheck", figures=figures))))
+    page = Page(below(render_html(run(case("ImbRmaCheck", figures=figures)))))
     captions = [" ".join(e["text"].split()) for e in page.all("figcaption")]
     assert captions == ["Put latency_us, mode AGGREGATE", "Put latency_us, mode NON-AGGREGATE"]
 
@@ -783,7 +834,7 @@ def test_plots_of_one_unit_share_their_axes():
         ]
 
     figures = (*sizes("PingPong", 1.0, 64), *sizes("Allreduce", 50.0, 1024))
-    page = Page(render_html(run(case(figures=figures))))
+    page = Page(below(render_html(run(case(figures=figures)))))
     grids = [e["attributes"]["d"] for e in page.all("path") if e["attributes"]["class"] == "grid"]
     assert len(grids) == 2
     assert grids[0] == grids[1]
@@ -791,7 +842,7 @@ def test_plots_of_one_unit_share_their_axes():
 
 def test_untrusted_point_hollow_and_marked():
     doubtful = figure(conditions={"bytes": 16}, doubt=in_words("it was disturbed"))
-    text = render_html(run(case(figures=(figure(), doubtful))))
+    text = below(render_html(run(case(figures=(figure(), doubtful)))))
     paths = [e["attributes"]["class"] for e in Page(text).all("path")]
     assert paths.count("mark hollow") == 1
     titles = re.findall(r'class="at"><title>([^<]*)', text)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.descriptor import Headline
-from clustergate.benchmarks.registry import benchmark_of
+from clustergate.benchmarks.registry import benchmark_of, title_of
 from clustergate.core.model import (
     Better,
     Case,
@@ -74,7 +74,7 @@ def test_a_slower_group_is_named_and_speaks_for_its_figures():
     other = figure(512, Verdict.REGRESSION, "Sendrecv")
     told = summary([*figures, other], [group(Verdict.REGRESSION)])
     assert told.splitlines()[2] == (
-        " ✗ SLOWER: 2 of 3 results. all 14 figures of PingPong, ImbMpi1Check with mpich, 2 ranks: "
+        " ✗ SLOWER: 2 of 3 results. all 14 figures of PingPong, IMB with mpich, 2 ranks: "
         "the sentence of all PingPong"
     )
     assert "the sentence of 8" not in told
@@ -96,7 +96,7 @@ def test_a_group_alone_makes_the_run_a_regression():
     )
     page = render_html(finished)
     assert "all 14 figures of PingPong" in page.partition("What is wrong")[2]
-    assert "1 figure and 1 group measured: 1 pass, 1 regression" in page.replace("\n", " ")
+    assert "1 result and 1 group measured: 1 pass, 1 regression" in page.replace("\n", " ")
 
 
 def test_five_causes_stand_at_the_top_and_the_others_are_counted():
@@ -105,7 +105,7 @@ def test_five_causes_stand_at_the_top_and_the_others_are_counted():
     told = render(dataclasses.replace(run([], []), cases=many), width=100)
     lines = [line for line in told.splitlines() if line.startswith(" ! inconclusive: ")]
     assert lines[0] == (
-        " ! inconclusive: ImbMpi1Check with stack0, 2 ranks: all 14 figures of PingPong: "
+        " ! inconclusive: IMB with stack0, 2 ranks: all 14 figures of PingPong: "
         "the sentence of all PingPong; and 1 group more"
     )
     assert len(lines) == CAUSES_SHOWN
@@ -119,7 +119,7 @@ def test_where_nothing_is_wrong_nothing_is_named(groups):
     assert told.splitlines()[2] == " ✓ AS BEFORE. 1 of 1 result as before."
 
 
-SUCH = "ImbMpi1Check with mpich: PingPong 8 bytes latency_us"
+SUCH = "IMB with mpich: PingPong 8 bytes latency_us"
 DOUBT = "6 of 6 launches were disturbed (others used 0.30 cores of vm); take more launches"
 
 
@@ -142,7 +142,7 @@ def test_a_busy_machine_has_bounds_and_a_command_that_works_there():
     assert told[2] == (f" ~ TOO BUSY TO JUDGE. {beside[0]}. The machine is at least this fast:")
     assert row("\n".join(told), "PingPong 8 B")[-4:] == ["<=", "1.5", "<=", "1.5"]
     (step,) = [line for line in told if line.startswith(" Next")]
-    assert step.endswith("clustergate ab mpich openmpi")
+    assert step.endswith("clustergate ab mpich openmpi --benchmarks PingPong --budget 2m")
     assert DOUBT not in "\n".join(told)
     assert "4 launches were disturbed" in render_html(noisy)
 
@@ -159,7 +159,7 @@ def test_doubt_about_some_figures_has_its_cause():
     assert '<td class="number">1.500</td>' in page
     log = render_junit(run(figures, []))
     assert 'failures="0" errors="0"' in log
-    assert f"doubtful (*): 1 of 2 figures, {SUCH}: {DOUBT}" in log
+    assert f"doubtful (*): 1 of 2 figures, {SUCH.replace('IMB', 'ImbMpi1Check')}: {DOUBT}" in log
     assert "PingPong 8 bytes latency_us = 1.500* us: no reference" in log
     assert "PingPong 64 bytes latency_us = 1.500 us: no reference" in log
 
@@ -174,9 +174,7 @@ def test_reasons_for_doubt_told_once_by_frequency():
     told = summary([*figures, *clear], [])
     lines = [line for line in told.splitlines() if "doubtful" in line]
     assert [line.rpartition(": ")[2] for line in lines[:-1]] == [f"reason {x}" for x in "abef"]
-    assert lines[0].startswith(
-        " ! doubtful (*): 4 of 24 figures, such as ImbMpi1Check with mpich: "
-    )
+    assert lines[0].startswith(" ! doubtful (*): 4 of 24 figures, such as IMB with mpich: ")
     assert lines[-1] == " ! doubtful (*): 3 more"
     assert "doubtful" not in summary([figure(8)], [])
 
@@ -204,7 +202,7 @@ def test_first_line_says_what_disturbed_launches_left_open():
             unexcused,
             "; launches were disturbed, which explains only part of it",
         ),
-        (Verdict.NO_REFERENCE, found.doubt, " 1 figure measured: 1 no reference"),
+        (Verdict.NO_REFERENCE, found.doubt, " 1 result measured: 1 no reference"),
     ):
         judged = dataclasses.replace(found, judgement=Judgement(verdict, (excused, why)))
         made = run([judged], [])
@@ -219,18 +217,18 @@ def test_disturbed_cases_are_one_reason_with_one_remedy():
         disturbed_case("ImbMpi1Check", "intel-mpi", 2, 5, 7),
         disturbed_case("HpccCheck", "mpich", 3, 1, 12),
     )
-    (doubt,) = doubts(cases)
+    (doubt,) = doubts(cases, title_of)
     told = str(doubt)
     assert from_plain(plain(doubt)) == doubt
     assert told.startswith(
-        "11 of 11 figures, ImbMpi1Check with mpich, intel-mpi; HpccCheck with mpich: "
+        "11 of 11 figures, IMB with mpich, intel-mpi; HPCC with mpich: "
         "9 of 12 launches were disturbed (at worst cores 4 times as far), so that too few are left"
     )
     assert "(with -- -S ImbMpi1Check.launches=36 -S HpccCheck.launches=12)" in told
     assert "; measure when nothing else runs there, take more" in told
-    (one,) = map(str, doubts(cases[:1]))
+    (one,) = map(str, doubts(cases[:1], title_of))
     assert "-S ImbMpi1Check.launches=36" in one
-    assert "such as ImbMpi1Check with mpich: PingPong" in one
+    assert "such as IMB with mpich: PingPong" in one
 
 
 @pytest.mark.parametrize("peak", ["dgemm", "fma peak", "nominal"])
@@ -309,10 +307,10 @@ def test_several_partitions_tell_lacks_and_best_headlines():
     why = in_words("it needs 3 nodes")
     lacks = Case("HplCheck", "mpich", CaseState.NOT_AVAILABLE, (why,), partition="alpha:big")
     told = told_of(big, small, [lacks])
-    assert " ! HplCheck with mpich on alpha:big was not run: it needs 3 nodes. " in told
+    assert " ! HPL with mpich on alpha:big was not run: it needs 3 nodes. " in told
     notes = measured(dataclasses.replace(run([], []), cases=(*big, *small, lacks))).notes
     assert any("each headline figure is the best of alpha:big, alpha:small; " in x for x in notes)
-    assert " ! HplCheck with mpich was not run: it needs 3 nodes. " in told_of(big, [lacks])
+    assert " ! HPL with mpich was not run: it needs 3 nodes. " in told_of(big, [lacks])
 
 
 def test_a_doubtful_figure_is_not_compared_with_the_run_before():
@@ -338,7 +336,7 @@ def test_what_failed_is_told_before_what_did_not_run():
         for n in range(CAUSES_SHOWN)
     ]
     broken = Case("HplCheck", "mpich", CaseState.FAILED, (in_words("rank 0 was killed"),))
-    answer = " ✗ FAILED: 6 of 6 cases. HplCheck with mpich: rank 0 was killed"
+    answer = " ✗ FAILED: 6 of 6 benchmarks. HPL with mpich: rank 0 was killed"
     assert told_of([*lost, broken]).splitlines()[2] == answer
 
 
@@ -349,9 +347,9 @@ def test_cases_of_several_partitions_do_not_look_alike():
         for name, why in (("gpu", killed), ("cpu", hung), ("mem", hung))
     )
     told = told_of([gpu, cpu, mem])
-    assert "3 of 3 cases. HplCheck with mpich on alpha:gpu, 2 ranks: rank 0 was killed" in told
-    assert "HplCheck (2 cases) with mpich on alpha:cpu, alpha:mem: failed: rank 0 hangs" in told
-    assert "1 of 1 case. HplCheck with mpich, 2 ranks: rank 0 was killed" in told_of([gpu])
+    assert "3 of 3 benchmarks. HPL with mpich on alpha:gpu, 2 ranks: rank 0 was killed" in told
+    assert "HPL (2 times) with mpich on alpha:cpu, alpha:mem: failed: rank 0 hangs" in told
+    assert "1 of 1 benchmark. HPL with mpich, 2 ranks: rank 0 was killed" in told_of([gpu])
 
 
 @pytest.mark.parametrize("width", [80, 60])
@@ -391,8 +389,8 @@ def test_strict_fails_a_run_with_a_disturbed_case():
     assert status_of(dataclasses.replace(slow, strict=True)) == 1
     told = render(strict, width=100).splitlines()[-1]
     assert told == (
-        "clustergate check: exit status 2: no figure of a case could be judged, and --strict was "
-        "given"
+        "clustergate check: exit status 2: no result of a benchmark could be judged, and --strict "
+        "was given"
     )
 
 
@@ -403,7 +401,7 @@ def test_who_worked_beside_a_disturbed_run_is_named_with_the_doubt():
     assert beside[0][1:] in render(noisy, width=100).splitlines()[2]
     partly = dataclasses.replace(noisy, cases=run([doubtful(8), figure(64)], []).cases)
     lines = render(partly, width=100).splitlines()
-    assert lines[lines.index(f" ! disturbed: {beside[0]}") - 1].startswith(" ! doubtful (*): ")
+    assert lines[lines.index(f" ! busy: {beside[0]}") - 1].startswith(" ! doubtful (*): ")
     calm = dataclasses.replace(noisy, cases=run([figure(8)], []).cases)
     assert "during this run" not in render(calm, width=100)
 
@@ -504,9 +502,9 @@ def test_why_nothing_stands_beside_the_figures_is_true(doubtful: bool) -> None:
     before = {(key_of(case), figure_name(one)): 1.0 for one in case.figures if doubtful}
     told = render_html(dataclasses.replace(run([], []), cases=(case,), before=before))
     sentence = (
-        "Doubtful figures (*) are not compared with those of an earlier run."
+        "Doubtful results (*) are not compared with those of an earlier run."
         if doubtful
-        else "No earlier run has undisturbed figures to compare these with."
+        else "No earlier run has results without a doubt to compare these with."
     )
     assert sentence in told
     assert "No earlier run has these figures" not in told
@@ -549,7 +547,7 @@ def test_no_tick_where_it_ends_with_a_status() -> None:
     assert render(partly, width=100).splitlines()[2].startswith(" ✓ MET. ")
     strict = dataclasses.replace(partly, strict=True)
     assert status_of(strict) == 2
-    assert render(strict, width=100).splitlines()[2].startswith(" ~ NOT JUDGED. HplCheck ")
+    assert render(strict, width=100).splitlines()[2].startswith(" ~ NOT JUDGED. HPL ")
 
 
 def test_a_path_stays_whole_where_a_sentence_is_cut() -> None:

@@ -184,6 +184,13 @@ def every_headline() -> Iterator[Headline]:
         yield from one.headlines
 
 
+def title_of(check: str) -> str:
+    """Return what people call a check: its benchmark, where it is its first or its A against B."""
+    benchmark = known_of(check)
+    names = [one.name for one in (*benchmark.checks[:1], benchmark.ab) if one]
+    return benchmark.title if check in names else check
+
+
 @functools.cache
 def benchmark_of(check: str) -> Benchmark:
     """Return the benchmark that a check runs; KeyError for a check that is not there."""

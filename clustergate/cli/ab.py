@@ -165,6 +165,7 @@ def _write(
     arguments: argparse.Namespace,
 ) -> None:
     from clustergate.report import ab
+    from clustergate.report.publishing import write_explanations
     from clustergate.studies.ab import comparisons, results
     from clustergate.studies.ab.advice import advice_of
 
@@ -181,6 +182,7 @@ def _write(
         failures=failures,
         invocation=invocation,
     )
+    write_explanations(folder)
     store.write_text(folder / "report.html", page)
     if arguments.csv is not None:
         store.write_text(arguments.csv, comparisons.as_csv(figures))

@@ -10,7 +10,6 @@ from clustergate.core.model import (
     Better,
     Case,
     CaseRecord,
-    CaseState,
     Conditions,
     Figure,
     Group,
@@ -229,8 +228,10 @@ DISTURBED = Words(
 MORE_DOUBTFUL = Words("figures.more-doubtful", "{figures} more")
 
 
-def doubts(cases: Sequence[Case]) -> list[Reason]:
+def doubts(cases: Sequence[Case], called: Callable[[str], str] = str) -> list[Reason]:
     """Return how many figures are not to be trusted, why, and what to do about it.
+
+    A check is told as it is ``called``.
 
     Each reason once, with the first figure that it holds for: the commonest ones, which
     are noise, and the rarest, which may be more. Cases that were disturbed are one reason together.
@@ -245,7 +246,7 @@ def doubts(cases: Sequence[Case]) -> list[Reason]:
     ranked = sorted(by_reason.values(), key=len, reverse=True)
     half = _DOUBTS_TOLD // 2
     shown = [*ranked[:half], *ranked[half:][-half:]]
-    reasons = [_doubt(alike, len(figures)) for alike in shown]
+    reasons = [_doubt(alike, len(figures), called) for alike in shown]
     if others := sum(map(len, ranked)) - sum(map(len, shown)):
         reasons.append(MORE_DOUBTFUL(figures=others))
     return reasons
@@ -256,7 +257,9 @@ def doubt_lines(cases: Sequence[Case]) -> list[str]:
     return [f"{DOUBT}: {doubt}" for doubt in doubts(cases)]
 
 
-def _doubt(alike: Sequence[tuple[Case, Figure]], judged: int) -> Reason:
+def _doubt(
+    alike: Sequence[tuple[Case, Figure]], judged: int, called: Callable[[str], str]
+) -> Reason:
     """Return for what reason some of the ``judged`` figures are doubtful, and where."""
     reasons = {case.identity: figure.doubt for case, figure in alike if figure.doubt}
     if len(set(reasons.values())) > 1:
@@ -264,10 +267,11 @@ def _doubt(alike: Sequence[tuple[Case, Figure]], judged: int) -> Reason:
         stacks: dict[str, dict[str, None]] = {}
         for one in reasons:
             stacks.setdefault(one.check, {})[one.stack] = None
-        where = "; ".join(f"{check} with {listed([*of])}" for check, of in stacks.items())
+        where = "; ".join(f"{called(check)} with {listed([*of])}" for check, of in stacks.items())
         return _together([*reasons.values()]).of_figures(len(alike), judged, where)
     (case, figure), (doubt, *_) = alike[0], reasons.values()
-    where = "such as " * (len(alike) > 1) + f"{case.check} with {case.stack}: {figure_name(figure)}"
+    what = f"{called(case.check)} with {case.stack}: {figure_name(figure)}"
+    where = "such as " * (len(alike) > 1) + what
     return doubt.of_figures(len(alike), judged, where)
 
 
@@ -304,27 +308,6 @@ def _together(reasons: Sequence[Reason]) -> Reason:
         by_programs=int(str(worst.facts.get("by_programs", 0))),
         settings=" ".join(f"-S {name}={launches}" for name, launches in settings.items()),
     )
-
-
-def absences(cases: Sequence[Case]) -> list[tuple[str, str]]:
-    """Return which checks are not available with which stacks, and why.
-
-    With them stand the partitions, where the run has several and not all lack it.
-    """
-    lacking: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for case in cases:
-        if case.state is CaseState.NOT_AVAILABLE:
-            of_why = lacking.setdefault((case.check, case.reason), {})
-            of_why.setdefault(case.partition, {})[case.stack] = None
-    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (check, why), by_partition in lacking.items():
-        for partition, stacks in by_partition.items():
-            alike.setdefault((check, why, (*stacks,)), []).append(partition)
-    every = {case.partition for case in cases}
-    return [
-        (f"{check} with {listed(stacks)}{on_partitions(where) if {*where} < every else ''}", why)
-        for (check, why, stacks), where in alike.items()
-    ]
 
 
 def on_partitions(partitions: Sequence[str]) -> str:

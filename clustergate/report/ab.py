@@ -19,7 +19,7 @@ from clustergate.judge.assembly import removed_variables
 from clustergate.report import console, page, plots
 from clustergate.report.answer import BAD, GOOD, OPEN, Answer
 from clustergate.report.page import BETTER, LOGARITHMIC, Sketch
-from clustergate.report.summary import Cause, FirstScreen
+from clustergate.report.summary import BUSY, Cause, FirstScreen
 from clustergate.stats.comparison import Comparison, Relation
 from clustergate.studies.ab import advice
 from clustergate.studies.ab.advice import Advice, bound_of, factor
@@ -118,7 +118,7 @@ def _head(of: Standings) -> str:
     seconds = sum(one.round_s * sum(one.rounds) for one in results[:1]) * len(of.names) / 2
     layouts = list(dict.fromkeys(one.layout for one in of.contested))
     where = layouts[0] if len(layouts) == 1 else counted(len(layouts), "layout")
-    made = f"{range_of_rounds} rounds in {duration(seconds)}"
+    made = f"{range_of_rounds} round{'s' * (rounds != [1])} in {duration(seconds)}"
     return "   ".join(["clustergate ab", " against ".join(of.names), where, made])
 
 
@@ -128,7 +128,7 @@ def _causes(of: Standings, failures: Sequence[str] = ()) -> list[Cause]:
     if one and (disturbed := sum(one.disturbed)):
         rounds = f"{disturbed} of {counted(sum(one.rounds), 'round')} ({one.disturbance})"
         more = "; they count, but idle nodes need fewer"
-        causes.append(Cause("inconclusive", "disturbed", "", rounds + more, rounds))
+        causes.append(Cause("inconclusive", BUSY, "", rounds + more, rounds))
     return causes
 
 
@@ -224,6 +224,7 @@ def render_html(
     return page.render(
         "ab.html.j2",
         scripted=True,
+        beside="",
         invocation=invocation,
         of=of,
         title=title,

@@ -7,9 +7,10 @@ before what nobody could judge, and that before what is as it was.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from clustergate.benchmarks.registry import title_of
 from clustergate.core.model import (
     CHANGED,
     EXPECTATIONS,
@@ -62,10 +63,11 @@ def answer_of(run: Run, status: int) -> Answer:
         if answer := step(run):
             return answer
     if not results(run.cases):
-        sentence = "No case of this run has a result."
+        sentence = "No benchmark of this run has a result."
         return Answer(OPEN, "NOTHING MEASURED", sentence, Verdict.INVALID)
     if status:
-        whys = " and ".join(sorted({case.check for case in run.cases if is_undecided(case)}))
+        open_ones = filter(is_undecided, run.cases)
+        whys = " and ".join(sorted({title_of(case.check) for case in open_ones}))
         sentence = f"{whys or 'It'} could not be judged, which --strict does not let pass."
         return Answer(OPEN, "NOT JUDGED", sentence, Verdict.INCONCLUSIVE)
     return _met(run) or _good(run)
@@ -83,9 +85,8 @@ def results(cases: Sequence[Case]) -> list[tuple[Case, Figure]]:
 
 def where(case: Case, partitions: Sequence[str] = ()) -> str:
     """Return how a case is called, with its partition where it is given."""
-    return ", ".join(
-        filter(None, [f"{case.check} with {case.stack}{on_partitions(partitions)}", shape(case)])
-    )
+    what = f"{title_of(case.check)} with {case.stack}{on_partitions(partitions)}"
+    return ", ".join(filter(None, [what, shape(case)]))
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ class Trouble:
     def where(self) -> str:
         if len(self.cases) == 1:
             return where(self.case, self.on)
-        counts = Counter(case.check for case in self.cases)
-        checks = (f"{name} ({n} cases)" if n > 1 else name for name, n in counts.items())
+        counts = Counter(title_of(case.check) for case in self.cases)
+        checks = (f"{name} ({n} times)" if n > 1 else name for name, n in counts.items())
         return ", ".join([*checks]) + f" with {self.case.stack}" + on_partitions(self.on)
 
 
@@ -143,6 +144,31 @@ def troubles(cases: Sequence[Case]) -> list[Trouble]:
     )
 
 
+def absences(cases: Sequence[Case]) -> list[tuple[str, str]]:
+    """Return which benchmarks are not available with which stacks, and why.
+
+    With them stand the partitions, where the run has several and not all lack it.
+    """
+    lacking: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+    for case in cases:
+        if case.state is CaseState.NOT_AVAILABLE:
+            of_why = lacking.setdefault((case.check, case.reason), {})
+            of_why.setdefault(case.partition, {})[case.stack] = None
+    alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (check, why), by_partition in lacking.items():
+        for partition, stacks in by_partition.items():
+            alike.setdefault((check, why, (*stacks,)), []).append(partition)
+    every = {case.partition for case in cases}
+    return [
+        (f"{title_of(check)} with {listed(stacks)}{_in_some(where, every)}", why)
+        for (check, why, stacks), where in alike.items()
+    ]
+
+
+def _in_some(partitions: Sequence[str], every: Collection[str]) -> str:
+    return on_partitions(partitions) if {*partitions} < {*every} else ""
+
+
 def _of_all(count: int, run: Run) -> str:
     return f"{count} of {counted(len(results(run.cases)), 'result')}"
 
@@ -162,7 +188,7 @@ def _unproven(run: Run) -> Answer | None:
     if broken:
         word = "FAILED" if broken[0].case.state is CaseState.FAILED else "DID NOT RUN"
         count = sum(case.state.broken for case in run.cases)
-        return _wrong(word, f"{count} of {counted(len(run.cases), 'case')}", broken)
+        return _wrong(word, f"{count} of {counted(len(run.cases), 'benchmark')}", broken)
     wrong = [one for one in troubles(run.cases) if one.verdict is Verdict.INVALID]
     return _wrong("NOT PROVEN", _count(run, Verdict.INVALID), wrong)
 

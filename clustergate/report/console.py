@@ -25,7 +25,7 @@ WIDTH_WHEN_PIPED = 100
 _STYLES = {
     **dict.fromkeys(("pass", "improvement", "open", "ok"), "green"),
     **dict.fromkeys(("inconclusive", "no reference", "could not judge", "warn"), "yellow"),
-    **dict.fromkeys(("doubtful", "disturbed", "not judged"), "yellow"),
+    **dict.fromkeys(("doubtful", "busy", "disturbed", "not judged"), "yellow"),
     **dict.fromkeys(("regression", "invalid", "impossible", "stay closed", "fail", "fault"), "red"),
 }
 # The answer of a run: its mark, and its word in capitals.

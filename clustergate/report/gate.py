@@ -176,6 +176,7 @@ def render_gate(
     return page.render(
         "gate.html.j2",
         invocation=invocation,
+        beside="",
         first=first,
         parts=parts,
         measured=summary.measured(run),

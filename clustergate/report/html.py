@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import every_headline, known_of
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.model import (
     Better,
@@ -73,6 +73,7 @@ def render_html(run: Run, history: History = NO_HISTORY, invocation: Invocation 
         "report.html.j2",
         scripted=True,
         invocation=invocation,
+        beside="",
         run=run,
         first=first,
         more="wrong" if troubles else "causes",
@@ -91,12 +92,13 @@ def render_html(run: Run, history: History = NO_HISTORY, invocation: Invocation 
         stacks=stacks,
         overview=_overview(run.cases, stacks, anchors),
         anchor=lambda case: anchors[id(case)],
-        history=_history(history),
+        history=history_rows(history),
         sets=list(map(_set_row, run.sets)),
         shifted=any(trend.shifts for trend in history.trends),
         changes=[*run.changes, *history.changes],
         trend_columns=TREND_COLUMNS,
         trends_left_out=max(0, len(history.trends) - TRENDS_AT_MOST),
+        curve=_curve_that_matters(run.cases, troubles, styles),
         curves=_curve_groups(run.cases, styles),
         bars=_bars(run.cases, styles),
         cases=[_case_view(f"case-{index}", case) for index, case in enumerate(run.cases, 1)],
@@ -193,6 +195,43 @@ def _curve_groups(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> l
             }
         )
     return groups
+
+
+def _curve_that_matters(
+    cases: Sequence[Case], troubles: Sequence[answer.Trouble], styles: Mapping[str, plots.Style]
+) -> dict[str, Any] | None:
+    """Return the curve for the first screen: of what is wrong, else the first headline's that is.
+
+    None where there is no curve at all.
+    """
+    wrong = {
+        (trouble.case.check, figure.benchmark, figure.metric)
+        for trouble in troubles[:1]
+        for figure in trouble.case.figures
+        if figure.judgement.verdict is trouble.verdict
+    }
+    headlines = [(line.check, line.benchmark, line.metric) for line in every_headline()]
+    drawable = [
+        (alike, panel, lines)
+        for alike in _comparable(cases).values()
+        for panel, lines in _panels(alike).items()
+    ]
+
+    def place(entry: tuple[list[Case], _Panel, Any]) -> tuple[bool, int, float]:
+        (case, *_), panel, _ = entry
+        key = (case.check, panel.benchmark, panel.metric)
+        at = headlines.index(key) if key in headlines else len(headlines)
+        return key not in wrong, at, -_ranks(case)
+
+    if not drawable:
+        return None
+    alike, panel, lines = min(drawable, key=place)
+    sketch = _sketch(panel, lines, shape(alike[0]), styles)
+    return {
+        "plot": page.drawn([sketch])[0],
+        "section": _section(panel),
+        "legend": [(stack, plots.legend(styles[stack])) for stack in _stacks(alike)],
+    }
 
 
 def _section(panel: _Panel) -> str:
@@ -294,7 +333,8 @@ def _remarks(panels: Iterable[_Panel]) -> dict[_Panel, str]:
 # --- history --------------------------------------------------------------------------------
 
 
-def _history(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequence[str]]]]]:
+def history_rows(history: History) -> list[tuple[str, list[tuple[str, Markup, Sequence[str]]]]]:
+    """Return by case each trend: its name, its line, and its numbers."""
     by_case: dict[str, list[tuple[str, Markup, Sequence[str]]]] = {}
     for trend in history.trends[:TRENDS_AT_MOST]:
         started = [moment.started for moment in trend.moments]
@@ -473,6 +513,7 @@ def _row(figure: Figure, shared: Conditions, repeated: Collection[str]) -> dict[
         "size": size,
         "conditions": _conditions(own),
         "sentence": "; ".join(one for one in _sentences(figure) if one not in repeated),
+        "codes": summary.codes_of(figure.judgement.reasons),
     }
     if isinstance(reference, float | int):
         row["reference"] = number(reference)

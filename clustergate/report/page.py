@@ -23,8 +23,8 @@ from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.model import Better
 from clustergate.core.notation import number, printable
 from clustergate.core.texts import DOUBTFUL, duration, shape
-from clustergate.report import plots
-from clustergate.report.summary import CAUSES_SHOWN, gain_text
+from clustergate.report import explained, plots
+from clustergate.report.summary import CAUSES_SHOWN, codes_of, gain_text
 
 BETTER = {Better.LOWER: "lower is better", Better.HIGHER: "higher is better"}
 # A bandwidth starts from 0: on a logarithmic axis it would tell what the time tells already.
@@ -76,16 +76,26 @@ def drawn(sketches: Sequence[Sketch]) -> list[Plot]:
     ]
 
 
+@functools.cache
+def explanation(file: str) -> str:
+    """Return one of the pages that explain messages and words."""
+    others = {title: name for name, title in explained.PAGES.items() if name != file}
+    content = explained.content(file)
+    return render("explained.html.j2", title=explained.PAGES[file], content=content, others=others)
+
+
 def render(
     template: str,
     *packages: str,
     scripted: bool = False,
     invocation: Invocation = NO_CALL,
+    beside: str | None = None,
     **said: Any,
 ) -> str:
     """Return a page of a template that extends ``base.html.j2``, with what it is to say.
 
-    Packages may have templates of their own beside those of this one.
+    Packages may have templates of their own beside those of this one. Where the pages that explain
+    its messages lie, ``beside`` leads to that folder: empty for its own, None where there are none.
     """
     # Not as a template: the policy names the script by its hash, to the last byte.
     script = _text("page.js") if scripted else ""
@@ -99,6 +109,8 @@ def render(
             style=Markup(_text("page.css")),
             doubtful=DOUBTFUL,
             causes_shown=CAUSES_SHOWN,
+            beside=beside,
+            terms=explained.words(),
             **said,
         )
     )
@@ -125,6 +137,8 @@ def _environment(packages: Sequence[str], invocation: Invocation) -> Environment
         completed=invocation.completed,
         coded=lambda text: coded(invocation.completed(text)),
         gain=gain_text,
+        anchor=explained.anchor,
+        codes=codes_of,
     )
     return environment
 

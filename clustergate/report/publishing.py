@@ -64,6 +64,7 @@ def write_reports(
     from clustergate.report.junit import render_junit
 
     try:
+        write_explanations(folder)
         store.write_text(folder / "report.html", render_html(finished, history, invocation))
         # A gate writes it with its answer: one that is killed before has none.
         if not (folder / GATE).exists():
@@ -73,6 +74,18 @@ def write_reports(
         store.write_json(folder / verdicts.FILE, verdicts.as_json(finished, invocation))
     except store.StoreError as error:
         raise UnpublishedError(finished, error) from None
+
+
+def write_explanations(folder: Path) -> None:
+    """Write beside the reports of a run, where they are not yet, what explains their messages.
+
+    Raises :class:`clustergate.core.store.StoreError`.
+    """
+    from clustergate.report import explained, page
+
+    for name in explained.PAGES:
+        if not (folder / name).is_file():
+            store.write_text(folder / name, page.explanation(name))
 
 
 def publish_gate(answer: Answer) -> list[str]:
@@ -89,6 +102,7 @@ def publish_gate(answer: Answer) -> list[str]:
     of_answer = answer.software_s, answer.resume, passed
     first = first_screen(decision, run.run_id, run.cases, *of_answer)
     store.write_text(folder / JUNIT, render_junit(run, invocation))
+    write_explanations(folder)
     page = render_gate(first, run, folder, answer.notes, answer.items, invocation)
     store.write_text(folder / GATE_PAGE, page)
     lines = terminal_lines(answer, first)

@@ -21,6 +21,7 @@ from clustergate.core.texts import shortened
 from clustergate.launch.plan import PLAN, read_plan
 from clustergate.report import page as frame
 from clustergate.report import plots, terminal
+from clustergate.report.publishing import write_explanations
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.report.terminal import LINES
 from clustergate.sites.schedulers import installed, scheduler_of
@@ -63,7 +64,7 @@ def first_screen(log: Log, screening: Screening, run_id: str) -> FirstScreen:
         _LOOKS[status],
         wording.word_for(status, screening),
         f"{counted(len(screening.names), screening.what)} alone, {counted(pairs, 'pair')}, "
-        f"{counted(len(log.results), 'launch')}",
+        f"{counted(len(log.results), 'measurement')}",
         causes,
         _next_steps(log, screening, run_id),
         [("clustergate screen", status, wording.MEANINGS[status])],
@@ -166,6 +167,7 @@ def render_screening(
     """Return the page of a screening; ``by`` is who screened, ``forms`` are texts to copy."""
     return frame.render(
         "screening.html.j2",
+        beside="../",
         invocation=invocation,
         system=system,
         started=started,
@@ -235,6 +237,7 @@ def write_forms(
         notes=log.notes,
         invocation=invocation,
     )
+    write_explanations(where.parent)
     for name, text in texts.items():
         store.write_text(where / name, printable(text))
 

@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Headline, Share
-from clustergate.benchmarks.registry import every_headline
+from clustergate.benchmarks.registry import every_benchmark, every_headline, title_of
 from clustergate.core.model import (
     CHANGED,
     EXPECTATIONS,
@@ -37,7 +37,6 @@ from clustergate.core.texts import (
     SHARE,
     UNEXCUSED,
     VARIANT,
-    absences,
     column_of,
     doubts,
     duration,
@@ -52,6 +51,7 @@ from clustergate.report.answer import (
     GOOD,
     OPEN,
     Trouble,
+    absences,
     answer_of,
     own_expectations,
     results,
@@ -61,7 +61,9 @@ from clustergate.report.answer import (
 )
 from clustergate.sites.modes import MAINTENANCE
 
-_GATE_MEANING = "a figure has no reference, or its comparison is inconclusive"
+_GATE_MEANING = "a result has no reference, or its comparison is inconclusive"
+BUSY = "busy"
+"""What is said of other programs that ran meanwhile, before who they were."""
 CAUSES_SHOWN = 5
 """Causes of a verdict that stand beside it; further below, or on the page, stand all of them."""
 # A share above the whole is no share: the peak was measured at a worse moment.
@@ -80,7 +82,7 @@ _BEST = " (best)"
 NOT_TOLD_APART = (
     "no variant is the best beyond the scatter of its launches: `-S launches=10` makes more of them"
 )
-IN_DOUBT = f"no variant is the best: doubtful figures ({DOUBTFUL}) tell none apart"
+IN_DOUBT = f"no variant is the best: doubtful results ({DOUBTFUL}) tell none apart"
 REFERENCE, RUN_BEFORE = "reference", "run before"
 # Less is shown as no difference at all.
 _EQUAL_PERCENT = 0.05
@@ -95,7 +97,8 @@ class Cause:
     """Why a verdict is what it is: of ``where`` there is ``sentence`` to be said.
 
     ``case`` is the first of the cases that it is said of, none where it is of all; ``what`` is the
-    verdict, or what else became of the case. ``short`` leaves out what to do about it.
+    verdict, or what else became of the case. ``short`` leaves out what to do about it. The
+    ``codes`` are those of its reasons.
     """
 
     css: str
@@ -104,6 +107,7 @@ class Cause:
     sentence: str
     short: str
     case: Case | None = None
+    codes: Sequence[str] = ()
 
     def __str__(self) -> str:
         return ": ".join(filter(None, [self.what, self.where, self.sentence]))
@@ -194,12 +198,12 @@ def first_screen(run: Run) -> FirstScreen:
     ran = sum(case.state is CaseState.RAN for case in run.cases)
     figures = len(results(run.cases))
     in_words = ", ".join(f"{counts[v]} {v.value}" for v in Verdict if counts[v])
-    measured = counted(figures, "figure") if figures else "nothing"
+    measured = counted(figures, "result") if figures else "nothing"
     groups = sum(len(case.groups) for case in run.cases)
     measured += f" and {counted(groups, 'group')}" if groups else ""
     whole = (
         f"{', '.join(filter(None, [run.system, run.sharing, f'mode {run.mode}']))}, "
-        f"{ran} of {len(run.cases)} cases ran in "
+        f"{ran} of {len(run.cases)} benchmarks ran in "
         f"{duration(run.duration_s)}, {measured} measured: {in_words}{_disturbed(run.cases)}"
     )
     stated = expectations(run)
@@ -268,7 +272,7 @@ def _without_expectation(run: Run) -> Iterator[str]:
     )
     if bare:
         yield (
-            f"{counted(bare, 'figure')} without an expectation or a reference: judged by physical "
+            f"{counted(bare, 'result')} without an expectation or a reference: judged by physical "
             "limits alone"
         )
 
@@ -307,10 +311,12 @@ def exit_meaning(run: Run) -> str:
     if status == 1:
         return "something is worse than its reference, an expectation or its golden build"
     faults = {
-        "a case did not run, or was not proven": Verdict.INVALID in judged,
-        "a figure exceeds a physical limit": Verdict.IMPOSSIBLE in judged,
-        "no figure of a case could be judged, and --strict was given": _fails_as_undecided(run),
-        "cases are of another day": any(one.part == RESUMED for one in run.evidence),
+        "a benchmark did not run, or was not proven": Verdict.INVALID in judged,
+        "a result exceeds a physical limit": Verdict.IMPOSSIBLE in judged,
+        "no result of a benchmark could be judged, and --strict was given": _fails_as_undecided(
+            run
+        ),
+        "results are of another day": any(one.part == RESUMED for one in run.evidence),
         "what looks slow is not confirmed": any(one.part == LAUNCHED_AGAIN for one in run.evidence),
         "an expectation was not compared": any(one.part == EXPECTATIONS for one in run.evidence),
         "a node looks slow, which is not confirmed": any(one.part == NODES for one in run.evidence),
@@ -345,13 +351,13 @@ def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[s
     """Return what to do now: for what, and the command; nothing where nothing is left to do."""
     measured_again = f"clustergate check --mode {mode}"
     if any(case.state is CaseState.MISSING for case in cases):
-        return [("the missing cases", f"clustergate check --resume {run_id}")]
+        return [("the missing benchmarks", f"clustergate check --resume {run_id}")]
     for case in cases:
         of = f"--check {case.check} --stack {case.stack}"
         if any(judged.verdict is Verdict.REGRESSION for _, judged in wrong_in(case)):
             return [
                 ("since when, and what changed then", f"clustergate history {of}"),
-                ("this case again", f"{measured_again} {of}"),
+                ("this benchmark again", f"{measured_again} {of}"),
             ]
     for case in cases:
         if case.state is CaseState.FAILED or wrong_in(case):
@@ -363,7 +369,7 @@ def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[s
     figures = [figure for case in cases for figure in case.figures]
     if 2 * sum(figure.doubt is not None for figure in figures) > len(figures):
         return [
-            *(("works on a busy machine, 20 s", command) for command in contest),
+            *(("works on a busy machine, 3 min", f"{command}{_of_few()}") for command in contest),
             ("when nothing else runs", measured_again),
         ]
     if figures and {f.judgement.verdict for f in figures} == {Verdict.NO_REFERENCE}:
@@ -377,13 +383,26 @@ def next_commands(cases: Sequence[Case], run_id: str, mode: str) -> list[tuple[s
     return []
 
 
+def _of_few() -> str:
+    """Return what lets an A against B end beside eight times as many programs as cores.
+
+    That are ten rounds of one benchmark.
+    """
+    contests = (one.ab for one in every_benchmark().values() if one.ab)
+    names = [name for one in contests for name in one.point_to_point]
+    return f" --benchmarks {names[0]} --budget 2m" if names else ""
+
+
 def causes(run: Run) -> list[Cause]:
     """Return why the verdict is what it is, the worst first; no cause is told twice."""
     return [
         *map(_of_trouble, troubles(run.cases)),
         *(cause_of(one) for one in run.evidence if one.verdict is not Verdict.PASS),
         *_unsure_groups(run.cases),
-        *(Cause("no_reference", "not judged", "", why, why) for why in map(str, run.unjudged)),
+        *(
+            Cause("no_reference", "not judged", "", str(why), str(why), codes=codes_of([why]))
+            for why in run.unjudged
+        ),
         *_doubts(run),
         *_not_launched(run.cases),
         *(Cause("unavailable", "not available", *of, of[1]) for of in absences(run.cases)),
@@ -393,20 +412,32 @@ def causes(run: Run) -> list[Cause]:
 def _not_launched(cases: Sequence[Case]) -> list[Cause]:
     """Return in one cause how many cases a busy node was spared."""
     left = [case for case in cases if case.state is CaseState.NOT_LAUNCHED]
-    sentence = f"{len(left)} of {counted(len(cases), 'case')}, as others kept this node busy"
-    return [Cause("inconclusive", "not launched", "", sentence, sentence) for _ in left[:1]]
+    sentence = f"{len(left)} of {counted(len(cases), 'benchmark')}, as others kept this node busy"
+    return [Cause("inconclusive", "not run", "", sentence, sentence) for _ in left[:1]]
 
 
 def _cause(
-    verdict: Verdict, where: str, sentence: str, short: str, case: Case | None = None
+    verdict: Verdict,
+    where: str,
+    sentence: str,
+    short: str,
+    reasons: Sequence[Reason],
+    case: Case | None = None,
 ) -> Cause:
-    return Cause(verdict.name.lower(), verdict.value, where, sentence, short, case)
+    return Cause(
+        verdict.name.lower(), verdict.value, where, sentence, short, case, codes_of(reasons)
+    )
+
+
+def codes_of(reasons: Iterable[Reason]) -> list[str]:
+    """Return the codes of reasons, each once; one of before there were codes has none."""
+    return [*dict.fromkeys(why.code for why in reasons if why.code)]
 
 
 def cause_of(one: Evidence) -> Cause:
     """Return a piece of evidence as the cause of a verdict."""
     short = "; ".join(why.without_remedy for why in one.reasons)
-    return _cause(one.verdict, where_of(one), "; ".join(map(str, one.reasons)), short)
+    return _cause(one.verdict, where_of(one), "; ".join(map(str, one.reasons)), short, one.reasons)
 
 
 def _of_trouble(trouble: Trouble) -> Cause:
@@ -416,9 +447,10 @@ def _of_trouble(trouble: Trouble) -> Cause:
     else:
         (called, judgement), *others = trouble.wrong
         reasons = judgement.reasons
-        more = f"; and {counted(len(others), 'figure')} more" if others else ""
+        more = f"; and {counted(len(others), 'result')} more" if others else ""
     text = f"{called}: {sentence_of(reasons)}{more}"
-    return _cause(trouble.verdict, trouble.where, text, f"{called}: {_first(reasons)}{more}", case)
+    short = f"{called}: {_first(reasons)}{more}"
+    return _cause(trouble.verdict, trouble.where, text, short, reasons, case)
 
 
 def _first(reasons: Sequence[Reason]) -> str:
@@ -439,17 +471,16 @@ def _unsure_groups(cases: Sequence[Case]) -> Iterator[Cause]:
                 f"{name}: {first.sentence}{more}",
                 f"{name}: {_first(first.reasons)}{more}",
             )
-            yield _cause(
-                Verdict.INCONCLUSIVE, where(case, [case.partition] * several), text, short, case
-            )
+            place = where(case, [case.partition] * several)
+            yield _cause(Verdict.INCONCLUSIVE, place, text, short, first.reasons, case)
 
 
 def _doubts(run: Run) -> Iterator[Cause]:
-    doubtful = doubts(run.cases)
+    doubtful = doubts(run.cases, title_of)
     for doubt in doubtful:
-        yield Cause("inconclusive", DOUBT, "", str(doubt), str(doubt))
+        yield Cause("inconclusive", DOUBT, "", str(doubt), str(doubt), codes=codes_of([doubt]))
     for sentence in run.beside if doubtful else ():
-        yield Cause("inconclusive", "disturbed", "", sentence, sentence)
+        yield Cause("inconclusive", BUSY, "", sentence, sentence)
 
 
 # --- what was measured ---------------------------------------------------------------------------
@@ -547,8 +578,8 @@ def _why_alone(run: Run) -> str:
         for case in run.cases
         for figure in case.figures
     ):
-        return f"Doubtful figures ({DOUBTFUL}) are not compared with those of an earlier run"
-    return "No earlier run has undisturbed figures to compare these with"
+        return f"Doubtful results ({DOUBTFUL}) are not compared with those of an earlier run"
+    return "No earlier run has results without a doubt to compare these with"
 
 
 def _plain(name: str) -> str:

@@ -29,6 +29,7 @@ from clustergate.report.answer import (
 )
 from clustergate.report.console import new_console, table_within, write_lines
 from clustergate.report.summary import (
+    BUSY,
     CAUSES_SHOWN,
     NS_PER_US,
     REFERENCE,
@@ -111,7 +112,7 @@ def _head(run: Run) -> str:
     """Return what was measured: system and node, how it is shared, mode, cases, time."""
     ran = sum(case.state is CaseState.RAN for case in run.cases)
     node = ": ".join(filter(None, [run.system, machine(run.machine, briefly=True)]))
-    cases = f"{ran} of {len(run.cases)} cases ran in {duration(run.duration_s)}"
+    cases = f"{ran} of {len(run.cases)} benchmarks ran in {duration(run.duration_s)}"
     parts = (node, run.sharing, f"mode {run.mode}", cases)
     return "clustergate   " + "   ".join(filter(None, parts))
 
@@ -284,7 +285,7 @@ def _notes(run: Run, answer: Answer) -> list[str]:
     if place is not None:
         del untold[place]
     if is_too_busy(run.cases):
-        untold = [one for one in untold if one.what not in (DOUBT, "disturbed")]
+        untold = [one for one in untold if one.what not in (DOUBT, BUSY)]
     briefly = {case.reason: case.reasons[0].without_remedy for case in run.cases if case.reasons}
     lines = [
         f"{one.where} was not run: {briefly.get(one.short, one.short)}. `clustergate doctor` helps"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from clustergate.benchmarks.registry import title_of
 from clustergate.core import store
 from clustergate.core.commands import swept
 from clustergate.core.model import CaseId, CaseRecord, ClustergateError, Say
@@ -164,7 +165,7 @@ def launch_again(
 
 
 def _sentence(slow: Mapping[CaseId, str], attempt: int, end: str) -> str:
-    each = [f"{one.check} with {one.stack}" for one in slow]
+    each = [f"{title_of(one.check)} with {one.stack}" for one in slow]
     which = f"again ({attempt} of {TIMES})"
     if len(slow) == 1:
         what, said = f"launching {each[0]} {which}", next(iter(slow.values()))

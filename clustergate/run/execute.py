@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-from clustergate.benchmarks.registry import every_headline, known_of
+from clustergate.benchmarks.registry import every_headline, known_of, title_of
 from clustergate.core import store
 from clustergate.core.model import CaseRecord
 from clustergate.core.notation import counted, printable, rounded
@@ -308,10 +308,7 @@ def _pair(step: Step) -> tuple[str, str]:
 def _what(step: Step) -> str:
     """Return what a case runs, with which stack: the benchmark, where it is its first check."""
     check = step.name.split()[0]
-    benchmark = known_of(check)
-    first = [one.name for one in benchmark.checks[:1]] == [check]
-    readable = _readable(step.name)
-    return f"{readable.replace(check, benchmark.title, 1) if first else readable} with {step.stack}"
+    return f"{_readable(step.name).replace(check, title_of(check), 1)} with {step.stack}"
 
 
 def _readable(name: str) -> str:

@@ -6,7 +6,7 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import known_of, title_of
 from clustergate.core.model import CaseId
 from clustergate.core.notation import counted
 from clustergate.core.paths import state_dir
@@ -73,10 +73,8 @@ def plan_of(
     it may wait for this node to be quiet, ``settings`` those by hand, with which nothing takes what
     it usually does. Where nothing is ``referenced``, people may have written ``expectations``.
     """
-    checks, stacks = (
-        ", ".join(dict.fromkeys(getattr(case, name) for case in expected))
-        for name in ("check", "stack")
-    )
+    checks = ", ".join(dict.fromkeys(title_of(case.check) for case in expected))
+    stacks = ", ".join(dict.fromkeys(case.stack for case in expected))
     what = f"{checks} with {stacks}, mode {mode.name}"
     waiting = waiting_s(expected, taken_s)
     by, how_long, when = "", tuple[str, ...](), ""

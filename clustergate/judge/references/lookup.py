@@ -185,6 +185,14 @@ class References:
         return min(distances_ns, default=None)
 
     @property
+    def accepted(self) -> list[tuple[str, str]]:
+        """Who made references and when, with what was said of them; each once."""
+        origins = self._section(PROVENANCE).values()
+        blessed = (one for one in origins if one.get("blessed"))
+        remarks = ((str(one["blessed"]), str(one.get("remark", ""))) for one in blessed)
+        return [*dict.fromkeys(remarks)]
+
+    @property
     def blessed(self) -> str:
         """Who made the newest references and when; of those that were printed that they are."""
         origins = self._section(PROVENANCE).values()
