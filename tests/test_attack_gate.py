@@ -6,6 +6,7 @@ that measure are replaced, by results that would open any gate.
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,30 @@ from typing import Any
 import pytest
 
 from clustergate import cli
+from clustergate.benchmarks.registry import every_check
 from clustergate.core import store
-from clustergate.core.model import CaseRecord, Conditions, Run
+from clustergate.core.figures import name_of
+from clustergate.core.model import (
+    Case,
+    CaseId,
+    CaseRecord,
+    CaseState,
+    Conditions,
+    Judgement,
+    Promise,
+    Run,
+    Verdict,
+)
+from clustergate.core.reasons import in_words
 from clustergate.judge.history.node_states import keep_states
 from clustergate.report import publishing
 from clustergate.run.gate import evidence
+from clustergate.run.gate.contract import items_of, items_of_wholes
+from clustergate.run.gate.decision import OPEN, decide, of_cases, of_coverage
 from clustergate.sites import configs as sites
-from clustergate.sites.modes import expected_cases, mode_named
+from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.sites.shape import Shape
+from tests.builders import complete_case
 from tests.test_cli_gate import judged, keep_screening, record, screened
 
 MAINTENANCE = mode_named("maintenance")
@@ -319,3 +336,125 @@ def test_a_gate_answers_beside_a_run_that_was_edited(gate: Gate) -> None:
     for name, wrong in {"launches": [{"order": "x"}], "details": 5, "notes": {"x": 1}}.items():
         case.write_text(json.dumps({**content, name: wrong}))
         assert gate()[0] == 0
+
+
+# --- what drops out of the contract -------------------------------------------------------------
+
+KEYS = [CaseId(c, "a:b", s) for c in ("HplCheck", "HpccCheck", "ImbMpi1Check") for s in ("x", "y")]
+WHOLES = {"a:b": [Promise("stack", s, (s,), 0.1, 0.0, kept=True) for s in ("x", "y")]}
+UNDECIDED = Judgement(Verdict.INCONCLUSIVE, (in_words("it may be slower"),))
+
+
+def opens(cases: Sequence[Case], wholes: Any = WHOLES, left_out: Any = None) -> bool:
+    """Tell whether what was measured opens, by references alone."""
+    items = [*items_of(MAINTENANCE, KEYS, cases, left_out or {}), *items_of_wholes(wholes)]
+    status = decide([*of_cases(cases, items), *of_coverage(items)]).status
+    return status == OPEN
+
+
+def whole_run() -> list[Case]:
+    """Return what opens: every figure undecided by itself, and every benchmark's promise kept."""
+    cases = []
+    for key in KEYS:
+        one = complete_case(key, MAINTENANCE, Verdict.INCONCLUSIVE)
+        figures = [dataclasses.replace(f, judgement=UNDECIDED) for f in one.figures]
+        promises = tuple(
+            Promise("benchmark", name, (key.stack,), 0.12, 0.05, kept=True, figures=(name_of(f),))
+            for name in judged_figures(MAINTENANCE, every_check()[key.check])
+            for f in figures
+            if (f.benchmark, name.partition(".")[2] or f.metric)
+            == (name.partition(".")[0], f.metric)
+        )
+        cases.append(dataclasses.replace(one, figures=tuple(figures), promises=promises))
+    return cases
+
+
+def without(case: Case, place: int, **changes: Any) -> Case:
+    """Return a case with one figure changed, or without it."""
+    figures = list(case.figures)
+    figures[place : place + 1] = [dataclasses.replace(figures[place], **changes)] if changes else []
+    return dataclasses.replace(case, figures=tuple(figures))
+
+
+def with_promise(case: Case, place: int, **changes: Any) -> Case:
+    promises = list(case.promises)
+    new = [dataclasses.replace(promises[place], **changes)] if changes else []
+    promises[place : place + 1] = new
+    return dataclasses.replace(case, promises=tuple(promises))
+
+
+def called(verdict: Verdict) -> Judgement:
+    return Judgement(verdict, (in_words("as attacked"),))
+
+
+OF_FIGURES: dict[str, Callable[[Case, int], Case]] = {
+    "lost": without,
+    "no-reference": lambda c, k: without(c, k, judgement=called(Verdict.NO_REFERENCE)),
+    "impossible": lambda c, k: without(c, k, judgement=called(Verdict.IMPOSSIBLE)),
+    "invalid": lambda c, k: without(c, k, judgement=called(Verdict.INVALID)),
+    "slower": lambda c, k: without(c, k, judgement=called(Verdict.REGRESSION)),
+    "another-name": lambda c, k: without(c, k, benchmark="Another"),
+    "another-metric": lambda c, k: without(c, k, metric="another"),
+    "doubtful": lambda c, k: without(c, k, doubt=in_words("a clock is wrong")),
+}
+OF_PROMISES: dict[str, Callable[[Case, int], Case]] = {
+    "lost": with_promise,
+    "broken": lambda c, k: with_promise(c, k, kept=False),
+    "cannot-be-made": lambda c, k: with_promise(c, k, kept=False, limit=math.inf),
+    "of-another-name": lambda c, k: with_promise(c, k, name="Another"),
+    "of-no-figures": lambda c, k: with_promise(c, k, figures=()),
+    "of-other-figures": lambda c, k: with_promise(c, k, figures=("another",)),
+}
+OF_CASES: dict[str, Callable[[Case], Case]] = {
+    **{f"state-{x.name}": lambda c, x=x: dataclasses.replace(c, state=x)  # type: ignore[misc]
+       for x in CaseState if x is not CaseState.RAN},
+    "another-partition": lambda c: dataclasses.replace(c, partition="a:c"),
+    "another-stack": lambda c: dataclasses.replace(c, stack="z"),
+    "another-layout": lambda c: dataclasses.replace(c, parameters=(("process_count", "1"),)),
+    "another-setting": lambda c: dataclasses.replace(
+        c, conditions={**c.conditions, "settings": "n=1"}
+    ),
+    "no-figure": lambda c: dataclasses.replace(c, figures=()),
+    "no-promise": lambda c: dataclasses.replace(c, promises=()),
+}  # fmt: skip
+
+
+def test_whole_contract_opens() -> None:
+    assert opens(whole_run())
+
+
+@pytest.mark.parametrize("attack", OF_FIGURES)
+def test_figure_that_drops_out_of_the_contract_opens_nothing(attack: str) -> None:
+    for k, case in enumerate(whole_run()):
+        for place in range(len(case.figures)):
+            cases = whole_run()
+            cases[k] = OF_FIGURES[attack](case, place)
+            assert not opens(cases), (case.check, case.figures[place].benchmark)
+
+
+@pytest.mark.parametrize("attack", OF_PROMISES)
+def test_promise_that_drops_out_of_the_contract_opens_nothing(attack: str) -> None:
+    for k, case in enumerate(whole_run()):
+        for place in range(len(case.promises)):
+            cases = whole_run()
+            cases[k] = OF_PROMISES[attack](case, place)
+            assert not opens(cases), (case.check, case.promises[place].name)
+
+
+@pytest.mark.parametrize("attack", OF_CASES)
+def test_case_that_drops_out_of_the_contract_opens_nothing(attack: str) -> None:
+    for k in range(len(KEYS)):
+        cases = whole_run()
+        cases[k] = OF_CASES[attack](cases[k])
+        assert not opens(cases), KEYS[k]
+        assert not opens(whole_run()[:k] + whole_run()[k + 1 :])
+
+
+def test_whole_that_drops_out_of_the_contract_opens_nothing() -> None:
+    for place in range(2):
+        some = list(WHOLES["a:b"])
+        for change in ({"kept": False}, {"kept": False, "limit": math.inf}):
+            some[place] = dataclasses.replace(some[place], **change)
+            assert not opens(whole_run(), {"a:b": some})
+    pair = (KEYS[0].check, KEYS[0].stack)
+    assert not opens(whole_run(), left_out={pair: ("left out, because the budget is 5m", "more")})

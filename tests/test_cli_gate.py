@@ -28,10 +28,12 @@ from clustergate.core.model import (
     Evidence,
     Launch,
     NodeFacts,
+    Promise,
     Run,
     Verdict,
 )
 from clustergate.core.reasons import Reason, in_words
+from clustergate.judge.assembly import Beside
 from clustergate.judge.history.listing import ENDED, GATE, keep_made
 from clustergate.judge.history.node_states import keep_states
 from clustergate.judge.history.stored_runs import (
@@ -456,6 +458,25 @@ def test_it_opens_when_all_is_as_before(
         (True, "its references", "")
     }
     assert {one["what"] for one in cases} >= {"HpccCheck with openmpi on local:node"}
+
+
+def test_what_its_baseline_cannot_promise_is_told_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept("20261101T000000Z-1")
+
+    def compared(records: Sequence[CaseRecord], *_: object) -> Beside:
+        of = Promise("benchmark", "HPL.performance_gflops", ("mpich",), 0.3, 0.0, kept=False)
+        other = dataclasses.replace(of, name="not judged here")
+        names = [one.name for one in records if one.check == "HplCheck"]
+        return Beside(promises={name: [of, other] for name in names})
+
+    monkeypatch.setattr(workflow, "compared", compared)
+    assert run_gate(monkeypatch, value=100.0) == 0
+    before = capsys.readouterr().err
+    told = "this baseline promises nothing of HPL with mpich (35%); tonight a golden build"
+    assert before.count(told) == 1
+    assert "not judged here" not in before
 
 
 @pytest.mark.parametrize(

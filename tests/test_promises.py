@@ -9,6 +9,7 @@ from clustergate.core.model import Case, CaseState, Promise
 from clustergate.judge.changes import HIDDEN
 from clustergate.judge.promises import (
     LARGEST,
+    foreseen,
     limit_of,
     of_cases,
     of_wholes,
@@ -65,6 +66,25 @@ def test_why_a_promise_is_open(limit: float, at_most: float, code: str) -> None:
     assert why is not None
     assert why.code == code
     assert "PingPong" in why.without_remedy
+
+
+def test_limits_are_told_before_the_run() -> None:
+    of = "benchmark", "Barrier.t_avg_us", ("mpich",)
+    promises = [
+        Promise("stack", "mpich", ("mpich",), math.log(1.10), 0.0, kept=True),
+        Promise("benchmark", "PingPong", ("mpich",), math.log(1.12), 0.0, kept=True),
+        Promise("benchmark", "Bcast", ("mpich",), math.log(1.19), 0.5, kept=False),
+        Promise(*of, math.log(1.204), 0.0, kept=False),
+        Promise("kind", "latency", ("mpich",), math.inf, math.inf, kept=False),
+    ]
+    cannot, hides = foreseen(promises)
+    assert cannot.without_remedy == (
+        "this baseline promises nothing of Barrier with mpich (20%), latency"
+    )
+    assert "golden build" in cannot.remedy
+    assert str(hides) == "a slow-down may hide below 19% of a benchmark, 10% of a stack"
+    assert foreseen([]) == []
+    assert [one.code for one in foreseen(promises[:1])] == ["promise.hides"]
 
 
 def case(*promises: Promise, stack: str = "mpich") -> Case:

@@ -126,6 +126,7 @@ GENERAL: Mapping[str, str] = {
     "gate.not-judged": "see each of these cases' own reasons",
     "gate.nothing-known": "you decide; `clustergate baseline` makes references for the next time",
     "gate.inconclusive": _STATED,
+    "promise.hides": "nothing: a statement; more days in the baseline make it smaller",
     "gate.no-reference": _STATED,
     "gate.*worse*": "see which figures: the report has them, worst first",
     "contest.jobs-missing": "read the end of that log, mend the cause, and run the gate again",

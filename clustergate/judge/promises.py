@@ -7,7 +7,7 @@ baseline tells before the run what it can promise, so that unchanged machines ke
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clustergate.core.model import Case, CaseId, Promise
@@ -35,6 +35,36 @@ BROKEN = Words(
     "{name} may be {at_most:percent} slower ({limit:percent} would do)",
     remedy="`clustergate gate` again with nothing beside it; more days in the baseline show more",
 )
+
+
+CANNOT = Words(
+    "promise.cannot",
+    "this baseline promises nothing of {promises:names}",
+    remedy=(
+        "tonight a golden build and screenings of earlier days stand for it; later, "
+        "`clustergate check --mode maintenance` on more days"
+    ),
+)
+HIDES = Words("promise.hides", "a slow-down may hide below {limits:names}")
+
+
+def foreseen(promises: Iterable[Promise]) -> list[Reason]:
+    """Return what a baseline tells before a run: what it cannot promise, and what may hide.
+
+    Of stacks, kinds and benchmarks the largest limit counts, of those that are promised.
+    """
+    cannot: dict[str, None] = {}
+    limits: dict[str, float] = {}
+    for one in promises:
+        if one.limit > LARGEST:
+            of = "" if one.level in _WHOLE else f" with {', '.join(one.of)}"
+            limit = "" if math.isinf(one.limit) else f" ({math.expm1(one.limit):.0%})"
+            cannot[f"{one.name.partition('.')[0]}{of}{limit}"] = None
+        else:
+            limits[one.level] = max(limits.get(one.level, 0.0), one.limit)
+    said = [CANNOT(promises=[*cannot])] if cannot else []
+    of_levels = [f"{math.expm1(limits[level]):.0%} of a {level}" for level in sorted(limits)]
+    return [*said, HIDES(limits=of_levels)] if of_levels else said
 
 
 def why_open(promise: Promise) -> Reason | None:

@@ -120,7 +120,8 @@ def prepare(
     wanted = [stack.request for stack in stacks]
     known = judging_references(site.name, {one.fullname: one.facts for one in site.partitions})
     partitions = site.partitions_with(stacks)
-    if not resumes:
+    # A gate asked before it screened, which takes seconds.
+    if not (resumes or request.promises):
         chosen = modes.reframe_options(request.mode, request.checks)
         require_options(request.site, site, chosen, request.options)
     expected, taken_s, plan = foresee(request, site, known)

@@ -624,6 +624,16 @@ ENTRIES: tuple[Entry, ...] = (
             "node::state_of_a_node",
         ),
     ),
+    Entry(
+        *(76, "a figure, a promise or a case that drops out of the gate's contract"),
+        tests=(
+            "attack_gate::figure_that_drops_out_of_the_contract_opens_nothing",
+            "attack_gate::promise_that_drops_out_of_the_contract_opens_nothing",
+            "attack_gate::case_that_drops_out_of_the_contract_opens_nothing",
+            "attack_gate::whole_that_drops_out_of_the_contract_opens_nothing",
+            "gate_controls::more_knowledge_never_closes",
+        ),
+    ),
 )
 
 

@@ -2,8 +2,10 @@
 
 Runs of a simulated cluster of 16 nodes with three stacks are stored, become a baseline and its
 reference file; a later run is judged by it, launched again where it looks slow or keeps no promise,
-and decided on as a gate does, from the records of its jobs to the exit status. Screening, golden
-builds and the scheduler are not part of it: references alone must open it.
+and decided on as a gate does, from the records of its jobs to the exit status: by its references
+alone, and with what a gate has beside them, a golden build that equals today's and screenings of as
+many days. Screenings have a day of their own; golden builds in turn and the scheduler are not part
+of it.
 """
 
 from __future__ import annotations
@@ -21,15 +23,47 @@ import numpy as np
 from clustergate.cli.progress import Progress
 from clustergate.core import store
 from clustergate.core.files.whole import read_json
-from clustergate.core.model import CaseId, CaseRecord
+from clustergate.core.model import CaseId, CaseRecord, Evidence
 from clustergate.core.paths import state_dir
 from clustergate.core.texts import clock
 from clustergate.judge import confirmation
-from clustergate.run.gate.contract import items_of, items_of_wholes, with_gains
-from clustergate.run.gate.decision import CLOSED, OPEN, UNJUDGED, decide, of_cases, of_coverage
+from clustergate.run.gate import controls
+from clustergate.run.gate.contract import (
+    ControlOf,
+    items_of,
+    items_of_wholes,
+    no_control,
+    with_gains,
+)
+from clustergate.run.gate.decision import (
+    CLOSED,
+    OPEN,
+    UNJUDGED,
+    against_screening,
+    decide,
+    of_cases,
+    of_coverage,
+    of_screening,
+)
 from clustergate.run.judge import unconfirmed
+from clustergate.run.software_evidence import same_build
+from clustergate.studies.screen.findings import Screening, analyse
+from clustergate.studies.screen.measures import MEASURES, Result
+from clustergate.studies.screen.rounds import rounds
 from tools.bench.judge import Judge, Judged, judge_run, make_judge, regressions
-from tools.bench.simulated_noise import BARE_METAL, HEAVY, NOISY, Machine
+from tools.bench.simulated_noise import (
+    BANDWIDTH,
+    BARE_METAL,
+    COMPUTE,
+    HEAVY,
+    KINDS,
+    LATENCY,
+    MEMORY,
+    NOISY,
+    Machine,
+    day_of,
+    launches_of,
+)
 from tools.bench.simulated_runs import (
     BASELINES,
     SimulatedRun,
@@ -53,6 +87,7 @@ FAULTS = (
     Change(STACK, 1.30, 10),
     Change(UPGRADED, 1.10),
 )
+_BESIDE = " with controls"
 _WORDS = {OPEN: "open", CLOSED: "closed", UNJUDGED: "unjudged"}
 Cell = tuple[Machine, str, Change]
 
@@ -62,8 +97,66 @@ def machine_of(machine: Machine) -> Machine:
     return dataclasses.replace(machine, levels=machine.levels[-1:])
 
 
-def answered(judge: Judge, run: SimulatedRun) -> tuple[int, Judged]:
-    """Return the exit status of a gate by references alone, and what is said of its run."""
+_ALONE = {
+    "hpl": (("hpl_gflops", COMPUTE),),
+    "peaks": (("fma_peak_gflops", COMPUTE), ("triad_gb_s", MEMORY)),
+}
+_OF_PAIRS = (("pingpong_latency_us", LATENCY), ("pingpong_bandwidth_mb_s", BANDWIDTH))
+# What a gate with equal golden builds launches at least.
+_LAUNCHES = {"hpl": 1, "peaks": 14}
+
+
+def screened(machine: Machine, nodes: int, lot: np.random.Generator) -> Screening:
+    """Return a screening of sound nodes on a day of its own, with every pair once."""
+    day = dict(zip(KINDS, day_of(machine, KINDS, lot).tolist(), strict=True))
+
+    def values(measures: Sequence[tuple[str, str]]) -> dict[str, float]:
+        kinds = [kind for _, kind in measures]
+        ((*drawn,), *_), _ = launches_of(machine, kinds, 1, lot)
+        return {
+            key: MEASURES[key].value(by + day[kind])
+            for (key, kind), by in zip(measures, drawn, strict=True)
+        }
+
+    names = [f"n{k + 1}" for k in range(nodes)]
+    results = [
+        Result((name,), kind, turn, values(measures))
+        for kind, measures in _ALONE.items()
+        for turn in range(_LAUNCHES[kind])
+        for name in names
+    ]
+    for turn, members in enumerate(rounds(nodes)):
+        for pair in members.tolist():
+            both = names[pair[0]], names[pair[1]]
+            results.append(Result(both, "pingpong", turn, values(_OF_PAIRS)))
+    return analyse(names, results)
+
+
+Memory = Sequence[tuple[str, datetime.date, Screening]]
+
+
+def beside_references(
+    memory: Memory, now: Screening, machine: Machine, stacks: Sequence[str]
+) -> tuple[list[Evidence], ControlOf]:
+    """Return what a gate's screening says, and what stands for references where these ``stacks``
+    equal their golden builds.
+    """
+    worse, nodes = controls.of_nodes(now, memory, exclusive=machine.exclusive)
+    said = [*of_screening(now, ended=True), *against_screening(now, [("r", "", memory[-1][2])])]
+    all_nodes = controls.of_all_nodes([nodes], [*said, *worse])
+    golden = {one: same_build(one, "golden", [], f"{memory[0][1]}") for one in stacks}
+    today = datetime.date.max.isoformat()
+    return [*said, *worse], lambda stack: controls.both(
+        controls.of_software(stack, golden.get(stack, []), today), all_nodes
+    )
+
+
+def answered(
+    judge: Judge, run: SimulatedRun, beside: tuple[Sequence[Evidence], ControlOf]
+) -> tuple[int, int, Judged]:
+    """Return the exit status of a gate by references alone, that with what it has ``beside``, and
+    what is said of its run.
+    """
     turns: collections.Counter[CaseId] = collections.Counter()
 
     def again(key: CaseId) -> CaseRecord:
@@ -73,9 +166,14 @@ def answered(judge: Judge, run: SimulatedRun) -> tuple[int, Judged]:
     judged = judge_run(judge, run.records, again, promises=True)
     passed = with_gains(map(confirmation.with_passes, judged.cases), judged.wholes)
     required = [case.identity for case in judged.cases]
-    items = [*items_of(judge.mode, required, passed, {}), *items_of_wholes(judged.wholes)]
-    evidence = [*of_cases(passed, items), *of_coverage(items), *unconfirmed(judged.cases)]
-    return decide(evidence).status, judged
+    statuses = []
+    for more, control_of in (([], no_control), beside):
+        items = items_of(judge.mode, required, passed, {}, control_of)
+        items += items_of_wholes(judged.wholes, control_of)
+        of_items = [*of_cases(passed, items), *of_coverage(items)]
+        statuses.append(decide([*more, *of_items, *unconfirmed(judged.cases)]).status)
+    alone, with_controls = statuses
+    return alone, with_controls, judged
 
 
 def counted(cell: Cell, basis: int, runs: int, first: int = SEED) -> Mapping[str, int]:
@@ -91,12 +189,26 @@ def counted(cell: Cell, basis: int, runs: int, first: int = SEED) -> Mapping[str
     partition = form.setting.partition(exclusive=machine.exclusive)
     expected = [case.key for case in form.cases]
     judge = make_judge(past_runs(made), form.setting.mode, expected, partition)
+    lot = np.random.default_rng([*seed, 3])
+    nodes = form.setting.nodes
+    memory = [
+        (f"r{k}", run.started.date() + datetime.timedelta(days=k), screened(machine, nodes, lot))
+        for k, run in enumerate(made[: BASELINES[days].days])
+    ]
     counts: collections.Counter[str] = collections.Counter()
     for k in range(runs):
         run = later_run(form, machine, [*seed, 1, k])
         affected = affected_by(change, form, np.random.default_rng([*seed, 2, k]))
         run = run.with_change(change, affected)
-        status, judged = answered(judge, run)
+        now = screened(machine, nodes, lot)
+        changed = {
+            case.key.stack
+            for case in form.cases
+            if change.where == UPGRADED and affected[case.places].any()
+        }
+        equal = [one for one in form.setting.stacks if one not in changed]
+        beside = beside_references(memory, now, machine, equal)
+        status, with_controls, judged = answered(judge, run, beside)
         hit = {
             (case.key.check, case.key.stack, name)
             for case in form.cases
@@ -106,6 +218,7 @@ def counted(cell: Cell, basis: int, runs: int, first: int = SEED) -> Mapping[str
         named = status == CLOSED and any(
             not hit.isdisjoint(one) for one in regressions(judged.cases)
         )
+        counts[f"{_WORDS[with_controls]}{_BESIDE}"] += 1
         counts.update({_WORDS[status]: 1, "named": int(named), "again": judged.again, "runs": 1})
     return counts
 
@@ -147,14 +260,16 @@ def table(
     cells: Sequence[Cell], bases: int, known: Mapping[str, Mapping[str, int]]
 ) -> Sequence[str]:
     """Return the lines of a Markdown table: shares with their intervals of 95 %."""
-    lines = ["| machine, baseline | fault | OPEN | STAY CLOSED | COULD NOT JUDGE | named | again |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    heads = ["machine, baseline", "fault", "OPEN", "STAY CLOSED", "COULD NOT JUDGE"]
+    heads += ["OPEN, controls too", "CLOSED, controls too", "named", "again"]
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    asked = [*_WORDS.values(), f"{_WORDS[OPEN]}{_BESIDE}", f"{_WORDS[CLOSED]}{_BESIDE}"]
     for machine, days, change in cells:
         names = [f"{machine.name} | {days} | {change} | {basis}" for basis in range(bases)]
         of_each = [known[name] for name in names if name in known]
         shares = [
             str(Share([(one.get(word, 0), one[whole]) for one in of_each if one.get(whole)]))
-            for word, whole in (*((word, "runs") for word in _WORDS.values()), ("named", "closed"))
+            for word, whole in (*((word, "runs") for word in asked), ("named", "closed"))
         ]
         again = sum(one["again"] for one in of_each) / max(sum(one["runs"] for one in of_each), 1)
         cells_of_row = [f"{machine.name}, {days}", str(change), *shares, f"{again:.1f}"]

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clustergate.benchmarks.registry import every_check
 from clustergate.core import store
 from clustergate.core.commands import Invocation
 from clustergate.core.files.shared import locked
@@ -32,9 +33,11 @@ from clustergate.core.quantities import parse_duration
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import Foreseen, clock, duration
 from clustergate.judge import coverage
+from clustergate.judge.assembly import compared
 from clustergate.judge.history.listing import GATE
 from clustergate.judge.history.stored_runs import doubted_runs, left_out, seconds_last_time
 from clustergate.judge.judging import COMPARED
+from clustergate.judge.promises import foreseen
 from clustergate.judge.references.lookup import References, references_of
 from clustergate.launch.hostfiles import fold
 from clustergate.run.forecast import beyond_forecast
@@ -60,7 +63,7 @@ from clustergate.run.software_evidence import Builds, seconds_to_decide
 from clustergate.sites import choice, exclusions, modes
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
-from clustergate.sites.modes import MAINTENANCE
+from clustergate.sites.modes import MAINTENANCE, judged_figures
 from clustergate.sites.schedulers import NO_ANSWERS
 from clustergate.stacks.set_up import STACK_NOT_PROVIDED
 
@@ -350,6 +353,25 @@ def _announce(gate: Gate, nodes: Sequence[Reason], begins: datetime.datetime, sa
         say(f"the gate will not open, whatever the results: {why}")
     if not known.paths():
         say(str(without_references(gate.site.name, known)))
+    for why in promised_before(gate.site, known):
+        say(str(why))
+
+
+def promised_before(site: Site, known: References) -> list[Reason]:
+    """Return what the references can promise, by the last run that they apply to.
+
+    A limit follows from the baseline alone, whatever that run measured.
+    """
+    mode, nodes = modes.mode_named(MAINTENANCE), {o.fullname: o.facts for o in site.partitions}
+    try:
+        records = store.read_cases(last_run(site.name) or "")
+        beside = compared(records, known.find, nodes)
+    except ClustergateError:
+        # There is none, or it is another version's.
+        return []
+    judged = {one.name: judged_figures(mode, every_check()[one.check]) for one in records}
+    of_cases = [x for name, some in beside.promises.items() for x in some if x.name in judged[name]]
+    return foreseen([*of_cases, *(one for some in beside.wholes.values() for one in some)])
 
 
 def _with_checks(gate: Gate, screening: Sequence[Evidence]) -> tuple[Gate, list[Evidence]]:
