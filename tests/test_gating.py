@@ -19,9 +19,12 @@ from clustergate.core.model import (
     Promise,
     Verdict,
 )
+from clustergate.core.paths import checkout
 from clustergate.core.reasons import in_words
+from clustergate.core.texts import duration
 from clustergate.judge.disproof import REFERENCE_OUTGROWN
 from clustergate.judge.rules import FIGURE_UNCLEAR, LAUNCHES_SLOW_SHARE
+from clustergate.run.forecast import usual_seconds
 from clustergate.run.gate.contract import Control, Item, allot, budget_for, items_of, with_gains
 from clustergate.run.gate.decision import (
     CLOSED,
@@ -36,7 +39,8 @@ from clustergate.run.gate.decision import (
     of_screening,
 )
 from clustergate.run.software_evidence import Builds
-from clustergate.sites.modes import mode_named
+from clustergate.sites.description import Partition
+from clustergate.sites.modes import expected_cases, mode_named
 from clustergate.studies.screen.findings import Screening, analyse
 from clustergate.studies.screen.localisation import Located
 from clustergate.studies.screen.measures import Result
@@ -513,3 +517,23 @@ def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
     )
     # Nothing at all is not everything.
     assert decide([*passed, *of_coverage([])]).status == UNJUDGED
+
+
+@pytest.mark.parametrize("nodes", [16, 100, 1000])
+def test_announced_time_stands_on_the_page(nodes: int) -> None:
+    """With two process counts a gate of 1,000 nodes fits into two hours."""
+    mode = mode_named("maintenance")
+
+    def planned(*counts: int) -> float:
+        cpu = Partition(
+            name="cpu", scheduler="slurm", environs=("a", "b", "c"), cores_per_node=64,
+            memory_bytes_per_node=256 << 30, nominal_gflops_per_core=50.0, nodes=nodes,
+            system="alpha", process_counts=counts,
+        )  # fmt: skip
+        cases = expected_cases(mode.checks, [cpu], mode)
+        return budget_for(usual_seconds(cases, {}).values(), nodes)
+
+    every, few = planned(), planned(2, 64 * nodes)
+    assert few < 1.2 * 3600
+    row = f"| {nodes:,} | {duration(every)} | {duration(few)} |"
+    assert row in (checkout() / "docs" / "operators.md").read_text()
