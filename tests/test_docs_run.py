@@ -152,6 +152,8 @@ ELSEWHERE = {
     r"setup --provider spack": "tests/test_air_gap.py types it, with the page's other commands",
     r"ab --site alpha .* HPL ": "eight ranks of HPL on the two cores that all nodes share",
     r"screen --nodes|check .*--nodes": "of a cluster with a hundred nodes",
+    r"node$": "tests/test_node.py runs it",
+    r"screen --site alpha$": "twenty minutes; the same words with a budget are run",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
     r"check --check ImbMpi1Check -- -S .*=16777216": "tests/test_expectations.py has the settings",
