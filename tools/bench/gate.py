@@ -16,10 +16,11 @@ import dataclasses
 import datetime
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from clustergate.benchmarks.budget import Budget
 from clustergate.cli.progress import Progress
 from clustergate.core import store
 from clustergate.core.files.whole import read_json
@@ -27,6 +28,7 @@ from clustergate.core.model import CaseId, CaseRecord, Evidence
 from clustergate.core.paths import state_dir
 from clustergate.core.texts import clock
 from clustergate.judge import confirmation
+from clustergate.launch.plan import Contender
 from clustergate.run.gate import controls
 from clustergate.run.gate.contract import (
     ControlOf,
@@ -47,9 +49,10 @@ from clustergate.run.gate.decision import (
 )
 from clustergate.run.judge import unconfirmed
 from clustergate.run.software_evidence import same_build
-from clustergate.studies.screen.findings import Screening, analyse
+from clustergate.studies.screen.campaign import Campaign, Task
+from clustergate.studies.screen.findings import Screening
 from clustergate.studies.screen.measures import MEASURES, Result
-from clustergate.studies.screen.rounds import rounds
+from clustergate.studies.screen.plan import EACH, TWO, Plan
 from tools.bench.judge import Judge, Judged, judge_run, make_judge, regressions
 from tools.bench.simulated_noise import (
     BANDWIDTH,
@@ -97,17 +100,17 @@ def machine_of(machine: Machine) -> Machine:
     return dataclasses.replace(machine, levels=machine.levels[-1:])
 
 
-_ALONE = {
+_MEASURED = {
     "hpl": (("hpl_gflops", COMPUTE),),
     "peaks": (("fma_peak_gflops", COMPUTE), ("triad_gb_s", MEMORY)),
+    "pingpong": (("pingpong_latency_us", LATENCY), ("pingpong_bandwidth_mb_s", BANDWIDTH)),
 }
-_OF_PAIRS = (("pingpong_latency_us", LATENCY), ("pingpong_bandwidth_mb_s", BANDWIDTH))
-# What a gate with equal golden builds launches at least.
-_LAUNCHES = {"hpl": 1, "peaks": 14}
+# What a gate with equal golden builds launches at least, how long a round takes, and all of it.
+_LAUNCHES, _ROUND_S, _SCREENING_S = 14, 5.0, 1200.0
 
 
 def screened(machine: Machine, nodes: int, lot: np.random.Generator) -> Screening:
-    """Return a screening of sound nodes on a day of its own, with every pair once."""
+    """Return a screening of sound nodes on a day of its own, as long as a gate's is."""
     day = dict(zip(KINDS, day_of(machine, KINDS, lot).tolist(), strict=True))
 
     def values(measures: Sequence[tuple[str, str]]) -> dict[str, float]:
@@ -118,18 +121,26 @@ def screened(machine: Machine, nodes: int, lot: np.random.Generator) -> Screenin
             for (key, kind), by in zip(measures, drawn, strict=True)
         }
 
+    took_s = [0.0]
+
+    def launched(tasks: Sequence[Task]) -> Iterator[Result]:
+        took_s[0] += _ROUND_S
+        for one in tasks:
+            kind = one.contender.name
+            yield Result(one.nodes, kind, one.turn, values(_MEASURED[kind]), "", _ROUND_S)
+
+    plan = Plan(
+        nonce="",
+        contenders=[
+            *(Contender(kind, [], [""], "", on=EACH) for kind in ("hpl", "peaks")),
+            Contender("pingpong", [], [""], "", on=TWO),
+        ],
+        seed=int(lot.integers(2**31)),
+        budget=Budget(seconds=_SCREENING_S),
+        launches=_LAUNCHES,
+    )
     names = [f"n{k + 1}" for k in range(nodes)]
-    results = [
-        Result((name,), kind, turn, values(measures))
-        for kind, measures in _ALONE.items()
-        for turn in range(_LAUNCHES[kind])
-        for name in names
-    ]
-    for turn, members in enumerate(rounds(nodes)):
-        for pair in members.tolist():
-            both = names[pair[0]], names[pair[1]]
-            results.append(Result(both, "pingpong", turn, values(_OF_PAIRS)))
-    return analyse(names, results)
+    return Campaign(plan, names, [], launched, lambda _: None, lambda: took_s[0]).run()
 
 
 Memory = Sequence[tuple[str, datetime.date, Screening]]
