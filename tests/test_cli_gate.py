@@ -1,6 +1,7 @@
 """The gate's command: what it compares with, and what it leaves."""
 
 import dataclasses
+import datetime
 import json
 import os
 import re
@@ -48,13 +49,14 @@ from clustergate.launch.plan import LOG, Contender, Launched, write_plan
 from clustergate.report import publishing, verdicts
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.screening import render_first, write_forms
-from clustergate.run import screening, software
+from clustergate.run import prepare, screening, software
 from clustergate.run.gate import controls, evidence, workflow
 from clustergate.run.gate.before import earlier_screenings, last_run
 from clustergate.run.gate.contract import LEFT_OUT, Control, Item, contract_of
 from clustergate.run.gate.decision import NOT_ENDED, SCREENING_DOUBT, decide, of_cases
 from clustergate.run.gate.evidence import Publisher
 from clustergate.run.gate.workflow import SMALL_BUDGET
+from clustergate.run.request import Request
 from clustergate.run.software import NO_TIME
 from clustergate.run.software_evidence import same_build
 from clustergate.sites import choice, exclusions
@@ -986,6 +988,28 @@ def test_what_is_behind_two_dashes_is_for_the_benchmarks(monkeypatch: pytest.Mon
 
     assert run_gate(monkeypatch, 100.0, "--", "-S", "n=1000", measured=benchmarks) == 2
     assert asked == [("-S", "n=1000")]
+
+
+@pytest.mark.parametrize("of_gate", [True, False])
+def test_reframe_lists_the_checks_of_a_gate_once(
+    monkeypatch: pytest.MonkeyPatch, of_gate: bool
+) -> None:
+    """A gate asked whether ReFrame takes its options before it screened."""
+
+    class Foreseen(Exception):
+        pass
+
+    def foresee(*_: object) -> None:
+        raise Foreseen
+
+    asked: list[object] = []
+    monkeypatch.setattr(prepare, "require_options", lambda *words: asked.append(words))
+    monkeypatch.setattr(prepare, "foresee", foresee)
+    site = Path(cli.__file__).parents[2] / "site_configs" / "local.py"
+    request = Request(MAINTENANCE, site, options=("-S", "n=1000"), promises=of_gate)
+    with pytest.raises(Foreseen):
+        prepare.prepare(request, "r", datetime.datetime.now(datetime.timezone.utc), print)
+    assert len(asked) == (not of_gate)
 
 
 def test_a_gate_that_was_killed_is_nothing_to_compare_with() -> None:
