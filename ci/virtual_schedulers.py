@@ -446,9 +446,9 @@ class Pbs:
 
     def start_head(self) -> None:
         """Start what a cluster has once: the database, the server, its scheduler, the relay."""
-        libexec = self.prefix / "libexec"
-        conf = f"PBS_CONF_FILE={self.conf}"
-        self.cluster.on(HEAD, "env", conf, str(libexec / "pbs_habitat"))
+        made = "env", f"PBS_CONF_FILE={self.conf}", str(self.prefix / "libexec" / "pbs_habitat")
+        # On a busy machine it may ask the database for something before that answers.
+        wait_until("the set-up of PBS", lambda: self.cluster.runs(HEAD, *made))
         self.cluster.daemon(HEAD, "pbs_comm")
         self._start_server()
         self.cluster.daemon(HEAD, "pbs_sched")

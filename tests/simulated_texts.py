@@ -26,8 +26,8 @@ Figures = Mapping[tuple[str, int, str], float]
 _CAPTURED_RANKS = 2
 # What HPCC's other parts took when they were captured, and more.
 _HPCC_S = 2.0
-# A size is repeated for so long at most, or once.
-_SIZE_US = 100.0
+# A size is repeated so often at most. It is a condition of the figure: no launch has another.
+_REPEATED = 4
 _MPI = {"intel-mpi": "4.1", "mpich": "5.0", "openmpi": "3.1"}
 _CAPTURED = {"intel-mpi": "impi"}
 
@@ -231,7 +231,7 @@ def _table(
         value = figures[name, size, metric]
         time_us = 1e6 / value if name in _RATES else value
         # IMB repeats no size more often than the one before.
-        most = max(1, min(most, volume // max(size, 1), int(_SIZE_US / time_us)))
+        most = max(1, min(most, volume // max(size, 1), _REPEATED))
         spread = [time_us * 0.99, time_us * 1.01, time_us]
         told = [*spread, moved * size / spread[1]][: len(columns)]
         if name in _RATES:
