@@ -172,16 +172,21 @@ HUNG = 'case "$(hostname)" in n2) exec sleep 600;; esac'
 NO_LINE = "Slurm does not use n2: down"
 
 FAULTS = [
-    Fault("slow link", ["slow-link", "n3", "100mbit"], screened, ["fault: node n3: .*bandwidth"]),
+    Fault(
+        "slow link",
+        ["slow-link", "n3", "100mbit"],
+        screened,
+        [r"node n3 \(confidence [^)]*\): .*bandwidth"],
+    ),
     Fault(
         "slow link, one way",
         ["one-way-link", "n3", "100mbit"],
         screened,
-        ["fault: node n3: .*bandwidth"],
+        [r"node n3 \(confidence [^)]*\): .*bandwidth"],
     ),
     Fault(
         "link that loses packets",
-        *(["loss", "n3", "20"], screened, ["fault: node n3: "]),
+        *(["loss", "n3", "20"], screened, [r"node n3 \(confidence [^)]*\): "]),
         # A launch over it takes up to a minute, so that few fit into the budget.
         "slow with most partners, but too few of them to be sure: n3$",
     ),
@@ -191,15 +196,26 @@ FAULTS = [
         checked("ssh"),
         ["first node with an error: ssh: connect to host n2 port 22"],
     ),
-    Fault("dead link, screened", ["link-down", "n4"], screened, ["fault: node n4: failed"]),
+    Fault(
+        "dead link, screened",
+        ["link-down", "n4"],
+        screened,
+        [r"node n4 \(confidence [^)]*\): failed"],
+    ),
     Fault("wrong MTU", ["mtu", "n3"], compared, [r"n3 \(1\).*mtu 1500 bytes -> 1280"]),
     Fault(
         "slow node",
-        *(["slow-node", "n2", "10"], screened, ["fault: node n2: .*by itself"]),
+        *(["slow-node", "n2", "10"], screened, [r"node n2 \(confidence [^)]*\): .*by itself"]),
         # Its peaks take a minute each time, so that few fit into the budget.
         r"slow, (or slow at times, )?but too few launches to be sure: n2$",
     ),
-    Fault("throttled node", ["slow-node", "n2", "25"], screened, ["fault: node n2: "], share=0.25),
+    Fault(
+        "throttled node",
+        ["slow-node", "n2", "25"],
+        screened,
+        [r"node n2 \(confidence [^)]*\): "],
+        share=0.25,
+    ),
     Fault(
         # The nodes share the machine's counters, so it cannot be told to be on one of them alone.
         "stray processes",
@@ -326,7 +342,7 @@ FAULTS = [
 RIGHT, DOUBT, UNKNOWN = "named rightly", "in doubt, right suspect", "in doubt, no suspect"
 WRONG, PASSED = "named wrongly", "passed"
 ACCUSATIONS = (
-    r"^ *fault: (?:node|part of the links of node) (n[\d,\[\]-]+)",
+    r"(?:node|part of the links of node) (n[\d,\[\]-]+) \(confidence ",
     r"Slurm does not use (\S+?):",
     r"complains of: .* to host (n\d)\b",
     r"^ *[A-Z] +(n\S+) \(\d+\) ",
@@ -400,10 +416,10 @@ def inflict(fault: Inflict, words: Sequence[str]) -> None:
 
 
 def test_a_fault_is_counted_as_what_was_said_of_it() -> None:
-    row = Fault("slow", ["slow-link", "n3"], screened, ["node n3: .*bandwidth"], "n3")
+    row = Fault("slow", ["slow-link", "n3"], screened, [FAULTS[0].names[0]], "n3")
     for said, is_well, told in (
-        ("  fault: node n3: bandwidth 9 times lower", False, RIGHT),
-        ("  fault: node n1: bandwidth 9 times lower", False, WRONG),
+        (" ✗ FAULTS FOUND: node n3 (confidence 99 %): bandwidth 9 times lower", False, RIGHT),
+        ("   fault: node n1 (confidence above 99.99 %): bandwidth 9 times lower", False, WRONG),
         (" A     n1 (1)    mtu 1500 -> 1280", False, WRONG),
         ("Slurm does not use n[2-3]: down", False, WRONG),
         ("bandwidth: slow with most partners: n3", False, DOUBT),

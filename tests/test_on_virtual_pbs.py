@@ -163,7 +163,7 @@ def test_screening_in_a_job_of_pbs_names_the_slow_link_and_writes_the_line_to_dr
     words = ["screen", "--site", str(on_cluster.site), "--partition", "pbs"]
     words += ["--stack", "intel-mpi", "--hpl", "0", "--budget", "8m"]
     said = on_cluster.call(*words)
-    assert "node n2: " in said.stdout, said.stdout + said.stderr
+    assert "FAULTS FOUND: node n2 (" in said.stdout, said.stdout + said.stderr
     if said.returncode == 2:
         pytest.skip(f"the machine is too busy to find a fault on it: {said.stdout}")
     (drains,) = on_cluster.home.glob("results/runs/*/screening/pbsnodes.sh")
