@@ -21,6 +21,7 @@ from clustergate.suites.places import default_place, sessions_at
 from clustergate.suites.sessions import SuiteError, named
 from clustergate.suites.settings import better_of, read_settings
 from clustergate.suites.units import better_by_bounds, better_by_unit, kind_by_unit
+from tests.conftest import PATIENCE_S
 
 DATA = Path(__file__).parent / "data" / "reframe"
 VERSIONS = ("4.6.3", "4.7.4", "4.8.4", "4.9.3", "4.10.4")
@@ -41,7 +42,7 @@ def suite(tmp_path_factory):
             env=environment,
             check=True,
             capture_output=True,
-            timeout=300,
+            timeout=PATIENCE_S,
         )
     return home
 
