@@ -126,10 +126,10 @@ def _correlations(subjects: Sequence[Subject]) -> list[DerivedRow]:
     return rows
 
 
-def runs_of(subject: Subject, of: Mapping[str, Any]) -> dict[tuple[int, str], float]:
+def runs_of(subject: Subject, conditions: Mapping[str, Any]) -> dict[tuple[int, str], float]:
     """Return the rates of a benchmark of NPB by processes and class."""
     found: dict[tuple[int, str], float] = {}
-    for figure in subject.values(of):
+    for figure in subject.values(conditions):
         run = (figure.shape.processes, str(figure.conditions.get("problem_class", "")))
         found[run] = max(figure.value, found.get(run, 0.0))
     return found

@@ -146,7 +146,7 @@ def _gain_percent(component: str, one: Subject, other: Subject) -> float:
     return scaling.relative_change_percent(before, after)
 
 
-def changed_component(one: Subject, other: Subject) -> tuple[str, float]:
+def changed_component(before: Subject, after: Subject) -> tuple[str, float]:
     """Return the only component in which two subjects differ, and its gain in percent.
 
     Each component is known by what was measured of it. Raises :class:`DerivedError` unless exactly
@@ -154,9 +154,9 @@ def changed_component(one: Subject, other: Subject) -> tuple[str, float]:
     subjects that never left a node.
     """
     gains = {
-        name: _gain_percent(name, one, other)
+        name: _gain_percent(name, before, after)
         for name in _COMPONENTS
-        if name != "network" or _has_network(one) or _has_network(other)
+        if name != "network" or _has_network(before) or _has_network(after)
     }
     changed = {name: gain for name, gain in gains.items() if abs(gain) > _ALIKE_PERCENT}
     if len(changed) != 1:

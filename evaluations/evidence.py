@@ -170,16 +170,16 @@ class Subject:
         flushed = (one for one in self.figures if one.conditions.get("flush_bytes"))
         return frozenset(one.name for one in flushed if not _is_aside(one))
 
-    def values(self, of: Mapping[str, Any], **more: Any) -> list[Measured]:
+    def values(self, conditions: Mapping[str, Any], **more: Any) -> list[Measured]:
         """Return the figures of a benchmark and metric under these conditions, beyond doubt.
 
         What was measured without flushed caches, or with other trials, too, is not meant.
         """
-        return [figure for figure in self._asked({**of, **more}) if not figure.doubt]
+        return [figure for figure in self._asked({**conditions, **more}) if not figure.doubt]
 
-    def is_disturbed(self, of: Mapping[str, Any], **more: Any) -> bool:
+    def is_disturbed(self, conditions: Mapping[str, Any], **more: Any) -> bool:
         """Tell whether figures asked for were measured, in disturbed launches alone."""
-        return bool(self._asked({**of, **more})) and not self.values(of, **more)
+        return bool(self._asked({**conditions, **more})) and not self.values(conditions, **more)
 
     @functools.cached_property
     def _by_kind(self) -> Mapping[tuple[str, str], Sequence[Measured]]:
@@ -198,12 +198,12 @@ class Subject:
             and not (_is_aside(figure) and figure.name in self._flushed)
         ]
 
-    def shapes(self, of: Mapping[str, Any], along: str, **more: Any) -> set[Shape]:
+    def shapes(self, conditions: Mapping[str, Any], along: str, **more: Any) -> set[Shape]:
         """Return who took part in each figure that has a place along a condition."""
-        return {f.shape for f in self.values(of, **more) if along in f.conditions}
+        return {f.shape for f in self.values(conditions, **more) if along in f.conditions}
 
     def series(
-        self, of: Mapping[str, Any], along: str, shape: Shape | None = None, **more: Any
+        self, conditions: Mapping[str, Any], along: str, shape: Shape | None = None, **more: Any
     ) -> dict[Any, float]:
         """Return values along a condition, such as "processes" or "bytes", in its order.
 
@@ -212,8 +212,8 @@ class Subject:
         faster in a collective, and would stand for all. Where several figures stand at one place,
         of other placements, the best is meant.
         """
-        figures = self.values(of, **more)
-        if along not in COUNTS and (shapes := self.shapes(of, along, **more)):
+        figures = self.values(conditions, **more)
+        if along not in COUNTS and (shapes := self.shapes(conditions, along, **more)):
             meant = shape or max(shapes)
             figures = [figure for figure in figures if figure.shape == meant]
         found: dict[Any, float] = {}

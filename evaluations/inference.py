@@ -18,7 +18,7 @@ from clustergate.core.model import Better
 from clustergate.core.notation import counted, interval
 from clustergate.judge.scatter import widest_between
 from clustergate.stats.comparison import FAMILY_ERROR, MARGIN, Comparison, Relation
-from clustergate.stats.rounds import Question, Rounds, answers
+from clustergate.stats.rounds import Hypotheses, Rounds, answers
 from evaluations.launches import Pair, compare, of_two_sessions
 from evaluations.sampling import sampled_values
 
@@ -174,7 +174,7 @@ def _by_lots(claims: Sequence[Claim], error: float) -> list[_Judged]:
     ]
     a, b = (np.array(side).T for side in zip(*pairs, strict=True))
     better = [Better.LOWER if one.times else Better.HIGHER for one, _ in columns]
-    told = iter(answers(Rounds(a, b, better), Question(margins, error)))
+    told = iter(answers(Rounds(a, b, better), Hypotheses(margins, error)))
     found = []
     for one, of in zip(claims, bounds, strict=True):
         beside = [next(told) for _ in of]

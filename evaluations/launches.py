@@ -111,7 +111,7 @@ def compare(
     return [one for one in comparisons if one is not None]
 
 
-def of_two_sessions(one: Comparison, shift: float) -> Comparison:
+def of_two_sessions(comparison: Comparison, shift: float) -> Comparison:
     """Return a comparison of launches of two sessions, with an interval for what hours do as well.
 
     The launches of a session share their hour, so that no number of them tells how the next one
@@ -119,19 +119,25 @@ def of_two_sessions(one: Comparison, shift: float) -> Comparison:
     reaches at least so far on both sides of the ratio. What is better with that, too, remains so,
     and nothing is equivalent.
     """
-    if one.ratio is None:
-        return one
-    low = None if one.low is None else min(one.low, one.ratio / math.exp(shift))
-    high = None if one.high is None else max(one.high, one.ratio * math.exp(shift))
-    widened = dataclasses.replace(one, low=low, high=high, further_launches=None)
+    if comparison.ratio is None:
+        return comparison
+    low = (
+        None if comparison.low is None else min(comparison.low, comparison.ratio / math.exp(shift))
+    )
+    high = (
+        None
+        if comparison.high is None
+        else max(comparison.high, comparison.ratio * math.exp(shift))
+    )
+    widened = dataclasses.replace(comparison, low=low, high=high, further_launches=None)
     if low is not None and high is not None and not low <= 1.0 <= high:
         return widened
     remark = (
         f"unchanged launches of two sessions differ by up to {math.exp(shift):g} times; what "
         "differs by less, clustergate ab finds"
     )
-    if one.verdict is Relation.INCONCLUSIVE and one.remark:
-        remark = one.remark
+    if comparison.verdict is Relation.INCONCLUSIVE and comparison.remark:
+        remark = comparison.remark
     return dataclasses.replace(widened, verdict=Relation.INCONCLUSIVE, remark=remark)
 
 

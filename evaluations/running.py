@@ -16,7 +16,7 @@ from typing import Any
 from clustergate import version
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.running import run_and_tell
-from clustergate.cli.selection import named_run, taken
+from clustergate.cli.selection import choose_site, named_run
 from clustergate.core import store
 from clustergate.core.model import ClustergateError
 from clustergate.core.notation import counted
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     paper = load_paper(arguments.paper)
     if not scope.available(paper):
         raise PublishedError("; ".join(scope.missing(paper)))
-    site = taken(arguments.site)
+    site = choose_site(arguments.site)
     partition = sites.load(site.path).partitions[0]
     known = study.load_state(paper.id) if arguments.resume else None
     if arguments.resume and known is None:

@@ -121,15 +121,15 @@ def papers(found: Iterable[Paper], *, width: int) -> str:
     return _printed([table], width)
 
 
-def paper(one: Paper, *, width: int) -> str:
+def paper(summary: Paper, *, width: int) -> str:
     """Return all that is kept of a paper: systems, values, contradictions, conclusions."""
-    told: list[Table | str] = [f"{one.called}: {one.about}", "\nSystems"]
+    told: list[Table | str] = [f"{summary.called}: {summary.about}", "\nSystems"]
     table = _table("system", "name", "site config", "source")
-    for system in one.systems.values():
+    for system in summary.systems.values():
         table.add_row(system.id, system.name, "yes" if system.site else "", system.source)
     told += [table, "\nPrinted values"]
     table = _table("id", "system", "benchmark", "metric", "printed", "source", "standing")
-    for value in one.values.values():
+    for value in summary.values.values():
         standing = "" if value.standing == STANDS else f"{value.standing}: {value.because}"
         table.add_row(
             value.id,
@@ -141,21 +141,21 @@ def paper(one: Paper, *, width: int) -> str:
             standing,
         )
     told += [table]
-    if not one.is_study:
+    if not summary.is_study:
         table = _table("id", "printed", "computed", "from")
         for found in recompute():
-            if found.paper == one.id and not found.agrees:
+            if found.paper == summary.id and not found.agrees:
                 computed = f"{number(found.computed)} {found.unit}"
                 table.add_row(found.id, f"{found.printed} {found.unit}", computed, found.how)
         told += ["\nRecomputed from its own numbers, and contradicted"]
         told += [table if table.row_count else "nothing"]
     told += ["\nConclusions"]
     table = _table(
-        "id", "conclusion", *([] if one.is_study else ["in the paper"]), "decided here by"
+        "id", "conclusion", *([] if summary.is_study else ["in the paper"]), "decided here by"
     )
-    for predicate in one.predicates.values():
+    for predicate in summary.predicates.values():
         how = predicate.here.kind if predicate.here else f"not: {predicate.not_here}"
-        printed = [] if one.is_study else [predicate.paper]
+        printed = [] if summary.is_study else [predicate.paper]
         table.add_row(predicate.id, predicate.statement, *printed, str(how))
     return _printed([*told, table], width)
 

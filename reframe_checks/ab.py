@@ -12,7 +12,7 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import variable
 
 from clustergate.benchmarks.hpl import sizing
-from clustergate.benchmarks.imb.blocks import one_for_each, read_blocks
+from clustergate.benchmarks.imb.blocks import merge_blocks, read_blocks
 from clustergate.benchmarks.imb.command import ImbSettings, blocks_of, in_blocks
 from clustergate.core.model import Row, Sample
 from clustergate.core.reasons import Reason
@@ -64,7 +64,7 @@ class AbImbCheck(TwoContenders, ImbBenchmark):
     def prove_launch(self, *what: Any, **of: Any) -> tuple[list[Reason], list[Row]]:
         """Return one row for each figure; all blocks of it prove the launch."""
         complaints, rows = super().prove_launch(*what, **of)
-        return complaints, list(one_for_each(rows))
+        return complaints, list(merge_blocks(rows))
 
 
 @check("AbHplCheck")

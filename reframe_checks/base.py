@@ -38,11 +38,11 @@ from clustergate.judge.references import lookup
 from clustergate.judge.standings import left_out
 from clustergate.launch import by_hand
 from clustergate.launch import plan as planning
-from clustergate.launch.asides import CORE_DISTANCE, DISTANCE_EFFORT, asides_of
+from clustergate.launch.asides import CORE_DISTANCE, DISTANCE_EFFORT, planned_measurements
 from clustergate.launch.dialects import env_words
 from clustergate.launch.estimation import sampled_figures
 from clustergate.launch.reading import expected_of, read_launch
-from clustergate.launch.stopping import exactly, undisturbed_needed, within
+from clustergate.launch.stopping import fit_to_time_limit, fixed_launches, undisturbed_needed
 from clustergate.launch.transports import transport_note
 from clustergate.launch.watchdog import Patience
 from clustergate.machine.environment import read_removed, removed_at_submission
@@ -51,7 +51,7 @@ from clustergate.run.case import Hosts, Job, details_of, notes_of, read_job
 from clustergate.run.reframe import case_key
 from clustergate.sites import configs as sites
 from clustergate.sites import exclusions, modes
-from clustergate.sites.layouts import laid_out
+from clustergate.sites.layouts import layout_on_partition
 from clustergate.sites.schedulers.scheduler import SHORTEST_S
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
 from reframe_checks.build import StackBuild
@@ -253,7 +253,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         partition = partition_of(self)
         used = used_shape(self)
         self.ranks = self.ranks or used.cores_per_node // self.cores_per_rank * used.nodes
-        layout = laid_out(self.ranks, self.placement, self.cores_per_rank, partition)
+        layout = layout_on_partition(self.ranks, self.placement, self.cores_per_rank, partition)
         self.layout, most = layout, partition.limits.nodes
         if most is not None and layout.nodes > most:
             self.not_available(str(TOO_MANY_NODES(nodes=layout.nodes, most=most)))
@@ -279,7 +279,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         dialect = launcher.hostfile_of_allocation()
         parse = self.reader()
         deciding = self.deciding()
-        budget = exactly(self.launches) if self.launches else self.effort.budget
+        budget = fixed_launches(self.launches) if self.launches else self.effort.budget
         # Who goes on until Slurm ends the job looks like a rank that hangs.
         limit_s = typ.Duration(self.time_limit)
         # Whether it has launched often enough may depend on the figures.
@@ -288,7 +288,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             nonce=secrets.token_hex(8),
             contenders=contenders,
             seed=secrets.randbits(32),
-            asides=asides_of(
+            asides=planned_measurements(
                 self.manifest, self.peak_programs(), env_words(self.rank_environment())
             ),
             kept_in=str(store.stage_folder(store.current_run_id()) / "peaks"),
@@ -300,7 +300,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             hostfile=str(launcher.hostfile(dialect)) if dialect else "",
             hostfile_dialect=dialect,
             ranks_per_node=self.layout.ranks_per_node,
-            **{**deciding, "budget": within(deciding.get("budget", budget), limit_s)},
+            **{**deciding, "budget": fit_to_time_limit(deciding.get("budget", budget), limit_s)},
         )
         planning.write_plan(Path(self.stagedir), self.plan)
         driver = [sys.executable, "-I", "-m", "clustergate.launch", planning.PLAN]
@@ -347,13 +347,15 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             computing_s=_TIMES_AS_LONG * self.expected_s(),
         )
 
-    def by_hand(self, one: planning.Contender) -> str:
+    def by_hand(self, contender: planning.Contender) -> str:
         """Return the lines to type to get a contender's figures without the suite."""
         # The folder of the job goes, and with it what the launcher found there.
         files = self.job.launcher.files
         there = {str(Path(self.stagedir) / name): name for name in files}
-        command = [*(there.get(word, word) for word in one.launcher), *one.program]
-        return by_hand.script({**one.inputs, **files}, one.environment, command, one.output)
+        command = [*(there.get(word, word) for word in contender.launcher), *contender.program]
+        return by_hand.script(
+            {**contender.inputs, **files}, contender.environment, command, contender.output
+        )
 
     def deciding(self) -> Mapping[str, Any]:
         """Return by what the plan says when launches have decided something, nothing of it here."""
@@ -484,10 +486,14 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         return True
 
     def prove_launch(
-        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row], of: Manifest | None = None
+        self,
+        launch: Launch,
+        hosts: Hosts,
+        peaks: Sequence[Row],
+        stack_manifest: Manifest | None = None,
     ) -> tuple[list[Reason], list[Row]]:
         """Return what speaks against a launch being the one asked for, and its rows."""
-        manifest, build = of or self.manifest, self.descriptor.build
+        manifest, build = stack_manifest or self.manifest, self.descriptor.build
         uses_blas = build is not None and build.uses_blas
         kernels = {str(row.conditions["kernel"]) for row in peaks if "kernel" in row.conditions}
         expected = dataclasses.replace(

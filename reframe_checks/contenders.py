@@ -148,12 +148,18 @@ class TwoContenders(rfm.RegressionTestPlugin):
         return {made.launch.order: made for made in log.launches}
 
     def prove_launch(
-        self, launch: Launch, hosts: Hosts, peaks: Sequence[Row], of: Manifest | None = None
+        self,
+        launch: Launch,
+        hosts: Hosts,
+        peaks: Sequence[Row],
+        stack_manifest: Manifest | None = None,
     ) -> tuple[list[Reason], list[Row]]:
         """Tell whose launch a complaint is about."""
         made = self.launches_by_order()[launch.order]
         self.without, side = made.without, made.contender
-        complaints, rows = super().prove_launch(launch, hosts, peaks, of or self.manifests[side])
+        complaints, rows = super().prove_launch(
+            launch, hosts, peaks, stack_manifest or self.manifests[side]
+        )
         # UCX writes to either.
         folder = planning.launch_folder(Path(self.stagedir), launch.order)
         for name in (planning.OUTPUT, planning.ERRORS):

@@ -55,7 +55,7 @@ class HplCheck(LinpackBenchmark):
         """Return the problem of the file, or one as large as the mode allows."""
         if self.file is None:
             return self.problem(self.effort.seconds, self.effort.memory_fraction)
-        asked = dat_file.as_run(self.file)
+        asked = dat_file.input_for_check(self.file)
         memory = partition_of(self).memory_bytes_per_node * self.layout.nodes
         sizing.require_memory(max(asked.n_values), memory)
         return asked

@@ -110,6 +110,6 @@ class ScreenCheck(rfm.RunOnlyRegressionTest):
     def nobody_is_to_blame(self) -> bool:
         """Accept the screening when it came to its end and accuses nobody."""
         errors = Path(self.stagedir, self.job.stderr)
-        if troubles := folder.troubles(self.where, self.job.exitcode, errors):
+        if troubles := folder.fault_sentences(self.where, self.job.exitcode, errors):
             raise SanityError(printable("; ".join(troubles)))
         return True

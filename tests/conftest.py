@@ -24,7 +24,7 @@ from clustergate.core import environment
 from clustergate.core.figures import name_of, reported
 from clustergate.core.model import Better
 from clustergate.core.paths import checkout, state_dir
-from clustergate.core.reasons import Reason, from_plain
+from clustergate.core.reasons import Reason, reason_from_json
 from clustergate.core.store import read_cases
 from clustergate.judge.references.lookup import effort_key, layout_key
 from clustergate.stacks import StackRequest, wheels
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """Forget what a test exported."""
-    with environment.restored():
+    with environment.restore_environment():
         yield
 
 
@@ -368,7 +368,7 @@ class Suite:
         of = [one for one in judged["cases"] if (one["check"], one["stack"]) == (check, stack)]
         each = [part for one in of for part in (one, *one["figures"], *one["groups"])]
         found = [said for part in each for said in (*part["reasons"], part.get("doubt")) if said]
-        return [from_plain(said) for said in found]
+        return [reason_from_json(said) for said in found]
 
     def codes(self, check: str = "HplCheck", stack: str = "mpich") -> set[str]:
         """Return the codes of these reasons."""

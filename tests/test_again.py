@@ -30,7 +30,7 @@ from clustergate.judge.confirmation import Answer, Look, answer_of
 from clustergate.judge.history import listing, stored_runs
 from clustergate.report.summary import exit_meaning, first_screen, status_of
 from clustergate.run import again, resuming
-from clustergate.run.collect import Again, Collected
+from clustergate.run.collect import Collected, Relaunches
 from clustergate.run.gate import evidence
 from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, of_cases
 from clustergate.run.judge import launched_again, unconfirmed
@@ -165,7 +165,7 @@ class Machine:
         call.report.write_text(json.dumps({"runs": [{"testcases": []}]}))
         return self.status
 
-    def confirm(self, times: Sequence[Any]) -> Again:
+    def confirm(self, times: Sequence[Any]) -> Relaunches:
         self.times = dict(enumerate(times, 1))
         partition = SimpleNamespace(
             fullname=PARTITION,
@@ -195,12 +195,12 @@ class Machine:
         return [int(run_id[-1]) for run_id, *_ in self.calls]
 
 
-def judged(of: Again) -> Case:
+def judged(of: Relaunches) -> Case:
     (case,) = [one for one in of.cases if one.check == "HplCheck"]
     return case
 
 
-def run_of(of: Again) -> Run:
+def run_of(of: Relaunches) -> Run:
     started = "2026-11-01T00:00:00+00:00"
     beside = tuple(unconfirmed(of.cases))
     return Run(RUN, "local", "smoke", started, 60.0, of.cases, evidence=beside)

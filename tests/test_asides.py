@@ -13,7 +13,7 @@ import pytest
 
 from clustergate.benchmarks.budget import Budget
 from clustergate.launch import asides as asides_module
-from clustergate.launch.asides import Asides
+from clustergate.launch.asides import NodeMeasurements
 from clustergate.launch.plan import NODES, Aside, Plan
 from clustergate.machine import fingerprint
 from clustergate.machine import node as machine_node
@@ -84,7 +84,7 @@ class Node:
             on_each_node=self.on_each_node,
         )
         self.ran.clear()
-        asides = Asides(plan, self.at, self.run)
+        asides = NodeMeasurements(plan, self.at, self.run)
         asides.before()
         self.near_ns = asides.near_ns
         self.rates |= meanwhile or {}
@@ -227,12 +227,12 @@ def test_of_several_nodes_the_first_says_itself_how_it_is_set(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What a process of the launcher's may use is not what the peaks are measured with.
-    monkeypatch.setattr(fingerprint, "said_here", lambda: "limits.cpu_affinity\t0-1\n")
+    monkeypatch.setattr(fingerprint, "read_node_state", lambda: "limits.cpu_affinity\t0-1\n")
     node.on_each_node = ["srun"]
     node.job()
     node.state["limits.cpu_affinity"] = "0"
     assert node.job() == KNOWN
-    monkeypatch.setattr(fingerprint, "said_here", lambda: "limits.cpu_affinity\t0\n")
+    monkeypatch.setattr(fingerprint, "read_node_state", lambda: "limits.cpu_affinity\t0\n")
     assert node.job() == FIRST
 
 

@@ -18,7 +18,7 @@ from clustergate import cli
 from clustergate.cli import node
 from clustergate.core import store
 from clustergate.judge.history.node_states import NODES
-from clustergate.machine.fingerprint import said_here
+from clustergate.machine.fingerprint import read_node_state
 from clustergate.machine.node import SCRIPT
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
 from tests.test_node import RUN, keep_run
@@ -50,7 +50,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         os.chmod(folder, 0o755)
         home = Path(folder) / "home"
         monkeypatch.setenv("CLUSTERGATE_HOME", str(home))
-        keep_run(Path(folder) / "said", said_here())
+        keep_run(Path(folder) / "said", read_node_state())
         yield home
 
 

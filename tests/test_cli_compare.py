@@ -256,7 +256,7 @@ def test_two_runs_judged_on_exclusive_nodes_alone(
     status, out, _ = run("previous:one", "last:one", "--json")
     told = json.loads(out)
     assert (status, told["verdict"]) == (0, verdict)
-    assert ("do not tell how their days differ" in told["remark"]) is not exclusive
+    assert ("do not show variation between days" in told["remark"]) is not exclusive
     assert (told["low"] is None) is not exclusive
     assert ("usually within" in run("previous:one", "last:one")[1]) is (verdict[2:] == "better")
 

@@ -716,7 +716,7 @@ def test_it_does_not_open_a_machine_whose_site_config_is_a_guess(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     guess = choice.Choice(choice.find("local"), "as no site config claims it", fallback=True)
-    monkeypatch.setattr(gate, "taken", lambda name: guess)
+    monkeypatch.setattr(gate, "choose_site", lambda name: guess)
     assert run_gate(monkeypatch, 100.0) == 2
     assert (
         "the site config is a guess: as no site config claims it; if it describes this "
@@ -729,7 +729,7 @@ def test_gate_stays_shut_on_a_machine_of_another_site_config(
 ) -> None:
     why = "as named, although beta claims this machine, b1"
     monkeypatch.setattr(
-        gate, "taken", lambda name: choice.Choice(choice.find("local"), why, disputed=True)
+        gate, "choose_site", lambda name: choice.Choice(choice.find("local"), why, disputed=True)
     )
     assert run_gate(monkeypatch, 100.0) == 2
     assert f"{why}; run `clustergate gate --site local` on its" in because()
@@ -887,7 +887,7 @@ def test_what_the_run_before_lacks_is_named(
     options = ["--before", earlier] if asked else []
     assert run_gate(monkeypatch, 100.0, *options, measured=benchmarks) == status
     (page,) = store.runs_folder().glob("*/gate.html")
-    assert "it has nothing of HpccCheck with mpich (local:node)" in page.read_text()
+    assert "it has no figure of HpccCheck with mpich (local:node)" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -1184,7 +1184,10 @@ def worse_since(run: str) -> Reason:
             Evidence("screening", Verdict.INVALID, (NOT_ENDED(),)),
             "`clustergate gate` screens again",
         ),
-        (Evidence("benchmarks", Verdict.INVALID, (in_words("full"),)), "`clustergate gate` judges"),
+        (
+            Evidence("benchmarks", Verdict.INVALID, (in_words("full"),)),
+            "`clustergate gate` judges",
+        ),
     ],
 )
 def test_the_first_cause_tells_the_next_command(evidence: Evidence, step: str) -> None:

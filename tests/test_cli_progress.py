@@ -13,20 +13,21 @@ from pathlib import Path
 import pytest
 
 from clustergate.cli import progress
-from clustergate.core.texts import Ended, Foreseen, Step, clock
+from clustergate.core.texts import ProgressLine, ResultLine, Step, clock
 
 SCRIPT = """
 import datetime, sys, time
 from clustergate.cli import progress
 from clustergate.cli.streams import printable_streams
-from clustergate.core.texts import Ended, Foreseen
+from clustergate.core.texts import ResultLine, ProgressLine
 progress._SILENT_AT_MOST_S = 0.05
 progress._REDRAWN_HZ = 20
 with printable_streams():
     with progress.Progress() as say:
-        say(Foreseen("running HPL \x1b[31m with mpich", datetime.datetime.now(), done=1, cases=2))
+        named = "running HPL \x1b[31m with mpich"
+        say(ProgressLine(named, datetime.datetime.now(), done=1, cases=2))
         time.sleep(1.0)
-        say(Ended("HPL with mpich: 123 Gflop/s (1 s; 2 of 2)"))
+        say(ResultLine("HPL with mpich: 123 Gflop/s (1 s; 2 of 2)"))
         say("stack openmpi lacks IMB, and nobody can download its source from here today")
     time.sleep(0.3)
     print("the table")
@@ -52,8 +53,8 @@ def test_a_log_has_a_line_a_minute_at_most_and_none_of_a_step(
     with progress.Progress() as say:
         say("the plan")
         say(Step("MPICH 5.0.2: compiling HPL (2 of 7)"))
-        say(Foreseen("running HPL with mpich", datetime.datetime.now(), done=1, cases=2))
-        say(Ended("HPL with mpich: 123 Gflop/s (1 s; 2 of 2)"))
+        say(ProgressLine("running HPL with mpich", datetime.datetime.now(), done=1, cases=2))
+        say(ResultLine("HPL with mpich: 123 Gflop/s (1 s; 2 of 2)"))
         time.sleep(0.1)
     said = [AT.sub("", line) for line in capsys.readouterr().err.splitlines()]
     assert said == ["the plan", "HPL with mpich: 123 Gflop/s (1 s; 2 of 2)"]
@@ -93,7 +94,7 @@ def test_when_all_is_done_is_told_anew_once_a_case_is_late(
 ) -> None:
     now = datetime.datetime.now()
     begun = now - datetime.timedelta(minutes=30)
-    foreseen = Foreseen("running HPL with mpich", begun, 600.0, 1500.0, (), 2, 4)
+    foreseen = ProgressLine("running HPL with mpich", begun, 600.0, 1500.0, (), 2, 4)
     by = clock(begun, 1500.0)
     assert str(foreseen) == f"running HPL with mpich: 2 of 4 done, all done by about {by}"
     assert foreseen.at(begun + datetime.timedelta(seconds=599)) == str(foreseen)
@@ -112,7 +113,7 @@ def test_progress_line_has_bar_case_end_and_results() -> None:
     begun = datetime.datetime(2026, 11, 30, 2, 0)
     results = ("HPL with mpich: 123 Gflop/s", "IMB (2 processes, packed) with mpich: A 1 us, B 2 s")
     what = "running IMB (2 processes, packed) with intel-mpi"
-    foreseen = Foreseen(what, begun, 60.0, 150.0, results, 2, 6)
+    foreseen = ProgressLine(what, begun, 60.0, 150.0, results, 2, 6)
     assert foreseen.in_place(begun, 30) == "2/6 IMB intel-mpi, by 02:02"
     assert foreseen.in_place(begun, 56) == ("━━──── 2/6 IMB intel-mpi, by 02:02 | IMB mpich A 1 us")
     assert foreseen.in_place(begun, 90) == (
@@ -124,11 +125,11 @@ def test_progress_line_has_bar_case_end_and_results() -> None:
 
 def test_what_comes_after_all_cases_puts_off_the_end() -> None:
     begun = datetime.datetime.now()
-    foreseen = Foreseen("running HPL with mpich", begun, own_s=600.0, all_s=1500.0)
+    foreseen = ProgressLine("running HPL with mpich", begun, own_s=600.0, all_s=1500.0)
     later = foreseen.followed_by(7200.0)
     assert later.endswith(f"all done by about {clock(begun, 8700.0)}")
     assert "min 0 s late" in later.at(begun + datetime.timedelta(seconds=720))
-    unknown = Foreseen("running HPL with mpich", begun)
+    unknown = ProgressLine("running HPL with mpich", begun)
     assert unknown.followed_by(7200.0) == "running HPL with mpich"
 
 

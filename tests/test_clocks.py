@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from clustergate.launch.proof.clocks import Clocks, Passed
+from clustergate.launch.proof.clocks import ClockIntervals, Clocks
 
 BEGUN = Clocks(
     raw_s=5000.0,
@@ -23,7 +23,7 @@ def passed(seconds, apart_s=2e-6, **clocks):
         for name in ("wtime_s", "monotonic_s", "time_of_day_s", "kernel_time_of_day_s")
     }
     after = Clocks(raw_s=BEGUN.raw_s + seconds, apart_s=apart_s, **ran)
-    return Passed(BEGUN, after)
+    return ClockIntervals(BEGUN, after)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.3, 60.0, 86400.0])
@@ -90,4 +90,4 @@ def test_a_zero_of_its_own_is_no_difference():
         dataclasses.replace(one, **{k: getattr(one, k) + v for k, v in shift.items()})
         for one in (passed(5.0).before, passed(5.0).after)
     ]
-    assert list(Passed(*there).misled()) == []
+    assert list(ClockIntervals(*there).misled()) == []

@@ -10,7 +10,7 @@ import pytest
 from clustergate import cli
 from clustergate.core import commands
 from clustergate.core.commands import NO_CALL, Invocation
-from clustergate.core.reasons import plain
+from clustergate.core.reasons import reason_as_json
 from clustergate.run.gate.contract import LEFT_OUT
 from clustergate.stacks.golden.builds import GOLDEN_NOT_WHOLE
 
@@ -112,7 +112,7 @@ def test_a_reason_knows_of_no_call_and_whoever_renders_it_does() -> None:
 def test_sentences_in_json_go_on_with_the_call_and_facts_stay_data() -> None:
     remedy = "run `clustergate gate`"
     why = LEFT_OUT(cases="HplCheck with mpich", why="of the budget", remedy=remedy)
-    (made,), count, nothing = call("gate --site x").in_json(((plain(why),), 3, None))
+    (made,), count, nothing = call("gate --site x").in_json(((reason_as_json(why),), 3, None))
     assert made["sentence"].endswith("run `clustergate gate --site x`")
     assert made["facts"]["remedy"] == remedy
     assert (made["code"], count, nothing) == ("gate.left-out", 3, None)

@@ -2,8 +2,8 @@ import pytest
 
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.launch.dialects import (
+    LaunchRoute,
     Layout,
-    Way,
     hostfile_dialect,
     launch_options,
     launcher_environment,
@@ -39,15 +39,15 @@ def test_open_mpi_is_told_processing_elements():
 
 def test_hydra_reaches_the_nodes_of_a_hostfile_over_ssh():
     layout = Layout(ranks=4, ranks_per_node=2, bind=False)
-    options = launch_options("hydra", layout, Way("/job/hostfile"))
+    options = launch_options("hydra", layout, LaunchRoute("/job/hostfile"))
     assert options == ["-launcher", "ssh", "-f", "/job/hostfile", "-n", "4", "-ppn", "2"]
-    assert launch_options("intel-hydra", layout, Way("/job/hostfile"))[:8] == options
-    assert launch_options("mvapich2", layout, Way("/job/hostfile"))[:8] == options
+    assert launch_options("intel-hydra", layout, LaunchRoute("/job/hostfile"))[:8] == options
+    assert launch_options("mvapich2", layout, LaunchRoute("/job/hostfile"))[:8] == options
 
 
 def test_open_mpi_exports_named_variables_without_scheduler():
     """Open MPI takes named variables to other nodes and asks no scheduler."""
-    way = Way("/job/hostfile", {"LD_LIBRARY_PATH": "/lib", "OMP_NUM_THREADS": "1"})
+    way = LaunchRoute("/job/hostfile", {"LD_LIBRARY_PATH": "/lib", "OMP_NUM_THREADS": "1"})
     options = launch_options("openmpi", Layout(ranks=2, ranks_per_node=1, bind=False), way)
     assert options == [
         *("--hostfile", "/job/hostfile", "--prtemca", "plm", "ssh", "-n", "2"),
@@ -58,14 +58,16 @@ def test_open_mpi_exports_named_variables_without_scheduler():
 
 def test_mpirun_rsh_exports_variables_and_leaves_binding():
     """mpirun_rsh is told variables and leaves the binding to the library."""
-    way = Way("/job/hostfile", {"OMP_NUM_THREADS": "2"})
+    way = LaunchRoute("/job/hostfile", {"OMP_NUM_THREADS": "2"})
     options = launch_options("mpirun_rsh", Layout(4, 2, cores_per_rank=2), way)
     assert options == [
         *("-np", "4", "-hostfile", "/job/hostfile", "OMP_NUM_THREADS=2"),
         *("MV2_ENABLE_AFFINITY=1", "MV2_CPU_BINDING_POLICY=hybrid"),
         *("MV2_HYBRID_BINDING_POLICY=compact", "MV2_THREADS_PER_PROCESS=2"),
     ]
-    found = launch_options("mpirun_rsh", Layout(4, 2), Way("/job/hostfile", {"PATH": "/mpi/bin"}))
+    found = launch_options(
+        "mpirun_rsh", Layout(4, 2), LaunchRoute("/job/hostfile", {"PATH": "/mpi/bin"})
+    )
     assert "PATH=/mpi/bin:/usr/local/bin:/usr/bin:/bin" in found
     assert launch_options("mpirun_rsh", Layout(4, 2), way)[-2:] == [
         "MV2_ENABLE_AFFINITY=1",
@@ -77,7 +79,7 @@ def test_mpirun_rsh_exports_variables_and_leaves_binding():
 
 def test_mpirun_rsh_value_stays_one_word_in_the_shell():
     """A value stays one word in the shell that mpirun rsh writes it into."""
-    way = Way("/job/hostfile", {"LIST": "a b;c", "EMPTY": ""})
+    way = LaunchRoute("/job/hostfile", {"LIST": "a b;c", "EMPTY": ""})
     options = launch_options("mpirun_rsh", Layout(2, 1), way)
     assert {"LIST='a b;c'", "EMPTY=''"} < set(options)
 

@@ -11,7 +11,7 @@ import pytest
 from reframe.utility.sanity import reference_bounds
 
 from clustergate.core.model import NodeFacts, Verdict
-from clustergate.core.reasons import plain
+from clustergate.core.reasons import reason_as_json
 from clustergate.judge.assembly import (
     assemble,
     references_for,
@@ -104,7 +104,7 @@ def judged(one, references, nodes=SHARED):
     found = verdicts([case])
     # ReFrame and the judge agree.
     assert fails == (exit_status(found) != 0)
-    codes = {plain(r)["code"] for f in case.figures for r in f.judgement.reasons}
+    codes = {reason_as_json(r)["code"] for f in case.figures for r in f.judgement.reasons}
     return exit_status(found), exit_status(found, "gate"), codes
 
 

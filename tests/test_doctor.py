@@ -15,7 +15,7 @@ from clustergate.judge.references.lookup import References
 from clustergate.launch.hostfiles import parse_hostfile
 from clustergate.run import readiness as doctor
 from clustergate.run.forecast import beyond_forecast, plan_of, waiting_s
-from clustergate.run.readiness import FAIL, OK, WARN, Finding, of_states, say_in_the_way
+from clustergate.run.readiness import FAIL, OK, WARN, Finding, check_node_states, say_in_the_way
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import mode_named
 from clustergate.sites.schedulers import scheduler_of
@@ -49,7 +49,7 @@ def code(of: Finding) -> str:
 def test_a_home_needs_room_and_programs_that_may_start(
     free_mb: float, writable: bool, executable: bool, status: str, why: str
 ) -> None:
-    found = doctor.of_home(HOME, free_mb, writable=writable, executable=executable)
+    found = doctor.check_home(HOME, free_mb, writable=writable, executable=executable)
     assert (found.status, code(found)) == (status, why)
     assert str(HOME) in str(found.says)
 
@@ -73,12 +73,12 @@ def test_a_home_that_nobody_made_before_is_told(
 
 
 def test_locked_memory_matters_where_there_is_infiniband() -> None:
-    assert [one.status for one in doctor.of_limits(64, 8192, fabric=False)] == [OK, OK]
-    locked, stack = doctor.of_limits(64, 4096, fabric=True)
+    assert [one.status for one in doctor.check_limits(64, 8192, fabric=False)] == [OK, OK]
+    locked, stack = doctor.check_limits(64, 4096, fabric=True)
     assert (locked.status, code(locked)) == (WARN, "doctor.locked")
     assert "64 KiB" in str(locked.says)
     assert (stack.status, code(stack)) == (WARN, "doctor.stack-size")
-    unlimited = doctor.of_limits(math.inf, math.inf, fabric=True)
+    unlimited = doctor.check_limits(math.inf, math.inf, fabric=True)
     assert [(one.status, one.says) for one in unlimited] == [(OK, "unlimited")] * 2
 
 
@@ -86,7 +86,7 @@ def test_locked_memory_matters_where_there_is_infiniband() -> None:
     ("encoding", "status"), [("utf-8", OK), ("UTF8", OK), ("ISO-8859-1", WARN), ("ascii", WARN)]
 )
 def test_a_locale_without_all_signs_is_named(encoding: str, status: str) -> None:
-    found = doctor.of_locale(encoding)
+    found = doctor.check_locale(encoding)
     assert found.status == status
     assert encoding in str(found.says)
 
@@ -102,10 +102,10 @@ def test_a_stack_that_is_there_tells_what_it_lacks(tmp_path: Path) -> None:
     manifest = Manifest(
         *("mpich", "wheels", "MPICH", "5.0.2"), launcher=str(launcher), programs=programs
     )
-    (gone,) = doctor.of_stack("mpich", manifest, {"lmp"})
+    (gone,) = doctor.check_stack("mpich", manifest, {"lmp"})
     assert (gone.status, code(gone)) == (FAIL, "golden.not-whole")
     launcher.touch(mode=0o755)
-    whole, lacking = doctor.of_stack("mpich", manifest, {"lmp"})
+    whole, lacking = doctor.check_stack("mpich", manifest, {"lmp"})
     assert (whole.status, whole.says) == (OK, "MPICH 5.0.2, set up by wheels")
     assert lacking.status == WARN
     assert str(lacking.says) == "IMB-MPI1, IMB-RMA: not available here: no source"
@@ -113,32 +113,32 @@ def test_a_stack_that_is_there_tells_what_it_lacks(tmp_path: Path) -> None:
 
 def test_a_stack_that_cannot_be_had_is_no_failure_of_the_others() -> None:
     manifest = Manifest("intel-mpi", "wheels", unavailable="x86-64 alone")
-    (found,) = doctor.of_stack("intel-mpi", manifest, ())
+    (found,) = doctor.check_stack("intel-mpi", manifest, ())
     assert found.status == WARN
     assert str(found.says) == "intel-mpi: not available here: x86-64 alone"
 
 
 def test_what_later_runs_are_held_against_is_looked_for() -> None:
-    found = doctor.of_references("alpha", References(Path("alpha.yaml")))
+    found = doctor.check_references("alpha", References(Path("alpha.yaml")))
     assert (found.status, code(found)) == (WARN, "references.none")
     # Of another mode, partition or stack they are as good as none.
     smoke = known(("8-ranks-packed", "smoke"))
     hpl = CaseId("HplCheck", "alpha:node", "mpich")
-    assert doctor.of_references("alpha", smoke, [hpl], "smoke").status == OK
-    assert code(doctor.of_references("alpha", smoke, [hpl], "maintenance")) == OTHERS
+    assert doctor.check_references("alpha", smoke, [hpl], "smoke").status == OK
+    assert code(doctor.check_references("alpha", smoke, [hpl], "maintenance")) == OTHERS
     for other in (
         CaseId("HplCheck", "alpha:node", "openmpi"),
         CaseId("HplCheck", "alpha:gpu", "mpich"),
         CaseId("HpccCheck", "alpha:node", "mpich"),
     ):
-        of_other = doctor.of_references("alpha", smoke, [hpl, other], "smoke")
+        of_other = doctor.check_references("alpha", smoke, [hpl, other], "smoke")
         assert (of_other.status, code(of_other)) == (WARN, OTHERS)
         assert f"for {other.check} with {other.stack} on {other.partition}:" in str(of_other.says)
-    found = doctor.of_golden(["mpich", "openmpi"], ["mpich"])
+    found = doctor.check_golden(["mpich", "openmpi"], ["mpich"])
     assert found.status == WARN
     assert "openmpi" in str(found.says)
     assert "mpich" not in str(found.says)
-    assert doctor.of_golden(["mpich"], ["mpich"]).status == OK
+    assert doctor.check_golden(["mpich"], ["mpich"]).status == OK
 
 
 AT_1430 = datetime.datetime(2026, 11, 23, 14, 30)
@@ -211,14 +211,14 @@ def test_cases_of_which_one_never_ran_have_no_end() -> None:
 
 def test_which_nodes_no_run_looked_at_is_told() -> None:
     three = ["n1", "n2.cluster", "n3"]
-    (one,) = of_states(three, {"n1": "r1", "n2": "r2"})
+    (one,) = check_node_states(three, {"n1": "r1", "n2": "r2"})
     assert (one.status, code(one)) == (WARN, "doctor.not-looked-at")
     assert str(one.says).startswith("no recent run covered n3, of 3 nodes; ")
-    (one,) = of_states(three, {"n1": "r1", "n2": "r2", "n3": "r2"})
+    (one,) = check_node_states(three, {"n1": "r1", "n2": "r2", "n3": "r2"})
     assert (one.status, one.says) == (OK, "3 nodes, last seen by r2")
-    astray, _ = of_states(three, {}, ["n1 is unlike the rest of its kind: mounts"])
+    astray, _ = check_node_states(three, {}, ["n1 is unlike the rest of its kind: mounts"])
     assert (astray.status, code(astray)) == (WARN, "doctor.astray")
-    assert of_states([], {}) == []
+    assert check_node_states([], {}) == []
 
 
 def test_what_a_gate_foresees_says_what_it_leaves_out(tmp_path, monkeypatch) -> None:
@@ -293,23 +293,23 @@ fat|2|2|64|n[19-20]|(null)|allocated|none
     ],
 )
 def test_a_partition_is_what_slurm_says_of_it(partition: Partition, status: str, why: str) -> None:
-    found = doctor.of_nodes(partition, nodes_in(SINFO))
+    found = doctor.check_nodes(partition, nodes_in(SINFO))
     assert (found.status, code(found)) == (status, why)
 
 
 def test_what_slurm_says_otherwise_is_told() -> None:
-    assert str(doctor.of_nodes(slurm("--partition=fat"), nodes_in(SINFO)).says).startswith(
+    assert str(doctor.check_nodes(slurm("--partition=fat"), nodes_in(SINFO)).says).startswith(
         "the site config says 4 nodes of 64 cores, and Slurm has 8 nodes of 96 cores and 2 nodes "
         "of 128 cores: "
     )
-    narrowed = doctor.of_nodes(slurm("-p cpu", "-C new", nodes=2), nodes_in(SINFO))
+    narrowed = doctor.check_nodes(slurm("-p cpu", "-C new", nodes=2), nodes_in(SINFO))
     assert "Slurm has 3 nodes of 64 cores for what `access` asks: " in str(narrowed.says)
-    misspelt = doctor.of_nodes(slurm("--partition=cpuu"), nodes_in(SINFO))
+    misspelt = doctor.check_nodes(slurm("--partition=cpuu"), nodes_in(SINFO))
     assert str(misspelt.says).endswith("known: cpu, fat; did you mean 'cpu'?")
 
 
 def test_nodes_unused_by_slurm_listed_with_its_reason() -> None:
-    found = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO))
+    found = doctor.check_unused_nodes(slurm("-p cpu"), nodes_in(SINFO))
     assert [(one.what, one.status) for one in found] == [("partition node", WARN)] * 2
     drained, silent = (str(one.says) for one in found)
     assert drained.startswith(
@@ -317,11 +317,11 @@ def test_nodes_unused_by_slurm_listed_with_its_reason() -> None:
     )
     assert silent.startswith("Slurm does not use n3: idle, does not respond; ")
     # Who excluded it knows why.
-    (left,) = doctor.of_unused(slurm("-p cpu"), nodes_in(SINFO), {"n2"})
+    (left,) = doctor.check_unused_nodes(slurm("-p cpu"), nodes_in(SINFO), {"n2"})
     assert str(left.says) == silent
-    assert doctor.of_unused(slurm("-p fat"), nodes_in(SINFO)) == []
+    assert doctor.check_unused_nodes(slurm("-p fat"), nodes_in(SINFO)) == []
     # No job of it would get the silent one.
-    (broken,) = doctor.of_unused(slurm("-p cpu", "-C new"), nodes_in(SINFO))
+    (broken,) = doctor.check_unused_nodes(slurm("-p cpu", "-C new"), nodes_in(SINFO))
     assert str(broken.says).startswith("Slurm does not use n2: ")
 
 
@@ -344,7 +344,7 @@ def test_nodes_unused_by_slurm_listed_with_its_reason() -> None:
 def test_a_hostfile_names_the_nodes_of_slurm_with_all_their_cores(
     text: str, expected: list[tuple[str, str]]
 ) -> None:
-    found = doctor.of_hostfile(
+    found = doctor.check_hostfile(
         parse_hostfile(text, "alpha.txt"), [96, 64], {scheduler_of("slurm"): nodes_in(SINFO)}
     )
     assert [one.status for one in found] == [status for status, _ in expected]
@@ -354,15 +354,15 @@ def test_a_hostfile_names_the_nodes_of_slurm_with_all_their_cores(
 
 def test_the_excluded_nodes_are_those_of_the_partition() -> None:
     fewer = Partition(**{**vars(slurm("-p cpu", "-x n1", nodes=3)), "excluded_nodes": 1})
-    found = doctor.of_nodes(fewer, nodes_in(SINFO))
+    found = doctor.check_nodes(fewer, nodes_in(SINFO))
     assert (found.status, found.says) == (OK, "3 nodes of 64 cores, by slurm, 1 more excluded")
     # Of four nodes that are left it counts three: one would be measured by nobody.
     other = Partition(**{**vars(fewer), "access": ["-p cpu"]})
-    assert doctor.of_nodes(other, nodes_in(SINFO)).status == WARN
+    assert doctor.check_nodes(other, nodes_in(SINFO)).status == WARN
     none = slurm("-p cpu", "-x n[1-4]", nodes=1)
     unused = Partition(**{**vars(none), "environs": (), "excluded_nodes": 3})
-    assert doctor.of_nodes(unused, nodes_in(SINFO)).status == OK
-    assert doctor.of_nodes(slurm("-p cpu")).says == "4 nodes of 64 cores, by slurm"
+    assert doctor.check_nodes(unused, nodes_in(SINFO)).status == OK
+    assert doctor.check_nodes(slurm("-p cpu")).says == "4 nodes of 64 cores, by slurm"
 
 
 ALPHA = """\

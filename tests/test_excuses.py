@@ -13,7 +13,7 @@ from clustergate.core.model import Better, Launch, Sample
 from clustergate.core.reasons import in_words
 from clustergate.launch import excuses
 from clustergate.launch.disturbance import NodeLoad, kept_off
-from clustergate.launch.excuses import times_of
+from clustergate.launch.excuses import launch_times
 from clustergate.machine.load import DISTURBING_CORES
 from tests import builders
 from tests.builders import ping
@@ -23,7 +23,7 @@ RECORDED = recordings()
 
 
 def excused(samples, launches, times):
-    return excuses.excused(samples, launches, times, APART)
+    return excuses.explained_factor(samples, launches, times, APART)
 
 
 def hpl(seconds, order=0):
@@ -39,7 +39,7 @@ def beside(share, order=0, seconds=12.0, far=1.0, lost=0.9, own=None):
 
 def of_hpl(seconds, launch):
     rate, time = hpl(seconds, launch.order)
-    return excused([rate], [launch], times_of([rate, time]))
+    return excused([rate], [launch], launch_times([rate, time]))
 
 
 # Taken on two cores of a Zen 3 machine beside one, two and four competing processes, some of them
@@ -64,7 +64,7 @@ def test_an_undisturbed_launch_excuses_nothing():
     launches = [Launch(0, 0.0, 12.0), beside(0.5, 1)]
     samples = [sample for order in (0, 1) for sample in hpl(10.0, order)]
     # The best of both is at least what the undisturbed one says, or better than the other tells.
-    factor = excused(samples[::2], launches, times_of(samples))
+    factor = excused(samples[::2], launches, launch_times(samples))
     assert factor == of_hpl(10.0, beside(0.5))
 
 
@@ -84,7 +84,7 @@ def test_a_disturbance_may_have_come_all_at_once_though_hardly():
 def test_ranks_that_wait_for_each_other_are_slowed_by_each_of_them():
     launch = dataclasses.replace(beside(0.4), any_kept_off=0.64)
     npb = [dataclasses.replace(sample, benchmark="NPB-CG") for sample in hpl(12.0)]
-    assert excused(npb[:1], [launch], times_of(npb)) == pytest.approx(1.25 / 0.36)
+    assert excused(npb[:1], [launch], launch_times(npb)) == pytest.approx(1.25 / 0.36)
     assert of_hpl(12.0, launch) == pytest.approx(1.25 / 0.6)
 
 

@@ -14,7 +14,7 @@ from clustergate.core.model import CaseRecord
 from clustergate.judge.history.node_states import keep_states
 from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import to_record
-from clustergate.machine.fleet import kinds_of, odd_ones
+from clustergate.machine.fleet import deviations, kinds_of
 
 NODE: dict[str, dict[str, Any]] = {
     "hardware": {
@@ -58,7 +58,7 @@ def nodes(count: int, first: int = 1, **changes: Any) -> dict[str, Any]:
 
 
 def told(states: Any, golden: Any = None) -> list[tuple[str, tuple[str, ...]]]:
-    odd = odd_ones(kinds_of(states), states, golden)
+    odd = deviations(kinds_of(states), states, golden)
     return [(describe_one(one.change), one.nodes) for one in odd]
 
 
@@ -104,7 +104,7 @@ def test_thousands_of_nodes_of_three_kinds_with_known_faults() -> None:
 
 def test_where_half_differ_it_is_told_that_no_more_have_it() -> None:
     states = {**nodes(2), **nodes(2, 3, kernel_transparent_huge_pages="never")}
-    (odd,) = odd_ones(kinds_of(states), states)
+    (odd,) = deviations(kinds_of(states), states)
     assert odd.share == 0.5
     assert len(odd.nodes) == 2
 

@@ -146,7 +146,7 @@ def test_doctor_compares_sizes() -> None:
         described = Partition(
             name="b", scheduler="flux", cores_per_node=cores, nodes=nodes, environs=("mpich",)
         )
-        return doctor.of_nodes(described, queues_in(LISTED, STATUS, SETS)).status
+        return doctor.check_nodes(described, queues_in(LISTED, STATUS, SETS)).status
 
     assert [status(4, 64), status(5, 64), status(4, 32), status(4, 128)] == [OK, WARN, WARN, WARN]
 

@@ -82,7 +82,7 @@ def screened(
             if slow in (names[a], names[b]):
                 both["pingpong_bandwidth_mb_s"] /= 2
             results.append(Result((names[a], names[b]), "pingpong", 3 + turn, both))
-    return analyse(names, [one for one in results if one.kind != without], what=what)
+    return analyse(names, [one for one in results if one.kind != without], unit_word=what)
 
 
 def ran(*verdicts: Verdict, **other: Any) -> Case:

@@ -294,7 +294,7 @@ def promised(limit: float, at_most: float, *, kept: bool) -> Case:
         (0.12, 0.08, True, "all 1 that must be judged were, by its references"),
         (0.12, 0.20, False, "HPL.performance_gflops may be 20.0 % slower (12.0 % would do)"),
         (0.25, 0.08, False, "its baseline shows no slow-down below 25.0 %"),
-        (math.inf, math.inf, False, "its baseline does not tell how it differs from day to day"),
+        (math.inf, math.inf, False, "its baseline does not show variation between days"),
     ],
 )
 def test_undecided_figure_with_promise(limit: float, at_most: float, kept: bool, said: str) -> None:

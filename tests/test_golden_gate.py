@@ -23,17 +23,22 @@ from clustergate.core.model import (
     Evidence,
     Verdict,
 )
-from clustergate.core.reasons import in_words, plain
+from clustergate.core.reasons import in_words, reason_as_json
 from clustergate.report.gate import first_screen
 from clustergate.run import run as session_run
 from clustergate.run import software
-from clustergate.run.collect import Again, Collected
+from clustergate.run.collect import Collected, Relaunches
 from clustergate.run.contest import Contest
 from clustergate.run.gate import controls
 from clustergate.run.gate.decision import CLOSED, OPEN, UNJUDGED, decide
 from clustergate.run.request import Request
 from clustergate.run.software import NO_TIME
-from clustergate.run.software_evidence import Builds, of_contest, same_build, seconds_to_decide
+from clustergate.run.software_evidence import (
+    Builds,
+    evidence_from_contest,
+    same_build,
+    seconds_to_decide,
+)
 from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import mode_named
@@ -65,7 +70,7 @@ def job(rounds: int = 20, spread: float = 0.01, **slower: Any) -> Job:
 
 
 def evidence(*jobs: Job) -> list[Any]:
-    return of_contest("mpich", *costs_and_faults(jobs))
+    return evidence_from_contest("mpich", *costs_and_faults(jobs))
 
 
 def test_a_benchmark_is_compared_as_a_whole_beside_its_sizes() -> None:
@@ -94,7 +99,7 @@ def test_slower_software_is_a_regression_by_name_with_its_interval(name: str) ->
     worst = found[0]
     assert worst.verdict is Verdict.REGRESSION
     assert worst.sentence.startswith(f"{name.partition('_')[0]} of 2 processes on 1 node")
-    facts = plain(worst.reasons[0])["facts"]
+    facts = reason_as_json(worst.reasons[0])["facts"]
     assert facts["low"] > 1.0
     assert decide(found).status == CLOSED
     if name == "PingPong_64":
@@ -132,7 +137,7 @@ def test_a_single_size_must_be_shown_not_to_be_ten_percent_slower() -> None:
 def test_what_is_not_shown_to_be_as_fast_opens_nothing() -> None:
     """Whatever else it is: a slowdown by 10 % is within this interval."""
     held = Comparison(Relation.B_BETTER, 0.97, 0.9, 1.2, 0.99, 12, 12, None, "")
-    found = of_contest("mpich", [Cost("HPL of 2 processes on 1 node", held, True, 60.0)])
+    found = evidence_from_contest("mpich", [Cost("HPL of 2 processes on 1 node", held, True, 60.0)])
     assert decide(found).status == UNJUDGED
 
 
@@ -148,7 +153,7 @@ def test_launches_slow_at_times_close_the_gate_by_name() -> None:
 
 def test_slower_within_the_margin_does_not_open() -> None:
     slower = Comparison(Relation.A_BETTER, 1.03, 1.01, 1.06, 0.995, 12, 12)
-    found = of_contest("mpich", [Cost("HPL", slower, True, 60.0)])
+    found = evidence_from_contest("mpich", [Cost("HPL", slower, True, 60.0)])
     (one,) = found
     assert one.verdict is Verdict.INCONCLUSIVE
     assert "probably by less than 5 %" in one.sentence
@@ -190,10 +195,10 @@ def test_the_rounds_that_would_decide_are_about_those_that_do() -> None:
 def test_slightly_slower_not_said_to_be_much() -> None:
     ends = (1.06, 0.99, 1.09, 0.995, 30, 30, 92)
     held = Comparison(Relation.INCONCLUSIVE, *ends, remark=RATHER_SLOWER)
-    (one,) = of_contest("mpich", [Cost("PingPong", held, True, 60.0)])
+    (one,) = evidence_from_contest("mpich", [Cost("PingPong", held, True, 60.0)])
     assert "so a slowdown by 5 % is not ruled out; about 92 more rounds" in one.sentence
     endless = dataclasses.replace(held, further_launches=None, remark="the resolution is 9 %")
-    (one,) = of_contest("mpich", [Cost("PingPong", endless, True, 60.0)])
+    (one,) = evidence_from_contest("mpich", [Cost("PingPong", endless, True, 60.0)])
     assert one.sentence.endswith("the resolution is 9 %: measure when less runs beside it")
 
 
@@ -403,7 +408,7 @@ def test_maintenance_check_never_passes_slower_software(
     monkeypatch.setattr(session_run, "execute", lambda *_: 0)
     left = Collected([], [], {}, [], [], {}, 1.0)
     monkeypatch.setattr(session_run, "collect", lambda *_: left)
-    monkeypatch.setattr(session_run, "confirm", lambda *_: Again(measured.cases))
+    monkeypatch.setattr(session_run, "confirm", lambda *_: Relaunches(measured.cases))
     monkeypatch.setattr(session_run, "judge", lambda *_: measured)
     monkeypatch.setattr(software, "against_golden", lambda *_: ([slower], ["no golden openmpi"]))
     now = datetime.datetime.now().astimezone()

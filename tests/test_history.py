@@ -282,7 +282,7 @@ def test_the_first_screen_says_since_when_and_what_tells_more():
 
 def test_of_an_unchanged_machine_the_first_screen_says_so():
     text = screen(pings(count=6), [NONE_SLOWER(runs=5)])
-    assert " ✓ AS BEFORE: 5 runs judged by those before: none has anything slower" in text
+    assert " ✓ AS BEFORE: nothing is slower in 5 runs, each compared" in text
     assert "Next" not in text
 
 
@@ -356,13 +356,13 @@ def test_figures_that_are_named_are_told_alone():
 
 
 def test_of_an_unchanged_machine_nothing_is_slow():
-    assert said(of_runs(99)) == ["11 runs judged by those before: none has anything slower"]
+    assert said(of_runs(99)) == ["nothing is slower in 11 runs, each compared with those before it"]
 
 
 def test_runs_of_few_days_not_judged_on_shared_nodes():
     few = judged_runs(stored(1, count=2), ())
     assert few.runs == 0
-    assert said(few)[0].startswith("no run was judged by those before it")
+    assert said(few)[0].startswith("no run could be compared with earlier ones")
     # Beside neighbours three days tell, as everywhere.
     assert judged_runs(stored(9), ()).slow
 

@@ -24,7 +24,7 @@ def changed(line: int, text: str, of: str = TEXT) -> str:
 
 def test_a_good_file_is_what_stands_in_it() -> None:
     assert dat_file.parse(TEXT) == dat_file.DatFile(PLAIN)
-    assert dat_file.as_run(dat_file.parse(TEXT)) == PLAIN
+    assert dat_file.input_for_check(dat_file.parse(TEXT)) == PLAIN
     assert dat_file.parse(TEXT).ranks == 4
 
 
@@ -71,27 +71,27 @@ def test_a_list_that_hpl_reads_otherwise_is_wrong(line: str, hpl: str) -> None:
     (sentence,) = read.wrong
     assert sentence.startswith(f"HPL.dat:6: HPL reads {hpl} where 1000 2048 300 stands: ")
     with pytest.raises(SizingError, match="would not run as written"):
-        dat_file.as_run(read)
+        dat_file.input_for_check(read)
 
 
 def test_values_beyond_the_count_are_odd() -> None:
     read = dat_file.parse(changed(6, "29184 58368 Ns"))
     assert read.input.n_values == (29184,)
     assert read.odd == ("HPL.dat:6: of 29184 58368 HPL runs 29184 alone",)
-    assert dat_file.as_run(read) == PLAIN
+    assert dat_file.input_for_check(read) == PLAIN
 
 
 def test_a_result_that_nobody_checks_is_not_run() -> None:
     read = dat_file.parse(changed(13, "-16.0 threshold"))
     assert "HPL checks nothing" in read.wrong[0]
     with pytest.raises(SizingError, match="HPL checks nothing"):
-        dat_file.as_run(read)
+        dat_file.input_for_check(read)
 
 
 def test_results_that_go_into_a_file_come_to_standard_output() -> None:
     read = dat_file.parse(changed(4, "8 device out (6=stdout,7=stderr,file)"))
     assert "go to device 8" in read.odd[0]
-    assert dat_file.as_run(read) == PLAIN
+    assert dat_file.input_for_check(read) == PLAIN
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks.descriptor import CannotRun
-from clustergate.benchmarks.imb.blocks import bounded_mean, one_for_each, read_blocks
+from clustergate.benchmarks.imb.blocks import bounded_mean, merge_blocks, read_blocks
 from clustergate.benchmarks.imb.command import (
     BLOCKS,
     COUNTED,
@@ -90,7 +90,7 @@ def test_what_cannot_be_asked_of_imb_cannot_be_asked_for_in_blocks() -> None:
 
 def test_figure_of_a_real_launch_is_of_all_its_blocks() -> None:
     rows = parsed(LINES)
-    one = {(row.benchmark, row.conditions.get("bytes")): row for row in one_for_each(rows)}
+    one = {(row.benchmark, row.conditions.get("bytes")): row for row in merge_blocks(rows)}
     assert set(one) == {
         *((name, size) for name in BENCHMARKS[:2] for size in ASKED.sizes),
         *(("Allreduce", max(size, 4)) for size in ASKED.sizes),
@@ -112,7 +112,7 @@ def test_figure_of_a_real_launch_is_of_all_its_blocks() -> None:
 
 
 def test_digits_of_the_bandwidth_tell_the_time_of_blocks() -> None:
-    samples = samples_of(one_for_each(parsed(LINES)))
+    samples = samples_of(merge_blocks(parsed(LINES)))
     for one in comparable_samples(samples, COUNTED):
         size = one.conditions.get("bytes")
         if (one.benchmark, size) == ("PingPong", 8):
@@ -157,7 +157,7 @@ def test_a_size_that_ran_out_of_time_in_a_block_has_no_figure() -> None:
     hit = next(row for row in rows if row.conditions.get("bytes") == 8)
     late = Row(hit.suite, hit.benchmark, {**hit.conditions}, {}, "time-out", hit.line)
     del late.conditions["repetitions"]  # type: ignore[attr-defined]
-    made = list(one_for_each([*rows, late]))
+    made = list(merge_blocks([*rows, late]))
     mine = [r for r in made if (r.benchmark, r.conditions.get("bytes")) == (hit.benchmark, 8)]
     assert mine == [late]
 

@@ -13,7 +13,7 @@ from reframe.core.schedulers import Job
 from clustergate.cli.dry_run import complaints
 from clustergate.core.model import ClustergateError
 from clustergate.launch.dialects import Layout, srun_options
-from clustergate.sites.layouts import laid_out
+from clustergate.sites.layouts import layout_on_partition
 from clustergate.sites.shape import Shape
 from tests.described_partitions import described
 
@@ -61,7 +61,7 @@ def test_a_job_asks_for_the_nodes_that_its_ranks_lie_on(
 ):
     shape = Shape(cores, nodes)
     try:
-        layout = laid_out(ranks, placement, cores_per_rank, described("s:p", shape))
+        layout = layout_on_partition(ranks, placement, cores_per_rank, described("s:p", shape))
     except ClustergateError:
         assert not shape.holds(ranks, placement, cores_per_rank)
         return
@@ -76,7 +76,7 @@ def test_a_job_asks_for_the_nodes_that_its_ranks_lie_on(
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_a_remainder_that_the_backends_drop_is_noticed(schedulers, name):
-    layout = laid_out(64, "packed", 1, described("s:p", Shape(6, 80)))
+    layout = layout_on_partition(64, "packed", 1, described("s:p", Shape(6, 80)))
     told = [*complaints(script_of(schedulers[name], layout, 64), layout)]
     assert told == ["it requests 10 nodes, but 64 ranks, 6 per node, need 11"]
 

@@ -13,7 +13,7 @@ from clustergate.benchmarks.imb import output as imb_text
 from clustergate.benchmarks.lammps.output import parse_lammps
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.npb.output import parse_npb
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import reported, samples_of
 from clustergate.core.model import (
     METRICS,
@@ -72,7 +72,7 @@ UPPER = 1.03
 
 
 def limits_of(check, conditions, measured, peaks, node):
-    return known_of(check).limits(Measurement(check, conditions, measured, peaks, node))
+    return descriptor_of(check).limits(Measurement(check, conditions, measured, peaks, node))
 
 
 def at_most(name, conditions=ONE_NODE, peaks=PEAKS, node=FACTS, check="HpccCheck", **own):

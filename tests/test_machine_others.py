@@ -8,17 +8,17 @@ import sys
 import pytest
 
 from clustergate.machine.others import (
-    Busy,
-    Used,
+    OtherLoad,
+    ProcessUsage,
     Watch,
-    look,
+    sample_other_load,
     used_between,
     used_by_others,
     wait_for_quiet,
 )
 
-NOISY = Busy(1.3, {"make of alice": 0.9, "cron of root": 0.01, "python3 of bob": 0.4})
-QUIET = Busy(0.02)
+NOISY = OtherLoad(1.3, {"make of alice": 0.9, "cron of root": 0.01, "python3 of bob": 0.4})
+QUIET = OtherLoad(0.02)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_without_a_time_to_wait_nobody_looks(said: list[str]) -> None:
 
 
 def test_who_cannot_be_seen_is_no_name(said: list[str]) -> None:
-    wait_for_quiet(1, said.append, iter([Busy(0.5, {"cron of root": 0.01})]).__next__, cores=2)
+    wait_for_quiet(1, said.append, iter([OtherLoad(0.5, {"cron of root": 0.01})]).__next__, cores=2)
     assert said[-1].endswith("others use 0.50 cores, no process that can be seen here")
 
 
@@ -70,36 +70,39 @@ MAKE, CC = (10, 1.0), (11, 2.0)
 
 
 def test_who_came_and_who_went_on_is_told_what_it_used_since() -> None:
-    before = {MAKE: Used("make of alice", 5.0, 100.0)}
-    after = {MAKE: Used("make of alice", 6.0, 100.0), CC: Used("cc1 of alice", 2.0, parent=10)}
+    before = {MAKE: ProcessUsage("make of alice", 5.0, 100.0)}
+    after = {
+        MAKE: ProcessUsage("make of alice", 6.0, 100.0),
+        CC: ProcessUsage("cc1 of alice", 2.0, parent=10),
+    }
     assert used_between(before, after) == {"make of alice": 1.0, "cc1 of alice": 2.0}
     # The same id, of another process.
-    assert used_between(before, {(10, 9.0): Used("sh of bob", 0.5)}) == {"sh of bob": 0.5}
+    assert used_between(before, {(10, 9.0): ProcessUsage("sh of bob", 0.5)}) == {"sh of bob": 0.5}
 
 
 def test_who_changed_its_name_is_not_told_its_whole_life() -> None:
     """As the workers of the kernel do, which are called after what they work on."""
-    before = {MAKE: Used("kworker/0:2-virtio of root", 800.0)}
-    after = {MAKE: Used("kworker/0:2-ext4 of root", 800.5)}
+    before = {MAKE: ProcessUsage("kworker/0:2-virtio of root", 800.0)}
+    after = {MAKE: ProcessUsage("kworker/0:2-ext4 of root", 800.5)}
     assert used_between(before, after) == {"kworker/0:2-ext4 of root": pytest.approx(0.5)}
 
 
 def test_who_ended_between_two_looks_is_told_by_its_parent() -> None:
     before = {
-        MAKE: Used("make of alice", 5.0, 100.0),
-        CC: Used("cc1 of alice", 30.0, 1.0, parent=10),
-        (12, 2.0): Used("as of alice", 4.0, parent=11),
+        MAKE: ProcessUsage("make of alice", 5.0, 100.0),
+        CC: ProcessUsage("cc1 of alice", 30.0, 1.0, parent=10),
+        (12, 2.0): ProcessUsage("as of alice", 4.0, parent=11),
     }
     # Its parent waited for all of them, and for one of 3 s that nobody saw.
-    after = {MAKE: Used("make of alice", 5.0, 100.0 + 30.5 + 1.0 + 4.0 + 3.0)}
+    after = {MAKE: ProcessUsage("make of alice", 5.0, 100.0 + 30.5 + 1.0 + 4.0 + 3.0)}
     assert used_between(before, after) == {"make of alice": pytest.approx(3.5)}
     # Nobody waited for it.
     assert used_between(before, {MAKE: before[MAKE]}) == {"make of alice": 0.0}
 
 
 def test_init_is_not_told_what_others_left_to_it() -> None:
-    before = {(1, 0.0): Used("systemd of root", 1.0, 50.0)}
-    after = {(1, 0.0): Used("systemd of root", 1.5, 950.0)}
+    before = {(1, 0.0): ProcessUsage("systemd of root", 1.0, 50.0)}
+    after = {(1, 0.0): ProcessUsage("systemd of root", 1.5, 950.0)}
     assert used_between(before, after) == {"systemd of root": 0.5}
 
 
@@ -149,7 +152,7 @@ def _spin(stop: "multiprocessing.synchronize.Event") -> None:
 def _names_seen(pipe: "multiprocessing.connection.Connection") -> None:
     """Look from a child: its parent's other child is somebody else there."""
     watch = Watch(lambda sentence: None)
-    by_name, sentences = look(0.5).by_name, watch.sentences()
+    by_name, sentences = sample_other_load(0.5).by_name, watch.sentences()
     itself = os.getpid() in {p for p, _ in used_by_others()}
     pipe.send((by_name, sentences, itself))
 

@@ -13,7 +13,7 @@ import pytest
 from clustergate.benchmarks import registry
 from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
-from clustergate.benchmarks.registry import each_once, every_benchmark, every_check
+from clustergate.benchmarks.registry import every_benchmark, every_check, require_unique_names
 from clustergate.core.model import CaseId, ClustergateError, Conditions
 from clustergate.core.paths import checkout, entry_points
 from clustergate.sites import modes
@@ -223,8 +223,10 @@ def test_two_packages_cannot_bring_what_is_called_alike():
     with pytest.raises(
         ClustergateError, match="two of the benchmark hpl; rename that of the added"
     ):
-        each_once("benchmark", [("hpl", benchmark("hpl", smoke=1)), ("hpl", benchmark("hpl"))])
-    assert each_once("metric", [("time_s", 1), ("time_s", 1)]) == {"time_s": 1}
+        require_unique_names(
+            "benchmark", [("hpl", benchmark("hpl", smoke=1)), ("hpl", benchmark("hpl"))]
+        )
+    assert require_unique_names("metric", [("time_s", 1), ("time_s", 1)]) == {"time_s": 1}
 
 
 def test_a_package_that_does_not_load_is_one_sentence(tmp_path, monkeypatch):

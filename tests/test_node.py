@@ -13,8 +13,8 @@ import pytest
 from clustergate import cli
 from clustergate.core import store
 from clustergate.judge.history.node_states import NODE_STATE, keep_states
-from clustergate.machine.fingerprint import Fingerprint, said_here, to_record
-from clustergate.machine.others import Busy, people_in
+from clustergate.machine.fingerprint import Fingerprint, read_node_state, to_record
+from clustergate.machine.others import OtherLoad, people_in
 from clustergate.run.node import (
     FAULT,
     SOUND,
@@ -172,14 +172,14 @@ def test_slow_three_times_is_a_fault(launches: list[Any], status: int, made: int
 
 
 def test_processes_of_people_alone_are_users() -> None:
-    seen = Busy(3.0, {"a.out of 1234": 2.0, "kworker of root": 0.5, "x of nobody": 0.5})
+    seen = OtherLoad(3.0, {"a.out of 1234": 2.0, "kworker of root": 0.5, "x of nobody": 0.5})
     assert people_in(seen).by_name == {"1234's processes": 2.0}
     assert people_in(seen).cores == 2.0
     # With hidepid= nobody sees whose they are.
-    assert people_in(Busy(3.0, {"kworker of root": 0.5})).cores == 2.5
-    assert why_in_use([], Busy(0.01)) == ""
+    assert people_in(OtherLoad(3.0, {"kworker of root": 0.5})).cores == 2.5
+    assert why_in_use([], OtherLoad(0.01)) == ""
     assert "2.0 cores" in why_in_use([], seen)
-    assert "job 7" in why_in_use(["7"], Busy(0.01))
+    assert "job 7" in why_in_use(["7"], OtherLoad(0.01))
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a home with a good run that had this node."""
     home = tmp_path / "home"
     monkeypatch.setenv("CLUSTERGATE_HOME", str(home))
-    keep_run(tmp_path / "said", said_here())
+    keep_run(tmp_path / "said", read_node_state())
     return home
 
 
@@ -227,7 +227,7 @@ def test_command_on_a_node_that_changed(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     was: str, now: str, statuses: tuple[int, int],
 ) -> None:  # fmt: skip
-    keep_run(tmp_path / "said", said_here().replace(was, now))
+    keep_run(tmp_path / "said", read_node_state().replace(was, now))
     assert (cli.main(["node", "--state"]), cli.main(["node", "--state", "--hook"])) == statuses
     said = capsys.readouterr().out
     assert "FAULT" in said

@@ -26,7 +26,7 @@ from clustergate.core.paths import checkout
 from clustergate.judge.history import node_states
 from clustergate.launch.dialects import Layout, srun_options
 from clustergate.launch.hostfiles import expand
-from clustergate.sites.layouts import laid_out
+from clustergate.sites.layouts import layout_on_partition
 from clustergate.sites.shape import Shape
 from tests import test_job_scripts
 from tests.conftest import PATIENCE_S, until
@@ -277,7 +277,7 @@ def test_slurm_gives_every_layout_the_nodes_that_it_needs(cluster, tmp_path):
         slurm = next(one.scheduler for one in runtime().system.partitions if one.name == "slurm")
         for ranks, how, cores in itertools.product(range(1, 9), shape.placements(), (1, 2)):
             if shape.holds(ranks, how, cores):
-                layout = laid_out(ranks, how, cores, described("s:p", shape))
+                layout = layout_on_partition(ranks, how, cores, described("s:p", shape))
                 text = test_job_scripts.script_of(slurm, layout, layout.tasks_to_ask_for)
                 told[ranks, how, cores] = (layout, re.findall(r"^#SBATCH (.*)", text, re.MULTILINE))
     assert len(told) > 15

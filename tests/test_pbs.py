@@ -31,7 +31,7 @@ from clustergate.sites.schedulers.pbs import (
     waits_for,
 )
 from clustergate.sites.schedulers.scheduler import DEFAULT, Limits
-from clustergate.sites.schedulers.wishes import Wishes
+from clustergate.sites.schedulers.wishes import JobOptions
 
 PBS = scheduler_of("pbs")
 STAGE = Path("/home/user/.clustergate/stage/20261101T000000Z-1")
@@ -235,7 +235,7 @@ def partition(*access: str, nodes: int = 2, cores: int = 64) -> Partition:
     ],
 )
 def test_doctor_compares_sizes(described: Partition, status: str, says: str) -> None:
-    finding = doctor.of_nodes(described, queues_in(NODES, QUEUES, SERVER))
+    finding = doctor.check_nodes(described, queues_in(NODES, QUEUES, SERVER))
     assert (finding.status, str(finding.says)[: len(says)]) == (status, says)
 
 
@@ -340,14 +340,14 @@ def test_gate_is_told_what_the_server_says(server: Callable[..., None]) -> None:
 def test_account_is_for_every_job_and_qos_is_refused(server: Callable[..., None]) -> None:
     server()
     site = Site(name="alpha", hostnames=[], partitions=[partition()])
-    assert options_for(Wishes(account="proj"), site) == ["--job-option=A=proj"]
+    assert options_for(JobOptions(account="proj"), site) == ["--job-option=A=proj"]
     with pytest.raises(
         ClustergateError, match="--qos works with Slurm only, and no partition of alpha"
     ):
-        options_for(Wishes(qos="high"), site)
+        options_for(JobOptions(qos="high"), site)
     local = Site(name="alpha", hostnames=[], partitions=[Partition(name="a", scheduler="local")])
     with pytest.raises(ClustergateError, match="--account works with Slurm and PBS only"):
-        options_for(Wishes(account="proj"), local)
+        options_for(JobOptions(account="proj"), local)
     assert beyond_forecast(site, []) == ", plus waiting in PBS's queue"
 
 

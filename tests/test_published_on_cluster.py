@@ -20,7 +20,7 @@ from clustergate.launch.dialects import Layout
 from clustergate.launch.hostfiles import parse_hostfile
 from clustergate.sites import configs, modes
 from clustergate.sites.description import Partition
-from clustergate.sites.layouts import laid_out
+from clustergate.sites.layouts import layout_on_partition
 from clustergate.stacks.manifest import read_manifest
 from evaluations import systems
 from tests import test_job_scripts
@@ -60,7 +60,7 @@ def partition_of(name: str) -> Partition:
 def that_fit(partition: Partition, most: int) -> Iterator[tuple[int, str]]:
     """Yield the paper's layouts of at most so many ranks that find room."""
     for ranks, placement in modes.sweep(partition.shape, [partition.shape]):
-        if ranks <= most and laid_out(ranks, placement, 1, partition).nodes <= NODES:
+        if ranks <= most and layout_on_partition(ranks, placement, 1, partition).nodes <= NODES:
             yield ranks, placement
 
 
@@ -110,7 +110,7 @@ def test_ranks_lie_as_the_paper_laid_them(
     cores = partition.cores_per_node
     nodes = parse_hostfile(f"n[1-{NODES}] slots={cores}", "test")
     for placement, ranks in largest(partition).items():
-        layout = laid_out(ranks, placement, 1, partition)
+        layout = layout_on_partition(ranks, placement, 1, partition)
         launcher = getlauncher(partition.launcher)()
         launcher.configure(manifest, layout, tmp_path, nodes)
         words = [*launcher.launch({}), "hostname"]
@@ -139,7 +139,7 @@ def test_ranks_lie_as_the_paper_laid_them_under_pbs(
     partition, manifest = partition_of(name), read_manifest(stacks, "mpich")
     for placement, most in largest(partition).items():
         for ranks in (n for n in partition.shape.rank_counts() if 1 < n <= most):
-            layout = laid_out(ranks, placement, 1, partition)
+            layout = layout_on_partition(ranks, placement, 1, partition)
             launcher = getlauncher(partition.launcher)()
             launcher.configure(manifest, layout, tmp_path, None)
             words = " ".join([*launcher.launch({}), "hostname"])

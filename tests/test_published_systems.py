@@ -26,7 +26,7 @@ from clustergate.launch import hostfiles
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition
-from clustergate.sites.layouts import laid_out
+from clustergate.sites.layouts import layout_on_partition
 from clustergate.stacks.manifest import Manifest
 from evaluations import systems
 from evaluations.facts import STANDS, FactsError, load_paper, load_papers
@@ -105,7 +105,7 @@ def test_ranks_start_on_the_nodes_that_they_need(name, tmp_path):
     layouts = modes.sweep(partition.shape, [partition.shape])
     assert {ranks for ranks, _ in layouts} == set(printed["process_counts"])
     for ranks, placement in layouts:
-        layout = laid_out(ranks, placement, 1, partition)
+        layout = layout_on_partition(ranks, placement, 1, partition)
         per_node = printed["cores_per_node"] if placement == "packed" else 1
         assert layout.nodes == -(-ranks // per_node)
         if partition.launcher != "clustergate-ssh":
@@ -267,7 +267,7 @@ def test_a_case_of_the_full_run_yields_each_derived_figure(name):
     paths = [path for path in references_of(name).paths() if path[-1].startswith(DERIVED)]
     for check, key in {(path[0], path[3]) for path in paths}:
         ranks, _, placement = key.partition("-ranks-")
-        layout = laid_out(int(ranks), placement, 1, partition)
+        layout = layout_on_partition(int(ranks), placement, 1, partition)
         made = derived[check](PRINTED[check], layout, partition.facts)
         wanted = {path[-1] for path in paths if (path[0], path[3]) == (check, key)}
         assert wanted <= {name_of(sample) for sample in made}

@@ -31,7 +31,13 @@ from clustergate.core.model import (
     Run,
     Verdict,
 )
-from clustergate.core.reasons import Reason, from_plain, in_words, plain, registry
+from clustergate.core.reasons import (
+    Reason,
+    in_words,
+    reason_as_json,
+    reason_from_json,
+    registry,
+)
 from clustergate.core.words import FILE_UNREADABLE, INPUT_UNKNOWN_NAME
 from clustergate.judge.coverage import OTHER_EFFORT
 from clustergate.judge.judging import NO_NUMBER, WRONG_UNIT, judge
@@ -39,6 +45,7 @@ from clustergate.judge.rules import CHANGE_SLOWER
 from clustergate.launch.plan import OTHER_VERSION
 from clustergate.launch.proof.ranks import STARTED_TWICE
 from clustergate.report.verdicts import as_json
+from tools import reasons as reasons_page
 from tools.reasons import GENERAL, TOPICS, page, readable
 
 ROOT = Path(__file__).parent.parent
@@ -111,7 +118,7 @@ def test_the_type_checker_knows_each_fact(made: str, missing: str, tmp_path: Pat
 
 def test_an_error_of_an_added_package_has_a_sentence_of_its_own() -> None:
     told = ClustergateError("the licence server is down; start it")
-    assert plain(told.reason) == {
+    assert reason_as_json(told.reason) == {
         "code": "error.other",
         "facts": {"sentence": str(told)},
         "sentence": "the licence server is down; start it",
@@ -121,7 +128,7 @@ def test_an_error_of_an_added_package_has_a_sentence_of_its_own() -> None:
 def test_what_is_wrong_in_an_output_is_a_reason_with_its_line() -> None:
     error = OutputError("this line is cut off", line=7, source="imb.out")
     assert str(error) == "imb.out:7: this line is cut off"
-    assert plain(error.reason) == {
+    assert reason_as_json(error.reason) == {
         "code": "output.wrong",
         "facts": {
             "at": "imb.out:7",
@@ -193,13 +200,19 @@ def test_each_reason_on_its_page_has_a_cause_and_a_remedy() -> None:
 def test_what_is_said_of_some_launches_names_them() -> None:
     told = STARTED_TWICE(ranks=[0, 1, 2, 5]).of_launches([0, 1, 3], 5)
     assert str(told).startswith("launches 0-1, 3 of 5: ranks 0-2, 5 left more than one record: ")
-    assert str(from_plain(plain(told))) == str(told)
+    assert str(reason_from_json(reason_as_json(told))) == str(told)
 
 
 def test_no_code_stands_in_two_topics() -> None:
     topics = " ".join(TOPICS.values()).split()
     assert len(topics) == len(set(topics))
     assert all(map(CODE.fullmatch, registry()))
+
+
+def test_code_of_unknown_topic_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasons_page, "TOPICS", {"All but jobs": "launch node"})
+    with pytest.raises(ValueError, match=r"add the topic of .*job\.crashed.* to TOPICS"):
+        page()
 
 
 def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
@@ -218,7 +231,7 @@ def test_a_reason_becomes_its_words_with_cause_and_remedy() -> None:
     ],
 )
 def test_a_reason_comes_back_from_json_as_it_was(one: Reason) -> None:
-    assert from_plain(json.loads(json.dumps(plain(one)))) == one
+    assert reason_from_json(json.loads(json.dumps(reason_as_json(one)))) == one
 
 
 @pytest.mark.parametrize(
@@ -234,9 +247,9 @@ def test_stored_reason_of_another_version_keeps_its_sentence(
     code: str, facts: dict[str, Any]
 ) -> None:
     stored = {"code": code, "facts": facts, "sentence": "ranks 0-1 on {vm} ran Intel MPI"}
-    read = from_plain(stored)
+    read = reason_from_json(stored)
     assert (read.code, str(read), read.remedy) == (code, stored["sentence"], "")
-    assert from_plain(json.loads(json.dumps(plain(read)))) == read
+    assert reason_from_json(json.loads(json.dumps(reason_as_json(read)))) == read
     assert str(read.at("HplCheck")) == f"HplCheck: {stored['sentence']}"
 
 

@@ -606,8 +606,8 @@ def test_an_anchor_of_before_narrows_what_a_reference_tolerates(sides, anchor, t
         ("1.0e+300, 99.0", "1e+300 Gflop/s of HPL.performance_gflops is more than 100 times off"),
         ("1.0e-300, 1.0e-300", "is more than 100 times off its reference 100"),
         ("49.5, 49", "the runs of HPL.performance_gflops were 49.25 Gflop/s in the mean, beyond"),
-        ("null, null", "has 2 values of 2 days, of which 2 are runs; give each day a value"),
-        ("99.0", "has 1 value of 2 days"),
+        ("null, null", "has 2 values for 2 days and 2 runs; give each day a value"),
+        ("99.0", "has 1 value for 2 days"),
     ],
 )
 def test_an_anchor_that_nothing_could_creep_away_from_is_refused(load, row, sentence):
@@ -632,7 +632,7 @@ def test_an_anchor_of_more_runs_than_days_is_refused(load):
     values:
       HPL.performance_gflops: [99.0, 98.0]
 """
-    refused(load, text, "[99.0, 98.0]", "has 2 values of 2 days, of which 3 are runs")
+    refused(load, text, "[99.0, 98.0]", "has 2 values for 2 days and 3 runs")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from clustergate.core import store
 from clustergate.core.model import BadRequest, ClustergateError, Launch
 from clustergate.core.paths import checkout
-from clustergate.core.texts import Foreseen
+from clustergate.core.texts import ProgressLine
 from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.run import execute as execution
 from clustergate.run import resuming
@@ -86,7 +86,7 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     # What is foreseen of each goes on being told.
     told: list[str] = []
     execute(call, told.append, {("HplCheck", "mpich"): [60.0, 60.0]})
-    assert isinstance(told[0], Foreseen)
+    assert isinstance(told[0], ProgressLine)
     assert ", all done by about " in told[0]
     # What a screening found is a result.
     told.clear()

@@ -21,7 +21,7 @@ from clustergate.core.model import (
     Verdict,
 )
 from clustergate.core.notation import rounded
-from clustergate.core.reasons import from_plain, in_words, plain
+from clustergate.core.reasons import in_words, reason_as_json, reason_from_json
 from clustergate.core.texts import DISTURBED, UNEXCUSED, doubts
 from clustergate.core.texts import figure_name as sentence_name
 from clustergate.judge.assembly import verdicts
@@ -125,7 +125,8 @@ DOUBT = "6 of 6 launches were disturbed (others used 0.30 cores of vm); take mor
 
 def doubtful(size):
     judgement = Judgement(
-        Verdict.NO_REFERENCE, (in_words("no reference; checked against physical limits only"),)
+        Verdict.NO_REFERENCE,
+        (in_words("no reference; checked against physical limits only"),),
     )
     return dataclasses.replace(figure(size), judgement=judgement, doubt=in_words(DOUBT))
 
@@ -219,7 +220,7 @@ def test_disturbed_cases_are_one_reason_with_one_remedy():
     )
     (doubt,) = doubts(cases, title_of)
     told = str(doubt)
-    assert from_plain(plain(doubt)) == doubt
+    assert reason_from_json(reason_as_json(doubt)) == doubt
     assert told.startswith(
         "11 of 11 figures, IMB with mpich, intel-mpi; HPCC with mpich: "
         "9 of 12 launches were disturbed (at worst cores 4 times as far), so that too few are left"

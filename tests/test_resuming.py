@@ -138,7 +138,7 @@ def test_what_was_left_out_counts_as_it_ended_before() -> None:
 def test_what_another_build_or_another_node_measured_runs_again(
     state: Path, monkeypatch: pytest.MonkeyPatch, details: dict[str, object], kept: set[str]
 ) -> None:
-    monkeypatch.setattr(resuming, "said_here", lambda: "hardware.processor\tXeon\n")
+    monkeypatch.setattr(resuming, "read_node_state", lambda: "hardware.processor\tXeon\n")
     programs = {"hpl": Program("/builds/mpich-hpl-k1/bin/xhpl")}
     write_manifest(state, Manifest("mpich", "wheels", build_key="b2", programs=programs))
     before = record("HplCheck", "be2cd3ab")
@@ -169,7 +169,7 @@ def test_what_the_site_config_launches_otherwise_since_runs_again(state: Path) -
 def test_what_this_node_measured_before_it_changed_runs_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(resuming, "said_here", lambda: "")
+    monkeypatch.setattr(resuming, "read_node_state", lambda: "")
     store.write_case(RUN, record("HplCheck", "be2cd3ab"))
     call = Call(RUN, [], {}, store.run_folder(RUN) / "reframe.json")
     call.log.write_text(PRINTED)

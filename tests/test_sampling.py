@@ -13,7 +13,7 @@ from clustergate.launch.disturbance import (
     most_disturbed,
     node_loads,
     without_moved_cores,
-    worst,
+    worst_load,
 )
 from clustergate.launch.estimation import doubt_of, sampled_figures, widest_interval
 from clustergate.launch.plan import (
@@ -28,7 +28,12 @@ from clustergate.launch.plan import (
     write_plan,
 )
 from clustergate.launch.proof.ranks import RankProof, by_launch, read_proofs
-from clustergate.launch.stopping import exactly, is_enough, undisturbed_needed, within
+from clustergate.launch.stopping import (
+    fit_to_time_limit,
+    fixed_launches,
+    is_enough,
+    undisturbed_needed,
+)
 from clustergate.machine.load import DISTURBING_CORES
 from clustergate.stats.modality import Modes
 
@@ -51,8 +56,8 @@ def test_disturbed_launches_are_made_up_for_while_the_budget_lasts(made, undistu
 
 def test_a_budget_is_spent_before_the_job_ends():
     budget = Budget(at_most=99, seconds=3600.0, spend_all=True, worth_half_more=9)
-    assert within(budget, 24 * 3600) == budget
-    short = within(budget, 600)
+    assert fit_to_time_limit(budget, 24 * 3600) == budget
+    short = fit_to_time_limit(budget, 600)
     # Up to half more is spent, and the last launch is then to end.
     assert is_enough(short, [100.0] * 4, 4, never)
     assert 1.5 * short.seconds < 600
@@ -250,13 +255,13 @@ def test_nodes_that_share_a_kernel_are_one(data):
 
 def test_of_a_killed_rank_nothing_is_known(data):
     assert node_loads(read_proofs(data / "proof" / "killed")) == []
-    assert worst([]) is None
+    assert worst_load([]) is None
 
 
 def test_the_worst_node_counts():
     quiet = NodeLoad("n1", 10.0, 0.0, 0.0)
     busy = NodeLoad("n2", 10.0, 0.0, 1.2)
-    assert worst([quiet, busy]) is busy
+    assert worst_load([quiet, busy]) is busy
 
 
 OTHERS = in_words("others used a core")
@@ -508,11 +513,11 @@ def test_a_job_that_never_began_noted_nothing(tmp_path):
 
 @pytest.mark.parametrize(("asked", "needed"), [(1, 1), (3, 3), (12, 3)])
 def test_more_launches_than_usual_make_up_for_disturbed_ones(asked, needed):
-    assert undisturbed_needed(exactly(asked), Budget(at_least=3, at_most=6)) == needed
+    assert undisturbed_needed(fixed_launches(asked), Budget(at_least=3, at_most=6)) == needed
 
 
 def test_no_launch_is_no_number_of_launches():
-    assert exactly(3) == Budget(3, 3)
+    assert fixed_launches(3) == Budget(3, 3)
     for launches in (0, -1):
         with pytest.raises(ClustergateError, match="launches must be at least 1"):
-            exactly(launches)
+            fixed_launches(launches)

@@ -18,7 +18,7 @@ from clustergate.benchmarks.budget import Budget
 from clustergate.core.model import ClustergateError, Row
 from clustergate.launch import engine
 from clustergate.launch.allocation import allocated_hosts
-from clustergate.launch.asides import Asides
+from clustergate.launch.asides import NodeMeasurements
 from clustergate.launch.driver import main
 from clustergate.launch.plan import (
     Aside,
@@ -279,9 +279,9 @@ def test_a_launch_waits_for_near_cores_a_while(carry_out, tmp_path, monkeypatch,
 
 def test_far_cores_show_by_what_earlier_jobs_of_the_run_saw(carry_out, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_NEAR_AGAIN_S", 0.2)
-    monkeypatch.setattr(Asides, "near_ns", 52.5)
+    monkeypatch.setattr(NodeMeasurements, "near_ns", 52.5)
     kept = []
-    monkeypatch.setattr(Asides, "keep_distances", lambda self, ns: kept.extend(ns))
+    monkeypatch.setattr(NodeMeasurements, "keep_distances", lambda self, ns: kept.extend(ns))
     far = 'echo "{\\"measurement\\":\\"core_distance\\",\\"round_trip_ns\\":{\\"best\\":310.5}}"'
     budget = Budget(at_least=1, at_most=2, seconds=PATIENCE_S)
     plan = plan_of(shell("true"), budget=budget, core_distance=["bash", "-c", far])

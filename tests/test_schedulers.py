@@ -12,7 +12,7 @@ from clustergate.run.forecast import beyond_forecast
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import SCHEDULERS, scheduler_of
 from clustergate.sites.schedulers.scheduler import Limits, Queue
-from clustergate.sites.schedulers.wishes import Wishes
+from clustergate.sites.schedulers.wishes import JobOptions
 
 ASKS_WHICH = re.compile(
     r"\bin (?:SLURM|PBS)\b|\bscheduler\b[\"'\]]* *(?:[=!]=|(?:not )?in) *[\"'(\[{]"
@@ -73,7 +73,7 @@ def test_unknown_scheduler_is_a_batch_system_that_tells_nothing() -> None:
     assert (unknown.name, unknown.is_batch, unknown.lists_nodes) == ("sge", True, False)
     assert unknown.limits(["-q all"]) == Limits()
     assert (unknown.node_names(), unknown.unused_notes(), unknown.queues()) == ([], [], {})
-    assert unknown.words(Wishes(account="a")) == []
+    assert unknown.words(JobOptions(account="a")) == []
     assert unknown.waits_for(Path("/")) == ""
     assert unknown.allowed_in(Queue(), ["-q all"]) == Queue()
 

@@ -31,7 +31,7 @@ from clustergate.report.screening import first_screen
 from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, of_screening
 from clustergate.studies.screen.campaign import Campaign, Task
 from clustergate.studies.screen.findings import Screening, analyse, ticket
-from clustergate.studies.screen.folder import read_screening, troubles
+from clustergate.studies.screen.folder import fault_sentences, read_screening
 from clustergate.studies.screen.measures import Result
 from clustergate.studies.screen.plan import (
     EACH,
@@ -490,18 +490,18 @@ def test_unmeasured_pairs_are_in_doubt(tmp_path: Path) -> None:
     assert log.ended
     assert found.doubts == ("no pair of nodes was measured; give the screening more time",)
     errors = tmp_path / "rfm_job.err"
-    assert troubles(tmp_path, 0, errors) == list(found.doubts)
+    assert fault_sentences(tmp_path, 0, errors) == list(found.doubts)
     lines[0] = json.dumps({"names": [*NAMES, "n99"]}) + "\n"
     (tmp_path / LOG).write_text("".join([*lines, '{"ended": true}\n']))
-    assert any(line.endswith("not measured: n99") for line in troubles(tmp_path, 0, errors))
+    assert any(line.endswith("not measured: n99") for line in fault_sentences(tmp_path, 0, errors))
     two = [line for line in lines[1:] if json.loads(line)["nodes"][0] in NAMES[:2]]
     names = json.dumps({"names": NAMES[:2]}) + "\n"
     (tmp_path / LOG).write_text("".join([names, *two, '{"ended": true}\n']))
-    assert "it takes 3 nodes to judge each other" in troubles(tmp_path, 0, errors)
+    assert "it takes 3 nodes to judge each other" in fault_sentences(tmp_path, 0, errors)
     ended = "the screening job ended with exit status"
-    assert troubles(tmp_path, 137, errors) == [f"{ended} 137"]
+    assert fault_sentences(tmp_path, 137, errors) == [f"{ended} 137"]
     errors.write_text("clustergate: none of the nodes to screen is in the allocation (n[1-4])\n")
-    assert troubles(tmp_path, 2, errors) == [
+    assert fault_sentences(tmp_path, 2, errors) == [
         f"{ended} 2; its last words: clustergate: none of the nodes to screen is in the allocation "
         "(n[1-4])"
     ]

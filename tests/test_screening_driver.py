@@ -316,7 +316,7 @@ def test_two_cores_are_a_pair_under_every_stack(stacks: Path, tmp_path: Path, st
     missing = manifest.program("IMB-MPI1").unavailable
     if missing:
         pytest.skip(f"{stack} has no IMB here: {missing}")
-    order = orders.pair(manifest, exports(manifest, 1), cores=True, bind=True)
+    order = orders.pair_contender(manifest, exports(manifest, 1), cores=True, bind=True)
     plan = plan_of([order], what="core")
     names = tuple(f"core{cpu}" for cpu in cpus[:2])
     found = Launcher(plan, tmp_path).launch(Task(order, names, 0, 0))

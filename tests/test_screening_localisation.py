@@ -9,7 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from clustergate.studies.screen.evidence import Launches, of_all, of_the_worst, spent
+from clustergate.studies.screen.evidence import (
+    Launches,
+    error_spent,
+    expected_by_chance,
+    tail_probability,
+)
 from clustergate.studies.screen.further import further_nodes, further_rounds
 from clustergate.studies.screen.localisation import Located, Unit, locate, locate_alone
 from clustergate.studies.screen.rounds import rounds
@@ -252,7 +257,7 @@ def test_what_makes_no_sense_is_refused(pairs: Any, levels: Any, said: str) -> N
 def test_worst_launches_of_one_place_are_hypergeometric() -> None:
     for among, worst, own, others in ((3, 3, 9, 9), (2, 5, 6, 100), (0, 2, 3, 4), (4, 4, 12, 3)):
         expected = float(hypergeom.sf(among - 1, own + others, own, worst))
-        assert of_the_worst(among, worst, own, others) == pytest.approx(expected)
+        assert tail_probability(among, worst, own, others) == pytest.approx(expected)
 
 
 def test_all_looks_together_take_no_more_than_the_error() -> None:
@@ -265,16 +270,16 @@ def test_all_looks_together_take_no_more_than_the_error() -> None:
         place = np.tile(np.arange(len(pairs)), rounds)
         launches = Launches(levels[:rounds].ravel(), place, len(pairs))
         chance = launches.chance(own[node], ~own[node], 0.0)
-        chance = of_all(chance, nodes, 0.0, 0, nodes - 1)
-        return chance <= spent(error, 3 * rounds, 3 * rounds, nodes, 3)
+        chance = expected_by_chance(chance, nodes, 0.0, 0, nodes - 1)
+        return chance <= error_spent(error, 3 * rounds, 3 * rounds, nodes, 3)
 
     looks = list(itertools.product(range(1, 41), range(nodes)))
     screenings = [random.standard_t(2, (40, len(pairs))) for _ in range(60)]
     accused = [any(is_accused(levels, *look) for look in looks) for levels in screenings]
     assert sum(accused) <= error * len(screenings)
     # Six launches of each are the fewest that can accuse one of four nodes: there most is spent.
-    assert spent(0.01, 6, 6, 4) == pytest.approx(0.01 * 0.8)
-    assert spent(0.01, 7, 7, 4) == pytest.approx(0.01 * 0.2 / 6)
+    assert error_spent(0.01, 6, 6, 4) == pytest.approx(0.01 * 0.8)
+    assert error_spent(0.01, 7, 7, 4) == pytest.approx(0.01 * 0.2 / 6)
 
 
 # --- nodes alone ------------------------------------------------------------------------------

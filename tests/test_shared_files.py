@@ -30,7 +30,7 @@ from clustergate.launch.plan import OUTPUT, launch_folder, proof_folder
 from clustergate.launch.proof.ranks import ProofExpectation
 from clustergate.launch.reading import read_launch
 from clustergate.run import resuming
-from clustergate.run.readiness import of_locks
+from clustergate.run.readiness import check_locks
 
 REMEMBERS_S = 3
 MOUNTS = r"""
@@ -59,7 +59,7 @@ MOUNTS = r"""
 def test_a_mount_tells_whether_others_write_there_and_see_locks(path, kind, shared, local):
     mount = mount_of(Path(path), MOUNTS)
     assert (mount.kind, mount.is_shared, mount.locks_locally) == (kind, shared, local)
-    said = [one.says for one in of_locks(Path(path), mount)]
+    said = [one.says for one in check_locks(Path(path), mount)]
     codes = [one.code for one in said if isinstance(one, Reason)]
     assert codes == ["doctor.local-locks"] * local
 

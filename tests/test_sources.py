@@ -10,7 +10,7 @@ import pytest
 
 from clustergate.benchmarks.build import Source
 from clustergate.benchmarks.registry import builds
-from clustergate.core.interrupts import nothing_begins
+from clustergate.core.interrupts import block_new_work
 from clustergate.stacks import sources
 from clustergate.stacks.sources import (
     SOURCE_TIMED_OUT,
@@ -124,7 +124,7 @@ def test_a_download_that_stalls_holds_no_interrupt(tmp_path):
         fetching.start()
         # It has been asked, and does not answer.
         asked, _ = silent.accept()
-        with asked, nothing_begins():
+        with asked, block_new_work():
             fetching.join(PATIENCE_S)
             assert stopped
 

@@ -254,19 +254,19 @@ def test_a_scan_tells_which_module_command_did_not_answer(
 def test_what_spack_has_installed_is_found() -> None:
     spec = {"name": "mvapich2", "version": "2.3.7-1", "hash": "abcdefghijk"}
     listed = json.dumps([spec, {**spec, "name": "hpl"}, {**spec, "external": {"path": "/usr"}}])
-    (one,) = existing.of_spack(listed, "/opt/spack")
+    (one,) = existing.libraries_from_spack(listed, "/opt/spack")
     assert existing.stack_lines([one]) == [
         'stack("mvapich2", provider="modules", '
         'modules={"load": ["mvapich2@2.3.7-1/abcdefg"], "spack": "/opt/spack"}),'
     ]
-    assert existing.of_spack("==> Error: no packages", "/opt/spack") == []
+    assert existing.libraries_from_spack("==> Error: no packages", "/opt/spack") == []
 
 
 def test_newest_library_is_a_stack_module_before_spack() -> None:
     names = ["mpi/openmpi-x86_64", "openmpi/4.1.4", "openmpi/4.10.0", "impi/2021.9", "hdf5/1-mpich"]
-    listed = existing.of_modules(names, lambda name: [])
+    listed = existing.libraries_from_modules(names, lambda name: [])
     mpich = json.dumps([{"name": "openmpi", "version": "5.0", "hash": "a" * 32}])
-    lines = existing.stack_lines([*listed, *existing.of_spack(mpich, "/opt/spack")])
+    lines = existing.stack_lines([*listed, *existing.libraries_from_spack(mpich, "/opt/spack")])
     assert [line.partition(", ")[0] for line in lines] == [
         'stack("intel-mpi"',
         'stack("openmpi"',

@@ -10,7 +10,7 @@ from clustergate.stats.comparison import ENDLESS, Relation, from_logarithms
 from clustergate.stats.rounds import (
     FEWEST,
     SLOW_LAUNCHES,
-    Question,
+    Hypotheses,
     Rounds,
     answers,
     compare_rounds,
@@ -193,7 +193,7 @@ def test_launches_that_are_slow_now_and_then_are_not_equivalent():
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_rather_slow_in_many_launches_not_ruled_out(seed, times, share):
     """On a quiet machine what is rather slow in many launches is not ruled out."""
-    asked, lot = Question(0.1, slower=0.05), np.random.default_rng(seed)
+    asked, lot = Hypotheses(0.1, slower=0.05), np.random.default_rng(seed)
     a, b = np.exp(0.01 * lot.normal(size=(2, 100, 1)))
     assert answers(Rounds(a, b, [Better.LOWER]), asked)[0].verdict is Relation.EQUIVALENT
     b[lot.random(100) < share] *= times
@@ -214,7 +214,7 @@ def test_twice_as_long_in_many_launches_is_not_equivalent(slow, seed):
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_slow_in_a_third_of_launches_not_ruled_out(seed):
     """What is slow in a third of its launches is not ruled out to be slower."""
-    asked, job = Question(0.2, slower=0.05), rounds(seed, 40, 1, noise=0.01)
+    asked, job = Hypotheses(0.2, slower=0.05), rounds(seed, 40, 1, noise=0.01)
     a, b = np.array(job.a), np.array(job.b)
     slow = np.random.default_rng(1000 + seed).random((40, 1)) < 1 / 3
     b[slow] *= 2.0
@@ -229,7 +229,7 @@ def test_wild_figure_hides_no_slowdown_of_the_whole():
     a[:, 0] *= np.exp(rng.exponential(4.0, size=30))
     b[:, 0] *= np.exp(rng.exponential(4.0, size=30))
     a, b = (np.c_[side, np.exp(np.log(side).mean(axis=1))] for side in (a, b))
-    asked, better = Question(0.2, slower=0.05), [Better.LOWER] * 5
+    asked, better = Hypotheses(0.2, slower=0.05), [Better.LOWER] * 5
     assert answers(Rounds(a, b, better), asked)[4].verdict is Relation.INCONCLUSIVE
     summed = Rounds(a, b, better, {4: [0, 1, 2, 3]})
     assert answers(summed, asked)[4].verdict is Relation.A_BETTER

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.core.commands import settings_given, swept
+from clustergate.core.commands import settings_given, sweeps_given
 from clustergate.core.model import (
     Better,
     Case,
@@ -53,7 +53,7 @@ OPTIONS = ("-S", "n=1000", "-P", "HplCheck.nb=128,192", "--parameterize=HplCheck
 def test_sweeps_are_found_among_options(
     options: Sequence[str], values: dict[str, list[str]]
 ) -> None:
-    assert swept(options) == values
+    assert sweeps_given(options) == values
 
 
 def test_a_sweep_is_a_setting_by_hand() -> None:
@@ -62,7 +62,7 @@ def test_a_sweep_is_a_setting_by_hand() -> None:
 
 def test_each_combination_is_a_case_of_its_check_alone() -> None:
     partitions = [described("x:a", Shape(2, 1))]
-    keys = expected_cases(("HplCheck", "HpccCheck"), partitions, SMOKE, "", swept(OPTIONS))
+    keys = expected_cases(("HplCheck", "HpccCheck"), partitions, SMOKE, "", sweeps_given(OPTIONS))
     assert {dict(key.parameters)["nb"] for key in keys if key.check == "HplCheck"} == {"128", "192"}
     assert len([key for key in keys if key.check == "HplCheck"]) == 4
     assert [key.parameters for key in keys if key.check == "HpccCheck"] == [()]
@@ -70,7 +70,7 @@ def test_each_combination_is_a_case_of_its_check_alone() -> None:
 
 def test_reframes_variant_is_the_expected_case() -> None:
     (key, *_) = expected_cases(
-        ["HplCheck"], [described("x:a", Shape(2, 1))], SMOKE, "", swept(OPTIONS)
+        ["HplCheck"], [described("x:a", Shape(2, 1))], SMOKE, "", sweeps_given(OPTIONS)
     )
     assert parameters_of("HplCheck %.nb=128 %.grid=1x2") == key.parameters
     assert variant_of("HplCheck", key.parameters) == "grid=1x2,nb=128"
@@ -101,8 +101,8 @@ def test_what_makes_no_variant(name: str, variant: str) -> None:
 )
 def test_a_sweep_over_nothing_is_refused(option: str, said: str) -> None:
     with pytest.raises(ClustergateError, match=said):
-        modes.require_sweeps(swept(["-P", option]), ["HplCheck"])
-    modes.require_sweeps(swept(OPTIONS), ["HplCheck"])
+        modes.require_sweeps(sweeps_given(["-P", option]), ["HplCheck"])
+    modes.require_sweeps(sweeps_given(OPTIONS), ["HplCheck"])
 
 
 def test_variable_unknown_to_reframe_found_in_its_words() -> None:

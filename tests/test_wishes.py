@@ -19,7 +19,7 @@ from clustergate.sites import exclusions, modes
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import chooses_nodes, scheduler_of
 from clustergate.sites.schedulers.slurm.options import partition_of_access
-from clustergate.sites.schedulers.wishes import Wishes, words_in
+from clustergate.sites.schedulers.wishes import JobOptions, words_in
 
 SITE = """\
 from clustergate.sites import configuration, stack
@@ -94,7 +94,7 @@ def test_nodes_that_access_excludes_stay_out_beside_those_left_out(
     described = site("slurm")
     text = path.read_text().replace('("thin", 4)', '("thin", 3)')
     path.write_text(text.replace('"access": [', '"access": ["-x n4" * (name == "thin"), '))
-    options_for(Wishes(exclude="n1"), described)
+    options_for(JobOptions(exclude="n1"), described)
     assert excluded(tmp_path) == {"thin": "n[1,4]", "fat": "n1"}
     assert sizes(tmp_path) == {"thin": 2, "fat": 2}
     # So with a hostfile.
@@ -121,7 +121,7 @@ def test_access_options_taken_last_by_sbatch_refused(
 ) -> None:
     path = tmp_path / "wished.py"
     described = site("slurm")
-    options_for(Wishes(exclude="n1"), described)
+    options_for(JobOptions(exclude="n1"), described)
     path.write_text(path.read_text().replace('"access": [', f'"access": [{access}, '))
     with pytest.raises(sites.SiteError, match=f"partition thin {said}"):
         sites.load(path)
@@ -153,7 +153,7 @@ def test_a_job_option_that_chooses_nodes_is_refused(
 
 
 def test_words_become_options_of_every_job(site: Write) -> None:
-    asked = Wishes(reservation="maint_7", qos="high", account="proj.a")
+    asked = JobOptions(reservation="maint_7", qos="high", account="proj.a")
     assert options_for(asked, site("slurm")) == [
         "--job-option=reservation=maint_7",
         "--job-option=qos=high",
@@ -168,11 +168,11 @@ def test_words_become_options_of_every_job(site: Write) -> None:
 @pytest.mark.parametrize("word", ["a b", "x\n#SBATCH --uid=0", "$(id)", "-x", "ä"])
 def test_a_word_that_could_be_more_is_refused(word: str) -> None:
     with pytest.raises(ClustergateError, match="--qos takes a single name"):
-        Wishes(qos=word)
+        JobOptions(qos=word)
 
 
 def test_only_some_nodes_and_not_others_leave_the_rest(site: Write, tmp_path: Path) -> None:
-    assert options_for(Wishes(nodes="n[1-3],f1", exclude="n2"), site("slurm")) == []
+    assert options_for(JobOptions(nodes="n[1-3],f1", exclude="n2"), site("slurm")) == []
     assert excluded(tmp_path) == {"thin": "f2,n[2,4]", "fat": "f2,n[2,4]"}
     # Each partition has lost its own nodes, and none of the other's.
     assert sizes(tmp_path) == {"thin": 2, "fat": 1}
@@ -183,13 +183,13 @@ def test_nodes_that_a_constraint_keeps_out_are_not_missing(site: Write, tmp_path
     described, path = site("slurm"), tmp_path / "wished.py"
     text = path.read_text().replace('"access": [', '"access": ["--constraint=new", ')
     path.write_text(text.replace('("thin", 4)', '("thin", 3)'))
-    options_for(Wishes(exclude="n4"), described)
+    options_for(JobOptions(exclude="n4"), described)
     assert sizes(tmp_path)["thin"] == 3
 
 
 def test_what_is_kept_out_later_comes_on_top(site: Write, tmp_path: Path) -> None:
     described = site("slurm")
-    options_for(Wishes(exclude="n1"), described)
+    options_for(JobOptions(exclude="n1"), described)
     keep_out(["n2"])
     assert excluded(tmp_path)["thin"] == "n[1-2]"
     assert sizes(tmp_path) == {"thin": 2, "fat": 2}
@@ -198,7 +198,7 @@ def test_what_is_kept_out_later_comes_on_top(site: Write, tmp_path: Path) -> Non
 def test_with_a_hostfile_it_is_the_hostfile_that_keeps_out(site: Write, tmp_path: Path) -> None:
     (tmp_path / "hostfiles").mkdir()
     (tmp_path / "hostfiles" / "wished.txt").write_text("n[1-4] slots=4\nf[1-2] slots=4\n")
-    assert options_for(Wishes(nodes="n[1-2]"), site("local")) == []
+    assert options_for(JobOptions(nodes="n[1-2]"), site("local")) == []
     hostfile = exclusions.hostfile_of("wished")
     assert hostfile is not None
     assert [node.name for node in hostfile.usable] == ["n1", "n2"]
@@ -207,18 +207,18 @@ def test_with_a_hostfile_it_is_the_hostfile_that_keeps_out(site: Write, tmp_path
 @pytest.mark.parametrize(
     ("scheduler", "wishes", "said"),
     [
-        ("slurm", Wishes(nodes="n9"), "there is no node n9: known: f[1-2],n[1-4]"),
-        ("slurm", Wishes(exclude="n[1-4],f[1-2]"), "no node is left to measure"),
+        ("slurm", JobOptions(nodes="n9"), "there is no node n9: known: f[1-2],n[1-4]"),
+        ("slurm", JobOptions(exclude="n[1-4],f[1-2]"), "no node is left to measure"),
         (
             "local",
-            Wishes(qos="high"),
+            JobOptions(qos="high"),
             "--qos works with Slurm only, and no partition of wished uses it",
         ),
-        ("local", Wishes(nodes="n1"), "--nodes works with Slurm"),
+        ("local", JobOptions(nodes="n1"), "--nodes works with Slurm"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
-    site: Write, scheduler: str, wishes: Wishes, said: str
+    site: Write, scheduler: str, wishes: JobOptions, said: str
 ) -> None:
     with pytest.raises(ClustergateError, match=re.escape(said)):
         options_for(wishes, site(scheduler))
@@ -247,7 +247,7 @@ def test_what_slurm_refuses_is_refused_before_anything_is_measured(
         match=f"partition thin with --qos=high and --account=proj: {why}`sacctmgr show",
     )
     with refused if why else contextlib.nullcontext():
-        options_for(Wishes(qos="high", account="proj"), site("slurm"))
+        options_for(JobOptions(qos="high", account="proj"), site("slurm"))
 
 
 def test_reservation_for_others_refused_before_measuring(
@@ -261,7 +261,7 @@ def test_reservation_for_others_refused_before_measuring(
     sbatch.chmod(0o755)
     refused = r"no job in the reservation window: Access denied to .*; `scontrol show reservation w"
     with pytest.raises(ClustergateError, match=refused):
-        options_for(Wishes(reservation="window"), site("slurm"))
+        options_for(JobOptions(reservation="window"), site("slurm"))
 
 
 def test_nodes_of_unseen_partitions_left_out_too(
@@ -273,7 +273,7 @@ def test_nodes_of_unseen_partitions_left_out_too(
     narrowed = f'#!/bin/sh\n[ -z "$SINFO_PARTITION" ] || {{ {thin}; exit; }}\n'
     sinfo.write_text(narrowed + SINFO.partition("\n")[2])
     monkeypatch.setenv("SINFO_PARTITION", "thin")
-    options_for(Wishes(nodes="n1"), site("slurm"))
+    options_for(JobOptions(nodes="n1"), site("slurm"))
     assert excluded(tmp_path)["fat"] == "f[1-2],n[2-4]"
 
 
@@ -283,7 +283,7 @@ def test_where_nobody_knows_the_nodes_none_is_left_out_in_silence(
     described = site("slurm")
     (tmp_path / "bin" / "sinfo").write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(ClustergateError, match="no hostfile and no scheduler lists"):
-        options_for(Wishes(exclude="n1"), described)
+        options_for(JobOptions(exclude="n1"), described)
     assert scheduler_of("slurm").node_names() == []
 
 
@@ -318,7 +318,7 @@ def test_every_command_that_measures_takes_them(
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
     said = capsys.readouterr().out
-    assert all(f"--{name}" in said for name in Wishes.__dataclass_fields__)
+    assert all(f"--{name}" in said for name in JobOptions.__dataclass_fields__)
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", "pbs"])
@@ -342,7 +342,7 @@ def stacks_of(tmp_path: Path) -> dict[str, list[str]]:
 
 
 def test_a_partition_of_which_no_node_is_left_has_no_case(site: Write, tmp_path: Path) -> None:
-    options_for(Wishes(nodes="n[1-2]"), site("slurm"))
+    options_for(JobOptions(nodes="n[1-2]"), site("slurm"))
     assert stacks_of(tmp_path) == {"thin": ["mpich"], "fat": []}
 
 
@@ -353,7 +353,7 @@ def test_nodes_of_a_hostfile_can_be_those_of_one_partition(site: Write, tmp_path
     described = site("local")
     text = path.read_text()
     path.write_text(text.replace("{**extras,", '{**extras, "cores_per_node": 12 - 2 * nodes,'))
-    options_for(Wishes(nodes="f[1-2]"), described)
+    options_for(JobOptions(nodes="f[1-2]"), described)
     assert stacks_of(tmp_path) == {"thin": [], "fat": ["mpich"]}
 
 

@@ -257,8 +257,11 @@ def _in_general(code: str) -> str:
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the page; raises ValueError for codes that no section of it would show."""
     words = registry()
+    shown = {topic for topics in TOPICS.values() for topic in topics.split()}
+    if untold := sorted(code for code in words if code.partition(".")[0] not in shown):
+        raise ValueError(f"add the topic of {', '.join(untold)} to TOPICS in tools/reasons.py")
     template = readable(FIGURE_REGRESSION.statement)
     lines = [_HEAD.format(template=template, sentence=_EXAMPLE.without_remedy)]
     for title, topics in TOPICS.items():

@@ -162,12 +162,12 @@ def mpicc(
     options: Iterable[str] = (),
     libraries: Iterable[str] = (),
     *,
-    what: str = "",
+    description: str = "",
     wrapper: str = "mpicc",
 ) -> Command:
     """Return the command that compiles and links a program with a wrapper of the stack."""
     words, link = (wrapper, *OPTIONS, *options), ("-o", str(output), *libraries)
-    return Command(words, what or output.name, sources=sources, link=link)
+    return Command(words, description or output.name, sources=sources, link=link)
 
 
 def c_files(top: Path, folders: Iterable[str]) -> list[str]:

@@ -102,7 +102,7 @@ class Measurement:
 
 
 def limits_of_any(
-    one: Measurement,
+    measurement: Measurement,
     measured: Iterable[Limit] = (),
     *,
     cores: int | None = None,
@@ -117,8 +117,10 @@ def limits_of_any(
     ``answered`` messages wait for each other; a call may return ``at_once``, before anything moved.
     """
     of_node = tuple(measured)
-    of_any = _core_limits(one, cores or one.nodes * one.cores, most_of_a_core)
-    return (*(of_node or of_any), *_time_limits(one, answered=answered, at_once=at_once))
+    of_any = _core_limits(
+        measurement, cores or measurement.nodes * measurement.cores, most_of_a_core
+    )
+    return (*(of_node or of_any), *_time_limits(measurement, answered=answered, at_once=at_once))
 
 
 def _core_limits(one: Measurement, cores: int, most: float | None) -> tuple[Limit, ...]:
@@ -186,9 +188,15 @@ def compute_limits(
     return (Limit(factor * used * alone.at_most, None, reason),)
 
 
-def compute_limits_of_all_cores(one: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
+def compute_limits_of_all_cores(measurement: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
     """Limit a rate of all cores by their FMA peak; ``unit`` is what it counts per Gflop/s."""
-    return compute_limits(one.peaks, "fma_peak", one.cores, unit * one.nodes, one.on_each_node)
+    return compute_limits(
+        measurement.peaks,
+        "fma_peak",
+        measurement.cores,
+        unit * measurement.nodes,
+        measurement.on_each_node,
+    )
 
 
 def rate_limits(metric: str, per_gflop: float) -> Callable[[Measurement], tuple[Limit, ...]]:
@@ -217,16 +225,16 @@ def _fastest(peaks: Iterable[Peak]) -> Peak | None:
 
 
 def stream_limits(
-    one: Measurement, array: int, cores: int, processes: int = 1
+    measurement: Measurement, array: int, cores: int, processes: int = 1
 ) -> tuple[Limit, ...]:
     """Limit a STREAM figure in GB/s by the triad, if its arrays leave the caches.
 
     An ``array`` is that many bytes over all processes of the node; it is the figure of one of
     ``processes`` that do not wait for each other.
     """
-    triads = _usable_peaks(one.peaks, "triad")
+    triads = _usable_peaks(measurement.peaks, "triad")
     # Copy and Scale go through two of the three arrays.
-    from_memory = _from_memory(array, 2 * array, one.node)
+    from_memory = _from_memory(array, 2 * array, measurement.node)
     alone, fastest = _fastest(p for p in triads if len(p.cores) == 1), _fastest(triads)
     if from_memory is None or alone is None or fastest is None:
         return ()
@@ -252,14 +260,16 @@ class Messages(NamedTuple):
     pairs: bool = False
 
 
-def message_limits(one: Measurement, messages: Messages) -> Iterator[Limit]:
+def message_limits(measurement: Measurement, messages: Messages) -> Iterator[Limit]:
     """Limit a bandwidth in MB/s by memory within a node, and by the link between nodes."""
-    processes = int(one.sample.conditions["processes"])
-    nodes = -(-processes // one.ranks)
+    processes = int(measurement.sample.conditions["processes"])
+    nodes = -(-processes // measurement.ranks)
     if nodes == 1:
-        yield from _copy_limits(one, messages, processes)
-    elif one.node.link_mb_s is not None:
-        yield from _link_limits(one.node.link_mb_s, messages, processes, one.ranks, nodes)
+        yield from _copy_limits(measurement, messages, processes)
+    elif measurement.node.link_mb_s is not None:
+        yield from _link_limits(
+            measurement.node.link_mb_s, messages, processes, measurement.ranks, nodes
+        )
 
 
 def _copy_limits(one: Measurement, messages: Messages, processes: int) -> Iterator[Limit]:

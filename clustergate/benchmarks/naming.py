@@ -122,7 +122,7 @@ def with_bytes(text: str) -> str:
     return _SIZE_IN_NAME.sub(lambda match: f"{parse_bytes(match[1])}B", text)
 
 
-def meant(name: str) -> str:
+def suggested_name(name: str) -> str:
     """Return the name that was probably meant by one that no check has, empty for none."""
     name = " ".join(name.split())
     for candidate in _candidates(name):

@@ -93,7 +93,7 @@ NAME_TWICE = Words(
 )
 
 
-def each_once(kind: str, named: Iterable[tuple[str, Named]]) -> dict[str, Named]:
+def require_unique_names(kind: str, named: Iterable[tuple[str, Named]]) -> dict[str, Named]:
     """Return what is found by its name; raises ClustergateError for two that are called alike."""
     once: dict[str, Named] = {}
     for name, one in named:
@@ -114,7 +114,7 @@ def every_benchmark() -> Mapping[str, Benchmark]:
         if module.ispkg
     ]
     ordered = sorted([*own, *load_added(GROUP)], key=lambda one: one.place)
-    return each_once("benchmark", ((one.name, one) for one in ordered))
+    return require_unique_names("benchmark", ((one.name, one) for one in ordered))
 
 
 def check_paths() -> list[str]:
@@ -167,7 +167,7 @@ def _lost(benchmark: Benchmark) -> Reason | None:
 def every_check() -> Mapping[str, Check]:
     """Return the checks of all benchmarks by their names, in the order of tables."""
     checks = (check for one in every_benchmark().values() for check in one.checks)
-    return each_once("check", ((check.name, check) for check in checks))
+    return require_unique_names("check", ((check.name, check) for check in checks))
 
 
 @functools.cache
@@ -175,7 +175,7 @@ def every_metric() -> Mapping[str, Metric]:
     """Return the metrics of all values in rows of any format, by their names, and of modes."""
     own = (one.metrics for one in every_benchmark().values())
     every = itertools.chain([METRICS], own, load_added(METRICS_GROUP))
-    return each_once("metric", itertools.chain.from_iterable(of.items() for of in every))
+    return require_unique_names("metric", itertools.chain.from_iterable(of.items() for of in every))
 
 
 def every_headline() -> Iterator[Headline]:
@@ -186,7 +186,7 @@ def every_headline() -> Iterator[Headline]:
 
 def title_of(check: str) -> str:
     """Return what people call a check: its benchmark, where it is its first or its A against B."""
-    benchmark = known_of(check)
+    benchmark = descriptor_of(check)
     names = [one.name for one in (*benchmark.checks[:1], benchmark.ab) if one]
     return benchmark.title if check in names else check
 
@@ -204,7 +204,7 @@ def declared(test: str) -> tuple[Benchmark, Check] | None:
     return benchmark, next(one for one in benchmark.tests_declared if one.name == test)
 
 
-def known_of(check: str) -> Benchmark:
+def descriptor_of(check: str) -> Benchmark:
     """Return the benchmark of a check, `ab`'s too, or of a test that was described.
 
     It is one of which nothing is known for any other.
@@ -233,7 +233,7 @@ def builds() -> Mapping[str, Build]:
     """
     by_name = {name: one.build for name, one in every_benchmark().items() if one.build}
     programs = ((program, name) for name, one in by_name.items() for program in one.programs)
-    each_once("program", programs)
+    require_unique_names("program", programs)
     return by_name
 
 

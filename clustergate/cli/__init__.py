@@ -33,11 +33,11 @@ from clustergate.cli.overview import ABOUT, examples_of, overview
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
 from clustergate.core.commands import NO_CALL, Invocation
-from clustergate.core.environment import export, restored
+from clustergate.core.environment import export, restore_environment
 from clustergate.core.files.whole import share_with_group
 from clustergate.core.model import ClustergateError
 from clustergate.core.paths import entry_points, state_dir
-from clustergate.core.reasons import Words, plain
+from clustergate.core.reasons import Words, reason_as_json
 from clustergate.core.words import COMMAND_EXTRA
 from clustergate.stats.one_thread import one_thread
 
@@ -130,7 +130,7 @@ _FAULT = 2
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; errors of the user's or the machine's are one sentence on stderr."""
-    with printable_streams(), restored():
+    with printable_streams(), restore_environment():
         try:
             program = "clustergate" if argv is not None else _own_name()
             argv = sys.argv[1:] if argv is None else argv
@@ -208,7 +208,7 @@ def _call(arguments: argparse.Namespace) -> int:
         invocation = invocation.of(error.call) if error.call else invocation
         print(f"clustergate: {invocation.completed(error)}", file=sys.stderr)
         if getattr(arguments, "json", False):
-            print(json.dumps({"error": invocation.in_json(plain(error.reason))}))
+            print(json.dumps({"error": invocation.in_json(reason_as_json(error.reason))}))
         return max(error.exit_status, _FAULT) if arguments.judges else error.exit_status
     except BrokenPipeError:
         discard_output(sys.stdout)

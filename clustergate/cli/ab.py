@@ -16,14 +16,14 @@ from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import add_run_options, named_run, taken, wished
+from clustergate.cli.selection import add_run_options, choose_site, named_run, reframe_job_options
 from clustergate.cli.streams import print_coloured
 from clustergate.core import store
 from clustergate.core.commands import Invocation
 from clustergate.core.model import BadRequest, CaseRecord
 from clustergate.core.paths import state_dir
 from clustergate.core.quantities import parse_duration
-from clustergate.core.reasons import Reason, Words, plain
+from clustergate.core.reasons import Reason, Words, reason_as_json
 from clustergate.core.words import INPUT_UNKNOWN_NAME, OPTION_NOT_POSITIVE, OPTION_RANGE
 from clustergate.judge.history.listing import AB, SUMMARY, call_of
 from clustergate.report import console
@@ -130,8 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         failures = []
         if not arguments.stored:
-            site = taken(arguments.site, sys.stderr if arguments.json else None).path
-            contest = _contest(arguments, named, wished(arguments, site))
+            site = choose_site(arguments.site, sys.stderr if arguments.json else None).path
+            contest = _contest(arguments, named, reframe_job_options(arguments, site))
             with Progress(arguments.invocation) as say:
                 # What one of two lacks altogether ends it, once it was tried to be set up.
                 if not lacks_programs(contest, state_dir()):
@@ -194,7 +194,7 @@ def _write(
         paragraph=said.paragraph,
         next=list(said.next_steps),
     )
-    answer = {**content, "failures": list(map(plain, failed))}
+    answer = {**content, "failures": list(map(reason_as_json, failed))}
     store.write_json(folder / AB, invocation.in_json(answer))
     if arguments.json:
         lines = map(json.dumps, invocation.in_json(figures))

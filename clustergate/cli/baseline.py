@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli import selection
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import add_site, taken
+from clustergate.cli.selection import add_site, choose_site
 from clustergate.cli.suite_options import add_suite, past_named
 from clustergate.core import store
 from clustergate.core.model import BadRequest, CaseRecord
@@ -178,7 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.judge.baselines.proposals import make_baseline
 
     rule = rule_of(arguments)
-    site = sites.load(taken(arguments.site, sys.stderr).path)
+    site = sites.load(choose_site(arguments.site, sys.stderr).path)
     system = site.name
     # Before it is understood, so that whatever changes it from here on is noticed.
     before = _text_of(references.reference_file(system))

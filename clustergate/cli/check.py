@@ -13,9 +13,9 @@ from clustergate.cli.selection import (
     add_confirmation,
     add_repeatable,
     add_run_options,
+    choose_site,
     named_folder,
-    taken,
-    wished,
+    reframe_job_options,
 )
 from clustergate.core import store
 from clustergate.core.model import ClustergateError
@@ -101,13 +101,13 @@ def _request(arguments: argparse.Namespace) -> Request:
         ("--mode", named) if group[0] == "--quick" else group for group in call
     )
     mode, checks = modes.mode_named(named), modes.checks_named(arguments.check)
-    site = taken(arguments.site)
+    site = choose_site(arguments.site)
     return Request(
         mode,
         site.path,
         tuple(arguments.stack),
         checks,
-        (*wished(arguments, site.path), *arguments.reframe_options),
+        (*reframe_job_options(arguments, site.path), *arguments.reframe_options),
         os.environ.get(PROCESS_COUNTS, ""),
         str(site),
         site.fallback,

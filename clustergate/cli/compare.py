@@ -111,12 +111,12 @@ def run(arguments: argparse.Namespace) -> int:
     a, b = (_samples(name, ignored) for name in names)
     copied = [str(COMPARE_COPIES())] if sample_sets.are_copies(a, b) else []
     keys, both = sample_sets.compare_sets(a, b, arguments.margin / 100, better)
-    otherwise = copied + [str(why) for why in comparisons.measured_otherwise(keys)]
+    otherwise = copied + [str(why) for why in comparisons.other_methods(keys)]
     if not any(Path(name).is_file() for name in names):
         runs = [store.read_cases(name.partition(":")[0]) for name in names]
         otherwise += map(str, comparisons.other_processors(*runs) or comparisons.other_nodes(*runs))
     if all(Path(name).is_file() for name in names):
-        otherwise += comparisons.told_apart(_plain(keys, both))
+        otherwise += comparisons.suspect_columns(_plain(keys, both))
         otherwise.append(str(COMPARE_FILES()))
     return _told(arguments, names, keys, both, otherwise)
 
@@ -179,9 +179,9 @@ def _told(
     elif arguments.csv:
         print(comparisons.as_csv(records), end="")
     else:
-        shown = records if arguments.all else comparisons.better_ones(records)
+        shown = records if arguments.all else comparisons.decided_records(records)
         console.print_lines([comparisons.count_verdicts([one["verdict"] for one in records])])
-        lines = [*comparisons.nothing_in_both(records), *otherwise]
+        lines = [*comparisons.why_nothing_common(records), *otherwise]
         console.print_lines(lines, arguments.invocation)
         console.print_lines([one.sentence for one in both.moved], arguments.invocation)
         for case, table in comparisons.tables_of(shown):
@@ -189,7 +189,7 @@ def _told(
             console.print_table(table)
             print()
         console.print_lines(comparisons.remarks(shown), arguments.invocation)
-        console.print_lines([] if arguments.all else comparisons.left_out(records))
+        console.print_lines([] if arguments.all else comparisons.undecided_lines(records))
         console.print_lines(
             [
                 f"A: {names[0]}; B: {names[1]}",

@@ -30,7 +30,7 @@ from clustergate.run import reframe
 from clustergate.sites import choice, modes
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
-from clustergate.sites.layouts import laid_out
+from clustergate.sites.layouts import layout_on_partition
 
 DESCRIPTION = "Let ReFrame write every job script of every site config and run none."
 
@@ -153,7 +153,7 @@ def _script_faults(
         if case["result"] != "pass" or "placement" not in case or not script.is_file():
             continue
         how = (case["ranks"], case["placement"], case["cores_per_rank"])
-        layout = laid_out(*how, described[where])
+        layout = layout_on_partition(*how, described[where])
         text = script.read_text(encoding="utf-8")
         sentences = [f"{case['name']}: {one}" for one in complaints(text, layout)]
         faults.setdefault(where, []).extend(sentences)

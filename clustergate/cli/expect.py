@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from clustergate.benchmarks.registry import every_check
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import add_site, named_run, taken
+from clustergate.cli.selection import add_site, choose_site, named_run
 from clustergate.core import store
 from clustergate.core.model import BadRequest, CaseRecord
 from clustergate.core.reasons import Words
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write what is not there yet, and print it; raises :class:`BadRequest` where nothing is."""
     from clustergate.judge.baselines.first import first_expectations, first_tolerances
 
-    system = sites.load(taken(arguments.site, sys.stderr).path).name
+    system = sites.load(choose_site(arguments.site, sys.stderr).path).name
     known = references.references_of(system)
     there = known.document.data or {}
     run_id, records = _newest(system, arguments.run_named)

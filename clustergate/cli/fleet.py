@@ -20,7 +20,7 @@ from clustergate.core.words import FILE_UNREADABLE
 from clustergate.judge.history.node_states import HERE, NODES, folded, read_states
 from clustergate.judge.history.stored_runs import in_order
 from clustergate.machine.fingerprint import MACHINE_NO_RECORD, Fingerprint, from_record
-from clustergate.machine.fleet import Kind, Odd, kinds_of, odd_ones
+from clustergate.machine.fleet import Deviation, Kind, deviations, kinds_of
 from clustergate.report import console
 from clustergate.studies.screen.plan import is_screening, read_screened
 
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ClustergateError(NO_STATES(run=run_id, folder=store.runs_folder()))
     golden = _golden(arguments.golden, states) if arguments.golden else None
     kinds = kinds_of(states)
-    odd = odd_ones(kinds, states, golden)
+    odd = deviations(kinds, states, golden)
     alone = [kind.nodes[0] for kind in kinds if len(kind.nodes) == 1 and golden is None]
     silent = _silent(run_id, states)
     status = 1 if odd else 2 if silent or len(alone) == len(states) else 0
@@ -135,7 +135,7 @@ def _golden(named: str, states: Mapping[str, Fingerprint]) -> Fingerprint:
         raise ClustergateError(MACHINE_NO_RECORD(path=path)) from None
 
 
-def _plain(kinds: Sequence[Kind], odd: Sequence[Odd]) -> dict[str, object]:
+def _plain(kinds: Sequence[Kind], odd: Sequence[Deviation]) -> dict[str, object]:
     number_of = {id(kind): number for number, kind in enumerate(kinds)}
     return {
         "kinds": [{"title": kind.title, "nodes": kind.nodes} for kind in kinds],

@@ -14,9 +14,9 @@ from clustergate.cli.selection import (
     add_confirmation,
     add_repeatable,
     add_run_options,
+    choose_site,
     named_folder,
-    taken,
-    wished,
+    reframe_job_options,
 )
 from clustergate.core import store
 from clustergate.core.model import ClustergateError
@@ -82,7 +82,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     from clustergate.report.publishing import publish, publish_gate
     from clustergate.report.screening import write_forms
 
-    chosen = taken(arguments.site)
+    chosen = choose_site(arguments.site)
     with workflow.alone(sites.load(chosen.path).name):
         gate = workflow.prepare(_request(arguments, chosen), run_id, started)
         arguments.invocation = gate.invocation
@@ -102,7 +102,7 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
 
 
 def _request(arguments: argparse.Namespace, chosen: choice.Choice) -> workflow.GateRequest:
-    scheduler_options = wished(arguments, chosen.path)
+    scheduler_options = reframe_job_options(arguments, chosen.path)
     return workflow.GateRequest(
         chosen,
         arguments.invocation,

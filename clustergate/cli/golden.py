@@ -18,7 +18,7 @@ from clustergate.core.commands import Invocation
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.notation import counted, listed
 from clustergate.core.paths import state_dir
-from clustergate.core.reasons import Words, plain
+from clustergate.core.reasons import Words, reason_as_json
 from clustergate.sites import choice, configs
 from clustergate.stacks.golden import builds, contents
 
@@ -112,7 +112,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         for stack, changed, error in _outcomes(stacks, changes_of):
             failed = max(failed, error.exit_status if error else 0)
             answer = {"stack": stack, "verified": error is None, "system_changes": changed or []}
-            answers.append({**answer, "why": error and plain(error.reason)})
+            answers.append({**answer, "why": error and reason_as_json(error.reason)})
         print(json.dumps(arguments.invocation.in_json(answers), indent=1))
         return failed
     # Who lets this be done each night must not take nothing for well.

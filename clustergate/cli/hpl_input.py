@@ -149,7 +149,7 @@ def _look_at(path: Path, arguments: argparse.Namespace) -> int:
     if gflops is None and cores and (nominal := nominal_gflops_per_core()):
         gflops = nominal * min(cores * nodes, read.ranks) * _EFFICIENCY
         of = f"{100 * _EFFICIENCY:.0f} % of the nominal peak of its cores"
-    solves = dat_file.solves(asked)
+    solves = dat_file.count_solves(asked)
     if gflops is None:
         print(f"time: unknown for {solves}: give --gflops")
     else:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import taken
+from clustergate.cli.selection import choose_site
 from clustergate.core.notation import counted
 from clustergate.judge.history.listing import listed_runs
 from clustergate.judge.history.stored_runs import doubted_runs, left_out
@@ -91,7 +91,7 @@ def _stacks(arguments: argparse.Namespace) -> Rows:
     state = state_dir()
     pinned = builds.pinned_stacks(state)
     rows = []
-    for stack in configs.load(taken(arguments.site, sys.stderr).path).stacks:
+    for stack in configs.load(choose_site(arguments.site, sys.stderr).path).stacks:
         try:
             manifest = read_manifest(state, stack.name)
             here = manifest.unavailable or f"{manifest.mpi_name} {manifest.mpi_version}"

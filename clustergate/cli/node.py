@@ -9,7 +9,7 @@ import os
 from clustergate.cli.passing_on import option
 from clustergate.core.model import BadRequest
 from clustergate.core.quantities import parse_duration
-from clustergate.core.reasons import plain
+from clustergate.core.reasons import reason_as_json
 from clustergate.core.words import OPTION_NOT_POSITIVE
 from clustergate.run.node import SOUND, UNKNOWN, WORDS, judge_here, sentence
 
@@ -57,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
             "run": verdict.run,
             "kind": verdict.kind,
             "values": dict(verdict.values),
-            "reasons": [arguments.invocation.in_json(plain(one)) for one in verdict.reasons],
+            "reasons": [
+                arguments.invocation.in_json(reason_as_json(one)) for one in verdict.reasons
+            ],
         }
         print(json.dumps(content, indent=1))
         return status

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.notation import printable
-from clustergate.core.texts import Ended, Foreseen, Step, duration, shortened
+from clustergate.core.texts import ProgressLine, ResultLine, Step, duration, shortened
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -48,7 +48,7 @@ class Progress:
 
     def __call__(self, sentence: str) -> None:
         """Say a sentence; a step, and what a case came to, where it does not live or last."""
-        is_step, is_result = isinstance(sentence, Step), isinstance(sentence, Ended)
+        is_step, is_result = isinstance(sentence, Step), isinstance(sentence, ResultLine)
         if not is_step and not is_result:
             sentence = self._invocation.completed(sentence)
         if not is_result:
@@ -80,7 +80,7 @@ class Progress:
     def in_place(self, now: float, room: int) -> str:
         """Return what goes on, in a line of a terminal with room for so many letters."""
         said = self._sentence
-        if isinstance(said, Foreseen):
+        if isinstance(said, ProgressLine):
             return said.in_place(datetime.datetime.now(), room)
         return self.going_on(now, room)
 
@@ -88,7 +88,7 @@ class Progress:
         """Return what goes on, and since when, in so many letters."""
         since = f" ({duration(now - self._said)})"
         said, at_most = self._sentence, max(room - len(since), _FEWEST_LETTERS)
-        if isinstance(said, Foreseen):
+        if isinstance(said, ProgressLine):
             said = said.at(datetime.datetime.now())
         elif not isinstance(said, Step):
             said = said if _ACTIVITY.match(said) else "at work"

@@ -14,11 +14,11 @@ from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import (
     RECENT,
     abbreviated,
+    add_job_options,
     add_site,
-    add_wishes,
+    choose_site,
     recent,
-    taken,
-    wished,
+    reframe_job_options,
 )
 from clustergate.cli.streams import print_coloured
 from clustergate.core import store
@@ -83,7 +83,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser, "--resume RUN", 'resume an interrupted one with its own options ("last", or its id)'
     )
     add_json(parser)
-    add_wishes(parser)
+    add_job_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -141,7 +141,7 @@ def _screened(arguments: argparse.Namespace, run_id: str) -> int:
 
 
 def _called(arguments: argparse.Namespace) -> ScreenCall:
-    site = taken(arguments.site).path
+    site = choose_site(arguments.site).path
     asked = planning.ScreenRequest(
         arguments.nodes,
         arguments.rounds,
@@ -154,7 +154,7 @@ def _called(arguments: argparse.Namespace) -> ScreenCall:
         asked = dataclasses.replace(asked, seconds=_QUICK_S)
     if arguments.rounds < 0:
         raise ClustergateError(OPTION_NEGATIVE(option="--rounds", value=arguments.rounds))
-    return ScreenCall(site, asked, arguments.stack, tuple(wished(arguments, site)))
+    return ScreenCall(site, asked, arguments.stack, tuple(reframe_job_options(arguments, site)))
 
 
 def _resumed(run_id: str, arguments: argparse.Namespace) -> ScreenCall | None:

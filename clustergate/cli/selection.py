@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RECENT = {"last": 1, "previous": 2}
 
 
-def taken(name: str | None, file: IO[str] | None = None) -> Choice:
+def choose_site(name: str | None, file: IO[str] | None = None) -> Choice:
     """Choose the site config for a command, and say so in the first line that it prints.
 
     ``file`` is standard output by default, else where what others read is not disturbed.
@@ -171,7 +171,7 @@ def moment(named: str) -> datetime.datetime:
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:
-    """Add the one way to name a system, which :func:`taken` takes."""
+    """Add the one way to name a system, which :func:`choose_site` takes."""
     option(parser, "--site NAME", "site config (default: the one that fits)")
 
 
@@ -180,7 +180,7 @@ def add_repeatable(parser: argparse.ArgumentParser, named: str, means: str) -> N
     option(parser, f"{named} NAME", means, action="append", default=[])
 
 
-def add_wishes(parser: argparse.ArgumentParser) -> None:
+def add_job_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for what the scheduler is to be asked for."""
     wishes = parser.add_argument_group("what all jobs ask the scheduler for")
     option(wishes, "--nodes LIST", "only these, such as n[001-064]", default="")
@@ -196,16 +196,18 @@ JOB_OPTION = Words(
 )
 
 
-def wished(arguments: argparse.Namespace, site: Path) -> list[str]:
-    """Return the options for ReFrame by which jobs on a site are as :func:`add_wishes` says."""
+def reframe_job_options(arguments: argparse.Namespace, site: Path) -> list[str]:
+    """Return ReFrame's options for the jobs of a site, from those of :func:`add_job_options`."""
     from clustergate.run.placing import options_for
     from clustergate.sites.configs import load
     from clustergate.sites.schedulers import chooses_nodes
-    from clustergate.sites.schedulers.wishes import Wishes
+    from clustergate.sites.schedulers.wishes import JobOptions
 
     if chosen := chooses_nodes(getattr(arguments, "reframe_options", ())):
         raise ClustergateError(JOB_OPTION(option=chosen))
-    wishes = Wishes(**{name: getattr(arguments, name) for name in Wishes.__dataclass_fields__})
+    wishes = JobOptions(
+        **{name: getattr(arguments, name) for name in JobOptions.__dataclass_fields__}
+    )
     return options_for(wishes, load(site)) if any(wishes) else []
 
 
@@ -224,7 +226,7 @@ def add_confirmation(parser: argparse.ArgumentParser) -> None:
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of what measures: on which system, by what jobs, where to copy the run."""
     add_site(parser)
-    add_wishes(parser)
+    add_job_options(parser)
     option(parser, "--copy-to FOLDER", "also copy the run's folder to this one", type=Path)
     option(
         parser, "reframe_options -- OPTION", "further options for ReFrame", nargs="*", default=[]

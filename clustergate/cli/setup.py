@@ -9,7 +9,7 @@ from typing import Any
 from clustergate.benchmarks.registry import builds_on_request
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import add_repeatable, add_site, taken
+from clustergate.cli.selection import add_repeatable, add_site, choose_site
 from clustergate.core.files.whole import parse_json
 from clustergate.sites import configs as sites
 from clustergate.stacks import PROVIDERS, StackRequest
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         provider, settings = arguments.provider, arguments.settings
         wanted = [StackRequest(name, provider, settings) for name in arguments.stack]
     else:
-        site = sites.load(taken(arguments.site, sys.stderr).path)
+        site = sites.load(choose_site(arguments.site, sys.stderr).path)
         wanted = [stack.request for stack in site.stacks_named(arguments.stack)]
     # The option without a name is an empty list, and no option an empty tuple.
     every = arguments.applications == []

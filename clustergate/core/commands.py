@@ -104,7 +104,7 @@ def settings_given(options: Sequence[str]) -> list[str]:
     return re.findall(by_option, "\0".join(options))
 
 
-def swept(options: Sequence[str]) -> dict[str, list[str]]:
+def sweeps_given(options: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of each variable that options for ReFrame sweep over (``-P``)."""
     by_option = r"(?:^|\0)(?:-P\0?|--parameterize[=\0])([^=\0]+)=([^\0]*)"
     return {name: v.split(",") for name, v in re.findall(by_option, "\0".join(options))}

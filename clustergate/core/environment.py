@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def restored() -> Iterator[None]:
+def restore_environment() -> Iterator[None]:
     """Give the environment back as it was, whatever is exported meanwhile."""
     before = dict(os.environ)
     try:
@@ -25,7 +25,7 @@ def export(name: str, value: str) -> None:
 
 
 @contextlib.contextmanager
-def seen_by_libraries(name: str, value: str) -> Iterator[None]:
+def set_for_libraries(name: str, value: str) -> Iterator[None]:
     """Set a variable for the libraries of this process alone: what it starts has the old value."""
     os.putenv(name, value)
     try:

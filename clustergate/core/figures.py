@@ -99,10 +99,12 @@ SAME_MATRIX = 0.1
 """By what fraction the orders of matrices may differ whose rates are compared."""
 
 
-def matrix_order(figures: Iterable[Sample | Figure], of: str) -> int | None:
-    """Return the order of the matrix that the benchmark ``of`` solved, None where none did."""
+def matrix_order(figures: Iterable[Sample | Figure], benchmark: str) -> int | None:
+    """Return the order of the matrix that ``benchmark`` solved, None where none did."""
     orders = (
-        one.conditions["n"] for one in figures if one.benchmark == of and "n" in one.conditions
+        one.conditions["n"]
+        for one in figures
+        if one.benchmark == benchmark and "n" in one.conditions
     )
     return next((int(order) for order in orders), None)
 

@@ -10,7 +10,7 @@ _ending = threading.Event()
 
 
 @contextmanager
-def nothing_begins() -> Iterator[None]:
+def block_new_work() -> Iterator[None]:
     """Let no thread begin anything more meanwhile."""
     _ending.set()
     try:
@@ -19,7 +19,7 @@ def nothing_begins() -> Iterator[None]:
         _ending.clear()
 
 
-def go_on() -> None:
+def raise_if_ending() -> None:
     """Raise KeyboardInterrupt while nothing is to begin."""
     if _ending.is_set():
         raise KeyboardInterrupt

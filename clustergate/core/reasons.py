@@ -178,13 +178,13 @@ def sentence_of(reasons: Iterable[Reason]) -> str:
     return "; ".join(map(str, reasons))
 
 
-def plain(of: Reason) -> dict[str, Any]:
+def reason_as_json(reason: Reason) -> dict[str, Any]:
     """Return a reason for JSON: its code, its facts, its sentence."""
-    return {"code": of.code, "facts": dict(of.facts), "sentence": str(of)}
+    return {"code": reason.code, "facts": dict(reason.facts), "sentence": str(reason)}
 
 
-def from_plain(content: str | Mapping[str, Any]) -> Reason:
-    """Return what :func:`plain` made, or a sentence of before there were codes.
+def reason_from_json(content: str | Mapping[str, Any]) -> Reason:
+    """Return what :func:`reason_as_json` made, or a sentence of before there were codes.
 
     One whose code this version does not know, or writes of other facts, keeps its sentence. Raises
     KeyError and TypeError for what is neither.
@@ -204,7 +204,7 @@ def from_plain(content: str | Mapping[str, Any]) -> Reason:
 # --- how facts are written ----------------------------------------------------------------------
 
 
-def numbers(one: str, several: str, values: Iterable[int]) -> str:
+def numbers(singular: str, plural: str, values: Iterable[int]) -> str:
     """Write ``ranks 0-3, 7``."""
     runs: list[list[int]] = []
     for each in sorted(set(values)):
@@ -213,7 +213,7 @@ def numbers(one: str, several: str, values: Iterable[int]) -> str:
         else:
             runs.append([each])
     text = ", ".join("-".join(map(str, run)) for run in runs)
-    return f"{one if len(runs) == 1 and len(runs[0]) == 1 else several} {text}"
+    return f"{singular if len(runs) == 1 and len(runs[0]) == 1 else plural} {text}"
 
 
 def _compared(ratio: float | None) -> str:

@@ -21,7 +21,7 @@ from clustergate.core.reasons import Reason, Words
 _TELLING: dict[str, Callable[[object], str]] = {
     "mode": str,
     "bytes": lambda size: f"{size} bytes",
-    "against": lambda peak: f"of {of_peak(str(peak))}",
+    "against": lambda peak: f"of {peak_title(str(peak))}",
 }
 SHARE = "efficiency_percent"
 _LIST = re.compile(r"\[('[^]]*')\]")
@@ -67,7 +67,7 @@ class Step(str):
     """What goes on as a part of more: told in place on a terminal, in a log only where it lasts."""
 
 
-class Foreseen(Step):
+class ProgressLine(Step):
     """What runs, and when all will be done.
 
     Of ``cases`` so many are ``done``, with these ``results``, the last one last. It began at
@@ -90,7 +90,7 @@ class Foreseen(Step):
         results: Sequence[str] = (),
         done: int = 0,
         cases: int = 0,
-    ) -> Foreseen:
+    ) -> ProgressLine:
         """Return the sentence as it is to be told first."""
         counts = f": {done} of {cases} done" if cases else ""
         by = "" if own_s is None else f", all done by about {clock(now, all_s)}"
@@ -100,14 +100,14 @@ class Foreseen(Step):
         one._after_s = all_s - (own_s or 0.0)
         return one
 
-    def followed_by(self, seconds: float) -> Foreseen:
+    def followed_by(self, seconds: float) -> ProgressLine:
         """Return the sentence where so many seconds of other work come after all that it counts."""
         if self._due is None:
             return self
         now = datetime.datetime.now()
         own_s = (self._due - now).total_seconds()
         times = own_s, own_s + self._after_s + seconds
-        return Foreseen(self._what, now, *times, self._results, *self._counts)
+        return ProgressLine(self._what, now, *times, self._results, *self._counts)
 
     def at(self, now: datetime.datetime) -> str:
         """Return the sentence as it is to be told now: from what runs, once that is overdue."""
@@ -147,7 +147,7 @@ def _briefly(case: str) -> str:
     return re.sub(r" \([^)]*\)", "", case).replace(" with ", " ").replace(": ", " ", 1)
 
 
-class Ended(str):
+class ResultLine(str):
     """What a case came to: a line of a log, which on a terminal the last line shows."""
 
 
@@ -171,18 +171,20 @@ def shape(case: Case) -> str:
     parts = []
     if "ranks" in conditions:
         parts.append(counted(int(conditions["ranks"]), "rank"))
-    parts += [plain(conditions[key]) for key in ("placement", "settings") if conditions.get(key)]
+    parts += [
+        condition_text(conditions[key]) for key in ("placement", "settings") if conditions.get(key)
+    ]
     said = str(conditions.get("settings", "")).split(",")
     parts += [one for one in str(conditions.get(VARIANT, "")).split(",") if one not in said]
     return ", ".join(filter(None, parts))
 
 
-def plain(condition: object) -> str:
+def condition_text(condition: object) -> str:
     """Return a condition with lists as one types them."""
     return _LIST.sub(lambda match: re.sub("[' ]", "", match[1]), str(condition))
 
 
-def of_peak(against: str) -> str:
+def peak_title(against: str) -> str:
     """Return how a reader knows what a share is a share of; routines of a BLAS are in capitals."""
     return _PEAKS.get(against, against.upper())
 

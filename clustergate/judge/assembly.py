@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from clustergate.benchmarks.descriptor import Benchmark
 from clustergate.benchmarks.limits import Measurement
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import (
     SAME_MATRIX,
     matrix_order,
@@ -325,11 +326,14 @@ def _judged(
     expects: Sequence[Expect],
     beside: Beside,
 ) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
-    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
-    expected = references_for(record, sampled, reference_of)
+    known = beside.measured.get(record.name)
+    # What was launched again has the name of what it repeats.
+    if known is None or known.record is not record:
+        known = measure_case(record, reference_of)
+    sampled, expected, doubt = known.sampled, known.references, known.benchmark.doubt
     slow = {group.benchmark: group for group in _slow_together(sampled, expected)}
     groups = [slow.pop(one.benchmark, one) for one in beside.groups.get(record.name, ())]
-    doubt, limits = known_of(record.check).doubt, limits_for(record, sampled, nodes)
+    limits = limits_for(record, sampled, nodes)
     said = _said_beside(record, sampled, expected, beside)
     wrong = wrong_references(record, sampled, expected, nodes)
     judged = [
@@ -363,6 +367,23 @@ def _judged(
 
 
 @dataclass(frozen=True)
+class MeasuredCase:
+    """What a case's launches measured, and what to expect of it: ``references`` by figure."""
+
+    record: CaseRecord
+    benchmark: Benchmark
+    sampled: Sequence[Sampled]
+    references: Sequence[Reference | None]
+
+
+def measure_case(record: CaseRecord, reference_of: ReferenceOf) -> MeasuredCase:
+    """Estimate the figures of a case, and look up their references."""
+    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
+    references = references_for(record, sampled, reference_of)
+    return MeasuredCase(record, descriptor_of(record.check), sampled, references)
+
+
+@dataclass(frozen=True)
 class Beside:
     """What the figures of a run are called beside each other, and what they are as a whole.
 
@@ -370,7 +391,8 @@ class Beside:
     ``beyond`` are the cases that ReFrame fails by the bound of a figure alone. ``detectable`` is
     what change of each level is found in 80 % of runs, as a logarithm, of the partition that finds
     least. ``suspected`` are the sets that are slower, ``sets`` what was compared as a whole.
-    ``promises`` are by cases, ``wholes`` those of stacks and kinds by partitions.
+    ``promises`` are by cases, ``wholes`` those of stacks and kinds by partitions. ``measured`` are
+    the cases that could be compared, by their names.
     """
 
     judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
@@ -381,6 +403,7 @@ class Beside:
     sets: tuple[ComparedSet, ...] = ()
     promises: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
     wholes: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
+    measured: Mapping[str, MeasuredCase] = field(default_factory=dict)
 
 
 def compared(
@@ -402,8 +425,14 @@ def compared(
     promised: dict[str, list[Promise]] = {}
     wholes: dict[str, Sequence[Promise]] = {}
     by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
-    for record in records:
-        for place, one in _with_baseline(record, reference_of):
+    measured = [
+        measure_case(record, reference_of)
+        for record in records
+        if record.samples and not record.unavailable and not record.complaints
+    ]
+    for measured_case in measured:
+        record = measured_case.record
+        for place, one in _with_baseline(measured_case):
             if why := _never_so_far(one, record.distance):
                 judgements[record.name, place] = Judgement(Verdict.INCONCLUSIVE, (why,))
             else:
@@ -426,20 +455,14 @@ def compared(
         suspected |= comparison.suspected
         sets += rules.sets(comparison)
     of_run = frozenset(suspected), tuple(sets), promised, wholes
-    return Beside(judgements, groups, frozenset(beyond), detectable, *of_run)
+    by_name = {one.record.name: one for one in measured}
+    return Beside(judgements, groups, frozenset(beyond), detectable, *of_run, by_name)
 
 
-def _with_baseline(
-    record: CaseRecord, reference_of: ReferenceOf
-) -> Iterator[tuple[int, rules.Compared]]:
+def _with_baseline(case: MeasuredCase) -> Iterator[tuple[int, rules.Compared]]:
     """Yield the figures of a case that are judged beside others, each with its place."""
-    if record.unavailable or record.complaints or not record.samples:
-        return
-    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
-    doubt = known_of(record.check).doubt
-    for place, (one, reference) in enumerate(
-        zip(sampled, references_for(record, sampled, reference_of), strict=True)
-    ):
+    record, doubt = case.record, case.benchmark.doubt
+    for place, (one, reference) in enumerate(zip(case.sampled, case.references, strict=True)):
         sample, value = one.sample, one.estimate.value
         if reference is None or reference.baseline is None or reference.doubt or one.excuse:
             continue
@@ -452,9 +475,9 @@ def _with_baseline(
         if is_too_few(reference, one.estimate.samples):
             continue
         layout, effort = layout_key(record.conditions), effort_key(record.conditions)
-        case = (record.check, record.partition, record.stack, layout, effort)
+        own = (record.check, record.partition, record.stack, layout, effort)
         of = (sample.benchmark, sample.metric, sample.conditions.get("bytes"))
-        figure = figure_id(case, name_of(sample), *of)
+        figure = figure_id(own, name_of(sample), *of)
         known, better, where = reference.baseline, sample.better, record.distance
         shift, rare = 0.0, 1.0
         if is_covariate(figure.kind, int(record.conditions.get("nodes", 1))):
@@ -471,8 +494,8 @@ def _with_baseline(
 
 DISTANCE_UNSEEN = Words(
     "distance.unseen",
-    "its nodes are of {distance}, and those of the baseline of {known:names}",
-    cause="how far nodes are from each other decides small messages",
+    "its nodes are of {distance}, those of the baseline of {known:names}",
+    cause="the distance between nodes dominates small-message latency",
     remedy="take a baseline of runs on such nodes, too",
 )
 
@@ -551,7 +574,7 @@ def limits_for(
         nodes.get(record.partition, NodeFacts()), nearest_ns=nearest_ns(record.peaks)
     )
     return [
-        known_of(record.check).limits(
+        descriptor_of(record.check).limits(
             Measurement(record.check, record.conditions, one.sample, peaks, node)
         )
         for one in sampled
@@ -602,7 +625,7 @@ def references_for(
 ) -> list[Reference | None]:
     """Return what to expect of each figure of a case, doubted where it was measured otherwise."""
     where = (record.check, record.partition, record.stack, record.conditions)
-    order = matrix_order(record.samples, known_of(record.check).matrix) or 0
+    order = matrix_order(record.samples, descriptor_of(record.check).matrix) or 0
     return [_doubted(reference_of(*where, one.sample), record, order) for one in sampled]
 
 
@@ -677,7 +700,7 @@ def wrong_references(
 ) -> list[Reason | None]:
     """Return of each figure of a case why its reference is proven wrong, None where it is not."""
     exclusive = bool(nodes.get(record.partition, NodeFacts()).exclusive)
-    doubt = known_of(record.check).doubt
+    doubt = descriptor_of(record.check).doubt
     return [
         # What is not to be trusted proves nothing.
         None if doubt(one.sample, one.estimate.value) else why

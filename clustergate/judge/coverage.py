@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from clustergate.benchmarks.descriptor import Sweep
-from clustergate.benchmarks.registry import benchmark_of, every_check, known_of
+from clustergate.benchmarks.registry import benchmark_of, descriptor_of, every_check
 from clustergate.core.commands import settings_given
 from clustergate.core.figures import matrix_order, name_of
 from clustergate.core.model import Case, CaseId, CaseRecord, CaseState, Conditions
@@ -176,7 +176,7 @@ def _smaller(
     """Return the cases that solved a smaller matrix than their references, for want of memory."""
     smaller = []
     for case in cases:
-        solved = matrix_order(case.figures, known_of(case.check).matrix)
+        solved = matrix_order(case.figures, descriptor_of(case.check).matrix)
         if solved is None:
             continue
         where = (case.check, case.partition, case.stack)

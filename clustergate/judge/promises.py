@@ -27,7 +27,7 @@ TOO_SHORT = Words(
 )
 UNKNOWN = Words(
     "promise.unknown",
-    "{name}: its baseline does not tell how it differs from day to day",
+    "{name}: its baseline does not show variation between days",
     remedy="`clustergate check --mode maintenance` on more days, then `clustergate baseline`",
 )
 BROKEN = Words(

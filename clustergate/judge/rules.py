@@ -296,13 +296,15 @@ def beyond_its_bound(of: Comparison, place: int) -> Judgement | None:
 
 DISTANCE_UNTOLD = Words(
     "distance.untold",
-    "nobody says how far its nodes are from each other",
+    "the distance between its nodes is unknown",
     cause="far nodes and a slow network look alike",
-    remedy="tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+    remedy=(
+        "describe the topology in Slurm's topology.conf, or with switch= and rack= in the hostfile"
+    ),
 )
 BASELINE_UNKNOWN = Words(
     "baseline.unknown",
-    "a baseline of {days:day|days} does not tell how such figures scatter",
+    "a baseline of {days:day|days} does not show how much such figures vary",
     remedy=(
         "launch a golden build in turn with it (`clustergate golden pin`, `gate`), or run on "
         "more days and take a new baseline"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.model import LATENCY, MESSAGES, BaselineRuns, Better
 from clustergate.judge.changes import Past
 from clustergate.judge.distances import distances, shifts
@@ -80,7 +80,7 @@ def days(known: BaselineRuns) -> int:
 
 def kind_in(check: str, benchmark: str, metric: str, size_bytes: object) -> str:
     """Return of which kind a figure of a check is."""
-    kinds = known_of(check).kinds
+    kinds = descriptor_of(check).kinds
     kind = kinds.get(f"{benchmark}.{metric}") or kinds.get(benchmark)
     if kind == MESSAGES:
         return kind_of_messages(size_bytes)
@@ -126,6 +126,6 @@ def past_of(
 
 def printed_step(check: str, values: Sequence[float]) -> float:
     """Return the distance of neighbouring values that the benchmark prints, 0 for a fine one."""
-    step = known_of(check).step
+    step = descriptor_of(check).step
     halves = [2 * value / step for value in values] if step else [0.5]
     return step if all(abs(x - round(x)) < 1e-6 * max(x, 1.0) for x in halves) and step else 0.0

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.naming import Meaning, meaning_of, meant
+from clustergate.benchmarks.naming import Meaning, meaning_of, suggested_name
 from clustergate.benchmarks.registry import benchmark_of, every_check
 from clustergate.core.figures import name_of
 from clustergate.core.model import (
@@ -85,7 +85,7 @@ def impossible(one: Expect, stacks: Collection[str]) -> Reason | None:
     """Return why no run can ever compare an expectation, None where one can."""
     name, where = one.expectation.name, one.expectation.where
     if one.meaning is None:
-        question = did_you_mean(meant(name))
+        question = did_you_mean(suggested_name(name))
         return NO_FIGURE(name=name, meant=question, where=where)
     if strange := [str(x) for x in one.only.get("stacks", ()) if x not in stacks]:
         question = did_you_mean(nearest(strange[0], stacks))
@@ -207,8 +207,8 @@ def _lacked(one: Expect, lacking: Sequence[Case]) -> ExpectationStanding:
 EXPECTATION_FAR_OFF = Words(
     "expectation.far-off",
     "every {name} beats {expected:number} {unit} by {times:.0f} times or more",
-    cause="a unit or a decimal point slipped, or it is of other launches",
-    remedy="correct {where}, or say of which it is, such as nodes: 2",
+    cause="a unit or decimal point is wrong, or it applies to other launches",
+    remedy="correct {where}, or restrict it there, such as nodes: 2",
 )
 
 
@@ -247,7 +247,9 @@ def _layout_of(one: Expect) -> list[str]:
     ]
 
 
-EXPECTATION_ELSEWHERE = Words("expectation.elsewhere", "{name} is of another {by}: {what:names}")
+EXPECTATION_ELSEWHERE = Words(
+    "expectation.elsewhere", "{name} applies to another {by}: {what:names}"
+)
 
 
 def _of_another(one: Expect, by: str, what: Sequence[str]) -> Reason:
@@ -300,7 +302,7 @@ def _never(keys: Keys, mode: Mode | None, partitions: Sequence[Partition]) -> st
         return f"no stack of {partition} is called so{did_you_mean(nearest(stack, stacks))}"
     meaning = meaning_of(name, check)
     if meaning is None:
-        question = did_you_mean(meant(name))
+        question = did_you_mean(suggested_name(name))
         # Of some checks it is not known of what their rows are.
         known = every_check().get(check)
         return f"no settings of {check} measure it{question}" if known and known.rows else ""
@@ -317,7 +319,7 @@ def _never(keys: Keys, mode: Mode | None, partitions: Sequence[Partition]) -> st
 
 REFERENCES_ELSEWHERE = Words(
     "references.elsewhere",
-    "{count:reference|references} written by hand not of this run",
+    "{count:reference|references} written by hand for other cases than this run's",
     cause="another mode, stack or layout, such as {first}",
 )
 

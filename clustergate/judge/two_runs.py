@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.model import LATENCY, BaselineRuns, Better
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.changes import FALSE_ALARM, NOMINAL, Change, Judge, by_place, slower
@@ -96,7 +96,7 @@ class Both:
         if self.figure.kind == LATENCY and not self.placed_alike:
             return str(COMPARE_DISTANCE())
         few = min(len(self.a), len(self.b)) < FEWEST_LAUNCHES
-        if few and known_of(self.figure.case[0]).repeated:
+        if few and descriptor_of(self.figure.case[0]).repeated:
             return str(FEW_LAUNCHES(fewest=FEWEST_LAUNCHES))
         slow = [
             bool(mostly_slow(worse_by(side, best, self.better)))
@@ -154,7 +154,7 @@ class TwoRuns:
 SHARED_NODES = Words(
     "compare.shared-nodes",
     "not judged",
-    cause="two runs of nodes that others use, too, do not tell how their days differ",
+    cause="two runs on shared nodes do not show variation between days",
     remedy="launch both in turn (`clustergate ab`), or take a baseline of five runs",
 )
 

@@ -25,7 +25,7 @@ from clustergate.core.model import ClustergateError, Row
 from clustergate.launch.disturbance import nearest_of
 from clustergate.launch.plan import NODES, Aside, Plan
 from clustergate.machine.kernel_files import text as file_text
-from clustergate.machine.node import settings_of
+from clustergate.machine.node import boot_and_settings
 
 if TYPE_CHECKING:
     from clustergate.stacks.manifest import Manifest
@@ -42,7 +42,7 @@ Run = Callable[[Sequence[str], str], str]
 """Runs a command with the name of a file for what it says, and returns that."""
 
 
-def asides_of(
+def planned_measurements(
     manifest: Manifest, kernels: Mapping[str, Sequence[str]], ranks: Sequence[str]
 ) -> list[Aside]:
     """Return what measures the node's peaks beside the launches, in the same job.
@@ -77,7 +77,7 @@ class _Known(NamedTuple):
     at_s: float
 
 
-class Asides:
+class NodeMeasurements:
     """What is beside the launches of a plan, in the folder of its job.
 
     Raises what ``run`` raises, and OSError when that folder cannot be written.
@@ -177,10 +177,10 @@ class Asides:
         said = file_text(self._job / NODES / platform.node())
         if self._plan.on_each_node:
             # A process of the launcher's said that, which may have less of the node.
-            from clustergate.machine.fingerprint import said_here
+            from clustergate.machine.fingerprint import read_node_state
 
-            said = said_here()
-        settings = settings_of(said or "")
+            said = read_node_state()
+        settings = boot_and_settings(said or "")
         return [platform.node(), settings] if settings else None
 
     def _file(self, node: Sequence[str] | None, aside: Aside | None = None) -> Path | None:

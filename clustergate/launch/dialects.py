@@ -55,7 +55,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Way:
+class LaunchRoute:
     """How a launcher comes to the nodes.
 
     ``hostfile`` is the path of a file that names them, which are then reached over ssh; without one
@@ -67,10 +67,10 @@ class Way:
     exports: Mapping[str, str] = field(default_factory=dict)
 
 
-HERE = Way()
+HERE = LaunchRoute()
 
 
-def _hydra(layout: Layout, way: Way) -> list[str]:
+def _hydra(layout: Layout, way: LaunchRoute) -> list[str]:
     options = ["-n", str(layout.ranks), "-ppn", str(layout.ranks_per_node)]
     if way.hostfile:
         options = ["-launcher", "ssh", "-f", way.hostfile, *options]
@@ -79,7 +79,7 @@ def _hydra(layout: Layout, way: Way) -> list[str]:
     return options
 
 
-def _intel_hydra(layout: Layout, way: Way) -> list[str]:
+def _intel_hydra(layout: Layout, way: LaunchRoute) -> list[str]:
     options = _hydra(dataclasses.replace(layout, bind=False), way)
     if layout.bind:
         # The domain counts cores, not hardware threads, once the cell is the core.
@@ -90,7 +90,7 @@ def _intel_hydra(layout: Layout, way: Way) -> list[str]:
     return options
 
 
-def _openmpi(layout: Layout, way: Way) -> list[str]:
+def _openmpi(layout: Layout, way: LaunchRoute) -> list[str]:
     options = ["-n", str(layout.ranks)]
     if way.hostfile:
         # In an allocation it would ask the scheduler, whatever the file says.
@@ -103,12 +103,12 @@ def _openmpi(layout: Layout, way: Way) -> list[str]:
     return [*options, "--map-by", where, "--bind-to", "none"]
 
 
-def _mvapich2(layout: Layout, way: Way) -> list[str]:
+def _mvapich2(layout: Layout, way: LaunchRoute) -> list[str]:
     # The library binds its ranks itself when it starts, over what hydra did; only one of them may.
     return [*_hydra(layout, way), "-genv", "MV2_ENABLE_AFFINITY", "0"]
 
 
-def _mpirun_rsh(layout: Layout, way: Way) -> list[str]:
+def _mpirun_rsh(layout: Layout, way: LaunchRoute) -> list[str]:
     """Return the options of MVAPICH2's own starter, which binds nothing: the library does.
 
     MVAPICH2 2.3.7 User Guide, sections 5.2.1 (mpirun_rsh) and 6.5 (binding).
@@ -131,7 +131,7 @@ def _mpirun_rsh(layout: Layout, way: Way) -> list[str]:
     return [*options, *(f"{name}={shlex.quote(value)}" for name, value in variables.items())]
 
 
-_OPTIONS: Mapping[str, Callable[[Layout, Way], list[str]]] = {
+_OPTIONS: Mapping[str, Callable[[Layout, LaunchRoute], list[str]]] = {
     "hydra": _hydra,
     "intel-hydra": _intel_hydra,
     "mpirun_rsh": _mpirun_rsh,
@@ -153,7 +153,7 @@ _BOUND_BY_SRUN: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def launch_options(dialect: str, layout: Layout, way: Way = HERE) -> list[str]:
+def launch_options(dialect: str, layout: Layout, way: LaunchRoute = HERE) -> list[str]:
     """Return the options that make a launcher of this dialect start ``layout``.
 
     Raises :class:`ClustergateError` for a dialect nobody knows.

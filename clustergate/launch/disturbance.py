@@ -116,7 +116,7 @@ def node_loads(proofs: Sequence[RankProof]) -> list[NodeLoad]:
     return [load for load in loads if load is not None]
 
 
-def worst(loads: Iterable[NodeLoad]) -> NodeLoad | None:
+def worst_load(loads: Iterable[NodeLoad]) -> NodeLoad | None:
     """Return the node of which others took most, None when nothing is known of any."""
     return max(loads, key=lambda load: load.lost_cores, default=None)
 

@@ -23,7 +23,7 @@ from clustergate.core.model import ClustergateError, Launch, Sample
 from clustergate.core.notation import printable
 from clustergate.core.reasons import Words
 from clustergate.launch.allocation import allocated_hosts, hostfile_text
-from clustergate.launch.asides import Asides
+from clustergate.launch.asides import NodeMeasurements
 from clustergate.launch.disturbance import without_moved_cores
 from clustergate.launch.ending import exit_status
 from clustergate.launch.engine import Engine
@@ -131,7 +131,7 @@ class Driver:
         ranks = first.patience.ranks if first.patience else 1
         nodes = -(-ranks // max(plan.ranks_per_node, 1))
         self._engine.note_nodes(plan.on_each_node, first.environment, nodes)
-        asides = Asides(self._plan, self._job, self._aside)
+        asides = NodeMeasurements(self._plan, self._job, self._aside)
         asides.before()
         self._near_ns = asides.near_ns
         environment = self._plan.contenders[0].environment

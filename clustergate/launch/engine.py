@@ -23,11 +23,11 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clustergate.core.files.shared import look_afresh
+from clustergate.core.files.shared import refresh_listing
 from clustergate.core.files.stored import encode
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
-from clustergate.launch.disturbance import NodeLoad, are_far, kept_off, node_loads, worst
+from clustergate.launch.disturbance import NodeLoad, are_far, kept_off, node_loads, worst_load
 from clustergate.launch.ending import (
     ENDING_SECONDS,
     SESSION_ENDING_SECONDS,
@@ -54,7 +54,7 @@ from clustergate.launch.proof.ranks import ProofError, mistimed_note, read_proof
 from clustergate.launch.watchdog import HUNG, Patience, Watch, watching
 from clustergate.machine.configuration import ConfigurationFile, keep_personal_files_out
 from clustergate.machine.load import load_between, read_load
-from clustergate.machine.node import hashing, node_record, saying
+from clustergate.machine.node import hash_command, node_record, state_command
 from clustergate.machine.power import energy_between, longest_s, read_energy
 from clustergate.machine.traffic import read_sent, sent_between
 
@@ -215,7 +215,7 @@ class Engine:
         seconds = time.monotonic() - begun
         node = _node_between(before, seconds) if before else {}
         loads = _loads(proofs)
-        lost, (one, anyone) = worst(loads), kept_off(loads)
+        lost, (one, anyone) = worst_load(loads), kept_off(loads)
         distances = [] if self._at_once else self._distances_ns()
         launch = Launch(
             order=order,
@@ -298,9 +298,9 @@ class Engine:
         files = self.job, self.job / f"{NODES}.out", self.job / f"{NODES}.err"
         limit_s = _SAYING_S + _NODE_S * nodes
         try:
-            self._run([*on_each_node, *saying(folder)], environment, files, limit_s)
+            self._run([*on_each_node, *state_command(folder)], environment, files, limit_s)
         except LaunchError as error:
-            look_afresh(folder)
+            refresh_listing(folder)
             heard = sorted(node.name for node in folder.glob("[!.]*"))
             if error.reason.code == TOO_LONG.code and len(heard) < nodes:
                 facts = {"count": nodes - len(heard), "nodes": nodes, "seconds": limit_s}
@@ -324,8 +324,10 @@ class Engine:
         folder.mkdir()
         said = self.job, folder.with_suffix(".out"), folder.with_suffix(".err")
         with contextlib.suppress(LaunchError):
-            self._run([*on_each_node, *hashing(folder, own, shared)], environment, said, _SAYING_S)
-        look_afresh(folder)
+            self._run(
+                [*on_each_node, *hash_command(folder, own, shared)], environment, said, _SAYING_S
+            )
+        refresh_listing(folder)
         unlike, files = {}, {**own, **shared}
         for node in sorted(folder.glob("[!.]*")):
             lines = node.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -473,7 +475,7 @@ class Engine:
 
 def _loads(proofs: Path) -> list[NodeLoad]:
     try:
-        look_afresh(proofs)
+        refresh_listing(proofs)
         return node_loads(read_proofs(proofs))
     except ProofError:
         # Whoever judges the proofs says so.

@@ -7,13 +7,13 @@ import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import reported
 from clustergate.core.model import Better, Estimate, Excuse, Launch, Sample
 from clustergate.core.reasons import Reason
 from clustergate.core.texts import DISTURBED
 from clustergate.launch.disturbance import most_disturbed
-from clustergate.launch.excuses import excused, times_of
+from clustergate.launch.excuses import explained_factor, launch_times
 from clustergate.stats.modality import Modes, two_modes
 
 # More than that is asked of nobody: what disturbs so many launches is there to stay.
@@ -50,12 +50,12 @@ def sampled_figures(
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed, check)
     cause = most_disturbed(launches) if doubt else None
-    times, apart = times_of(samples), known_of(check).apart
+    times, apart = launch_times(samples), descriptor_of(check).apart
     return [
         Sampled(
             alike[0],
             estimate_of(alike, () if doubt else disturbed),
-            Excuse(excused(alike, launches, times, apart), cause, doubt)
+            Excuse(explained_factor(alike, launches, times, apart), cause, doubt)
             if doubt and cause
             else None,
             two_modes([s.value for s in alike if s.order not in disturbed]),

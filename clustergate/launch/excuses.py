@@ -45,7 +45,7 @@ _FAR_LAUNCHES = 3
 _OTHER_MEMORY = 2.0
 
 
-def excused(
+def explained_factor(
     samples: Sequence[Sample],
     launches: Sequence[Launch],
     times: Times,
@@ -53,8 +53,8 @@ def excused(
 ) -> float:
     """Return how many times better a figure would have been at most, without disturbances.
 
-    ``samples`` are those of one figure, ``times`` those of its case (:func:`times_of`), ``apart``
-    what its benchmark says of that. Infinite where nothing is known.
+    ``samples`` are those of one figure, ``times`` those of its case (:func:`launch_times`),
+    ``apart`` what its benchmark says of that. Infinite where nothing is known.
     """
     by_order = {launch.order: launch for launch in launches}
     known = [(s, by_order[s.order]) for s in samples if s.order in by_order and s.value > 0]
@@ -76,7 +76,7 @@ Times = Mapping[tuple[str, int], float]
 """How long the benchmarks of launches took, in seconds, by benchmark and launch."""
 
 
-def times_of(samples: Iterable[Sample]) -> Times:
+def launch_times(samples: Iterable[Sample]) -> Times:
     """Return how long each benchmark took in each launch, as far as it says so."""
     return {(s.benchmark, s.order): s.value for s in samples if s.metric == "time_s"}
 

@@ -23,8 +23,8 @@ from reframe.core.schedulers.local import LocalJobScheduler
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
 from clustergate.launch.dialects import (
+    LaunchRoute,
     Layout,
-    Way,
     hostfile_dialect,
     launch_options,
     launcher_environment,
@@ -197,7 +197,7 @@ class RshLauncher(StackLauncher):
         manifest, layout = self.configured
         if manifest.dialect != "mvapich2":
             raise ClustergateError(MVAPICH_ONLY(mpi=manifest.mpi_name))
-        way = Way(str(self.hostfile(self.hostfile_of_allocation())), exports)
+        way = LaunchRoute(str(self.hostfile(self.hostfile_of_allocation())), exports)
         program = PurePath(manifest.launcher).with_name("mpirun_rsh")
         return [str(program), *launch_options("mpirun_rsh", layout, way)]
 
@@ -235,7 +235,7 @@ class SshLauncher(StackLauncher):
     def launch(self, exports: Mapping[str, str]) -> list[str]:
         """Return the words that start the ranks on the nodes of the hostfile."""
         manifest, layout = self.configured
-        way = Way(str(self.hostfile(hostfile_dialect(manifest.dialect))), exports)
+        way = LaunchRoute(str(self.hostfile(hostfile_dialect(manifest.dialect))), exports)
         return [manifest.launcher, *launch_options(manifest.dialect, layout, way)]
 
     def job_command(self, driver: Sequence[str], preparation: Sequence[str]) -> list[str]:

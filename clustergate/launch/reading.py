@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from clustergate.core.files.shared import LATEST_S, look_afresh, mount_of
+from clustergate.core.files.shared import LATEST_S, mount_of, refresh_listing
 from clustergate.core.model import OutputError, Row
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.dialects import Layout
@@ -120,7 +120,7 @@ def _in_sight(folder: Path, expected: ProofExpectation) -> tuple[Sequence[RankPr
         except ProofError:
             if not may_be_late:
                 raise
-        look_afresh(folder)
+        refresh_listing(folder)
         time.sleep(_LOOKING_S)
 
 
@@ -138,19 +138,21 @@ def lines_of(path: Path) -> Iterator[str]:
         yield from file
 
 
-def ending_of(status: int, said: Sequence[Path], hosts: Sequence[str] = ()) -> str:
+def ending_of(status: int, outputs: Sequence[Path], hosts: Sequence[str] = ()) -> str:
     """Return how a program ended that should have ended with status 0, with its last words."""
     number = -status if status < 0 else status - 128 if 128 < status < 128 + signal.NSIG else 0
     how = f"signal {number}, {signal.strsignal(number)}" if number else f"exit status {status}"
-    return f"it ended with {how}{last_words(said, hosts)}"
+    return f"it ended with {how}{last_words(outputs, hosts)}"
 
 
-def last_words(said: Sequence[Path], hosts: Sequence[str] = (), *, was_ended: bool = False) -> str:
+def last_words(
+    outputs: Sequence[Path], hosts: Sequence[str] = (), *, was_ended: bool = False
+) -> str:
     """Return why a launch failed as these files tell it, else the last that it said.
 
     Of one that ``was_ended`` not the last, which came of that.
     """
-    texts = [[*lines_of(path)] for path in said if path.exists()]
+    texts = [[*lines_of(path)] for path in outputs if path.exists()]
     for lines in texts:
         if cause := cause_of(lines, hosts, was_ended=was_ended):
             return f"; it said: {cause}"

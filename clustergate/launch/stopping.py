@@ -16,14 +16,14 @@ TOO_FEW_LAUNCHES = Words(
 )
 
 
-def exactly(launches: int) -> Budget:
+def fixed_launches(launches: int) -> Budget:
     """Return the budget of so many launches; raises :class:`ClustergateError` for less than one."""
     if launches < 1:
         raise ClustergateError(TOO_FEW_LAUNCHES(launches=launches))
     return Budget(launches, launches)
 
 
-def within(budget: Budget, limit_s: float) -> Budget:
+def fit_to_time_limit(budget: Budget, limit_s: float) -> Budget:
     """Return a budget for a job of so many seconds."""
     return replace(budget, seconds=launches_s(budget.seconds, limit_s))
 

@@ -61,11 +61,11 @@ def read_fingerprint(root: Path = Path("/")) -> Fingerprint:
 
     Raises nothing: what is missing, forbidden or damaged is None, or absent if all of it is.
     """
-    fingerprint = parse_state(said_here(root))
+    fingerprint = parse_state(read_node_state(root))
     return {**fingerprint, "software": {**fingerprint.get("software", {}), **_own_software()}}
 
 
-def said_here(root: Path = Path("/")) -> str:
+def read_node_state(root: Path = Path("/")) -> str:
     """Return what ``node_state.sh`` says here, empty where it cannot."""
     return _output(["sh", str(SCRIPT), str(root)], _SCRIPT_TIMEOUT_S) or ""
 

@@ -33,7 +33,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Odd:
+class Deviation:
     """A value that some nodes of a kind have (``change.after``), and what they should have.
 
     ``share`` of the kind have what they should; None where that is a golden node's.
@@ -59,35 +59,35 @@ def kinds_of(states: Mapping[str, Fingerprint]) -> list[Kind]:
     return sorted(kinds, key=lambda kind: (-len(kind.nodes), kind.title, kind.nodes))
 
 
-def odd_ones(
+def deviations(
     kinds: Sequence[Kind], states: Mapping[str, Fingerprint], golden: Fingerprint | None = None
-) -> list[Odd]:
+) -> list[Deviation]:
     """Return what nodes have that most of their kind have not, or not the ``golden`` node.
 
     Of each kind the likeliest cause of a slowdown comes first. A golden node speaks for the nodes
     of its own processor and product.
     """
-    odd: list[Odd] = []
+    odd: list[Deviation] = []
     for kind in kinds:
         own = {node: states[node] for node in kind.nodes}
         for change, nodes in changes_of_nodes(dict.fromkeys(own, kind.usual), own):
-            odd.append(Odd(kind, change, tuple(nodes), _share(kind, change.name)))
+            odd.append(Deviation(kind, change, tuple(nodes), _share(kind, change.name)))
         if golden is not None and _product(golden) == _product(kind.usual):
             known = {repr(one.change) for one in odd if one.kind is kind}
             for change, nodes in changes_of_nodes(dict.fromkeys(own, golden), own):
                 if repr(change) not in known:
-                    odd.append(Odd(kind, change, tuple(nodes), None))
+                    odd.append(Deviation(kind, change, tuple(nodes), None))
     return odd
 
 
-def unlike_the_rest(states: Mapping[str, Fingerprint]) -> dict[str, list[str]]:
+def deviations_by_node(states: Mapping[str, Fingerprint]) -> dict[str, list[str]]:
     """Return in words what each node has that most of its kind have not, the likeliest cause first.
 
     Two nodes do not tell which of them is right.
     """
     unlike: dict[str, list[str]] = {}
     kinds = [kind for kind in kinds_of(states) if len(kind.nodes) >= FEWEST_OF_A_KIND]
-    for one in odd_ones(kinds, states):
+    for one in deviations(kinds, states):
         for node in one.nodes:
             unlike.setdefault(node, []).append(describe_one(one.change))
     return unlike

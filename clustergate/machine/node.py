@@ -185,13 +185,13 @@ def node_record(root: Path = Path("/")) -> dict[str, Any]:
     }
 
 
-def saying(folder: Path) -> list[str]:
+def state_command(folder: Path) -> list[str]:
     """Return the command by which a node says its state into a file of its name in a folder."""
     return ["sh", str(SCRIPT), "/", str(folder)]
 
 
-def hashing(folder: Path, own: Iterable[str], shared: Iterable[str]) -> list[str]:
-    """Return the command by which a node says what files it has, as :func:`saying` does.
+def hash_command(folder: Path, own: Iterable[str], shared: Iterable[str]) -> list[str]:
+    """Return the command by which a node says what files it has, as :func:`state_command` does.
 
     Of its ``own`` the SHA-256, of ``shared`` ones that of their size and both ends, as
     :func:`clustergate.machine.configuration.ends_of` takes it.
@@ -206,13 +206,13 @@ def hashing(folder: Path, own: Iterable[str], shared: Iterable[str]) -> list[str
     return ["sh", "-c", script, str(folder), *own, "-e", *shared]
 
 
-def settings_of(said: str) -> str:
+def boot_and_settings(state: str) -> str:
     """Return what this boot of this node has and how it is set, as text to compare with another.
 
     It is empty where the node has not said that.
     """
     boot = word(Path("/proc/sys/kernel/random/boot_id"))
-    lines = [line for line in said.splitlines() if line.startswith(_OF_SPEED)]
+    lines = [line for line in state.splitlines() if line.startswith(_OF_SPEED)]
     return "\n".join([boot, *lines]) if boot and lines else ""
 
 

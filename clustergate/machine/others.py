@@ -28,7 +28,7 @@ _INIT = 1
 
 
 @dataclass(frozen=True)
-class Used:
+class ProcessUsage:
     """The seconds of CPU time that a process used itself, and those of its ended children."""
 
     name: str
@@ -38,7 +38,7 @@ class Used:
 
 
 @dataclass(frozen=True)
-class Busy:
+class OtherLoad:
     """What others used of a node, in cores' worth: 1 for one core all the time.
 
     ``by_name`` is what was used by processes that can be seen, ``cores`` by all, those that a
@@ -60,7 +60,7 @@ class Busy:
         return {"lost_cores": round(self.cores, 4), "by": by}
 
 
-def look(seconds: float = _LOOK_S) -> Busy:
+def sample_other_load(seconds: float = _LOOK_S) -> OtherLoad:
     """Return what others than this process and its children use of this node for some seconds."""
     spent, used = psutil.cpu_times(), used_by_others()
     begun = time.monotonic()
@@ -70,7 +70,7 @@ def look(seconds: float = _LOOK_S) -> Busy:
     kinds = ("user", "nice", "system", "steal")
     cores = sum(getattr(now, kind, 0.0) - getattr(spent, kind, 0.0) for kind in kinds) / passed
     by_name = used_between(used, used_by_others())
-    return Busy(cores, {name: cpu_s / passed for name, cpu_s in by_name.items()})
+    return OtherLoad(cores, {name: cpu_s / passed for name, cpu_s in by_name.items()})
 
 
 # The first account of a person (login.defs); the kernel's largest is nobody.
@@ -85,7 +85,7 @@ def jobs_beside(own: str) -> list[str]:
     return [job for job in jobs if job != own]
 
 
-def people_in(seen: Busy) -> Busy:
+def people_in(seen: OtherLoad) -> OtherLoad:
     """Return what other people used of that: neither this account, nor root, nor a service.
 
     What no process shows that can be seen counts: theirs may be hidden.
@@ -95,7 +95,7 @@ def people_in(seen: Busy) -> Busy:
         by_user[name.rpartition(" of ")[2]] = by_user.get(name.rpartition(" of ")[2], 0.0) + cores
     people = {f"{user}'s processes": cores for user, cores in by_user.items() if _is_person(user)}
     hidden = max(0.0, seen.cores - sum(by_user.values()))
-    return Busy(sum(people.values()) + hidden, people)
+    return OtherLoad(sum(people.values()) + hidden, people)
 
 
 def _is_person(user: str) -> bool:
@@ -120,7 +120,7 @@ NOT_QUIET = Words(
 def wait_for_quiet(
     limit_s: float,
     say: Callable[[str], None],
-    look: Callable[[], Busy] = look,
+    look: Callable[[], OtherLoad] = sample_other_load,
     cores: int | None = None,
 ) -> bool:
     """Wait until others leave this node alone, for so many seconds at most; say whom it waits for.
@@ -147,7 +147,7 @@ def _cores() -> int:
     return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
 
-def used_by_others() -> dict[_Process, Used]:
+def used_by_others() -> dict[_Process, ProcessUsage]:
     """Return what each process that can be seen used; this one and its children are not told."""
     me = psutil.Process()
     own = {me.pid, *(child.pid for child in me.children(recursive=True))}
@@ -157,13 +157,13 @@ def used_by_others() -> dict[_Process, Used]:
         if process.pid not in own and times is not None:
             name = f"{facts['name']} of {facts['username']}"
             children_s = times.children_user + times.children_system
-            one = Used(name, times.user + times.system, children_s, facts["ppid"])
+            one = ProcessUsage(name, times.user + times.system, children_s, facts["ppid"])
             used[process.pid, facts["create_time"]] = one
     return used
 
 
 def used_between(
-    before: Mapping[_Process, Used], after: Mapping[_Process, Used]
+    before: Mapping[_Process, ProcessUsage], after: Mapping[_Process, ProcessUsage]
 ) -> dict[str, float]:
     """Return the seconds of CPU time between two moments by name; of who came since, all of it.
 
@@ -223,7 +223,7 @@ class Watch:
         self._look()
         passed = max(time.monotonic() - self._begun, _LOOK_S)
         by_name = {name: cpu_s / passed for name, cpu_s in self._used.items()}
-        seen = Busy(sum(by_name.values()), by_name)
+        seen = OtherLoad(sum(by_name.values()), by_name)
         if seen.cores <= disturbing_cores(self._cores) / 2:
             return []
         return [str(NODE_BESIDE(**seen.facts))]

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from clustergate.core.interrupts import go_on
+from clustergate.core.interrupts import raise_if_ending
 
 GRACE_S = 3.0
 _LOOK_S = 0.2
@@ -25,10 +25,10 @@ def capture(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, which reads ``text``, to its end and keep what it prints, readable or not."""
     options |= {"capture_output": True, "errors": "replace", "check": False}
-    go_on()
+    raise_if_ending()
     ended = subprocess.run(command, input=text, **options)
     # Of one that was ended, nothing it printed counts.
-    go_on()
+    raise_if_ending()
     return ended
 
 

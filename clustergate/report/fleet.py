@@ -11,7 +11,7 @@ from clustergate.core.reasons import Words
 from clustergate.core.texts import shortened
 from clustergate.judge.history.node_states import folded
 from clustergate.machine.changes import describe_one
-from clustergate.machine.fleet import Kind, Odd
+from clustergate.machine.fleet import Deviation, Kind
 from clustergate.report import terminal
 from clustergate.report.summary import Cause, FirstScreen
 from clustergate.report.terminal import Numbers
@@ -34,7 +34,7 @@ class Fleet:
     """Nodes by their kinds: what is odd of them, which are ``silent``, which ``alone``."""
 
     kinds: Sequence[Kind]
-    odd: Sequence[Odd]
+    odd: Sequence[Deviation]
     silent: Sequence[str]
     alone: Sequence[str]
 

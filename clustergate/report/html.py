@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clustergate.benchmarks.registry import every_headline, known_of
+from clustergate.benchmarks.registry import descriptor_of, every_headline
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.model import (
     Better,
@@ -30,7 +30,7 @@ from clustergate.core.model import (
     worst,
 )
 from clustergate.core.notation import counted, number
-from clustergate.core.texts import DOUBTFUL, doubt_lines, group_name, layout, plain, shape
+from clustergate.core.texts import DOUBTFUL, condition_text, doubt_lines, group_name, layout, shape
 from clustergate.judge.assembly import verdicts
 from clustergate.judge.rules import FIGURE_AS_EXPECTED, FIGURE_EXCUSED, FIGURE_IMPROVEMENT
 from clustergate.report import answer, page, plots, summary
@@ -345,7 +345,7 @@ def history_rows(history: History) -> list[tuple[str, list[tuple[str, Markup, Se
             description=f"{trend_name(trend)} over {len(started)} runs, higher is faster",
         )
         row = (trend_name(trend), drawn, trend_cells(trend))
-        by_case.setdefault(plain(trend.case), []).append(row)
+        by_case.setdefault(condition_text(trend.case), []).append(row)
     return list(by_case.items())
 
 
@@ -378,7 +378,7 @@ class BarTable:
 def _bars(cases: Sequence[Case], styles: Mapping[str, plots.Style]) -> list[dict[str, Any]]:
     of_each: dict[str, dict[str, Any]] = {}
     for alike in _comparable(cases).values():
-        benchmark = known_of(alike[0].check)
+        benchmark = descriptor_of(alike[0].check)
         tables = [
             BarTable(family, _stacks(alike), [_bar_row(*row, styles) for row in rows.items()])
             for family, rows in _families(benchmark.families, alike).items()
@@ -539,7 +539,7 @@ def _sentences(figure: Figure) -> list[str]:
 def _conditions(conditions: Conditions) -> str:
     words = {True: "yes", False: "no"}
     return ", ".join(
-        f"{key} {words[value] if isinstance(value, bool) else plain(value)}"
+        f"{key} {words[value] if isinstance(value, bool) else condition_text(value)}"
         for key, value in conditions.items()
         if value != ""
     )

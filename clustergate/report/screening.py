@@ -218,7 +218,7 @@ def write_forms(
     invocation: Invocation = NO_CALL,
 ) -> None:
     """Write the ticket and, of nodes, what the scheduler and the hostfile want, and the page."""
-    when = folder.started(where)
+    when = folder.plan_time(where)
     texts = {TICKET: ticket(screening, system, when)}
     plan = read_plan(where / PLAN, Plan)
     drains = _drains(plan.scheduler)

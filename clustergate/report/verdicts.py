@@ -9,7 +9,7 @@ from typing import Any
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.files.stored import encode
 from clustergate.core.model import Case, Figure, Group, Judgement, Run
-from clustergate.core.reasons import Reason, plain
+from clustergate.core.reasons import Reason, reason_as_json
 from clustergate.core.texts import figure_name, group_name
 from clustergate.report.summary import status_of
 
@@ -51,7 +51,7 @@ def _case(case: Case) -> dict[str, Any]:
 def _figure(figure: Figure) -> dict[str, Any]:
     value = figure.estimate.value if figure.estimate else None
     described = {"name": figure_name(figure), "value": value, "unit": figure.unit}
-    doubt = plain(figure.doubt) if figure.doubt else None
+    doubt = reason_as_json(figure.doubt) if figure.doubt else None
     return {**described, **_judgement(figure.judgement), "doubt": doubt}
 
 
@@ -64,7 +64,7 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
 
 
 def _reasons(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
-    return list(map(plain, reasons))
+    return list(map(reason_as_json, reasons))
 
 
 def _finite(value: Any) -> Any:

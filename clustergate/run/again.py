@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from clustergate.benchmarks.registry import title_of
 from clustergate.core import store
-from clustergate.core.commands import swept
+from clustergate.core.commands import sweeps_given
 from clustergate.core.model import CaseId, CaseRecord, ClustergateError, Say
 from clustergate.core.notation import counted, listed
 from clustergate.core.reasons import Reason, Words
@@ -24,7 +24,7 @@ from clustergate.judge.confirmation import TIMES, Confirming, Launched
 from clustergate.judge.history.stored_runs import seconds_taken
 from clustergate.judge.kinds import FigureId
 from clustergate.run import resuming
-from clustergate.run.collect import Again, Collected, without_overlaps
+from clustergate.run.collect import Collected, Relaunches, without_overlaps
 from clustergate.run.execute import execute
 from clustergate.run.forecast import waiting_s
 from clustergate.run.judge import assembled, compared
@@ -40,7 +40,7 @@ from clustergate.run.reframe import (
     with_settings,
     with_stacks,
 )
-from clustergate.sites.exclusions import WITHOUT_NODES, left_out
+from clustergate.sites.exclusions import WITHOUT_NODES, nodes_left_out
 from clustergate.sites.modes import used_shape
 from clustergate.sites.schedulers import scheduler_of
 
@@ -54,7 +54,7 @@ def folder_of(run_id: str, attempt: int) -> str:
     return f"{run_id}/again-{attempt}"
 
 
-def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
+def confirm(prepared: Prepared, collected: Collected, say: Say) -> Relaunches:
     """Launch again what looks slow, and return the cases judged by all launches of them."""
     beside = compared(prepared, collected.records)
     cases = assembled(
@@ -69,7 +69,7 @@ def confirm(prepared: Prepared, collected: Collected, say: Say) -> Again:
         if left := confirming.left:
             _attempt(done, left, attempt)
     decided = confirming.decided(prepared.request.mode.name)
-    return Again(decided, done.records, beside.detectable, beside.sets, confirming.wholes)
+    return Relaunches(decided, done.records, beside.detectable, beside.sets, confirming.wholes)
 
 
 @dataclass
@@ -189,7 +189,7 @@ def _call(
         settings["max_pending_time"] = f"{request.confirm_wait_s:.0f}s"
     # ReFrame names the variants of a sweep (-P) only once it has chosen by name.
     checks = {one.check for one in wanted.values()}
-    names = with_checks(checks) if swept(request.options) else with_cases(wanted)
+    names = with_checks(checks) if sweeps_given(request.options) else with_cases(wanted)
     options = [*names, *with_settings(settings), *with_stacks(stacks)]
     call = call_for(
         *(run_id, request.site, [*options, *request.options]),
@@ -228,7 +228,7 @@ def _elsewhere(
             return []
         if checks and partition.shape.nodes <= len(were):
             return []
-    return [*dict.fromkeys([*left_out(), *were])] if were else []
+    return [*dict.fromkeys([*nodes_left_out(), *were])] if were else []
 
 
 def _kept(call: Call, wanted: Mapping[str, Outcome], first: Sequence[CaseRecord]) -> set[str]:

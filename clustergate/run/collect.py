@@ -54,7 +54,7 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class Again:
+class Relaunches:
     """What launching again left.
 
     ``cases`` are those of the run, with what looked slow decided, ``records`` those of each further

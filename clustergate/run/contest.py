@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core import store
 from clustergate.core.model import BadRequest, ClustergateError, Say
 from clustergate.core.notation import listed
@@ -191,24 +191,24 @@ UNKNOWN_VARIABLES = Words(
 )
 
 
-def require_program(contest: Contest, one: Named, state: Path) -> None:
+def require_program(contest: Contest, contender: Named, state: Path) -> None:
     """Raise :class:`ClustergateError` where a contender, or all that it would run, is not here.
 
     Raises :class:`~clustergate.stacks.manifest.ManifestError` for a stack that is not set up, and
     :class:`BadRequest` for a variable that its MPI library does not know.
     """
-    manifest = manifest_of(one, state)
-    builds = [known_of(check.name).build for check in contest.checks]
+    manifest = manifest_of(contender, state)
+    builds = [descriptor_of(check.name).build for check in contest.checks]
     programs = [manifest.program(name) for build in builds if build for name in build.programs]
     missing, what = manifest.unavailable, "its MPI library"
     if not missing and programs and all(program.unavailable for program in programs):
         missing = programs[0].unavailable
-        what = listed([known_of(check.name).title for check in contest.checks])
+        what = listed([descriptor_of(check.name).title for check in contest.checks])
     if missing:
-        of: Facts = {"contender": one.text, "what": what}
+        of: Facts = {"contender": contender.text, "what": what}
         raise ClustergateError(CONTENDER_UNAVAILABLE(**of, why=missing))
-    if unknown := unknown_to(manifest, one.variables):
-        own: Facts = {"contender": one.text, "names": unknown}
+    if unknown := unknown_to(manifest, contender.variables):
+        own: Facts = {"contender": contender.text, "names": unknown}
         raise BadRequest(UNKNOWN_VARIABLES(mpi=manifest.mpi_name, **own))
 
 

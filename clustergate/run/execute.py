@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-from clustergate.benchmarks.registry import every_headline, known_of, title_of
+from clustergate.benchmarks.registry import descriptor_of, every_headline, title_of
 from clustergate.core import store
 from clustergate.core.model import CaseRecord
 from clustergate.core.notation import counted, printable, rounded
 from clustergate.core.reasons import Words
-from clustergate.core.texts import AT_LEAST, DOUBTFUL, Ended, Foreseen
+from clustergate.core.texts import AT_LEAST, DOUBTFUL, ProgressLine, ResultLine
 from clustergate.judge.assembly import PERFORMANCE_PHASE, Outcome
 from clustergate.launch.estimation import sampled_figures
 from clustergate.machine.processes import terminated_with_parent
@@ -224,7 +224,7 @@ def _sentences(
                     continue
                 usual = "ran" if step.word == "OK" else "not measured"
                 results.append(f"{what}: {measured(step) or usual}")
-                yield Ended(f"{results[-1]} {counts}")
+                yield ResultLine(f"{results[-1]} {counts}")
         if submitted and (step or not line):
             why, what = waits_for(submitted), _what(submitted)
             doing = f"waiting {why} for {what} to start" if why else f"running {what}"
@@ -236,7 +236,7 @@ def _sentences(
                 cases = done + left if left else 0
                 own_s, all_s = seconds or (None, 0.0)
                 of = ((*results,), done, cases)
-                yield Foreseen(doing, datetime.datetime.now(), own_s, all_s, *of)
+                yield ProgressLine(doing, datetime.datetime.now(), own_s, all_s, *of)
             submitted, said = submitted if why != "" else None, doing
     if failed:
         yield f"{failed[0]}: {failure()} {failed[1]}"
@@ -282,7 +282,7 @@ def results_of(record: CaseRecord) -> str:
     """
     if record.unavailable:
         return "not launched" if record.not_launched else "not available here"
-    known, results = known_of(record.check), []
+    known, results = descriptor_of(record.check), []
     headlines = [one for one in every_headline() if one.first and one.check == record.check]
     shown = [s for s in record.samples if any(headline.shows(s) for headline in headlines)]
     needed = record.launches_needed, record.check

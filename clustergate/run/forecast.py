@@ -6,7 +6,7 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from clustergate.benchmarks.registry import known_of, title_of
+from clustergate.benchmarks.registry import descriptor_of, title_of
 from clustergate.core.model import CaseId
 from clustergate.core.notation import counted
 from clustergate.core.paths import state_dir
@@ -23,7 +23,9 @@ def usual_seconds(cases: Iterable[CaseId], taken_s: Taken) -> dict[tuple[str, st
     What never ran is expected to take what its benchmark says a case usually does.
     """
     counts = Counter((case.check, case.stack) for case in cases)
-    return {pair: taken_s.get(pair, known_of(pair[0]).usual_s * n) for pair, n in counts.items()}
+    return {
+        pair: taken_s.get(pair, descriptor_of(pair[0]).usual_s * n) for pair, n in counts.items()
+    }
 
 
 def waiting_s(

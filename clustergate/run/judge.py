@@ -30,7 +30,7 @@ from clustergate.judge.kinds import FigureId
 from clustergate.judge.sharing import Sharing, in_words, sharings
 from clustergate.judge.slow_nodes import slow_nodes
 from clustergate.judge.standings import not_compared, of_references, standings
-from clustergate.run.collect import Again, Collected
+from clustergate.run.collect import Collected, Relaunches
 from clustergate.run.prepare import Prepared
 from clustergate.run.reframe import PROCESS_COUNTS
 from clustergate.run.resuming import measured_long_before
@@ -89,7 +89,7 @@ def sharing(prepared: Prepared, records: Sequence[CaseRecord]) -> dict[str, Shar
     return sharings(records, {one.fullname: one.facts for one in prepared.site.partitions})
 
 
-def judge(prepared: Prepared, collected: Collected, again: Again) -> Run:
+def judge(prepared: Prepared, collected: Collected, again: Relaunches) -> Run:
     """Return the run, judged, with what looked slow as decided by launching it again.
 
     Where a case failed, the scheduler is asked for its nodes.
@@ -205,10 +205,12 @@ def nodes_not_seen(records: Sequence[CaseRecord], known: Sequence[str]) -> list[
 DISTANCE_UNKNOWN = Words(
     "distance.unknown",
     (
-        "nobody says how far the nodes of {cases:case|cases} are from each other: small messages "
-        "are judged beside other stacks alone, from three days on"
+        "the distance between the nodes of {cases:case|cases} is unknown: small messages are "
+        "only compared with other stacks, and after three days of runs"
     ),
-    remedy="tell it by Slurm's topology.conf, or by switch= and rack= in the hostfile",
+    remedy=(
+        "describe the topology in Slurm's topology.conf, or with switch= and rack= in the hostfile"
+    ),
 )
 
 
@@ -218,7 +220,7 @@ def of_unknown_distance(records: Sequence[CaseRecord]) -> list[str]:
     return [str(DISTANCE_UNKNOWN(cases=len(unknown)))] if unknown else []
 
 
-def launched_again(again: Again) -> list[str]:
+def launched_again(again: Relaunches) -> list[str]:
     """Return in a line what was launched again and what it cost, and what was slow only once."""
     records, cases = again.launched, again.cases
     if not records:

@@ -29,10 +29,10 @@ from clustergate.judge.history.node_states import (
     strays,
 )
 from clustergate.machine.changes import describe_one
-from clustergate.machine.fingerprint import Fingerprint, parse_state, said_here
+from clustergate.machine.fingerprint import Fingerprint, parse_state, read_node_state
 from clustergate.machine.kernels.peaks import parse_peaks
 from clustergate.machine.load import disturbing_cores
-from clustergate.machine.others import Busy, jobs_beside, look, people_in
+from clustergate.machine.others import OtherLoad, jobs_beside, people_in, sample_other_load
 from clustergate.machine.processes import capture, terminated_with_parent
 from clustergate.stacks.manifest import read_manifest_file
 from clustergate.studies.screen.measures import MEASURES, peak_values
@@ -283,7 +283,7 @@ def launched(command: Sequence[str], until: float) -> dict[str, float]:
         raise ValueError(error) from None
 
 
-def why_in_use(jobs: Sequence[str], seen: Busy) -> str:
+def why_in_use(jobs: Sequence[str], seen: OtherLoad) -> str:
     """Return who else works on this node, empty where nobody does: jobs, or people's processes."""
     if jobs:
         return f"job {jobs[0]} runs here"
@@ -303,7 +303,7 @@ def judge_here(budget_s: float, *, measure: bool) -> NodeVerdict:
     """
     until = time.monotonic() + budget_s
     node = os.uname().nodename
-    said = parse_state(said_here())
+    said = parse_state(read_node_state())
     try:
         known = last_good_run(node)
     except ClustergateError as error:
@@ -312,7 +312,7 @@ def judge_here(budget_s: float, *, measure: bool) -> NodeVerdict:
     if not measure or (state.doubts and not state.run):
         return state
     jobs = jobs_beside(os.environ.get("SLURM_JOB_ID", ""))
-    if why := why_in_use(jobs, look(_LOOK_S)):
+    if why := why_in_use(jobs, sample_other_load(_LOOK_S)):
         return _with(state, notes=(NOT_MEASURED(why=why),))
     if not (command := kernel_here(state_dir())):
         why = f"no stack is set up in {state_dir()} (`clustergate setup`)"

@@ -12,7 +12,7 @@ from clustergate.sites import exclusions
 from clustergate.sites.description import Site
 from clustergate.sites.exclusions import WITHOUT_NODES
 from clustergate.sites.schedulers import SCHEDULERS, note_words, scheduler_of
-from clustergate.sites.schedulers.wishes import Wishes
+from clustergate.sites.schedulers.wishes import JobOptions
 
 NO_SLURM = Words(
     "wish.no-slurm",
@@ -32,7 +32,7 @@ WISH_NOTHING_LEFT = Words(
 )
 
 
-def options_for(wishes: Wishes, site: Site) -> list[str]:
+def options_for(wishes: JobOptions, site: Site) -> list[str]:
     """Return the options for ReFrame by which all jobs are as wished.
 
     Raises ClustergateError for nodes that are not there, and where no scheduler can be asked.
@@ -74,4 +74,4 @@ def keep_out(without: Collection[str]) -> None:
     """
     if without:
         # ReFrame and the checks are processes of their own, and read it there.
-        export(WITHOUT_NODES, fold({*without, *exclusions.left_out()}))
+        export(WITHOUT_NODES, fold({*without, *exclusions.nodes_left_out()}))

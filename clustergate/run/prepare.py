@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clustergate.core import store
-from clustergate.core.commands import settings_given, swept
+from clustergate.core.commands import settings_given, sweeps_given
 from clustergate.core.model import BadRequest, CaseId, ClustergateError, Say
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason, Words
@@ -235,7 +235,7 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
     stacks, mode = site.stacks_named(request.stacks), request.mode
     partitions = site.partitions_with(stacks)
     checks = request.checks or mode.checks
-    sweeps = swept(request.options)
+    sweeps = sweeps_given(request.options)
     modes.require_sweeps(sweeps, checks)
     expected = modes.expected_cases(checks, partitions, mode, request.process_counts, sweeps)
     taken_s, disturbed = last_time(site.name, mode.name, request.options)

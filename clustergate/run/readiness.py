@@ -22,7 +22,7 @@ from clustergate.core.files.shared import Mount, mount_of
 from clustergate.core.model import CaseId, ClustergateError, Say
 from clustergate.core.notation import counted, did_you_mean, nearest
 from clustergate.core.paths import HOME, state_dir
-from clustergate.core.reasons import Reason, Words, plain
+from clustergate.core.reasons import Reason, Words, reason_as_json
 from clustergate.core.store import require_home, run_folder
 from clustergate.judge.history.node_states import HERE, astray_nodes, read_states, recorded_runs
 from clustergate.judge.references.lookup import References, references_of
@@ -76,7 +76,7 @@ class Finding:
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON; ``reason`` is None where it is ok."""
-        why = plain(self.says) if isinstance(self.says, Reason) else None
+        why = reason_as_json(self.says) if isinstance(self.says, Reason) else None
         return {"what": self.what, "status": self.status, "says": str(self.says), "reason": why}
 
 
@@ -108,7 +108,7 @@ LITTLE_ROOM = Words(
 )
 
 
-def of_home(
+def check_home(
     folder: Path, free_mb: float, *, writable: bool, executable: bool, is_new: bool = False
 ) -> Finding:
     """Return whether stacks can be set up in a folder, and results kept there.
@@ -135,7 +135,7 @@ LOCAL_LOCKS = Words(
 )
 
 
-def of_locks(folder: Path, mount: Mount) -> list[Finding]:
+def check_locks(folder: Path, mount: Mount) -> list[Finding]:
     """Return that another node may hold a lock of a folder at the same time."""
     if not mount.locks_locally:
         return []
@@ -159,7 +159,7 @@ STACK_SIZE = Words(
 )
 
 
-def of_limits(locked_kib: float, stack_kib: float, *, fabric: bool) -> list[Finding]:
+def check_limits(locked_kib: float, stack_kib: float, *, fabric: bool) -> list[Finding]:
     """Return what the limits on locked memory and on the stack of a process mean for ranks."""
     locked = Finding("locked memory", OK, _kib(locked_kib))
     if fabric and locked_kib != float("inf"):
@@ -179,7 +179,7 @@ DOCTOR_LOCALE = Words(
 )
 
 
-def of_locale(encoding: str) -> Finding:
+def check_locale(encoding: str) -> Finding:
     """Return whether standard output takes all signs of the tables."""
     if encoding.lower().replace("-", "") == "utf8":
         return Finding("locale", OK, encoding)
@@ -189,7 +189,7 @@ def of_locale(encoding: str) -> Finding:
 DOCTOR_UNAVAILABLE = Words("doctor.unavailable", "{names:names}: not available here", cause="{why}")
 
 
-def of_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list[Finding]:
+def check_stack(name: str, manifest: Manifest, on_request: Collection[str]) -> list[Finding]:
     """Return whether a stack that was set up is there, with all programs but those on request."""
     what, launcher = _STACK + name, manifest.launcher
     if why := manifest.unavailable:
@@ -240,7 +240,7 @@ NOT_OF_THESE = Words(
 )
 
 
-def of_references(
+def check_references(
     system: str,
     known: References,
     planned: Sequence[CaseId] = (),
@@ -275,7 +275,7 @@ NO_GOLDEN = Words(
 )
 
 
-def of_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
+def check_golden(stacks: Sequence[str], pinned: Collection[str]) -> Finding:
     if without := [stack for stack in stacks if stack not in pinned]:
         return Finding("golden builds", WARN, NO_GOLDEN(stacks=without))
     return Finding("golden builds", OK, ", ".join(stacks))
@@ -315,7 +315,7 @@ OTHER_NODES = Words(
 )
 
 
-def of_nodes(partition: Partition, queues: Queues | None = None) -> Finding:
+def check_nodes(partition: Partition, queues: Queues | None = None) -> Finding:
     """Return the size of a partition, and whether its scheduler has its nodes.
 
     ``queues`` are those of the scheduler, if it tells them.
@@ -368,7 +368,9 @@ def _in_cores(has: Counter[int], whole: int) -> Counter[int]:
     return cores
 
 
-def of_unused(partition: Partition, queues: Queues, out: Collection[str] = ()) -> list[Finding]:
+def check_unused_nodes(
+    partition: Partition, queues: Queues, out: Collection[str] = ()
+) -> list[Finding]:
     """Return which nodes of a partition its scheduler gives to nobody, but for those ``out``."""
     scheduler = scheduler_of(partition.scheduler)
     has = queues.get(scheduler.queue_in(partition.access), Queue())
@@ -404,7 +406,7 @@ UNTOLD_NODES = Words(
 )
 
 
-def of_unreached(
+def check_unreached_nodes(
     partitions: Sequence[Partition],
     scheduler: Scheduler,
     queues: Queues,
@@ -456,7 +458,7 @@ OTHER_SLOTS = Words(
 )
 
 
-def of_hostfile(
+def check_hostfile(
     hostfile: Hostfile, cores: Collection[int], queues_of: Mapping[Scheduler, Queues]
 ) -> list[Finding]:
     """Return whether a hostfile names the nodes that schedulers have, with as many slots as cores.
@@ -504,7 +506,7 @@ NOT_LOOKED_AT = Words(
 )
 
 
-def of_states(
+def check_node_states(
     known: Sequence[str], looked_at: Mapping[str, str], astray: Sequence[str] = ()
 ) -> list[Finding]:
     """Return which of the ``known`` nodes no recent run looked at, and which were not as before.
@@ -619,7 +621,7 @@ def _of_machine(state: Path) -> Iterator[Finding]:
         require_home(state)
     except ClustergateError as error:
         yield Finding("home", FAIL, error.reason)
-    yield of_home(
+    yield check_home(
         state,
         shutil.disk_usage(there).free / 1e6,
         writable=os.access(there, os.W_OK | os.X_OK),
@@ -627,7 +629,7 @@ def _of_machine(state: Path) -> Iterator[Finding]:
         is_new=bool(os.environ.get(HOME))
         and not any((state / name).exists() for name in ("manifests", "results/runs")),
     )
-    yield from of_locks(state, mount_of(there))
+    yield from check_locks(state, mount_of(there))
     try:
         sites.require_reframe()
     except ClustergateError as error:
@@ -640,12 +642,12 @@ def _of_machine(state: Path) -> Iterator[Finding]:
     lacked = STACK_LACKS(lacks=lacking.sentence_of(broken))
     compiler = shutil.which("cc") or shutil.which("gcc") or lacking.C
     yield Finding("compiler", FAIL if broken else OK, lacked if broken else compiler)
-    yield from of_limits(
+    yield from check_limits(
         _limit_kib(resource.RLIMIT_MEMLOCK),
         _limit_kib(resource.RLIMIT_STACK),
         fabric=_FABRICS.is_dir() and any(_FABRICS.iterdir()),
     )
-    yield of_locale(sys.stdout.encoding or "ascii")
+    yield check_locale(sys.stdout.encoding or "ascii")
 
 
 def _limit_kib(which: int) -> float:
@@ -675,7 +677,7 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
     stacks = [stack.name for stack in site.stacks]
     of = (planned, mode.name if mode else "", stacks, site.partitions)
-    yield from _tried("references", lambda: [of_references(site.name, judged_by(), *of)])
+    yield from _tried("references", lambda: [check_references(site.name, judged_by(), *of)])
     yield from _tried("golden builds", lambda: [_look_at_golden(site, state)])
     if mode:
         run = Request(mode, chosen.path)
@@ -692,7 +694,7 @@ DOCTOR_RESTRICTED = Words(
 
 def _of_nodes(site: Site, asked: Mapping[Scheduler, Future[Queues]]) -> Iterator[Finding]:
     hostfile = exclusions.hostfile_of(site.name)
-    out = {*(hostfile.excluded if hostfile else ()), *exclusions.left_out()}
+    out = {*(hostfile.excluded if hostfile else ()), *exclusions.nodes_left_out()}
     for one in site.partitions:
         queues = asked.get(scheduler_of(one.scheduler))
         yield from _tried(f"partition {one.name}", partial(_look_at_nodes, one, queues, out))
@@ -704,10 +706,10 @@ def _of_nodes(site: Site, asked: Mapping[Scheduler, Future[Queues]]) -> Iterator
     }
     for scheduler, has in known.items():
         own = [one for one in site.partitions if scheduler_of(one.scheduler) is scheduler]
-        yield from _tried("nodes", partial(of_unreached, own, scheduler, has, out))
+        yield from _tried("nodes", partial(check_unreached_nodes, own, scheduler, has, out))
     if hostfile:
         cores = [one.shape.cores_per_node for one in site.partitions]
-        yield from _tried("hostfile", partial(of_hostfile, hostfile, cores, known))
+        yield from _tried("hostfile", partial(check_hostfile, hostfile, cores, known))
     node = read_node() if sites.partitions_here(site) else None
     if node and (restriction := node.restriction()):
         what = "cores" if node.lacks_cores else "memory"
@@ -730,14 +732,14 @@ def _look_at_states(site: Site) -> list[Finding]:
         if names - looked_at.keys() & {name.partition(".")[0] for name in known}:
             astray += astray_nodes(run_folder(run), first_too=False) if not looked_at else []
             looked_at = {**dict.fromkeys(names, run), **looked_at}
-    return of_states(known, looked_at, astray)
+    return check_node_states(known, looked_at, astray)
 
 
 def _look_at_nodes(
     one: Partition, asked: Future[Queues] | None, out: Collection[str]
 ) -> list[Finding]:
     queues = asked.result() if asked else None
-    return [of_nodes(one, queues), *(of_unused(one, queues, out) if queues else [])]
+    return [check_nodes(one, queues), *(check_unused_nodes(one, queues, out) if queues else [])]
 
 
 def _look_at(
@@ -750,7 +752,7 @@ def _look_at(
         except ClustergateError as error:
             raise error.at(f"{site_config}: stack {stack.name}") from None
     try:
-        return of_stack(stack.name, read_manifest(state, stack.name), on_request)
+        return check_stack(stack.name, read_manifest(state, stack.name), on_request)
     except ManifestError as error:
         there = manifest_path(state, stack.name).exists()
         not_set_up = error.reason if there else NOT_SET_UP(stack=stack.name)
@@ -765,4 +767,4 @@ def _look_at_golden(site: Site, state: Path) -> Finding:
     for stack in pinned:
         # Whether its files are what was pinned takes longer: `clustergate golden verify` tells.
         golden.read(state, stack)
-    return of_golden([stack.name for stack in site.stacks], pinned)
+    return check_golden([stack.name for stack in site.stacks], pinned)

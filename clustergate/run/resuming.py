@@ -26,7 +26,7 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.judge.assembly import Outcome, verdicts
 from clustergate.judge.history.listing import ENDED, LOCK, VERDICTS, locks_of
 from clustergate.judge.history.trends import day_and_time
-from clustergate.machine.fingerprint import parse_state, processor_of, said_here
+from clustergate.machine.fingerprint import parse_state, processor_of, read_node_state
 from clustergate.machine.processes import end_processes_with
 from clustergate.run.reframe import Call, case_key, ended_cases, read_log, step_of
 from clustergate.stacks.manifest import ManifestError, read_manifest
@@ -234,7 +234,7 @@ def restart(
     ended = ended_cases(read_log(call.log))
     end_processes_of(run_id)
     records = store.read_cases(run_id)
-    processor = processor_of(parse_state(said_here())) if here else ""
+    processor = processor_of(parse_state(read_node_state())) if here else ""
     of_now = [
         one
         for one in records

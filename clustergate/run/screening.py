@@ -168,7 +168,7 @@ def screen(
     of_call = ScreenCall(site, asked, stack, tuple(options), without, called)
     keep_made(run_id, "screen", described.name, **encode(of_call))
     store.write_json(run / NODE_STATE, state_here([with_stack.name]))
-    outcomes = measure(call, say, failure=lambda: wording.found_in(where))
+    outcomes = measure(call, say, failure=lambda: wording.summarise_folder(where))
     reasons = [outcome.reason for outcome in outcomes if outcome.reason]
     keep_states(where / NODES, run)
     if not is_screening(where):

@@ -168,4 +168,4 @@ def launched_in_turn(contest: Contest, path: Path, run_id: str, say: Say) -> lis
     failed = dict.fromkeys([*complaints_of(records), *failures])
     compared = costs_and_faults(jobs_of(records), contest.family)
     evidence = [software.not_compared(stack, why) for why in failed]
-    return evidence + software.of_contest(stack, *compared, absences(records))
+    return evidence + software.evidence_from_contest(stack, *compared, absences(records))

@@ -134,7 +134,7 @@ AS_GOLDEN = Words(
 )
 
 
-def of_contest(
+def evidence_from_contest(
     stack: str, costs: Sequence[Cost], faults: Sequence[Fault] = (), absent: Sequence[str] = ()
 ) -> list[Evidence]:
     """Return what the launches of both say.
@@ -147,7 +147,7 @@ def of_contest(
     slower = [one for one in costs if one.comparison.verdict is Relation.A_BETTER]
     beyond = [one for one in slower if is_slower(one.comparison)]
     worst = [_slower(SOFTWARE_SLOWER, stack, one) for one in _worst(beyond)]
-    evidence = [*worse_ones(part, worst)]
+    evidence = [*more_worse(part, worst)]
     evidence += [
         Evidence(part, Verdict.REGRESSION, (NOW_AND_THEN(**vars(one)),)) for one in faults[:_NAMED]
     ]
@@ -301,7 +301,7 @@ def _needs(one: Cost) -> str:
 MORE_WORSE = Words("gate.more-worse", "{figures:more is|more are} worse")
 
 
-def worse_ones(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:
+def more_worse(part: str, worse: Sequence[Reason]) -> Iterator[Evidence]:
     """Yield regressions, the worst of them first, and how many more there are."""
     for why in worse[:_WORSE_NAMED]:
         yield Evidence(part, Verdict.REGRESSION, (why,))

@@ -204,8 +204,8 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
                 # ReFrame's eight at once would share the cores of this node.
                 partition.setdefault("max_jobs", 1)
             at = f"systems[{number}].partitions[{index}]"
-            partitions.append(merge_other_tests(exclusions.on_nodes(partition, nodes, at)))
-        if named and exclusions.left_out() and not any(one["environs"] for one in partitions):
+            partitions.append(merge_other_tests(exclusions.exclude_nodes(partition, nodes, at)))
+        if named and exclusions.nodes_left_out() and not any(one["environs"] for one in partitions):
             raise SiteError(exclusions.NO_NODE_LEFT(source="this run", which="every node"))
         folders = {
             # Two runs at once would wipe each other's.

@@ -127,9 +127,9 @@ class Partition:
     excluded_nodes: int = 0
 
     @classmethod
-    def of(cls, said: Mapping[str, Any], system: str = "") -> Partition:
+    def of(cls, declared: Mapping[str, Any], system: str = "") -> Partition:
         """Return a partition in ReFrame's form, which the schema has taken."""
-        keys = dict(said)
+        keys = dict(declared)
         extras = keys.pop("extras", {})
         stated = {one.name: extras[one.name] for one in EXTRAS if one.name in extras}
         for one in EXTRAS:
@@ -219,17 +219,17 @@ class Stack:
     reframe: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Stack:
+    def of(cls, declared: Mapping[str, Any]) -> Stack:
         """Return a stack of :func:`~clustergate.sites.configs.stack`."""
-        extras = said["extras"]
+        extras = declared["extras"]
         return cls(
-            said["name"],
+            declared["name"],
             extras["provider"],
             extras.get(extras["provider"], {}),
             extras.get("pmi", ""),
             {name: extras[name] for name in settable() if name in extras},
             extras.get("waived", ""),
-            {key: said[key] for key in said if key not in ("name", "features", "extras")},
+            {key: declared[key] for key in declared if key not in ("name", "features", "extras")},
         )
 
     @property

@@ -40,7 +40,7 @@ def hostfile_of(system: str) -> Hostfile | None:
     if not os.path.lexists(path):
         return None
     hostfile = read_hostfile(path)
-    now = dict.fromkeys(left_out(), Exclusion(datetime.date.today(), "left out of this run"))
+    now = dict.fromkeys(nodes_left_out(), Exclusion(datetime.date.today(), "left out of this run"))
     return replace(hostfile, excluded={**now, **hostfile.excluded})
 
 
@@ -55,10 +55,10 @@ def nodes_out(system: str) -> tuple[list[str], list[str]]:
     for name, why in excluded.items():
         by_reason.setdefault(str(why), []).append(name)
     lines = [f"not judged, excluded {why}: {fold(names)}" for why, names in by_reason.items()]
-    return [name for name in left_out() if name not in excluded], lines
+    return [name for name in nodes_left_out() if name not in excluded], lines
 
 
-def left_out() -> list[str]:
+def nodes_left_out() -> list[str]:
     """Return the nodes that ``CLUSTERGATE_WITHOUT_NODES`` names."""
     named = os.environ.get(WITHOUT_NODES, "")
     return expand(named) if named else []
@@ -91,12 +91,12 @@ ACCESS_EXCLUDE = Words(
 )
 
 
-def on_nodes(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[str, Any]:
+def exclude_nodes(declared: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[str, Any]:
     """Return a partition that keeps out what the hostfile excludes, whoever chooses the nodes.
 
     ``at`` is where it stands in the site config.
     """
-    partition = Partition.of(said)
+    partition = Partition.of(declared)
     scheduler = scheduler_of(partition.scheduler)
     if partition.launcher == "clustergate-ssh" and nodes is None:
         raise SiteError(NO_HOSTFILE(at=f"{at}.launcher", partition=partition.name))
@@ -108,16 +108,16 @@ def on_nodes(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dict[s
         facts = {"partition": partition.name, "option": f"--{twice}"}
         raise SiteError(ACCESS_TWICE(at=f"{at}.access", **facts))
     access = scheduler.completed(partition.access)
-    options = {**scheduler.reframe_options, **said.get("sched_options", {})}
+    options = {**scheduler.reframe_options, **declared.get("sched_options", {})}
     try:
-        nodes_left = _nodes_left(said, nodes, at) if nodes or left_out() else {}
-        access = scheduler.excluding(access, nodes.excluded if nodes else left_out())
+        nodes_left = _nodes_left(declared, nodes, at) if nodes or nodes_left_out() else {}
+        access = scheduler.excluding(access, nodes.excluded if nodes else nodes_left_out())
     except HostfileError as why:
         facts = {"partition": partition.name, "why": str(why)}
         raise SiteError(ACCESS_EXCLUDE(at=f"{at}.access", **facts)) from None
     changed = {"access": access, "sched_options": options}
     changed = {key: value for key, value in changed.items() if value}
-    return {**said, "environs": [*said["environs"]], **changed, **nodes_left}
+    return {**declared, "environs": [*declared["environs"]], **changed, **nodes_left}
 
 
 UNLISTED_NODES = Words(
@@ -136,11 +136,11 @@ def _nodes_left(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dic
     """Return what changes of a partition without the nodes that are excluded, or left out now."""
     partition = Partition.of(said)
     stated = partition.nodes or (len(nodes.nodes) if nodes else 1)
-    scheduler, ask = scheduler_of(partition.scheduler), not nodes and left_out()
+    scheduler, ask = scheduler_of(partition.scheduler), not nodes and nodes_left_out()
     # Of those left out only the nodes of this partition are missing from it, as far as is known.
     own_names = {*scheduler.node_names(partition.access)} if ask else set()
-    usable = stated - len([n for n in left_out() if n in own_names or not own_names])
-    none_left = bool(own_names) and own_names <= {*left_out()}
+    usable = stated - len([n for n in nodes_left_out() if n in own_names or not own_names])
+    none_left = bool(own_names) and own_names <= {*nodes_left_out()}
     if nodes:
         name, listed = partition.name, len(nodes.nodes)
         own = _nodes_of_kind(nodes, partition.cores_per_node, stated)
@@ -157,7 +157,7 @@ def _nodes_left(said: Mapping[str, Any], nodes: Hostfile | None, at: str) -> dic
                     listed=listed,
                 )
             )
-        none_left = not usable and any(node.name in left_out() for node in own)
+        none_left = not usable and any(node.name in nodes_left_out() for node in own)
         if not usable and not none_left:
             which = "every node" if len(own) == listed else f"every node like those of {name}"
             raise SiteError(NO_NODE_LEFT(source=nodes.source, which=which))

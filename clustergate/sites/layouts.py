@@ -17,7 +17,7 @@ DOES_NOT_FIT = Words(
 )
 
 
-def laid_out(
+def layout_on_partition(
     ranks: int,
     placement: str,
     cores_per_rank: int,

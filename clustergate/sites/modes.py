@@ -17,11 +17,11 @@ from types import MappingProxyType
 from clustergate.benchmarks.descriptor import BENCHMARK_TAG, Benchmark, Check, Effort, Sweep
 from clustergate.benchmarks.registry import (
     MODES_GROUP,
-    each_once,
     every_benchmark,
     every_check,
     load_added,
     not_loaded,
+    require_unique_names,
 )
 from clustergate.core.model import METRICS, CaseId, ClustergateError, Conditions, NodeFacts, Sample
 from clustergate.core.notation import nearest
@@ -140,7 +140,7 @@ def every_mode() -> Mapping[str, Mode]:
     An entry point of the group :data:`MODES_GROUP` names several, in any order.
     """
     added = itertools.chain.from_iterable(load_added(MODES_GROUP))
-    modes = each_once("mode", ((mode.name, mode) for mode in (*MODES.values(), *added)))
+    modes = require_unique_names("mode", ((mode.name, mode) for mode in (*MODES.values(), *added)))
     for one in every_benchmark().values():
         # A misspelt one would leave a mode with the effort, or the judged figures, of another.
         for name in itertools.chain(one.efforts, *(check.judged for check in one.checks)):

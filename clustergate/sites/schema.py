@@ -141,11 +141,11 @@ def key_path(steps: Sequence[Any]) -> str:
     return f"stacks{path.removeprefix('environments')}" if steps[:1] == ["environments"] else path
 
 
-def merge_other_tests(one: Mapping[str, Any]) -> dict[str, Any]:
+def merge_other_tests(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return a partition or an environment with the extras of other tests among the others."""
-    extras = dict(one.get("extras", {}))
+    extras = dict(described.get("extras", {}))
     others = extras.pop(OTHER_TESTS, {})
-    return {**one, "extras": {**extras, **others}}
+    return {**described, "extras": {**extras, **others}}
 
 
 SEVERAL_SYSTEMS = Words(
@@ -155,18 +155,18 @@ SEVERAL_SYSTEMS = Words(
 )
 
 
-def require_valid(said: Mapping[str, Any]) -> None:
+def require_valid(declared: Mapping[str, Any]) -> None:
     """Refuse what a site config must not say of its ``systems`` and ``environments``.
 
     Raises :class:`SiteError` for the first thing that is wrong, by the path of its key.
     """
-    for error in sorted(_violations(said), key=_order)[:1]:
-        raise _error_for(error, said)
-    if others := [system["name"] for system in said["systems"][1:]]:
-        facts = {"names": others, "name": said["systems"][0]["name"]}
+    for error in sorted(_violations(declared), key=_order)[:1]:
+        raise _error_for(error, declared)
+    if others := [system["name"] for system in declared["systems"][1:]]:
+        facts = {"names": others, "name": declared["systems"][0]["name"]}
         raise SiteError(SEVERAL_SYSTEMS(at="systems[1]", **facts))
-    stacks = said["environments"]
-    for number, system in enumerate(said["systems"]):
+    stacks = declared["environments"]
+    for number, system in enumerate(declared["systems"]):
         path = f"systems[{number}].partitions"
         _require_once("partition", system["partitions"], path, system["name"])
         _require_apart("partition", system["partitions"], path)

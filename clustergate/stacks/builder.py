@@ -258,7 +258,7 @@ class Builder:
             if finished.exists():
                 os.rename(finished, scratch / "elsewhere")
             os.rename(target, finished)
-        held.hold(finished, self.set_up.state, _made_in(finished))
+        held.record_digests(finished, self.set_up.state, _made_in(finished))
         return finished
 
     def _fill(
@@ -314,7 +314,7 @@ BUILD_CHANGED = Words(
 
 def require_as_built(build: Path, state: Path) -> None:
     """Raise :class:`ClustergateError` where a file of a build is another than was compiled."""
-    if build.is_dir() and (changed := held.changed_in(build, state, _made_in(build))):
+    if build.is_dir() and (changed := held.changed_files(build, state, _made_in(build))):
         raise ClustergateError(BUILD_CHANGED(folder=build, files=changed))
 
 

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.core.interrupts import go_on
+from clustergate.core.interrupts import raise_if_ending
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
@@ -92,7 +92,7 @@ def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Pa
     with log.open("a", encoding="utf-8") as file:
         file.write(f"$ {' '.join(command)}\n")
         file.flush()
-        go_on()
+        raise_if_ending()
         try:
             ended = subprocess.run(
                 command,
@@ -105,7 +105,7 @@ def run_compiler(command: Sequence[str], environment: Mapping[str, str], log: Pa
         except OSError as error:
             facts = {"command": command[0], "log": str(log)}
             raise ClustergateError(NOT_STARTED(why=error, **facts)) from None
-    go_on()
+    raise_if_ending()
     if ended.returncode in _INTERRUPTED:
         # A terminal interrupts compilers, too, and this thread may hear of it first.
         raise KeyboardInterrupt

@@ -36,7 +36,7 @@ _BEFORE = "You will need to load all module(s) on any one of the lines below"
 
 
 @dataclass(frozen=True)
-class Found:
+class ExistingLibrary:
     """An MPI library that can be loaded; ``spack`` is the root of the Spack that has it, if so."""
 
     mpi: MpiPackage
@@ -62,23 +62,27 @@ def modules_before(text: str) -> list[str]:
     return next(lines, [])
 
 
-def of_modules(names: Sequence[str], before: Callable[[str], Sequence[str]]) -> list[Found]:
+def libraries_from_modules(
+    names: Sequence[str], before: Callable[[str], Sequence[str]]
+) -> list[ExistingLibrary]:
     """Return the MPI libraries among modules; ``before`` tells what each needs loaded first."""
     versioned = {name.partition("/")[0] for name in names if "/" in name}
     libraries = []
     for name in names:
         # Lmod lists a name without a version, too.
         if name not in versioned and (mpi := mpi_of_module(name)):
-            libraries.append(Found(mpi, [*before(name), name], _version(name)))
+            libraries.append(ExistingLibrary(mpi, [*before(name), name], _version(name)))
     return libraries
 
 
-def of_spack(text: str, root: str) -> list[Found]:
+def libraries_from_spack(text: str, root: str) -> list[ExistingLibrary]:
     """Return the MPI libraries among what ``spack find --json`` printed; none where it did not."""
     try:
         specs = parse_json(text)
         return [
-            Found(mpi, [f"{one['name']}@{one['version']}/{one['hash'][:7]}"], one["version"], root)
+            ExistingLibrary(
+                mpi, [f"{one['name']}@{one['version']}/{one['hash'][:7]}"], one["version"], root
+            )
             for one in specs
             if (mpi := mpi_of_module(one["name"])) and not one.get("external")
         ]
@@ -86,7 +90,7 @@ def of_spack(text: str, root: str) -> list[Found]:
         return []
 
 
-def stack_lines(libraries: Sequence[Found]) -> list[str]:
+def stack_lines(libraries: Sequence[ExistingLibrary]) -> list[str]:
     """Return the lines of a site config: of each library the newest, the others as remarks.
 
     A module is preferred to what a Spack has.
@@ -117,7 +121,7 @@ def _order(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
-def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str]]:
+def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[ExistingLibrary], list[str]]:
     """Return the MPI libraries of this machine's modules and Spack, and in lines what was asked."""
     late: list[str] = []
 
@@ -140,7 +144,7 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
     listed = asked(every, f"{MODULE_COMMAND}{every} 2>&1 || module -t avail 2>&1")
 
     names = module_names(listed)
-    libraries = of_modules(names, lambda name: modules_before(spider(name)))
+    libraries = libraries_from_modules(names, lambda name: modules_before(spider(name)))
     number = (
         f"{len(names)}, of MPI libraries {len(libraries)}" if listed else "none could be listed"
     )
@@ -150,7 +154,7 @@ def scan(environ: Mapping[str, str] = os.environ) -> tuple[list[Found], list[str
     if root:
         find = f"{shlex.quote(root)}/bin/spack find --json"
         listed = asked(find, find)
-        of_root = of_spack(listed, root)
+        of_root = libraries_from_spack(listed, root)
         number = f"MPI libraries {len(of_root)}" if listed else "its packages could not be listed"
         remarks.append(f"Spack in {root}: {number}.")
         libraries += of_root

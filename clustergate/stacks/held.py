@@ -41,7 +41,7 @@ def require_as_installed(manifest: Manifest, state: Path) -> None:
     named = [Path(one) for one in (manifest.launcher, *libraries, *programs) if one]
     for folder in dict.fromkeys(one for path in named if (one := _prefix_of(path, state))):
         files = [*(path for path in named if folder in path.parents), *(folder / "bin").rglob("*")]
-        if changed := changed_in(folder, state, files, installed=True):
+        if changed := changed_files(folder, state, files, installed=True):
             remove = f"rm -r {folder}"
             if (folder / ".spack").is_dir():
                 remove = f"spack uninstall --dependents /{folder.name[-7:]}"
@@ -57,12 +57,12 @@ def _prefix_of(path: Path, state: Path) -> Path | None:
     return None
 
 
-def hold(folder: Path, state: Path, files: Iterable[Path]) -> None:
+def record_digests(folder: Path, state: Path, files: Iterable[Path]) -> None:
     """Keep the digests of files in a folder that was made just now, where this user may."""
     _write(_record(folder, state), _seen(folder, files, {}))
 
 
-def changed_in(
+def changed_files(
     folder: Path, state: Path, files: Iterable[Path], *, installed: bool = False
 ) -> list[str]:
     """Return which files in a folder are not those that are held, by their names in it.

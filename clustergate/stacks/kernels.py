@@ -17,7 +17,7 @@ def _commands(work: Workplace) -> Iterable[Command]:
     threads = ["-pthread"]
     proof = [str(SOURCES / name) for name in _PROOF]
     shared, what = ["-shared", "-ldl"], "the proof of the run"
-    yield mpicc(work.lib / "libproof.so", proof, ["-fPIC", *threads], shared, what=what)
+    yield mpicc(work.lib / "libproof.so", proof, ["-fPIC", *threads], shared, description=what)
     for name, libraries in (("node_peaks", ["-lm"]), ("core_distance", [])):
         yield mpicc(work.bin / name, [str(SOURCES / f"{name}.c")], threads, libraries)
     call = [f"-DCBLAS_DGEMM={work.blas.symbol_prefix}cblas_dgemm", f"-I{work.blas.include}"]

@@ -100,15 +100,15 @@ NOT_DOWNLOADED = Words(
 _BROKEN = re.compile(r"connection broken by .*\[(?:Errno -?\d+|SSL: \w+)\] ([^'\"()]+)")
 
 
-def pip_failure(output: str, what: str) -> Reason:
+def pip_failure(output: str, package: str) -> Reason:
     """Turn what pip says when it fails into the reason, with the next step."""
     if "No space left" in output:
-        return full_disk(f"while installing {what}")
+        return full_disk(f"while installing {package}")
     if "DO NOT MATCH THE HASHES" in output:
-        return OTHER_CHECKSUM(what=what)
+        return OTHER_CHECKSUM(what=package)
     errors = [line[6:].strip() for line in output.splitlines() if line.startswith("ERROR:")]
     # pip names the requirement that nothing fits in its last complaint.
     cause = errors[-1] if errors else "pip gives no reason"
     if broken := _BROKEN.findall(output):
         cause = f"no connection to the package index: {broken[-1].strip()}"
-    return NOT_DOWNLOADED(what=what, why=cause)
+    return NOT_DOWNLOADED(what=package, why=cause)

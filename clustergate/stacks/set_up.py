@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from clustergate.core.interrupts import nothing_begins
+from clustergate.core.interrupts import block_new_work
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason, Words
@@ -139,7 +139,7 @@ def _at_once(
         except BaseException as stopped:
             # An interrupt or a fault ends what runs; what has not begun must not begin.
             stopping.set()
-            with nothing_begins():
+            with block_new_work():
                 if isinstance(stopped, KeyboardInterrupt):
                     say("interrupted: finished stacks are kept; run the command again for the rest")
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 from clustergate.benchmarks.build import Source
 from clustergate.core.files.shared import locked
 from clustergate.core.files.whole import scratch_beside
-from clustergate.core.interrupts import go_on
+from clustergate.core.interrupts import raise_if_ending
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
 from clustergate.core.texts import Step
@@ -203,7 +203,7 @@ def _from_upstream(source: Source, target: Path) -> None:
     outcome: Future[None] = Future()
     threading.Thread(target=_download, args=(source.url, target, outcome), daemon=True).start()
     while not wait([outcome], _LOOK_AGAIN_S).done:
-        go_on()
+        raise_if_ending()
     outcome.result()
 
 
@@ -231,7 +231,7 @@ def _write_answer(url: str, target: Path) -> None:
                 raise SourceUnavailable(SOURCE_ANSWERS(status=answer.status_code))
             with target.open("wb") as file:
                 for block in answer.iter_content(1 << 16):
-                    go_on()
+                    raise_if_ending()
                     file.write(block)
     except requests.Timeout:
         raise SourceUnavailable(SOURCE_TIMED_OUT()) from None

@@ -70,7 +70,7 @@ COMPARE_CHANCES = Words(
 
 
 def unless_contradicted(
-    one: Comparison, everything: tuple[ArrayLike, ArrayLike], margin: float = MARGIN
+    comparison: Comparison, everything: tuple[ArrayLike, ArrayLike], margin: float = MARGIN
 ) -> Comparison:
     """Return a comparison of the launches that count, undecided if all launches rather deny it.
 
@@ -80,31 +80,33 @@ def unless_contradicted(
     interval that misses the truth as often as not, that of the ranks (Hodges and Lehmann, 1963).
     """
     a, b = (np.sort(_values(side)) for side in everything)
-    left_out = [len(a) - one.samples_a, len(b) - one.samples_b]
-    for side, count, n in zip("AB", (one.samples_a, one.samples_b), left_out, strict=True):
+    left_out = [len(a) - comparison.samples_a, len(b) - comparison.samples_b]
+    for side, count, n in zip(
+        "AB", (comparison.samples_a, comparison.samples_b), left_out, strict=True
+    ):
         if n and not count:
             which = f"all {n} launches of {side} were" if n > 1 else f"the launch of {side} was"
-            return dataclasses.replace(one, remark=f"{which} disturbed")
-    if one.verdict is Relation.INCONCLUSIVE or one.ratio is None or not any(left_out):
-        return one
+            return dataclasses.replace(comparison, remark=f"{which} disturbed")
+    if comparison.verdict is Relation.INCONCLUSIVE or comparison.ratio is None or not any(left_out):
+        return comparison
     bound = rank_sum_bound(_RATHER, len(a), len(b))
     if bound is None or min(a[0], b[0]) <= 0.0:
-        return one
+        return comparison
     a, b = np.log(a), np.log(b)
     pairs = len(a) * len(b)
     low, middle, high = kth_differences(a, b, (bound, pairs // 2, pairs - 1 - bound))
     edge = math.log1p(margin)
-    if one.verdict is Relation.EQUIVALENT:
+    if comparison.verdict is Relation.EQUIVALENT:
         denied = low > edge or high < -edge
     else:
-        denied = high < 0.0 if one.ratio > 1.0 else low > 0.0
+        denied = high < 0.0 if comparison.ratio > 1.0 else low > 0.0
     if not denied:
-        return one
+        return comparison
     remark = (
-        f"{one.verdict.value} without the {sum(left_out)} disturbed launches, but with them B/A is "
-        f"{math.exp(middle):.3g}"
+        f"{comparison.verdict.value} without the {sum(left_out)} disturbed launches, but with "
+        f"them B/A is {math.exp(middle):.3g}"
     )
-    return dataclasses.replace(one, verdict=Relation.INCONCLUSIVE, remark=remark)
+    return dataclasses.replace(comparison, verdict=Relation.INCONCLUSIVE, remark=remark)
 
 
 COMPARE_NOT_FINITE = Words(

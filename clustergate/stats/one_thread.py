@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from clustergate.core.environment import seen_by_libraries
+from clustergate.core.environment import set_for_libraries
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 
@@ -22,7 +22,7 @@ def one_thread() -> Iterator[None]:
 
     ``os.environ``, from which the environment of launches is made, stays as it is.
     """
-    with seen_by_libraries(_THREADS, "1"):
+    with set_for_libraries(_THREADS, "1"):
         yield
 
 

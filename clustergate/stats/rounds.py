@@ -112,7 +112,7 @@ class Rounds:
 
 
 @dataclass(frozen=True)
-class Question:
+class Hypotheses:
     """What is asked of all figures of a job.
 
     ``margins`` are the fractions within which B is equivalent, one for all figures or one for each;
@@ -140,21 +140,21 @@ def compare_rounds(jobs: Sequence[Rounds], *, margin: float = MARGIN) -> list[li
     """
     if not 0.0 < margin < 1.0:
         raise BadRequest(COMPARE_CHANCES())
-    asked = Question(margin, FAMILY_ERROR / max(len(jobs), 1))
+    asked = Hypotheses(margin, FAMILY_ERROR / max(len(jobs), 1))
     return [answers(job, asked) for job in jobs]
 
 
-def answers(job: Rounds, asked: Question) -> list[Comparison]:
+def answers(job: Rounds, asked: Hypotheses) -> list[Comparison]:
     """Return what the rounds of one job say of each figure, looked at after every round."""
-    trial = Trial(asked)
+    trial = SequentialTest(asked)
     count = len(np.asarray(job.a))
-    for rounds in {**dict.fromkeys(looks(count)), count: None}:
+    for rounds in {**dict.fromkeys(interim_looks(count)), count: None}:
         a, b = (np.asarray(side, dtype=float)[:rounds] for side in (job.a, job.b))
         trial.look(replace(job, a=a, b=b))
     return trial.comparisons()
 
 
-def looks(count: int) -> Iterator[int]:
+def interim_looks(count: int) -> Iterator[int]:
     """Yield the numbers of rounds, up to a count, after which is looked at what they say."""
     rounds = _UNSPENT + 1
     while rounds <= count:
@@ -162,15 +162,15 @@ def looks(count: int) -> Iterator[int]:
         rounds += max(1, rounds // 20 if rounds >= _EVERY_ROUND else 1)
 
 
-def spent(rounds: int, power: float = 1.0) -> float:
+def alpha_spent(rounds: int, power: float = 1.0) -> float:
     """Return the part of an error that looks may have spent after so many rounds."""
     return 1.0 - (_UNSPENT / rounds) ** power if rounds > _UNSPENT else 0.0
 
 
-class Trial:
+class SequentialTest:
     """The looks at one job, each at all rounds that there are by then."""
 
-    def __init__(self, asked: Question) -> None:
+    def __init__(self, asked: Hypotheses) -> None:
         self._asked = asked
         self._level = _CAUTION * asked.family_error
         self._table: _Table | None = None
@@ -222,7 +222,7 @@ class Trial:
         scores = np.round(scores, _DECIMALS)
         # What was found equivalent still counts: the lots that left it out chose it.
         family = self.better == 0
-        allowed = int(self._level * spent(table.rounds) * _WAYS) - int(self._crossed.sum())
+        allowed = int(self._level * alpha_spent(table.rounds) * _WAYS) - int(self._crossed.sum())
         critical = math.inf
         while family.any():
             largest = scores[family].max(axis=0)
@@ -249,7 +249,7 @@ class Trial:
                 continue
             units = table.units((edges if side == 0 else -edges)[columns], columns)
             scores = np.round((units.T @ signs) * np.float32(2 * side - 1), _DECIMALS)
-            total = int(self._asked.error * spent(table.rounds, _LATE_MARGINS) * _WAYS)
+            total = int(self._asked.error * alpha_spent(table.rounds, _LATE_MARGINS) * _WAYS)
             for k, row in zip(columns, scores, strict=True):
                 crossed = self._crossed_within[side, k]
                 critical = _critical(row[~crossed], total - int(crossed.sum()))

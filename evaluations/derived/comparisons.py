@@ -37,22 +37,22 @@ def most_sensitive_to(elasticities: Mapping[str, float]) -> str:
     return max(elasticities, key=lambda name: abs(elasticities[name]))
 
 
-def correlation(one: Sequence[float], other: Sequence[float]) -> float:
+def correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Return Pearson's correlation, -1 to 1, of values of the same configurations (paper 003, 8.2).
 
     Raises :class:`DerivedError` for fewer than three of them, and when one side is constant.
     """
-    _require_pairs(one, other)
-    return float(np.corrcoef(one, other)[0, 1])
+    _require_pairs(xs, ys)
+    return float(np.corrcoef(xs, ys)[0, 1])
 
 
-def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Return Spearman's correlation of two orders of the same systems (paper 000, section 4.2).
 
     Raises :class:`DerivedError` as :func:`correlation` does.
     """
-    _require_pairs(one, other)
-    return float(scipy.stats.spearmanr(one, other).statistic)
+    _require_pairs(xs, ys)
+    return float(scipy.stats.spearmanr(xs, ys).statistic)
 
 
 FEW_PAIRS = Words("derived.few-pairs", "a correlation needs three pairs of values or more")

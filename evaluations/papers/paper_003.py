@@ -48,9 +48,9 @@ def npb(name: str) -> Figure:
     return Figure(f"NPB-{name}", "total_mop_per_s", "ranks", {"problem_class": "C"})
 
 
-def from_to(of: Figure, over: Figure, low: float, high: float, system: str = "") -> Criterion:
+def from_to(figure: Figure, over: Figure, low: float, high: float, system: str = "") -> Criterion:
     """The best of one benchmark over that of another lies between two numbers."""
-    return every(at_least(of, low, over, system), at_most(of, high, over, system))
+    return every(at_least(figure, low, over, system), at_most(figure, high, over, system))
 
 
 def p001() -> Criterion:

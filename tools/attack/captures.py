@@ -28,7 +28,7 @@ from clustergate.benchmarks.mpi_trials.input import trials_measured
 from clustergate.benchmarks.mpi_trials.output import TEST_BYTES
 from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.benchmarks.osu.output import OsuExpectation, parse_osu
-from clustergate.benchmarks.registry import every_benchmark, known_of
+from clustergate.benchmarks.registry import descriptor_of, every_benchmark
 from clustergate.benchmarks.stream.input import stream_measured
 from clustergate.core.figures import reported, samples_of
 from clustergate.core.model import METRICS, Estimate, NodeFacts, OutputError, Row, Verdict
@@ -135,7 +135,7 @@ class Capture:
     def _impossible(self, rows: Sequence[Row]) -> Iterator[str]:
         check = _CHECKS.get(rows[0].suite, "ImbMpi1Check") if rows else ""
         for sample in reported(samples_of(rows, _ALL_METRICS)):
-            limits = known_of(check).limits(Measurement(check, _CASE, sample, (), NodeFacts()))
+            limits = descriptor_of(check).limits(Measurement(check, _CASE, sample, (), NodeFacts()))
             estimate = Estimate(sample.value, None, None, confidence=0.0, samples=1)
             found = judge(estimate, sample.better, sample.unit, None, limits)
             if found.verdict in (Verdict.IMPOSSIBLE, Verdict.INVALID):

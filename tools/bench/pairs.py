@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from clustergate.core.model import Better, Sample
 from clustergate.stats import comparison
 from clustergate.stats.comparison import FAMILY_ERROR, Relation
-from clustergate.stats.rounds import Question, Rounds, Trial, looks
+from clustergate.stats.rounds import Hypotheses, Rounds, SequentialTest, interim_looks
 from clustergate.studies.ab.deciding import Decider
 from clustergate.studies.ab.gathering import Job
 from clustergate.studies.ab.wholes import (
@@ -103,11 +103,11 @@ def compared(a: NDArray[np.float64], b: NDArray[np.float64], places: Sequence[in
 
     ``found``: A is better in one of them, and B in no figure; ``wrong``: another is better, or B.
     """
-    trial = Trial(Question())
+    trial = SequentialTest(Hypotheses())
     better = [Better.LOWER] * a.shape[1]
     rounds = 0
     wanted = list(places) or list(range(a.shape[1]))
-    for rounds in looks(len(a)):
+    for rounds in interim_looks(len(a)):
         trial.look(Rounds(a[:rounds], b[:rounds], better))
         if trial.decided[wanted].all() or trial.better[wanted].any():
             break
@@ -131,7 +131,7 @@ def at_the_gate(names: Sequence[str], a: NDArray[np.float64], b: NDArray[np.floa
         for benchmark, _, size in (name.partition("/") for name in names)
     ]
     decider = Decider("AbImbCheck", 1, None)
-    for rounds in looks(len(a)):
+    for rounds in interim_looks(len(a)):
         job = Job("", "", {}, figures, a[:rounds], b[:rounds], rounds, 0)
         decider.look(job)
         if decider.enough:
@@ -313,8 +313,8 @@ def may_open(some: Sequence[Comparison]) -> list[Decided]:
         np.stack([times[:, one.places[0]] for one, times in zip(some, side, strict=True)], axis=1)
         for side in ([one.a for one in some], [one.b for one in some])
     )
-    trial = Trial(Question(RULED_OUT, 0.0, RULING_OUT_ERROR, TOLERATED))
-    for rounds in looks(len(a)):
+    trial = SequentialTest(Hypotheses(RULED_OUT, 0.0, RULING_OUT_ERROR, TOLERATED))
+    for rounds in interim_looks(len(a)):
         trial.look(Rounds(a[:rounds], b[:rounds], [Better.LOWER] * len(some)))
     within = zip(some, trial.within[0], strict=True)
     return [at_the_gate(one.names, one.a, one.b) for one, rounds in within if rounds]

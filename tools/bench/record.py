@@ -44,7 +44,7 @@ from clustergate.launch.plan import (
     write_plan,
 )
 from clustergate.launch.reading import expected_of, read_planned
-from clustergate.launch.stopping import exactly
+from clustergate.launch.stopping import fixed_launches
 from clustergate.machine.environment import clean_environment
 from clustergate.machine.fingerprint import processor_of, read_fingerprint
 from clustergate.machine.node import node_record
@@ -255,7 +255,7 @@ def plan_of(
             )
             for m in manifests
         ],
-        budget=exactly(rounds),
+        budget=fixed_launches(rounds),
         seed=secrets.randbits(32),
         core_distance=[manifests[0].program("core_distance").path],
     )

@@ -25,9 +25,9 @@ from clustergate.core.paths import checkout
 from clustergate.judge.assembly import Outcome, assemble
 from clustergate.judge.history.node_states import NODES, digest_of, read_states
 from clustergate.launch.plan import LOG, Launched, write_plan
-from clustergate.launch.stopping import exactly
+from clustergate.launch.stopping import fixed_launches
 from clustergate.machine.fingerprint import Fingerprint
-from clustergate.machine.fleet import kinds_of, odd_ones
+from clustergate.machine.fleet import deviations, kinds_of
 from clustergate.report.html import render_html
 from clustergate.report.screening import first_screen, render_screening
 from clustergate.report.terminal import render
@@ -58,7 +58,7 @@ _CULPRIT = 77
 def write_log(folder: Path, names: list[str]) -> None:
     """Write what the engine leaves of a screening: some rounds of pairs, one node slow."""
     folder.mkdir(parents=True)
-    write_plan(folder, Plan("nonce", [], exactly(1), 1, nodes=names, foreseen=len(names)))
+    write_plan(folder, Plan("nonce", [], fixed_launches(1), 1, nodes=names, foreseen=len(names)))
     random = np.random.default_rng(1)
     with (folder / LOG).open("w", encoding="utf-8") as log:
         log.write(json.dumps({"names": names}) + "\n")
@@ -154,7 +154,7 @@ def main(nodes: int) -> dict[str, float]:
     marks.append(time.process_time())
     _, log, screening = read_screening(folder)
     states = read_states(store.run_folder(RUN_ID))
-    odd = odd_ones(kinds_of(states), states)
+    odd = deviations(kinds_of(states), states)
     drawing = page_of_run(store.read_cases(RUN_ID))
     next(drawing)
     marks.append(time.process_time())

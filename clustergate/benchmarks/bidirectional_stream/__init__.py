@@ -9,9 +9,11 @@ from clustergate.core.model import Limit
 _BOTH_DIRECTIONS = Messages(2, 2, 2, pairs=True)
 
 
-def limits(one: Measurement) -> tuple[Limit, ...]:
-    counted = one.sample.metric == "bandwidth_mb_s"
-    return limits_of_any(one, message_limits(one, _BOTH_DIRECTIONS) if counted else ())
+def limits(measurement: Measurement) -> tuple[Limit, ...]:
+    counted = measurement.sample.metric == "bandwidth_mb_s"
+    return limits_of_any(
+        measurement, message_limits(measurement, _BOTH_DIRECTIONS) if counted else ()
+    )
 
 
 BENCHMARK = kernel_benchmark(

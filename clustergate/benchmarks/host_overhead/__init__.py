@@ -13,9 +13,9 @@ _AVAILABILITY = Limit(
 )
 
 
-def limits(one: Measurement) -> tuple[Limit, ...]:
+def limits(measurement: Measurement) -> tuple[Limit, ...]:
     """Limit a figure; what a call takes may be next to nothing."""
-    return (_AVAILABILITY,) if one.sample.metric == "availability_percent" else ()
+    return (_AVAILABILITY,) if measurement.sample.metric == "availability_percent" else ()
 
 
 BENCHMARK = kernel_benchmark(

@@ -11,7 +11,7 @@ from clustergate.benchmarks.descriptor import Benchmark, Check, Clocks, Format, 
 from clustergate.benchmarks.hpcc.build import BUILD
 from clustergate.benchmarks.hpcc.output import KINDS, METRICS, TITLE, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
-from clustergate.benchmarks.hpl.limits import of_solving
+from clustergate.benchmarks.hpl.limits import solver_limits
 from clustergate.benchmarks.hpl.output import hpl_flops
 from clustergate.benchmarks.limits import (
     DOUBLE_BYTES,
@@ -71,21 +71,21 @@ _RATE_OF_TIME: Mapping[str, tuple[str, str, Callable[[int], float]]] = {
 }
 
 
-def limits(one: Measurement) -> tuple[Limit, ...]:
-    metric = one.sample.metric
+def limits(measurement: Measurement) -> tuple[Limit, ...]:
+    metric = measurement.sample.metric
     if metric in _RATE_OF_TIME:
         name, unit, work = _RATE_OF_TIME[metric]
-        rate = dataclasses.replace(one.sample, metric=name, unit=unit)
-        amount = work(int(one.sample.conditions["n"]))
+        rate = dataclasses.replace(measurement.sample, metric=name, unit=unit)
+        amount = work(int(measurement.sample.conditions["n"]))
         return tuple(
             Limit(None, amount / limit.at_most, f"{limit.reason}; {LOOK}")
-            for limit in limits(dataclasses.replace(one, sample=rate))
+            for limit in limits(dataclasses.replace(measurement, sample=rate))
             if limit.at_most
         )
     return limits_of_any(
-        one,
-        _measured(one),
-        cores=one.cores_of_a_rank if metric.startswith(("Star", "Single")) else None,
+        measurement,
+        _measured(measurement),
+        cores=measurement.cores_of_a_rank if metric.startswith(("Star", "Single")) else None,
         answered="PingPongLatency" in metric,
     )
 
@@ -94,9 +94,9 @@ def _measured(one: Measurement) -> tuple[Limit, ...]:
     """Limit a figure by the peaks of the node."""
     metric, ranks, peaks = one.sample.metric, one.ranks, one.peaks
     if metric == "performance_gflops":
-        return of_solving(one)
+        return solver_limits(one)
     if metric == "HPL_Tflops":
-        return of_solving(one, unit=1e-3)
+        return solver_limits(one, unit=1e-3)
     if metric == "MPIFFT_Gflops":
         return compute_limits_of_all_cores(one, _FFT_COUNTED)
     if metric == "StarFFT_Gflops":

@@ -56,7 +56,7 @@ def commands(work: Workplace) -> Iterable[Command]:
     files = [*c_files(work.top, FOLDERS), str(SELECTION)]
     options = [*blas_options(work), *include_options(work.top)]
     libraries = ["-Wl,--wrap=HPCC_Init", *work.blas.link_options()]
-    yield mpicc(work.bin / "hpcc", files, options, libraries, what="HPCC")
+    yield mpicc(work.bin / "hpcc", files, options, libraries, description="HPCC")
 
 
 BUILD = Build(

@@ -18,7 +18,7 @@ HPCCG = Source(
 
 def commands(work: Workplace) -> Iterable[Command]:
     files = [str(path) for path in sorted(work.top.glob("*.cpp"))]
-    yield mpicc(work.bin / PROGRAM, files, ["-DUSING_MPI"], what="HPCCG", wrapper="mpicxx")
+    yield mpicc(work.bin / PROGRAM, files, ["-DUSING_MPI"], description="HPCCG", wrapper="mpicxx")
 
 
 BUILD = Build(

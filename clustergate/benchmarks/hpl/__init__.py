@@ -16,7 +16,7 @@ from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
 from clustergate.benchmarks.hpl.output import TITLE, parse_hpl
 from clustergate.benchmarks.hpl.settings import settings_schema, trial
-from clustergate.core.texts import SHARE, of_peak
+from clustergate.core.texts import SHARE, peak_title
 
 BENCHMARK = Benchmark(
     "hpl",
@@ -57,7 +57,7 @@ BENCHMARK = Benchmark(
         ),
         *(
             Headline(
-                f"HPL of {of_peak(peak)}",
+                f"HPL of {peak_title(peak)}",
                 "%",
                 "HplCheck",
                 "HPL",

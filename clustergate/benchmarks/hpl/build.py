@@ -45,7 +45,7 @@ def _inside_hpcc(work: Workplace) -> Iterable[Command]:
 
 def _compiled(work: Workplace, files: list[str], includes: list[str]) -> Command:
     options, libraries = [*blas_options(work), *includes], work.blas.link_options()
-    return mpicc(work.bin / "xhpl", files, options, libraries, what="HPL")
+    return mpicc(work.bin / "xhpl", files, options, libraries, description="HPL")
 
 
 BUILD = Build(

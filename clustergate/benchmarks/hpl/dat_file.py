@@ -204,13 +204,13 @@ HPL_DAT_WRONG = Words(
 )
 
 
-def as_run(file: DatFile) -> HplInput:
+def input_for_check(file: DatFile) -> HplInput:
     """Return the input of a check that runs a file; raises :class:`SizingError` for a wrong one."""
     if file.wrong:
         raise SizingError(HPL_DAT_WRONG(why=file.wrong[0]))
     return replace(file.input, output_file="HPL.out", output_device=_STDOUT)
 
 
-def solves(asked: HplInput) -> str:
+def count_solves(asked: HplInput) -> str:
     """Return how many solves an input asks for."""
     return counted(len(asked.n_values) * asked.solves_per_n, "solve")

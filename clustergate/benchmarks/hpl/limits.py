@@ -11,18 +11,20 @@ from clustergate.benchmarks.limits import (
 from clustergate.core.model import Limit
 
 
-def limits(one: Measurement) -> tuple[Limit, ...]:
-    rate = one.sample.metric == "performance_gflops"
-    return limits_of_any(one, of_solving(one) if rate else ())
+def limits(measurement: Measurement) -> tuple[Limit, ...]:
+    rate = measurement.sample.metric == "performance_gflops"
+    return limits_of_any(measurement, solver_limits(measurement) if rate else ())
 
 
-def of_solving(one: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
+def solver_limits(measurement: Measurement, unit: float = 1.0) -> tuple[Limit, ...]:
     """Limit the rate of HPL, alone or in HPCC; ``unit`` is that of the figure per Gflop/s."""
     # HPL spends its time in DGEMM with its block size as k; a larger k is faster still.
-    own = one.sample.conditions
-    sizes = {p.k for p in one.peaks if p.k is not None and p.k >= int(own["nb"])}
-    dgemm = [p for p in one.peaks if p.kind == "dgemm" and p.k == min(sizes, default=None)]
+    own = measurement.sample.conditions
+    sizes = {p.k for p in measurement.peaks if p.k is not None and p.k >= int(own["nb"])}
+    dgemm = [p for p in measurement.peaks if p.kind == "dgemm" and p.k == min(sizes, default=None)]
     return (
-        *compute_limits(dgemm, "dgemm", one.cores, one.nodes * unit, one.on_each_node),
-        *compute_limits_of_all_cores(one, unit),
+        *compute_limits(
+            dgemm, "dgemm", measurement.cores, measurement.nodes * unit, measurement.on_each_node
+        ),
+        *compute_limits_of_all_cores(measurement, unit),
     )

@@ -205,16 +205,16 @@ RANKS_AND_CORES = Words(
 )
 
 
-def plan_hpl(asked: HplRequest, said: Mapping[str, Any] | None = None) -> HplPlan:
-    """Return how to run HPL by what the site config ``said`` of it, empty for nothing.
+def plan_hpl(asked: HplRequest, declared: Mapping[str, Any] | None = None) -> HplPlan:
+    """Return how to run HPL by what the site config ``declared`` of it, empty for nothing.
 
     Raises SizingError for ranks that do not share out the cores of a node.
     """
     cores_per_rank = asked.cores_per_rank or 1
     by_hand: dict[str, Any] = {"nb": asked.nb} if asked.nb else {}
-    if not said:
+    if not declared:
         return HplPlan(HplSettings(**by_hand), cores_per_rank, asked)
-    of_site = HplSettings(**said)
+    of_site = HplSettings(**declared)
     ranks = of_site.ranks_per_node or asked.cores_per_node
     stated, rest = divmod(asked.cores_per_node, ranks)
     if rest or not stated:

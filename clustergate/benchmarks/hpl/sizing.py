@@ -272,10 +272,10 @@ def _exactly(decimal: float) -> Fraction:
     return Fraction(str(decimal))
 
 
-def require_positive(what: str, value: float) -> None:
+def require_positive(name: str, value: float) -> None:
     """Raise SizingError that names what is not above 0."""
     if not (value > 0 and math.isfinite(value)):
-        raise SizingError(INPUT_NOT_POSITIVE(name=what, value=value))
+        raise SizingError(INPUT_NOT_POSITIVE(name=name, value=value))
 
 
 NO_SHARE = Words("input.no-share", "{name} must be above 0 and at most 1, not {value}")

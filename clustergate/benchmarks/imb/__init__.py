@@ -40,16 +40,16 @@ _MESSAGES: Mapping[str, Messages] = {
 }
 
 
-def limits(one: Measurement) -> tuple[Limit, ...]:
+def limits(measurement: Measurement) -> tuple[Limit, ...]:
     # The same names count another way in IMB-P2P, and IMB-RMA returns before anything moved.
-    mpi1 = one.check == "ImbMpi1Check"
-    name = one.sample.benchmark.removesuffix("SpecificSource").removesuffix("AnySource")
-    counted = mpi1 and one.sample.metric == "bandwidth_mb_s" and name in _MESSAGES
+    mpi1 = measurement.check == "ImbMpi1Check"
+    name = measurement.sample.benchmark.removesuffix("SpecificSource").removesuffix("AnySource")
+    counted = mpi1 and measurement.sample.metric == "bandwidth_mb_s" and name in _MESSAGES
     return limits_of_any(
-        one,
-        message_limits(one, _MESSAGES[name]) if counted else (),
+        measurement,
+        message_limits(measurement, _MESSAGES[name]) if counted else (),
         answered=mpi1 and name in ("PingPong", "PingPing"),
-        at_once=one.check == "ImbRmaCheck",
+        at_once=measurement.check == "ImbRmaCheck",
     )
 
 

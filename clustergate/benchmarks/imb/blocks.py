@@ -40,10 +40,10 @@ def bounded_mean(blocks: Sequence[float]) -> float:
 
 def read_blocks(lines: Iterable[str]) -> Iterator[Row]:
     """Yield the rows of a launch's output, one for each figure."""
-    return one_for_each(parse_imb(lines))
+    return merge_blocks(parse_imb(lines))
 
 
-def one_for_each(rows: Iterable[Row]) -> Iterator[Row]:
+def merge_blocks(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield a row for each figure in the place of those of its blocks.
 
     Its values have the digits that IMB prints, so that their resolution is known. What IMB printed

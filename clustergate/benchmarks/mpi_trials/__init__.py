@@ -9,13 +9,13 @@ from clustergate.benchmarks.mpi_trials.output import TEST_BYTES, parse_mpi_trial
 from clustergate.core.model import COLLECTIVE, Limit
 
 
-def limits(one: Measurement) -> tuple[Limit, ...]:
+def limits(measurement: Measurement) -> tuple[Limit, ...]:
     """Limit a figure.
 
     Not the times of flushed messages within a node: nobody knows how much a flush leaves.
     """
-    answered = one.sample.benchmark == "ping_pong"
-    return limits_of_any(one, _crossing(one) if answered else (), answered=answered)
+    answered = measurement.sample.benchmark == "ping_pong"
+    return limits_of_any(measurement, _crossing(measurement) if answered else (), answered=answered)
 
 
 def _crossing(one: Measurement) -> Iterator[Limit]:

@@ -12,11 +12,13 @@ from clustergate.benchmarks.stream.output import TITLE, parse_mccalpins, parse_s
 from clustergate.core.model import MEMORY, Limit, Row
 
 
-def limits(one: Measurement) -> tuple[Limit, ...]:
+def limits(measurement: Measurement) -> tuple[Limit, ...]:
     """Limit a figure, whose ranks wait for each other; from below nothing that is sound does."""
-    array = int(one.sample.conditions["elements"]) * DOUBLE_BYTES * one.ranks
-    counted = one.sample.metric == "bandwidth_gb_s"
-    return limits_of_any(one, stream_limits(one, array, one.cores) if counted else ())
+    array = int(measurement.sample.conditions["elements"]) * DOUBLE_BYTES * measurement.ranks
+    counted = measurement.sample.metric == "bandwidth_gb_s"
+    return limits_of_any(
+        measurement, stream_limits(measurement, array, measurement.cores) if counted else ()
+    )
 
 
 _KERNEL = kernel_benchmark(

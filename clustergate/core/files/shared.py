@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from clustergate.core.interrupts import go_on
+from clustergate.core.interrupts import raise_if_ending
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
 
@@ -93,7 +93,7 @@ def locked(
         if str(path) not in _held:
             say(f"waiting until another process releases {path}")
         while not lock.is_locked:
-            go_on()
+            raise_if_ending()
             with suppress(filelock.Timeout):
                 lock.acquire(timeout=_ASKED_EVERY_S)
     except (OSError, NotImplementedError) as error:
@@ -126,7 +126,7 @@ def _no_locks(path: Path | str) -> ClustergateError:
     return ClustergateError(NO_LOCKS(path=str(path), kind=kind))
 
 
-def look_afresh(folder: Path) -> None:
+def refresh_listing(folder: Path) -> None:
     """Let the next look into a folder show what other nodes wrote until now.
 
     What this node itself changes there, its client of NFS asks the server about again.

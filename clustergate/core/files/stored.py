@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from clustergate.core.reasons import Reason, from_plain, plain
+from clustergate.core.reasons import Reason, reason_as_json, reason_from_json
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class UnknownKey(ValueError):
 def encode(value: Any) -> Any:
     """Return a value as JSON holds it."""
     if isinstance(value, Reason):
-        return plain(value)
+        return reason_as_json(value)
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value):
@@ -89,7 +89,7 @@ def _prepared(content: Any, form: Any, key: str) -> Any:
     form = _structure(form)
     if form is Reason and content is not None:
         try:
-            return dataclasses.asdict(from_plain(content))
+            return dataclasses.asdict(reason_from_json(content))
         except (KeyError, TypeError, AttributeError, ValueError):
             raise ValueError(f"{key}: expected a reason, got {content!r:.80}") from None
     known = _hints(form).keys() if _is_dataclass(form) else ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.descriptor import Headline
 from clustergate.benchmarks.naming import meaning_of
-from clustergate.benchmarks.registry import every_headline, known_of
+from clustergate.benchmarks.registry import descriptor_of, every_headline
 from clustergate.core.model import COMPUTE, MEMORY, Better, CaseRecord, Sample
 from clustergate.core.notation import number
 from clustergate.judge.references.expectations import EXPECT
@@ -59,7 +59,9 @@ def first_expectations(records: Sequence[CaseRecord], origin: str) -> str:
     """
     by_kind: dict[str, list[tuple[int, list[str]]]] = {}
     # Of messages that is surest which times nothing else.
-    known = sorted(enumerate(every_headline()), key=lambda one: not known_of(one[1].check).repeated)
+    known = sorted(
+        enumerate(every_headline()), key=lambda one: not descriptor_of(one[1].check).repeated
+    )
     for place, headline in known:
         if headline.unit != _SHARE and (seen := list(_seen(headline, records))):
             entries = _entries(headline, seen, _stacks(headline, records))
@@ -108,7 +110,7 @@ def _seen(headline: Headline, records: Sequence[CaseRecord]) -> Iterator[_Seen]:
         if place is None or sampled[place].excuse or not values[place] > 0:
             continue
         sample = sampled[place].sample
-        if known_of(record.check).doubt(sample, values[place]) is None:
+        if descriptor_of(record.check).doubt(sample, values[place]) is None:
             most.append(_Seen(record, sample, values[place] * headline.scale))
     largest = max((one.size for one in most), default=None)
     yield from (one for one in most if one.size == largest)
@@ -134,7 +136,7 @@ def _entries(headline: Headline, seen: Sequence[_Seen], stacks: Collection[str])
     of_stacks = {stack: worst(values) for stack, values in by_stack.items()}
     nodes, ranks = seen[0].size
     keys = [f"nodes: {nodes}", f"ranks: {ranks}"]
-    if not known_of(headline.check).repeated:
+    if not descriptor_of(headline.check).repeated:
         # Its problem is as large as the mode has it.
         keys.append(f"modes: {seen[0].record.conditions['mode']}")
     apart = max(of_stacks.values()) / min(of_stacks.values()) - 1

@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import same_measurement
 from clustergate.core.model import (
     DISTANCES,
@@ -433,7 +433,7 @@ def _too_few_values(
             f"{rule.fewest_runs}{example}"
         )
     launches = [point.estimate.samples for point in points]
-    if known_of(figure.case.check).repeated and min(launches) < FEWEST_LAUNCHES:
+    if descriptor_of(figure.case.check).repeated and min(launches) < FEWEST_LAUNCHES:
         return (
             f"a run of it has {counted(min(launches), 'launch')}, and a baseline needs "
             f"{FEWEST_LAUNCHES} in each"
@@ -477,7 +477,7 @@ def runs_of(figure: Series, points: Sequence[Point], comparisons: int) -> Baseli
         values=tuple(_rounded(point.estimate.value) for point in points),
         launches=max(1, sum(point.estimate.samples for point in points) // len(points)),
         compared=comparisons,
-        repeated=known_of(figure.case.check).repeated,
+        repeated=descriptor_of(figure.case.check).repeated,
         distances=_distances(points),
     )
 

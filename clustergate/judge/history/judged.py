@@ -153,12 +153,12 @@ NOT_AGAIN = Words(
 )
 NONE_SLOWER = Words(
     "history.none-slower",
-    "{runs:run|runs} judged by those before: none has anything slower",
+    "nothing is slower in {runs:run|runs}, each compared with those before it",
 )
 HISTORY_UNJUDGED = Words(
     "history.unjudged",
-    "no run was judged by those before it",
-    cause="they are of too few days to tell how days differ",
+    "no run could be compared with earlier ones",
+    cause="these cover too few days to show variation between days",
     remedy="run on three days or more",
 )
 

@@ -20,7 +20,7 @@ from clustergate.judge.history.stored_runs import in_order
 from clustergate.launch.hostfiles import HostfileError, fold
 from clustergate.machine.changes import Difference, changes_of_nodes, describe_one
 from clustergate.machine.fingerprint import Fingerprint, from_record, parse_state
-from clustergate.machine.fleet import FEWEST_OF_A_KIND, Odd, kinds_of, odd_ones
+from clustergate.machine.fleet import FEWEST_OF_A_KIND, Deviation, deviations, kinds_of
 
 NODE_STATE = "machine.json"
 """In the folder of a run: what the suite runs with, and what its nodes are like."""
@@ -259,7 +259,7 @@ def strays(
             yield from (("is not as in its last good run", *change) for change in changes)
             continue
         changed = {(node, change.name) for change, nodes in changes for node in nodes}
-        for one in odd_ones([kind], own):
+        for one in deviations([kind], own):
             nodes = [
                 node
                 for node in one.nodes
@@ -271,7 +271,7 @@ def strays(
                 yield "is unlike the rest of its kind", one.change, nodes
 
 
-def _did_most_change(odd: Odd, changed: Container[tuple[str, str]], before: States) -> bool:
+def _did_most_change(odd: Deviation, changed: Container[tuple[str, str]], before: States) -> bool:
     """Tell whether the others of a kind have something anew that the odd ones went without."""
     others = [n for n in odd.kind.nodes if n not in odd.nodes and n in before]
     return 2 * sum((node, odd.change.name) in changed for node in others) > len(others)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import matrix_order, name_of, reported
 from clustergate.core.model import (
     DISTANCES,
@@ -201,7 +201,7 @@ class _Case:
         build = build_of(record)
         launches = _undisturbed(record)
         nearest: Any = record.details.get("core_distance_ns")
-        order = matrix_order(record.samples, known_of(record.check).matrix)
+        order = matrix_order(record.samples, descriptor_of(record.check).matrix)
         for name, figure in figures_of(record, nodes).items():
             self.figures.setdefault(name, figure)
             why = _why_not(figure)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clustergate.benchmarks.naming import with_bytes
-from clustergate.benchmarks.registry import every_check, known_of
+from clustergate.benchmarks.registry import descriptor_of, every_check
 from clustergate.core.figures import name_of, reported
 from clustergate.core.files.marked_yaml import Document, read_document
 from clustergate.core.model import (
@@ -453,7 +453,7 @@ class References:
                 stated: dict[str, list[object]] = {
                     "nodes": [one.nodes for one in known],
                     "processors": [one.processors for one in known],
-                    "n": [one.order or not known_of(record.check).matrix for one in known],
+                    "n": [one.order or not descriptor_of(record.check).matrix for one in known],
                 }
                 lacks = [key for key, values in stated.items() if not all(values)]
                 where = f"{record.check} with {record.stack}"

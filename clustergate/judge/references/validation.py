@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustergate.benchmarks.registry import every_metric, known_of, not_loaded
+from clustergate.benchmarks.registry import descriptor_of, every_metric, not_loaded
 from clustergate.core.figures import reported
 from clustergate.core.files.marked_yaml import Complaint, Document
 from clustergate.core.files.whole import read_json
@@ -98,7 +98,7 @@ def baseline_runs(
         slow=slow.get(name, 0.0) / 100,
         slow_together=slow.get(name.partition(".")[0], 0.0) / 100,
         distances=tuple(statistics.get("distances", ())),
-        repeated=known_of(check).repeated,
+        repeated=descriptor_of(check).repeated,
     )
 
 
@@ -218,8 +218,8 @@ COVERS_NONE = Words(
 )
 ANCHORS_OTHER_RUNS = Words(
     "anchors.other-runs",
-    "{figure} has {values:value|values} of {days:day|days}, of which {runs:is a run|are runs}",
-    remedy="give each day a value or null, and one of the runs a value",
+    "{figure} has {values:value|values} for {days:day|days} and {runs:run|runs}",
+    remedy="give each day a value or null, and at least one run a value",
 )
 
 

@@ -39,7 +39,7 @@ class Clocks:
 
 
 @dataclass(frozen=True)
-class Passed:
+class ClockIntervals:
     """What passed between two moments of a process."""
 
     before: Clocks

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.core.files.shared import look_afresh
+from clustergate.core.files.shared import refresh_listing
 
 # Of a process that was not asked about, or is gone.
 _UNKNOWN = "?-"
@@ -47,7 +47,7 @@ def read_progress(folder: Path) -> dict[str, Report]:
 
 
 def _reports(folder: Path) -> Iterator[tuple[str, Report]]:
-    look_afresh(folder)
+    refresh_listing(folder)
     for path in sorted(folder.glob("progress-*")):
         try:
             text = path.read_text(encoding="utf-8", errors="replace")

@@ -20,7 +20,7 @@ from clustergate.core.files.whole import parse_json
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Facts, Reason, Words
 from clustergate.core.words import FILE_UNREADABLE
-from clustergate.launch.proof.clocks import TOLERANCE, Clocks, Passed
+from clustergate.launch.proof.clocks import TOLERANCE, ClockIntervals, Clocks
 
 _MPI_LIBRARY = re.compile(r"libmpi(ch)?\.so(\.|$)")
 # Variables by which a rank knows the launcher that started it, the first that is there; under
@@ -119,11 +119,11 @@ class RankProof:
     foreign_preloads: tuple[str, ...] = ()
 
     @property
-    def passed(self) -> Passed | None:
+    def passed(self) -> ClockIntervals | None:
         """What passed between its two moments, None where that is not known."""
         clocks = [moment.clocks for moment in (self.at_init, self.at_finalize) if moment]
         before, after = clocks if len(clocks) == 2 else (None, None)
-        return Passed(before, after) if before and after else None
+        return ClockIntervals(before, after) if before and after else None
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def earlier_screenings(
     another machine may go by the same name. Runs are passed over as in :func:`last_run`; ``before``
     names the only one to look at, ``below`` where in the runs' folders the screening of a further
     partition lies that a gate made: `clustergate screen` makes a single one. They are
-    :func:`clustergate.studies.screen.folder.as_asked` now.
+    :func:`clustergate.studies.screen.folder.comparable_screening` now.
     """
     nonces, now = set(), _processors(without)
     here = folder.screening_folder(without + below)
@@ -121,7 +121,9 @@ def earlier_screenings(
         if (plan.system, plan.by, screening.what) != (system, by, what):
             continue
         if log.ended and is_new and _share_a_node(_processors(run_id, screening.names), now):
-            alike = screening if today is None else folder.as_asked(screening, plan, today)
+            alike = (
+                screening if today is None else folder.comparable_screening(screening, plan, today)
+            )
             yield run_id, started_of(store.run_folder(run_id)), alike
 
 

@@ -26,7 +26,7 @@ from clustergate.judge import judging
 from clustergate.judge.assembly import verdicts, wrong_in
 from clustergate.judge.standings import not_compared
 from clustergate.run.gate.contract import Item, gain_of, reasons_of
-from clustergate.run.software_evidence import worse_ones
+from clustergate.run.software_evidence import more_worse
 from clustergate.sites.schedulers import NO_ANSWERS
 from clustergate.stats.slow_share import FAR_WORSE
 from clustergate.studies.screen.findings import FEWEST, Screening
@@ -433,7 +433,7 @@ def against_run(
     part = f"against the run {run}"
     worst = sorted(slower, key=lambda one: -one.worse_by)
     evidence = list(
-        worse_ones(
+        more_worse(
             part,
             [
                 GATE_WORSE_THAN_LAST(figure=x.name, worse_by=x.worse_by, usual=x.usual)

@@ -32,7 +32,7 @@ from clustergate.run.run import run_session
 from clustergate.run.screening import screen
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition, Site
-from clustergate.studies.ab.comparisons import METHOD, measured_otherwise, other_processors
+from clustergate.studies.ab.comparisons import METHOD, other_methods, other_processors
 from clustergate.studies.ab.sample_sets import compare_sets, from_run
 from clustergate.studies.screen import folder, planning
 from clustergate.studies.screen.findings import Screening
@@ -167,25 +167,25 @@ def run_benchmarks(
 
 NONE_IN_BOTH = Words(
     "gate.none-in-both",
-    "no figure is in both; the references judge alone",
+    "both runs have no figure in common; the references judge alone",
     cause="the run measured other figures than this gate",
     remedy="name a run of the maintenance mode with `--before`, or leave it out for the last one",
 )
 BEFORE_LACKS = Words(
     "gate.before-lacks",
-    "it has nothing of {cases:names}, so these were not compared with it",
+    "it has no figure of {cases:names}, so these were not compared with it",
     remedy="`clustergate check --mode maintenance` makes a run that has everything",
 )
 LACKS_OF_BEFORE = Words(
     "gate.lacks-of-before",
     "it has {cases:names}, of which this run has nothing",
     cause="a stack, a partition or a check is gone since",
-    remedy="bring it back, or see that nobody misses it",
+    remedy="restore it, or make sure that it was removed on purpose",
 )
 LAST_UNJUDGED = Words(
     "gate.last-unjudged",
     "{figures:figure|figures} not judged",
-    cause="two runs of nodes that others use, too, do not tell how their days differ",
+    cause="two runs on shared nodes do not show variation between days",
     remedy="`clustergate baseline` makes references of five runs, which do",
 )
 GATE_INCOMPARABLE = Words(
@@ -215,7 +215,7 @@ def compare_with(
         keys, both = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:
         return [Evidence(part, unknown, (GATE_INCOMPARABLE(why=str(error)),))]
-    otherwise = [Evidence(part, unknown, (why,)) for why in measured_otherwise(keys)]
+    otherwise = [Evidence(part, unknown, (why,)) for why in other_methods(keys)]
     if all(one.ratio is None for one in both.comparisons):
         return otherwise or [Evidence(part, unknown, (NONE_IN_BOTH(),))]
     absent = [Evidence(part, unknown, (why,)) for why in _absent(keys, both.comparisons)]

@@ -31,7 +31,7 @@ from clustergate.core.model import (
 )
 from clustergate.core.quantities import parse_duration
 from clustergate.core.reasons import Reason, Words
-from clustergate.core.texts import Foreseen, clock, duration
+from clustergate.core.texts import ProgressLine, clock, duration
 from clustergate.judge import coverage
 from clustergate.judge.assembly import compared
 from clustergate.judge.history.listing import GATE
@@ -397,7 +397,7 @@ def _foreseeing_golden(gate: Gate, say: Say) -> Say:
     """Return what says of the benchmarks when golden builds behind them will be done as well."""
 
     def say_with_golden(sentence: str) -> None:
-        if isinstance(sentence, Foreseen):
+        if isinstance(sentence, ProgressLine):
             sentence = sentence.followed_by(gate.contract.golden_s)
         say(sentence)
 

@@ -41,7 +41,7 @@ from clustergate.sites.schedulers.scheduler import (
     answer,
     why_waiting,
 )
-from clustergate.sites.schedulers.wishes import Wishes
+from clustergate.sites.schedulers.wishes import JobOptions
 
 # -l place=excl, or place=scatter:exclhost, alone or beside other resources.
 _EXCLUSIVE = re.compile(r"(?:^|[\s,])place=(?:\w+:)?excl(?:host)?\b")
@@ -137,7 +137,7 @@ class Pbs(Scheduler):
         placed = any("place=" in option for option in access)
         return [*access, *([] if placed else ["-l place=scatter"]), "-r n"]
 
-    def words(self, wishes: Wishes) -> list[str]:
+    def words(self, wishes: JobOptions) -> list[str]:
         return [f"A={wishes.account}"] if wishes.account else []
 
     def overriding(self, environ: Iterable[str], words: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
 from clustergate.machine.processes import capture
 from clustergate.sites.schedulers.scanned import Scanned
-from clustergate.sites.schedulers.wishes import Wishes
+from clustergate.sites.schedulers.wishes import JobOptions
 
 SECONDS = 10.0
 """What a scheduler's command may take: a server that is down must not hold up the verdict."""
@@ -132,7 +132,7 @@ class Scheduler:
     most_nodes = "what it gives a job at most"
     """What an operator raises to give a job more nodes."""
     job_options: frozenset[str] = frozenset()
-    """The fields of :class:`Wishes` that its jobs can be submitted with."""
+    """The fields of :class:`JobOptions` that its jobs can be submitted with."""
     reframe_options: Mapping[str, Any] = {}
     """ReFrame's ``sched_options`` of its partitions, where the site config sets none."""
 
@@ -271,11 +271,11 @@ class Scheduler:
 
     # --- what a user wants of all jobs of a command ---
 
-    def words(self, wishes: Wishes) -> list[str]:
+    def words(self, wishes: JobOptions) -> list[str]:
         """Return the options for ReFrame's ``--job-option``."""
         return []
 
-    def require_permitted(self, partition: str, access: Sequence[str], wishes: Wishes) -> None:
+    def require_permitted(self, partition: str, access: Sequence[str], wishes: JobOptions) -> None:
         """Raise :class:`ClustergateError` if it gives this user no such jobs in a partition."""
 
     def note_words(self, words: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ NO_WORD = Words("wish.no-word", "{option} takes a single name, not {value!r}")
 
 
 @dataclass(frozen=True)
-class Wishes:
+class JobOptions:
     """Reservation, QOS and account of all jobs; the only nodes that they may use, and those not.
 
     Nodes are lists such as ``n[001-064]``. Raises ClustergateError for a word that is none.

@@ -214,7 +214,7 @@ def _pinned(
     # the operating system has, the files of its package are the software, too.
     package: set[str] = set()
     if is_of_system(golden.mpi_library):
-        package = contents.of_package(os.path.realpath(golden.mpi_library))
+        package = contents.package_files(os.path.realpath(golden.mpi_library))
     held = [
         path
         for path in outside
@@ -357,7 +357,7 @@ def differences(state: Path, stack: str) -> list[str]:
         then_files = {name: golden.held.get(name, "") for name in contents.files_of(then)}
         now = contents.hashes(map(Path, contents.files_of(today)))
     pairs = (
-        (contents.without_keys(then_files), contents.without_keys(now)),
+        (contents.hashes_by_role(then_files), contents.hashes_by_role(now)),
         (contents.settings_of(then), contents.settings_of(moved)),
     )
     return [name for before, after in pairs for name in contents.changes(before, after)]

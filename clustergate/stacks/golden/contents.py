@@ -71,7 +71,7 @@ def files_of(manifest: Manifest) -> list[str]:
     return [name for name in dict.fromkeys(named) if name]
 
 
-def of_package(path: str) -> set[str]:
+def package_files(path: str) -> set[str]:
     """Return the files of the operating system's package that has this one, none of no package."""
     for asking, listing in _PACKAGES:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
@@ -116,7 +116,7 @@ def changes(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
 
 
-def without_keys(files: Mapping[str, str]) -> dict[str, str]:
+def hashes_by_role(files: Mapping[str, str]) -> dict[str, str]:
     """Return hashes by names that tell a file's role: without build keys and pip's notes."""
     return {_KEY.sub("", name): sha256 for name, sha256 in files.items() if not _NOTES.search(name)}
 

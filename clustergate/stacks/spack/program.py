@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustergate.core.interrupts import go_on
+from clustergate.core.interrupts import raise_if_ending
 from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
 from clustergate.machine.environment import clean_environment
@@ -73,7 +73,7 @@ class SpackProgram:
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [str(self.root / "bin" / "spack"), "--color=never", *arguments]
         printed: list[str] = []
-        go_on()
+        raise_if_ending()
         with log.open("a", encoding="utf-8") as kept:
             kept.write(f"$ {' '.join(command)}\n")
             kept.flush()
@@ -94,7 +94,7 @@ class SpackProgram:
                     printed.append(line)
                     if step := progress_of(line):
                         say(step)
-        go_on()
+        raise_if_ending()
         text = "".join(printed)
         if process.returncode:
             raise ClustergateError(SPACK_FAILED(doing=doing, why=explain(text), log=log))

@@ -50,19 +50,21 @@ def size(count: int) -> str:
     return f"{count} GiB"
 
 
-def advice_of(of: Standings) -> Advice:
+def advice_of(standings: Standings) -> Advice:
     """Return what a person acts on."""
-    contested = of.contested
+    contested = standings.contested
     if not contested:
-        return Advice(NOTHING, "Nothing was measured by both.", (), _next_steps(of, UNDECIDED))
-    groups = ranked(len(of.names), lambda x, y: _is_preferred(of, x, y))
-    word, sentence = _of_first(of, groups[0])
-    several = len(of.names) > 2 and len(groups) > 1
-    ranking = [f"Ranking: {'; '.join(_ranks(of, groups))}."] if several else []
+        return Advice(
+            NOTHING, "Nothing was measured by both.", (), _next_steps(standings, UNDECIDED)
+        )
+    groups = ranked(len(standings.names), lambda x, y: _is_preferred(standings, x, y))
+    word, sentence = _of_first(standings, groups[0])
+    several = len(standings.names) > 2 and len(groups) > 1
+    ranking = [f"Ranking: {'; '.join(_ranks(standings, groups))}."] if several else []
     # That all are equal is told already.
-    of_rest = [] if word == EQUAL else _rest(of, word)
-    lines = [*ranking, *_where_better(of, contested), *of_rest]
-    return Advice(word, sentence, lines, _next_steps(of, word))
+    of_rest = [] if word == EQUAL else _rest(standings, word)
+    lines = [*ranking, *_where_better(standings, contested), *of_rest]
+    return Advice(word, sentence, lines, _next_steps(standings, word))
 
 
 def _is_preferred(of: Standings, x: int, y: int) -> bool:
@@ -243,11 +245,11 @@ def factor(times: float) -> str:
     return f"{times:.2f}" if times < _CLEAR else rounded(float(f"{times:.2g}"))
 
 
-def bound_of(one: Comparison) -> float | None:
+def bound_of(comparison: Comparison) -> float | None:
     """Return by less than how many times two differ, None where rounds do not tell."""
-    if one.low is None or one.high is None or one.low <= 0.0:
+    if comparison.low is None or comparison.high is None or comparison.low <= 0.0:
         return None
-    return max(one.high, 1.0 / one.low)
+    return max(comparison.high, 1.0 / comparison.low)
 
 
 def _rest(of: Standings, word: str) -> list[str]:

@@ -31,10 +31,15 @@ _BETTER = ("A better", "B better")
 _TAIL = ("further_launches", "remark")
 
 
-def record_of(metric: str, conditions: Mapping[str, str], one: Comparison) -> dict[str, Any]:
+def record_of(metric: str, conditions: Mapping[str, str], comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as JSON holds it."""
-    cells = {name: getattr(one, name) for name in (*_CELLS, *_TAIL)}
-    return {METRIC: metric, "conditions": dict(conditions), **cells, "verdict": one.verdict.value}
+    cells = {name: getattr(comparison, name) for name in (*_CELLS, *_TAIL)}
+    return {
+        METRIC: metric,
+        "conditions": dict(conditions),
+        **cells,
+        "verdict": comparison.verdict.value,
+    }
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
@@ -50,13 +55,13 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def better_ones(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def decided_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the comparisons in which A or B is better."""
     return [record for record in records if record["verdict"] in _BETTER]
 
 
-def left_out(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line per case for what :func:`better_ones` leaves out."""
+def undecided_lines(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line per case for what :func:`decided_records` leaves out."""
     lines = []
     for case, members in _cases(records).items():
         rest = [one for one in members if one["verdict"] not in _BETTER]
@@ -69,7 +74,7 @@ def left_out(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def why_nothing_common(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return in which conditions A and B differ where no figure is of both, else nothing."""
     sides: list[dict[str, dict[str, None]]] = []
     for side in "AB":
@@ -95,7 +100,7 @@ def nothing_in_both(records: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def told_apart(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def suspect_columns(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return which column of two files leaves one value to each comparison, if any does."""
     if len(records) < 3 or any(max(one["samples_a"], one["samples_b"]) > 1 for one in records):
         return []
@@ -119,7 +124,7 @@ OTHER_METHOD = Words(
 )
 
 
-def measured_otherwise(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
+def other_methods(keys: Iterable[Mapping[str, str]]) -> list[Reason]:
     """Return of what nothing is compared, as two runs measured it in different ways."""
     by_case: dict[str, dict[str, bool]] = {}
     for key in keys:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.model import Sample
 from clustergate.stats.comparison import FAMILY_ERROR
-from clustergate.stats.rounds import Question, Rounds, Trial, looks
+from clustergate.stats.rounds import Hypotheses, Rounds, SequentialTest, interim_looks
 from clustergate.studies.ab.gathering import Job, tables_of
 from clustergate.studies.ab.wholes import Costs, costs_of, is_slower
 
@@ -30,11 +30,11 @@ class Decider:
     """
 
     def __init__(self, check: str, jobs: int, margin: float | None) -> None:
-        known = known_of(check).ab
+        known = descriptor_of(check).ab
         self._check, self._pairs = check, dict[tuple[int, int], Decider]()
         self._counted = known.counted if known else {}
         self._jobs, self._margin = jobs, margin
-        self.trial: Trial | None = None
+        self.trial: SequentialTest | None = None
         self.without: tuple[str, ...] = ()
         self.enough = False
 
@@ -43,7 +43,7 @@ class Decider:
 
         Of more than two contenders each pair is looked at by itself, with its share of the error.
         """
-        if len(turns) not in looks(len(turns)):
+        if len(turns) not in interim_looks(len(turns)):
             return
         if len(sides) > 2:
             pairs = list(itertools.combinations(range(len(sides)), 2))
@@ -68,8 +68,8 @@ class Decider:
         else:
             rounds = Rounds(job.a, job.b, [figure.better for figure in job.figures])
             parts = [figure.benchmark for figure in job.figures]
-            asked = Question(self._margin, FAMILY_ERROR / max(self._jobs, 1))
-        self.trial = self.trial or Trial(asked)
+            asked = Hypotheses(self._margin, FAMILY_ERROR / max(self._jobs, 1))
+        self.trial = self.trial or SequentialTest(asked)
         self.trial.look(rounds)
         decided = self.trial.decided
         open_ = {part for part, done in zip(parts, decided, strict=True) if not done}

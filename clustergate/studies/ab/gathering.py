@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.benchmarks.registry import known_of
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.model import (
     METRICS,
     Better,
@@ -70,15 +70,19 @@ class Job:
 
 
 def side_of(
-    side: str, text: str, manifest: Manifest, made: Mapping[int, Launched], what: Mapping[str, Any]
+    side: str,
+    text: str,
+    manifest: Manifest,
+    made: Mapping[int, Launched],
+    record: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return what one contender's record holds of what a job left behind."""
     mine = {order for order, launched in made.items() if launched.contender == side}
     rounds = {str(order): made[order].turn for order in sorted(mine)}
-    part = {**what, "details": {**what.get("details", {})}}
+    part = {**record, "details": {**record.get("details", {})}}
     part.pop("unmeasured", None)
     for name in ("samples", "launches"):
-        part[name] = [one for one in what.get(name, ()) if one.order in mine]
+        part[name] = [one for one in record.get(name, ()) if one.order in mine]
     part["details"] |= {
         "contender": side,
         "named": text,
@@ -141,7 +145,7 @@ def complaints_of(records: Iterable[CaseRecord]) -> list[Reason]:
 def _job(a: CaseRecord, b: CaseRecord) -> Job:
     rounds = [_rounds(record) for record in (a, b)]
     turns = sorted(set(rounds[0].values()) & set(rounds[1].values()))
-    check = known_of(a.check).ab
+    check = descriptor_of(a.check).ab
     counted = check.counted if check else {}
     disturbed: dict[int, str] = {}
     seconds = dict.fromkeys(turns, 0.0)

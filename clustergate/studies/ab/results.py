@@ -271,35 +271,40 @@ def _with_settings(name: str, text: str, *, alike: bool) -> str:
     return f"{'golden ' * named.golden}{name}{f' with {settings}' if settings else ''}"
 
 
-def records_of(of: Standings) -> list[dict[str, Any]]:
+def records_of(standings: Standings) -> list[dict[str, Any]]:
     """Return an object per figure of each pair, as ``clustergate compare --json`` has them."""
     return [
-        {**record_of(f.metric.name, f.conditions, f.comparison), "a": of.texts[x], "b": of.texts[y]}
-        for (x, y), result in of.pairs.items()
+        {
+            **record_of(f.metric.name, f.conditions, f.comparison),
+            "a": standings.texts[x],
+            "b": standings.texts[y],
+        }
+        for (x, y), result in standings.pairs.items()
         for f in result.figures
     ]
 
 
-def as_record(of: Standings, **said: Any) -> dict[str, Any]:
+def as_record(standings: Standings, **said: Any) -> dict[str, Any]:
     """Return everything as JSON holds it, with what else is ``said``."""
-    first, second = next(iter(of.pairs), (0, 1))
-    result = of.pairs.get((first, second))
+    first, second = next(iter(standings.pairs), (0, 1))
+    result = standings.pairs.get((first, second))
     return {
-        "a": of.texts[first],
-        "b": of.texts[second],
+        "a": standings.texts[first],
+        "b": standings.texts[second],
         "contenders": [
-            {"named": text, "name": name} for text, name in zip(of.texts, of.names, strict=True)
+            {"named": text, "name": name}
+            for text, name in zip(standings.texts, standings.names, strict=True)
         ],
-        "margin": of.margin,
-        "family_error": of.family_error,
+        "margin": standings.margin,
+        "family_error": standings.family_error,
         "rounds": list(result.rounds) if result else [],
         "disturbed_rounds": list(result.disturbed) if result else [],
-        "verdicts": {one.value: of.count(one) for one in Relation},
+        "verdicts": {one.value: standings.count(one) for one in Relation},
         **said,
         "curves": [
             {
-                "a": of.texts[x],
-                "b": of.texts[y],
+                "a": standings.texts[x],
+                "b": standings.texts[y],
                 "benchmark": curve.benchmark,
                 "metric": curve.metric.name,
                 "layout": curve.layout,
@@ -308,10 +313,10 @@ def as_record(of: Standings, **said: Any) -> dict[str, Any]:
                 "dips_of_a": list(map(_plain, curve.dips_a)),
                 "dips_of_b": list(map(_plain, curve.dips_b)),
             }
-            for (x, y), pair in of.pairs.items()
+            for (x, y), pair in standings.pairs.items()
             for curve in pair.curves
         ],
-        "figures": records_of(of),
+        "figures": records_of(standings),
     }
 
 

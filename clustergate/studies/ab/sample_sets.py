@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustergate.benchmarks.registry import every_metric, known_of
+from clustergate.benchmarks.registry import descriptor_of, every_metric
 from clustergate.core import store
 from clustergate.core.figures import name_of, reported, same_measurement
 from clustergate.core.model import (
@@ -146,7 +146,7 @@ def _figure_of(key: Mapping[str, str]) -> FigureId:
     parts = benchmark, "" if size is None else f"{size}B", key[METRIC]
     name = key.get(FIGURE) or ".".join(filter(None, parts))
     figure = figure_id(case, name, benchmark, key[METRIC], size)
-    if key[METRIC] in every_metric() or known_of(check).kinds:
+    if key[METRIC] in every_metric() or descriptor_of(check).kinds:
         return figure
     return dataclasses.replace(figure, kind=COLLECTIVE)
 

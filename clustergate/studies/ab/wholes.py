@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from clustergate.core.model import Better, Sample
 from clustergate.stats.comparison import FAMILY_ERROR, Comparison, Relation
-from clustergate.stats.rounds import Question, Rounds, answers
+from clustergate.stats.rounds import Hypotheses, Rounds, answers
 from clustergate.stats.slow_launches import is_fault, slow_counts
 from clustergate.studies.ab.gathering import Job
 from clustergate.studies.ab.results import layout_of
@@ -28,9 +28,9 @@ RULED_OUT = 0.10
 RULING_OUT_ERROR = 0.01
 
 
-def is_slower(one: Comparison) -> bool:
+def is_slower(comparison: Comparison) -> bool:
     """Tell whether B is surely slower, and by more than is tolerated in the estimate."""
-    return one.verdict is Relation.A_BETTER and (one.ratio or 0.0) > 1.0 + TOLERATED
+    return comparison.verdict is Relation.A_BETTER and (comparison.ratio or 0.0) > 1.0 + TOLERATED
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Costs:
     parts: Sequence[str]
     members: Mapping[str, Sequence[int]]
 
-    def question(self, jobs: int) -> Question:
+    def question(self, jobs: int) -> Hypotheses:
         """Return what is asked of them, beside so many jobs at all."""
-        return Question(RULED_OUT, FAMILY_ERROR / max(jobs, 1), RULING_OUT_ERROR, TOLERATED)
+        return Hypotheses(RULED_OUT, FAMILY_ERROR / max(jobs, 1), RULING_OUT_ERROR, TOLERATED)
 
     def faults(self, jobs: int) -> list[Fault]:
         """Return of which benchmarks B has more slow launches than A, and than is usual."""

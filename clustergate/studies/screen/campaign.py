@@ -21,8 +21,8 @@ from clustergate.studies.screen.further import (
     further_nodes,
     further_rounds,
     room_for_more,
-    worth_repeating,
-    worth_settling,
+    settle,
+    should_repeat,
 )
 from clustergate.studies.screen.localisation import Located
 from clustergate.studies.screen.measures import ALONE, MEASURES, PAIRS, Measure, Result
@@ -166,7 +166,7 @@ class Campaign:
         noisy = {
             MEASURES[key].kind
             for key, one in screening.located.items()
-            if worth_repeating(one, len(self._names), accused, room)
+            if should_repeat(one, len(self._names), accused, room)
             or (not accused and self._may_have_missed(one, MEASURES[key]))
         }
         if not noisy:
@@ -190,7 +190,7 @@ class Campaign:
 
     def _further(self, screening: Screening, turn: int, *, nodes_too: bool) -> list[Batch]:
         """Return what settles doubts: first of pairs, with nodes alone or, if none is, those."""
-        located = worth_settling(screening.located, len(self._names))
+        located = settle(screening.located, len(self._names))
         random = np.random.default_rng([self._plan.seed, turn])
         batches: list[Batch] = []
         if self._pair is not None:

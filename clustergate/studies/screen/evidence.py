@@ -101,7 +101,7 @@ class Launches:
         whole = rank_sum_chance(int(ahead.sum()), m, n) / (1 - _FOR_THE_WORST)
         worst = math.ceil(m * _OF_THE_WORST)
         among = int((ahead + np.arange(1, m + 1) <= worst).sum())
-        part = of_the_worst(among, worst, m, n) / _FOR_THE_WORST
+        part = tail_probability(among, worst, m, n) / _FOR_THE_WORST
         chances = [1.0]
         if whole < 1.0 and self._worse_at_once(own, control[self.place]):
             chances.append(whole)
@@ -148,7 +148,7 @@ class Launches:
 
 
 @lru_cache(maxsize=65536)
-def of_the_worst(among: int, worst: int, own: int, others: int) -> float:
+def tail_probability(among: int, worst: int, own: int, others: int) -> float:
     """Return how likely that many of the ``worst`` launches of all are ``own`` ones, or more.
 
     1 where that is no more than must be expected: the median is not below that, so it is no less
@@ -164,7 +164,7 @@ def of_the_worst(among: int, worst: int, own: int, others: int) -> float:
     )
 
 
-def numbered(turns: ArrayLike | None, launches: int) -> Ints | None:
+def number_turns(turns: ArrayLike | None, launches: int) -> Ints | None:
     """Return turns as numbers from 0 without gaps; raises ValueError when they are too few."""
     if turns is None:
         return None
@@ -174,24 +174,26 @@ def numbered(turns: ArrayLike | None, launches: int) -> Ints | None:
     return np.unique(known, return_inverse=True)[1]
 
 
-def of_all(chance: float, units: int, choices: float, left_out: int, of: int) -> float:
+def expected_by_chance(
+    chance: float, units: int, choices: float, left_out: int, trials: int
+) -> float:
     """Return how many units look by chance like one of which that ``chance`` is known, at most.
 
     By Bonferroni over ``units``, over as many choices as ``choices`` is the logarithm of, and over
-    the places that were left out of the comparison, chosen from ``of``. Leaving out none has most
-    of the error; leaving out q of them has ``2**-q`` of the rest, for ``C(of, q)`` comparisons.
+    the places that were left out of the comparison, chosen from ``trials``. None left out has most
+    of the error; leaving out q of them has ``2**-q`` of the rest, for ``C(trials, q)`` comparisons.
     """
     if chance <= 0.0:
         return 0.0
     log = math.log(chance) + math.log(units) + choices
     if left_out:
-        log += left_out * math.log(2) + log_choices(of, left_out) - math.log(1 - _WITH_ALL)
+        log += left_out * math.log(2) + log_choices(trials, left_out) - math.log(1 - _WITH_ALL)
     else:
         log -= math.log(_WITH_ALL)
     return math.exp(min(log, _LARGE))
 
 
-def spent(error: float, own: int, others: int, units: int, at_first: int = 1) -> float:
+def error_spent(error: float, own: int, others: int, units: int, at_first: int = 1) -> float:
     """Return the part of ``error`` for a look at a unit of ``own`` launches, beside ``others``.
 
     Each launch more than those ``at_first`` is a look, from the first on at which the worst of the

@@ -311,7 +311,7 @@ def analyse(
     names: Sequence[str],
     results: Sequence[Result],
     switches: Mapping[str, str] | None = None,
-    what: str = "node",
+    unit_word: str = "node",
 ) -> Screening:
     """Return what all results of a screening say together.
 
@@ -345,7 +345,7 @@ def analyse(
         if result.failed:
             failures.setdefault(tuple(sorted(result.nodes)), result.failed)
     return Screening(
-        tuple(names), tuple(switch_names), located, failures, what, switch_of=switches or {}
+        tuple(names), tuple(switch_names), located, failures, unit_word, switch_of=switches or {}
     )
 
 

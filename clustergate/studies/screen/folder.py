@@ -16,7 +16,7 @@ from clustergate.core.notation import listed
 from clustergate.judge.history.node_states import HERE, read_states
 from clustergate.launch.plan import PLAN, read_plan, write_plan
 from clustergate.launch.reading import last_words
-from clustergate.machine.fleet import unlike_the_rest
+from clustergate.machine.fleet import deviations_by_node
 from clustergate.studies.screen.findings import FEWEST, Screening, analyse
 from clustergate.studies.screen.measures import MEASURES
 from clustergate.studies.screen.plan import Log, Plan, read_screened
@@ -93,11 +93,11 @@ def _unlike_the_rest(run: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """
     states = {node: state for node, state in read_states(run).items() if node != HERE}
     # Either may know a node by a longer name.
-    short = {node.partition(".")[0]: what for node, what in unlike_the_rest(states).items()}
+    short = {node.partition(".")[0]: what for node, what in deviations_by_node(states).items()}
     return {n: short[key] for n in names if (key := n.partition(".")[0]) in short}
 
 
-def as_asked(screening: Screening, plan: Plan, now: Plan) -> Screening:
+def comparable_screening(screening: Screening, plan: Plan, now: Plan) -> Screening:
     """Return a screening of a plan without what is now asked otherwise.
 
     HPL of a smaller matrix is slower by itself.
@@ -118,7 +118,7 @@ def _matrix_order(plan: Plan) -> int:
     return 0
 
 
-def troubles(folder: Path, exit_status: int | None, errors: Path) -> list[str]:
+def fault_sentences(folder: Path, exit_status: int | None, errors: Path) -> list[str]:
     """Return the faults and doubts of a screening, nothing when it found that all are sound.
 
     ``errors`` is what its job wrote to standard error.
@@ -134,6 +134,6 @@ def troubles(folder: Path, exit_status: int | None, errors: Path) -> list[str]:
     return lines if log.ended else [*lines, "the screening did not finish"]
 
 
-def started(folder: Path) -> datetime.datetime:
+def plan_time(folder: Path) -> datetime.datetime:
     """Return when the plan was written, in this machine's zone."""
     return datetime.datetime.fromtimestamp((folder / PLAN).stat().st_mtime).astimezone()

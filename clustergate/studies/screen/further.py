@@ -25,7 +25,7 @@ _MOST_LAUNCHES, _ENOUGH_TO_TELL, _ENOUGH_OF_ALL = 8, 5, 30
 _FEW = 8
 
 
-def without_moot(located: Mapping[str, Located]) -> dict[str, Located]:
+def drop_moot_doubts(located: Mapping[str, Located]) -> dict[str, Located]:
     """Return what metrics say without the doubts about whom any of them accuses.
 
     A node that is to blame is mended first: what its links do besides is seen after that.
@@ -57,7 +57,7 @@ def launches_needed(located: Located) -> float:
     return located.launches * (located.noticed / TOO_NOISY) ** 2
 
 
-def worth_repeating(located: Located, nodes: int, accused: bool, room: bool) -> bool:
+def should_repeat(located: Located, nodes: int, accused: bool, room: bool) -> bool:
     """Tell whether everything should be launched again, because the noise of a metric is too large.
 
     Not beyond what is sensible; and once somebody is ``accused`` it takes more to go on. Nothing
@@ -74,10 +74,10 @@ def worth_repeating(located: Located, nodes: int, accused: bool, room: bool) -> 
     return early or launches_needed(located) <= 8 * _MOST_LAUNCHES
 
 
-def worth_settling(located: Mapping[str, Located], nodes: int) -> dict[str, Located]:
+def settle(located: Mapping[str, Located], nodes: int) -> dict[str, Located]:
     """Return what metrics say, without doubts where no more nodes can be bad."""
     if room_for_more(located, nodes):
-        return without_moot(located)
+        return drop_moot_doubts(located)
     return {key: replace(one, doubts=(), suspects=(), returning=()) for key, one in located.items()}
 
 

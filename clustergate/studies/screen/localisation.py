@@ -46,13 +46,13 @@ from clustergate.studies.screen.evidence import (
     Floats,
     Ints,
     Launches,
+    error_spent,
+    expected_by_chance,
     grouped_medians,
     grouped_quantile,
     log_choices,
     median,
-    numbered,
-    of_all,
-    spent,
+    number_turns,
 )
 
 FAMILY_ERROR = 0.01
@@ -218,7 +218,7 @@ def locate(
     if np.isinf(seen).all():
         return Located(unmeasured=unmeasured)
     groups = None if switches is None else np.unique(np.asarray(switches), return_inverse=True)[1]
-    turn = numbered(turns, len(seen))
+    turn = number_turns(turns, len(seen))
     return _Search(nodes, ends, seen, turn, groups, tolerated, error).locate(unmeasured)
 
 
@@ -246,7 +246,7 @@ def locate_alone(
     working = np.bincount(at, worked, minlength=nodes) > 0
     if not working.any():
         return Located(unmeasured=unmeasured)
-    turn = numbered(turns, len(seen))
+    turn = number_turns(turns, len(seen))
     noise = Launches(seen, at, nodes).noise()
     raw = grouped_medians(seen[worked], at[worked], nodes)
     beyond = raw - np.quantile(raw[working], 0.25, method="lower")
@@ -277,12 +277,14 @@ def locate_alone(
         unit = np.arange(nodes) == node
         others = slow & ~unit
         chance = min(
-            of_all(launches.chance(unit, ~unit & ~out, expected.lasting), nodes, 0.0, *counts)
+            expected_by_chance(
+                launches.chance(unit, ~unit & ~out, expected.lasting), nodes, 0.0, *counts
+            )
             for out, counts in ((others, (int(others.sum()), nodes - 1)), (unit, (0, 0)))
         )
         k = int((launches.levels[at == node] > expected.lasting).sum())
         m = int(observed[node])
-        if m >= 2 and chance <= spent(error, m, len(seen) - m, nodes):
+        if m >= 2 and chance <= error_spent(error, m, len(seen) - m, nodes):
             ranges = _range(seen[at == node]), _range(seen[~slow[at] & (at != node)])
             factor, seldom = _factor(launches.levels[at == node], tolerated)
             evidence = k, m, m, factor, chance, (), *ranges, seldom
@@ -688,7 +690,7 @@ class _Search:
         """Return what of an error is granted to a unit of these links, one of so many units."""
         launches = int(self._observed[own].sum())
         others = len(self._levels) - launches
-        return spent(error, launches, others, units, int(own.sum()))
+        return error_spent(error, launches, others, units, int(own.sum()))
 
     def _row(self, node: int, out: Bools) -> _Row:
         """Return the links of a node, without those to others that may be bad as well."""
@@ -698,7 +700,7 @@ class _Search:
         if own.sum() < 2 or not control.any():
             return _Row(own, control, math.inf)
         chance = self._launches.chance(own, control, self._between_rows)
-        chance = of_all(chance, self._nodes, 0.0, int(out.sum()), self._nodes - 1)
+        chance = expected_by_chance(chance, self._nodes, 0.0, int(out.sum()), self._nodes - 1)
         return _Row(own, control, chance)
 
     def _unit_of(self, row: _Row) -> Unit | None:
@@ -847,7 +849,7 @@ class _Search:
         beside = _mask(self._nodes, self._ends[own].ravel())[self._ends].any(axis=1) & ~own
         links = int(beside.sum()) + 1
         chance = self._launches.chance(own, beside, 0.0)
-        return of_all(chance, links, 0.0, 0, links) <= FAMILY_ERROR
+        return expected_by_chance(chance, links, 0.0, 0, links) <= FAMILY_ERROR
 
     def _these(self, nodes: Iterable[int]) -> Bools:
         return _mask(self._nodes, list(nodes))
@@ -873,7 +875,7 @@ class _Search:
                 lasting = _lasting(others - median(others), noise, self._tolerated)
                 chance = self._launches.chance(own, control, lasting)
                 rest = len(self._ends) - len(chosen)
-                chances.append(of_all(chance, units, choices, int(out.sum()), rest))
+                chances.append(expected_by_chance(chance, units, choices, int(out.sum()), rest))
         return min(chances)
 
     def _blame(

@@ -10,7 +10,7 @@ from clustergate.benchmarks.hpl import sizing
 from clustergate.benchmarks.imb.command import SIZES_FILE, ImbSettings, imb_arguments, sizes_file
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
-from clustergate.launch.dialects import HERE, Layout, Way, launch_options, srun_options
+from clustergate.launch.dialects import HERE, LaunchRoute, Layout, launch_options, srun_options
 from clustergate.launch.plan import Contender
 from clustergate.launch.reading import expected_of
 from clustergate.launch.watchdog import Patience
@@ -50,7 +50,7 @@ def patience_s(hpl_seconds: float) -> float:
     return _STARTING_S + _PATIENCE * hpl_seconds
 
 
-def alone(
+def node_contenders(
     manifest: Manifest,
     partition: Partition,
     hpl_seconds: float,
@@ -91,7 +91,7 @@ def alone(
     return [*contenders, hpl]
 
 
-def core_alone(manifest: Manifest, exports: Mapping[str, str]) -> list[Contender]:
+def core_contenders(manifest: Manifest, exports: Mapping[str, str]) -> list[Contender]:
     """Return what runs on one core of the job's own node."""
     return [_peaks(manifest, exports, [], ["--cores", CPUS], _STARTING_S)]
 
@@ -115,7 +115,7 @@ def _patience(layout: Layout, limit_s: float) -> Patience | None:
     return Patience.of(layout.ranks, layout.nodes, call_s=call_s, computing_s=limit_s)
 
 
-def pair(
+def pair_contender(
     manifest: Manifest,
     exports: Mapping[str, str],
     *,
@@ -125,8 +125,8 @@ def pair(
 ) -> Contender:
     """Return what runs between two nodes, or between two cores of the job's own node.
 
-    ``exports`` and ``pmi`` are those of :func:`alone`. Raises :class:`ClustergateError` for a stack
-    without IMB-MPI1.
+    ``exports`` and ``pmi`` are those of :func:`node_contenders`. Raises
+    :class:`ClustergateError` for a stack without IMB-MPI1.
     """
     # On two cores the kernel gives one to each rank; nothing else may bind them.
     layout = Layout(2, 2, bind=False) if cores else Layout(2, 1, bind=bind)
@@ -180,5 +180,5 @@ def _launcher(
         return [manifest.launcher, *launch_options(manifest.dialect, layout, HERE)]
     if pmi is not None:
         return ["srun", f"--nodelist={NODES}", *srun_options(manifest.dialect, layout, pmi)]
-    way = Way(HOSTFILE, exports)
+    way = LaunchRoute(HOSTFILE, exports)
     return [manifest.launcher, *launch_options(manifest.dialect, layout, way)]

@@ -99,10 +99,12 @@ def plan_screening(
     cores = not usable and not scheduled
     listed = {n.name: n.switch for n in hostfile.nodes if n.switch} if hostfile else {}
     if cores:
-        alone = orders.core_alone(manifest, environment)
+        alone = orders.core_contenders(manifest, environment)
     else:
-        alone = orders.alone(manifest, partition, asked.hpl_seconds, environment, pmi)
-    pair = orders.pair(manifest, environment, cores=cores, bind=partition.bind_to_cores, pmi=pmi)
+        alone = orders.node_contenders(manifest, partition, asked.hpl_seconds, environment, pmi)
+    pair = orders.pair_contender(
+        manifest, environment, cores=cores, bind=partition.bind_to_cores, pmi=pmi
+    )
     contenders = alone[:1] if asked.quick else [*alone, pair]
     return Plan(
         nonce=nonce,

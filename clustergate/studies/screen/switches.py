@@ -204,7 +204,7 @@ NO_TOPOLOGY = Words(
 )
 
 
-def asked_of(scheduler: Scheduler) -> dict[str, str]:
+def switches_from_scheduler(scheduler: Scheduler) -> dict[str, str]:
     """Return the switch of each node as far as a scheduler says it, nothing without a topology.
 
     Raises :class:`ClustergateError` where it does not answer, asked a few times.
@@ -239,7 +239,7 @@ def known_switches(
     """
     switch_of, no_answer = {}, ""
     try:
-        switch_of = asked_of(scheduler_of(scheduler))
+        switch_of = switches_from_scheduler(scheduler_of(scheduler))
     except ClustergateError as error:
         no_answer = str(error)
     if fabric.exists():

@@ -35,7 +35,7 @@ def exit_status(log: Log, screening: Screening) -> int:
     return 2 if few or screening.doubts or unmeasured or not log.ended else 0
 
 
-def found_in(where: Path) -> str:
+def summarise_folder(where: Path) -> str:
     """Return what the screening in a folder found, in a few words, once its job has ended."""
     try:
         _, log, screening = read_screening(where)

@@ -16,7 +16,7 @@ from clustergate.sites.schedulers.scheduler import SECONDS, Limits, Queue, Queue
 from clustergate.sites.schedulers.slurm.commands import (
     NO_ANSWER,
     answer_of_slurm,
-    said_by_slurm,
+    output_of_slurm,
     waits_for,
 )
 from clustergate.sites.schedulers.slurm.energy import boundary_of, powers_of_launches, steps_of
@@ -31,8 +31,8 @@ from clustergate.sites.schedulers.slurm.options import (
     CHOOSING,
     NARROWING,
     OF_THE_USER,
-    allowing,
-    last_in,
+    last_value,
+    node_filter,
     partition_of_access,
     refused_by_slurm,
     values_in,
@@ -42,7 +42,7 @@ from clustergate.sites.schedulers.slurm.scontrol import (
     nodes_of,
     partitions_of,
 )
-from clustergate.sites.schedulers.wishes import Wishes
+from clustergate.sites.schedulers.wishes import JobOptions
 
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
 NEVER_STARTS = (
@@ -93,12 +93,12 @@ class Slurm(Scheduler):
     lists_unused = "sinfo -R"
     most_nodes = "MaxNodes"
     narrows = "name them by --nodelist, --exclude, or a --constraint of features joined by & or |"
-    job_options = frozenset(Wishes.__dataclass_fields__)
+    job_options = frozenset(JobOptions.__dataclass_fields__)
     # Else Slurm is free to put ranks that should lie apart on one node.
     reframe_options = {"use_nodes_option": True, "slurm_job_cancel_reasons": [*NEVER_STARTS]}
 
     def limits(self, access: Sequence[str]) -> Limits:
-        names = partition_of_access(access), last_in(access, "qos", "q")
+        names = partition_of_access(access), last_value(access, "qos", "q")
         return within_reservation(limits_of(*names))
 
     def queues(self, seconds: float = SECONDS) -> Queues:
@@ -110,15 +110,15 @@ class Slurm(Scheduler):
         return NOT_USED(nodes=nodes, causes=causes, remedy=remedy)
 
     def powers(self, job: str, launches: Sequence[Launch]) -> dict[int, Power]:
-        boundary = boundary_of(said_by_slurm(["scontrol", "show", "config"]))
+        boundary = boundary_of(output_of_slurm(["scontrol", "show", "config"]))
         if not boundary:
             return {}
         fields = "--format=JobIDRaw,Start,End,ConsumedEnergyRaw"
-        text = said_by_slurm(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
+        text = output_of_slurm(["sacct", f"--jobs={job}", "--noheader", "--parsable2", fields])
         return powers_of_launches(launches, list(steps_of(text)), boundary)
 
     def waits_for(self, folder: Path) -> str | None:
-        said = said_by_slurm(["squeue", "--me", "--noheader", "--format=%T|%r|%Z"])
+        said = output_of_slurm(["squeue", "--me", "--noheader", "--format=%T|%r|%Z"])
         return waits_for(said, folder)
 
     def topology(self) -> str:
@@ -132,7 +132,7 @@ class Slurm(Scheduler):
 
     def says_more(self, command: Sequence[str]) -> str:
         # Of partitions the text says more: which is the default one, and which are hidden.
-        as_json = said_by_slurm([*command, "--json"]) if command == self.scans[0] else ""
+        as_json = output_of_slurm([*command, "--json"]) if command == self.scans[0] else ""
         return as_json if has_reserved_cores(as_json) else ""
 
     def choosing(self, features: Sequence[str], others: Sequence[str]) -> str:
@@ -152,9 +152,9 @@ class Slurm(Scheduler):
         return partition_of_access(access)
 
     def allowed_in(self, queue: Queue, access: Sequence[str]) -> Queue | None:
-        if not any(last_in(access, *option) for option in NARROWING):
+        if not any(last_value(access, *option) for option in NARROWING):
             return queue
-        allows = allowing(access)
+        allows = node_filter(access)
         if allows is None:
             return None
         groups = []
@@ -182,11 +182,11 @@ class Slurm(Scheduler):
     def excluded_by(self, access: Sequence[str]) -> set[str]:
         return set().union(*map(expand, values_in(access, "exclude", "x")))
 
-    def words(self, wishes: Wishes) -> list[str]:
+    def words(self, wishes: JobOptions) -> list[str]:
         named = ((name, getattr(wishes, name)) for name in ("reservation", "qos", "account"))
         return [f"{name}={value}" for name, value in named if value]
 
-    def require_permitted(self, partition: str, access: Sequence[str], wishes: Wishes) -> None:
+    def require_permitted(self, partition: str, access: Sequence[str], wishes: JobOptions) -> None:
         words = self.words(wishes)
         if not words or not (why := refused_by_slurm(access, words)):
             return

@@ -11,7 +11,7 @@ from clustergate.core.reasons import Words
 from clustergate.sites.schedulers.scheduler import SECONDS, answer, why_waiting
 
 
-def asking() -> dict[str, str]:
+def query_environment() -> dict[str, str]:
     """Return an environment in which Slurm's commands leave out nothing, with times in seconds.
 
     ``SINFO_PARTITION`` and the like narrow what a user sees.
@@ -36,10 +36,10 @@ def answer_of_slurm(command: Sequence[str], seconds: float = SECONDS) -> str:
 
     Raises :class:`ClustergateError` where it fails or does not answer.
     """
-    return answer(command, NO_ANSWER, seconds, asking())
+    return answer(command, NO_ANSWER, seconds, query_environment())
 
 
-def said_by_slurm(command: Sequence[str]) -> str:
+def output_of_slurm(command: Sequence[str]) -> str:
     """Return what a command of Slurm's prints; nothing when it fails or does not answer."""
     try:
         return answer_of_slurm(command)

@@ -19,7 +19,7 @@ from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
 from clustergate.machine.processes import capture
 from clustergate.sites.schedulers.scheduler import SECONDS, Limits
-from clustergate.sites.schedulers.slurm.commands import asking, said_by_slurm
+from clustergate.sites.schedulers.slurm.commands import output_of_slurm, query_environment
 
 LIMIT_PARTITION = Words(
     "limit.partition",
@@ -105,7 +105,7 @@ NO_RESERVATION = Words(
 def _note_reservation(name: str) -> None:
     command = ["scontrol", "show", "reservation", name]
     try:
-        ended = capture(command, env=asking(), timeout=SECONDS)
+        ended = capture(command, env=query_environment(), timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return
     if f"Reservation {name} not found" in ended.stdout + ended.stderr:
@@ -136,12 +136,12 @@ def limits_of(partition: str, qos: str = "") -> Limits:
 
     A QOS that all jobs ask for counts instead. There are none where Slurm does not say.
     """
-    said = said_by_slurm(["scontrol", "--all", "show", "partition"])
+    said = output_of_slurm(["scontrol", "--all", "show", "partition"])
     limits = limits_in(said, partition)
     own = re.search(r"\bQoS=([^\s/]+)(?!\S)", _block_of(partition, said))
     names = {own[1] if own else "", os.environ.get(_QOS) or qos} - {""}
-    if names and _ENFORCED.search(said_by_slurm(["scontrol", "show", "config"])):
-        known = said_by_slurm(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos"])
+    if names and _ENFORCED.search(output_of_slurm(["scontrol", "show", "config"])):
+        known = output_of_slurm(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos"])
         for name in sorted(names):
             limits = within_qos(limits, name, known)
     return limits

@@ -45,9 +45,9 @@ _CONSTRAINT = re.compile(rf"({_FEATURE}(&{_FEATURE})*|{_FEATURE}(\|{_FEATURE})*)
 NARROWING = (("constraint", "C"), ("nodelist", "w"), ("exclude", "x"))
 
 
-def allowing(access: Sequence[str]) -> Allows | None:
+def node_filter(access: Sequence[str]) -> Allows | None:
     """Return which nodes some options of sbatch allow, None where Slurm alone can tell."""
-    constraint, only = (last_in(access, *option) for option in NARROWING[:2])
+    constraint, only = (last_value(access, *option) for option in NARROWING[:2])
     out = ",".join(values_in(access, *NARROWING[2]))
     try:
         wanted, unwanted = (set(expand(names)) if names else set() for names in (only, out))
@@ -67,10 +67,10 @@ def allowing(access: Sequence[str]) -> Allows | None:
 
 def partition_of_access(access: Iterable[str]) -> str:
     """Return the partition that options of sbatch name, empty where they leave it to Slurm."""
-    return last_in(access, "partition", "p").partition(",")[0]
+    return last_value(access, "partition", "p").partition(",")[0]
 
 
-def last_in(access: Iterable[str], long: str, short: str) -> str:
+def last_value(access: Iterable[str], long: str, short: str) -> str:
     """Return what the last of them says, which counts, empty where there is none."""
     return ["", *values_in(access, long, short)][-1]
 
