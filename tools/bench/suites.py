@@ -1,0 +1,157 @@
+"""Ten simulated weeks of somebody's ReFrame suite: ``python -m tools.bench.suites``.
+
+What the judge of sessions says of it, beside what ReFrame offers: tolerances that somebody typed
+once, and the last session against the mean of the week before (``--performance-compare``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustergate.core.figures import name_of
+from clustergate.core.model import Case, Verdict
+from clustergate.judge.confirmation import unconfirmed
+from clustergate.suites.judging import NEWEST, OLDEST, RULE, judge_session
+from clustergate.suites.sessions import Result, Session, Value
+from clustergate.suites.settings import Settings
+from tools.bench.simulated_noise import BARE_METAL, HEAVY, KINDS, Machine, day_of, launches_of
+
+DAYS, WEEKS = 70, 10
+_START = datetime.datetime(2026, 1, 5, 3, tzinfo=datetime.timezone.utc)
+_UNITS = dict(zip(KINDS, ("s", "GB/s", "us", "MB/s", "us"), strict=True))
+# Of two hundred tests; collectives have the units of small messages.
+_SHARES = (0.4, 0.2, 0.1, 0.15, 0.15)
+_TOLERANCES = (0.05, 0.10)
+
+
+@dataclass
+class Tally:
+    """What a way to judge said: in how many sessions a test that did not change was accused.
+
+    ``found`` are the days from a slow-down until it was told, None for never.
+    """
+
+    name: str
+    alarms: int = 0
+    found: list[int | None] = field(default_factory=list)
+
+    def row(self) -> str:
+        known = [day for day in self.found if day is not None]
+        median = f"{statistics.median(known):.0f}" if known else "-"
+        share = f"{len(known)} of {len(self.found)}"
+        return f"| {self.name} | {self.alarms / WEEKS:.1f} | {median} | {share} |"
+
+
+def kinds_of(tests: int) -> list[str]:
+    """Return the kind of each test."""
+    bounds = np.cumsum(_SHARES) * tests
+    return [KINDS[int(np.searchsorted(bounds, k, side="right"))] for k in range(tests)]
+
+
+def costs(machine: Machine, tests: int, seed: int) -> NDArray[np.float64]:
+    """Return what each test cost each day, as a logarithm, positive is worse."""
+    lot, kinds = np.random.default_rng(seed), kinds_of(tests)
+    days = [
+        day_of(machine, kinds, lot) + launches_of(machine, kinds, 1, lot)[0][0] for _ in range(DAYS)
+    ]
+    return np.array(days)
+
+
+def slowed(tests: int, by: float) -> dict[int, tuple[int, float]]:
+    """Return which tests become slower, on which day and by how much, as a logarithm."""
+    return {k: (15 + 3 * (k % 14), float(np.log1p(by))) for k in range(7, tests, tests // 12)}
+
+
+def session(day: int, of_day: Sequence[float], kinds: Sequence[str]) -> Session:
+    """Return the session of a day."""
+    started = _START + datetime.timedelta(days=day)
+    results = []
+    for test, (cost, kind) in enumerate(zip(of_day, kinds, strict=True)):
+        rate = 100.0 * float(np.exp(cost if _UNITS[kind] in ("s", "us") else -cost))
+        value = Value("figure", rate, _UNITS[kind])
+        at = started.timestamp()
+        results.append(
+            Result(f"test{test}", "", "sim", "cpu", "gnu", "pass", (value,), ("n1",), completed=at)
+        )
+    return Session(f"s{day}", started, results, started + datetime.timedelta(hours=2))
+
+
+def accused(cases: Sequence[Case]) -> Iterator[tuple[int, bool]]:
+    """Yield which tests are slower, and whether that is confirmed."""
+    for case in cases:
+        slow = [one for one in case.groups if one.judgement.verdict is Verdict.REGRESSION]
+        names = {name for one in slow for name in one.names}
+        regression = any(
+            one.judgement.verdict is Verdict.REGRESSION or name_of(one) in names
+            for one in case.figures
+        )
+        if regression or unconfirmed(case):
+            yield int(case.check.removeprefix("test")), regression
+
+
+def simulate(machine: Machine, tests: int, by: float, seed: int, say: bool) -> list[Tally]:
+    """Return what each way said of ten weeks in which twelve of the tests became slower."""
+    kinds, slow = kinds_of(tests), slowed(tests, by)
+    every = costs(machine, tests, seed)
+    for test, (since, much) in slow.items():
+        every[since:, test] += much
+    sessions = [session(day, every[day].tolist(), kinds) for day in range(DAYS)]
+    judge, watch = Tally("judge: slower, status 1"), Tally("judge: not confirmed, status 2")
+    fixed = [Tally(f"typed tolerance of {100 * one:.0f} %") for one in _TOLERANCES]
+    weekly = [Tally(f"compared with its week, {100 * one:.0f} %") for one in _TOLERANCES]
+    tallies = [judge, watch, *fixed, *weekly]
+    first: dict[tuple[str, int], int] = {}
+    for day in range(RULE.fewest_runs, DAYS):
+        before = sessions[: day + 1][::-1]
+        window = before if len(before) <= NEWEST + OLDEST else before[:NEWEST] + before[-OLDEST:]
+        now = sessions[day].started + datetime.timedelta(hours=3)
+        run = judge_session(window, Settings(exclusive=True), "run", now).run
+        named: dict[str, set[int]] = {judge.name: set(), watch.name: set()}
+        for test, confirmed in accused(run.cases):
+            named[judge.name if confirmed else watch.name].add(test)
+        typed = every[day] - np.median(every[: RULE.fewest_runs], axis=0)
+        moved = every[day] - every[max(0, day - 7) : day].mean(axis=0)
+        for some, worse in ((fixed, typed), (weekly, moved)):
+            for one, tolerance in zip(some, _TOLERANCES, strict=True):
+                beyond = np.flatnonzero(worse > np.log1p(tolerance))
+                named[one.name] = {int(test) for test in beyond}
+        for tally in tallies:
+            innocent = {t for t in named[tally.name] if t not in slow or day < slow[t][0]}
+            tally.alarms += bool(innocent)
+            for test in named[tally.name] - innocent:
+                first.setdefault((tally.name, test), day)
+        if say:
+            print(day, {name: sorted(some)[:6] for name, some in named.items()}, flush=True)
+    for tally in tallies:
+        tally.found = [
+            first[tally.name, test] - since + 1 if (tally.name, test) in first else None
+            for test, (since, _) in slow.items()
+        ]
+    return tallies
+
+
+def main() -> None:
+    """Print a table for each machine."""
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.suites", description=__doc__)
+    parser.add_argument("--tests", type=int, default=200)
+    parser.add_argument("--by", type=float, default=0.10, help="what becomes slower, by so much")
+    parser.add_argument("--say", action="store_true", help="tell of each day")
+    arguments = parser.parse_args()
+    for seed, machine in enumerate((BARE_METAL, HEAVY), 1):
+        print(f"{machine.name}, {arguments.tests} tests, {100 * arguments.by:.0f} % slower\n")
+        print("| way | sessions a week that accuse an unchanged test | days | found |")
+        print("|---|---|---|---|")
+        for tally in simulate(machine, arguments.tests, arguments.by, seed, arguments.say):
+            print(tally.row())
+        print()
+
+
+if __name__ == "__main__":
+    main()
