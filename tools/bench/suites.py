@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
+import sqlite3
 import statistics
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +24,7 @@ from clustergate.core.figures import name_of
 from clustergate.core.model import Case, Verdict
 from clustergate.judge.confirmation import unconfirmed
 from clustergate.suites.judging import NEWEST, OLDEST, RULE, judge_session
+from clustergate.suites.places import sessions_at
 from clustergate.suites.sessions import Result, Session, Value
 from clustergate.suites.settings import Settings
 from tools.bench.simulated_noise import BARE_METAL, HEAVY, KINDS, Machine, day_of, launches_of
@@ -137,13 +143,77 @@ def simulate(machine: Machine, tests: int, by: float, seed: int, say: bool) -> l
     return tallies
 
 
+def store(path: Path, sessions: int, tests: int) -> None:
+    """Write a results database as ReFrame does, of tests with three figures each.
+
+    The sessions that a judge reads differ, and those between them are one and the same.
+    """
+    lot, created = np.random.default_rng(1), sqlite3.connect(path)
+    created.executescript(
+        "CREATE TABLE sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, "
+        "session_end_unix REAL, json_blob TEXT, report_file TEXT);"
+        "CREATE INDEX index_sessions_time ON sessions(session_start_unix);"
+        "CREATE TABLE metadata(schema_version TEXT); INSERT INTO metadata VALUES('1.0');"
+    )
+    between = ""
+    for number in range(sessions):
+        started = _START + datetime.timedelta(hours=6 * (number - sessions))
+        is_read = number < OLDEST or number >= sessions - NEWEST
+        text = _report(number, started, tests, lot) if is_read or not between else between
+        between = between or text
+        row = (f"session {number}", started.timestamp(), started.timestamp(), text, "")
+        created.execute("INSERT INTO sessions VALUES(?, ?, ?, ?, ?)", row)
+    created.commit()
+    created.close()
+
+
+def _report(number: int, started: datetime.datetime, tests: int, lot: np.random.Generator) -> str:
+    when = f"{started:%Y%m%dT%H%M%S%z}"
+    of_session = {"uuid": f"session {number}", "hostname": "login", "data_version": "4.2"}
+    cases = [
+        {
+            **{"name": f"test{test}", "system": "sim", "partition": "cpu", "environ": "gnu"},
+            **{"result": "pass", "fixture": False, "job_nodelist": ["n1"], "num_tasks": 4},
+            "exclusive_access": True,
+            "perfvalues": {
+                f"sim:cpu:figure{k}": [float(rate), 0, None, None, "GB/s", "pass"]
+                for k, rate in enumerate(100 * np.exp(lot.normal(0, 0.006, 3)))
+            },
+        }
+        for test in range(tests)
+    ]
+    info = {**of_session, "time_start": when, "time_end": when}
+    return json.dumps({"session_info": info, "runs": [{"testcases": cases}], "restored_cases": []})
+
+
+def measure(sessions: int, tests: int) -> None:
+    """Print how long it takes to read the sessions of a database and to judge the newest."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.db"
+        store(path, sessions, tests)
+        begun, cpu = time.monotonic(), time.process_time()
+        read = sessions_at(path, NEWEST, OLDEST)
+        between = time.monotonic() - begun
+        run = judge_session(read, Settings(), "run", _START).run
+        figures = sum(len(case.figures) for case in run.cases)
+        print(
+            f"{sessions} sessions of {figures} figures, {path.stat().st_size / 1e9:.1f} GB: "
+            f"read in {between:.1f} s, judged in {time.monotonic() - begun:.1f} s in all, "
+            f"{time.process_time() - cpu:.1f} s of a processor"
+        )
+
+
 def main() -> None:
-    """Print a table for each machine."""
+    """Print a table for each machine, or how long a large database takes."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.suites", description=__doc__)
     parser.add_argument("--tests", type=int, default=200)
     parser.add_argument("--by", type=float, default=0.10, help="what becomes slower, by so much")
     parser.add_argument("--say", action="store_true", help="tell of each day")
+    parser.add_argument("--database", type=int, help="measure a database of so many sessions")
     arguments = parser.parse_args()
+    if arguments.database:
+        measure(arguments.database, arguments.tests)
+        return
     for seed, machine in enumerate((BARE_METAL, HEAVY), 1):
         print(f"{machine.name}, {arguments.tests} tests, {100 * arguments.by:.0f} % slower\n")
         print("| way | sessions a week that accuse an unchanged test | days | found |")
