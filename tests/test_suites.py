@@ -78,6 +78,16 @@ def test_a_report_of_each_version_tells_its_tests(version):
     assert session.started < session.ended
 
 
+@pytest.mark.parametrize("version", ["4.6.3", "4.10.4"])
+def test_repetitions_and_pinned_nodes_are_known(version):
+    repeated = reports.read_report(DATA / f"repeated-{version}.json").results
+    of_copy = [one for one in repeated if one.test == "copy_loop"]
+    assert {(one.parameters, one.repeat) for one in of_copy} == {("", 0), ("", 1)}
+    (distributed,) = reports.read_report(DATA / f"distributed-{version}.json").results
+    assert distributed.node == "vm"
+    assert distributed.nodes == ("vm",)
+
+
 @pytest.mark.parametrize("log", ["copy_loop-4.6.3.log", "sort_numbers-4.10.4.log"])
 def test_a_log_tells_sessions_by_tests_that_end_again(log):
     first, second = perflogs.sessions_in([DATA / log])

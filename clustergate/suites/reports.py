@@ -73,6 +73,8 @@ def _results(runs: Any) -> Iterator[Result]:
 
 def _result(case: Mapping[str, Any], attempt: int, values: tuple[Value, ...]) -> Result:
     test, parameters, repeat, node = named(str(case["name"]))
+    # From 4.7 on, what ReFrame adds by itself stands in the longer name alone.
+    *_, shown_repeat, shown_node = named(str(case.get("display_name") or ""))
     variables = case.get("check_vars", case)
     is_old = "check_vars" in case
     system, _, partition = str(case["system"]).partition(":")
@@ -89,8 +91,8 @@ def _result(case: Mapping[str, Any], attempt: int, values: tuple[Value, ...]) ->
         nodes=nodes_of(nodes),
         tasks=_count(variables.get("num_tasks")),
         attempt=attempt,
-        repeat=repeat,
-        node=node,
+        repeat=repeat or shown_repeat,
+        node=node or shown_node,
         phase=str(case.get("fail_phase") or ""),
         reason=" ".join(str(case.get("fail_reason") or "").split()),
         hash=str(case.get("hash" if is_old else "hashcode") or ""),
