@@ -386,7 +386,9 @@ def test_the_command_judges_a_session_that_reframe_left(suite, tmp_path, monkeyp
     assert f"in {suite}/.reframe/reports, beside 1 earlier session" in printed
     assert "clustergate judge: exit status 0" in printed
     (folder,) = (tmp_path / "home" / "results" / "runs").iterdir()
-    assert "copy_loop" in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert "copy_loop" in page
+    assert f"{suite}/.reframe/reports" in page
     assert ElementTree.parse(folder / "junit.xml").getroot().get("tests") == "3"
     # It is in the index of runs, and no run of the suite's own checks.
     assert cli.main(["list", "runs"]) == 0

@@ -209,6 +209,7 @@ def first_screen(run: Run) -> FirstScreen:
     stated = expectations(run)
     beside_it = [f"{EXPECTATIONS.upper()}: {stated}", *of_other_runs(run)] if stated else []
     beside_it += _without_expectation(run) if stated else ()
+    beside_it += [f"Judged is {run.session}."] * bool(run.session)
     answer = answer_of(run, check)
     return FirstScreen(
         answer.look.name.lower(),
