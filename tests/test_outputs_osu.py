@@ -41,6 +41,8 @@ def rows_of(text: str, expect: OsuExpectation | None = None) -> list[Row]:
         ("latency-checked-mpich", 8, "osu_latency", {"latency_us": 0.96}),
         ("bw-mpich", 17, "osu_bw", {"bandwidth_mb_s": 605.32}),
         ("bibw-openmpi", 17, "osu_bibw", {"bandwidth_mb_s": 167.21}),
+        ("bibw-intel-mpi", 21, "osu_bibw", {"bandwidth_mb_s": 3155.69}),
+        ("reduce-intel-mpi", 21, "osu_reduce", {"t_avg_us": 6662.08}),
         ("put_latency-mpich", 11, "osu_put_latency", {"latency_us": 0.12}),
         ("multi_lat-openmpi", 11, "osu_multi_lat", {"latency_us": 0.22}),
         (
