@@ -128,6 +128,13 @@ def test_program_of_a_title(title: str, program: str) -> None:
         ("latency-mpich", r"\n# Size.*", "", "not a line of columns"),
         ("latency-mpich", "MPI Latency", "MPI Init", "output of OSU MPI Init, which clustergate"),
         ("latency-mpich", r"\Z", "\n# OSU MPI Latency Test v7.4\n", "another run begins here"),
+        ("put_latency-mpich", "# Window.*", "", "the window or the synchronization is missing"),
+        (
+            "latency-mpich",
+            r"(# Datatype.*\n)(?s:(.*\n)8 )",
+            r"\2\g<1>8 ",
+            "a line of the head stands",
+        ),
         ("latency-checked-mpich", "Pass", "Fail", "the validation of the data is Fail"),
         ("mbw_mr-mpich", r"(\n8 +)\d", r"\g<1>9", "messages of 8 bytes contradicts"),
         ("allreduce-full-openmpi", r"(\n8 +)\d", r"\g<1>99", "contradicts the least and the most"),

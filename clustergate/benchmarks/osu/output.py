@@ -56,6 +56,7 @@ from clustergate.core.outputs import (
     OUTPUT_LACKS,
     OUTPUT_OTHER_PROGRAM,
     OUTPUT_SECOND_RUN,
+    OUTPUT_STRAY,
     OUTPUT_WRONG_RESULT,
 )
 
@@ -95,6 +96,25 @@ _OF_COLLECTIVE = re.compile(
     r"(?P<i>Non-[Bb]locking )?(?P<neighbor>Neighborhood )?(?P<name>[\w-]+)"
     r"(?: Personalized Exchange)?(?P<persistent> Persistent)? Latency"
 )
+_COLLECTIVES = frozenset(
+    [
+        "allgather",
+        "allgatherv",
+        "allreduce",
+        "alltoall",
+        "alltoallv",
+        "alltoallw",
+        "barrier",
+        "bcast",
+        "gather",
+        "gatherv",
+        "reduce",
+        "reduce_scatter",
+        "reduce_scatter_block",
+        "scatter",
+        "scatterv",
+    ]
+)
 WITHOUT_SIZES = frozenset({"osu_barrier", "osu_ibarrier", "osu_barrier_persistent"})
 
 # Of the columns without the blanks in their names; others are kept by no metric.
@@ -115,7 +135,9 @@ _SIZE, _ITERATIONS, _VALIDATION = "Size", "Iterations", "Validation"
 _OTHERS = re.compile(
     r"Coll\.Init\(us\)|MPI_(?:Test|Wait)\(us\)|M(?:in|ax)Comm\.\(us\)|P[\d.]+TailLat\(us\)"
 )
-_VALUE = re.compile(r"\d+\.\d\d")
+_VALUE = re.compile(r"[0-9]+\.[0-9][0-9]")
+_COUNT = re.compile(r"[0-9]+")
+_DIGITS = tuple("0123456789")
 # Half a unit of the last digit that is printed.
 _HALF = 0.005
 
@@ -148,6 +170,8 @@ def program_of(title: str) -> str:
     if not (match := _OF_COLLECTIVE.fullmatch(words)):
         return ""
     name = match["name"].lower().replace("all-to-all", "alltoall").replace("broadcast", "bcast")
+    if name not in _COLLECTIVES:
+        return ""
     prefix = ("i" if match["i"] else "") + ("neighbor_" if match["neighbor"] else "")
     return f"osu_{prefix}{name}{'_persistent' if match['persistent'] else ''}"
 
@@ -190,11 +214,13 @@ def parse_osu(
     for line in text:
         if not (words := line.split()):
             continue
-        if not words[0][0].isdigit():
+        if not words[0].startswith(_DIGITS):
             # Of a launcher or an MPI library: a row that it replaced is missed by the sizes.
             text.refuse_failure()
             if TITLE.match(line):
                 raise text.error(OUTPUT_SECOND_RUN())
+            if _NOTE.match(line) or _PAIRS.match(line):
+                raise text.error(OUTPUT_STRAY(what="a line of the head"))
             continue
         row = _row(text, name, columns, words, conditions)
         size = int(row.conditions.get("bytes", -1))
@@ -241,9 +267,11 @@ def _head(
         elif columns := _columns(line):
             if (_SIZE in columns) == (name in WITHOUT_SIZES):
                 raise text.damaged("a line of columns")
+            if _IS_ONE_SIDED.match(name) and noted.keys() != {*_CONDITION.values()}:
+                raise text.error(OUTPUT_LACKS(missing="the window or the synchronization"))
             known = {"processes": processes, "mode": " ".join(modes), **noted}
             return {name: value for name, value in known.items() if value}, columns
-        elif line and line[0].isdigit():
+        elif line.startswith(_DIGITS):
             raise text.damaged("a line of columns")
     raise text.cut_off("the table")
 
@@ -267,7 +295,7 @@ def _row(
     own: dict[str, int] = {}
     for column, condition in ((_SIZE, "bytes"), (_ITERATIONS, "repetitions")):
         if (word := cells.pop(column, None)) is not None:
-            if not word.isdigit():
+            if not _COUNT.fullmatch(word):
                 raise text.damaged("a line of figures")
             own[condition] = int(word)
     validation = cells.pop(_VALIDATION, "Pass")
