@@ -21,6 +21,7 @@ from clustergate.judge.history.node_states import NODES
 from clustergate.machine.fingerprint import read_node_state
 from clustergate.machine.node import SCRIPT
 from clustergate.stacks.manifest import Manifest, Program, write_manifest
+from tests.conftest import PATIENCE_S
 from tests.test_node import RUN, keep_run
 from tests.test_screening_driver import PEAKS
 
@@ -72,7 +73,7 @@ def called(*words: str, path: str = "", uid: int | None = None) -> subprocess.Po
 
 
 def said_by(process: subprocess.Popen[str]) -> tuple[int, str]:
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     return process.returncode, said
 
 
@@ -139,7 +140,9 @@ def test_read_only_file_system_is_no_fault(home: Path) -> None:
 
     def within(*words: str) -> subprocess.CompletedProcess[str]:
         command = ["unshare", "-m", "sh", "-c", script, "sh", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
 
     # That is another mount.
     keep_run(home.parent / "said", within("sh", str(SCRIPT), "/").stdout)
@@ -152,13 +155,13 @@ def test_read_only_file_system_is_no_fault(home: Path) -> None:
 def test_killed_leaves_no_kernel_behind(home: Path, number: signal.Signals) -> None:
     set_up(home, more=f"echo $$ > {home}/pid\nexec sleep 60\n")
     process = called("--budget", "30s")
-    pid, until = home / "pid", time.monotonic() + 20
+    pid, until = home / "pid", time.monotonic() + PATIENCE_S
     while not (pid.exists() and pid.read_text().strip()) and time.monotonic() < until:
         time.sleep(0.1)
     process.send_signal(number)
     found, said = said_by(process)
     assert found == (128 + number if number == signal.SIGTERM else -number), said
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while psutil.pid_exists(int(pid.read_text())) and time.monotonic() < until:
         time.sleep(0.1)
     assert not psutil.pid_exists(int(pid.read_text()))

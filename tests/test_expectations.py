@@ -450,7 +450,9 @@ def test_what_is_counted_stands_below_the_headline():
         record(), record(HPL, best=(90.0,)),
     )  # fmt: skip
     text = render(run, width=300)
-    assert "1 expectation not of this run: PingPong 2 MiB is of another mode: maintenance" in text
+    assert (
+        "1 expectation not of this run: PingPong 2 MiB applies to another mode: maintenance" in text
+    )
     assert "1 result without an expectation or a reference" in "\n".join(first_screen(run).beside)
 
 

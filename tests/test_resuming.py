@@ -205,7 +205,7 @@ def test_cases_of_another_day_are_no_pass_of_today() -> None:
         evidence=(Evidence(RESUMED, Verdict.INCONCLUSIVE, (why,)),) if why else (),
     )
     assert summary.status_of(run) == 2
-    assert "cases are of another day" in summary.exit_meaning(run)
+    assert "results are of another day" in summary.exit_meaning(run)
     assert str(why) in {cause.sentence for cause in summary.causes(run)}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clustergate.suites.judged_test import slower
+from tests.conftest import PATIENCE_S
 from tests.test_suite_judging import result, session
 
 REFRAME = Path(sys.executable).parent / "reframe"
@@ -55,7 +56,7 @@ def typed(tmp_path_factory):
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=PATIENCE_S,
         )
         newest = json.loads((home / ".reframe" / "reports" / "latest.json").read_text())
         return ended.returncode, ended.stdout, newest["runs"]

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from clustergate.suites.settings import read_settings
+from tests.conftest import PATIENCE_S
 from tests.test_docs import TOP, blocks
 
 BIN = Path(sys.executable).parent
@@ -40,7 +41,7 @@ def desk(tmp_path_factory):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=PATIENCE_S,
         )
         assert ended.returncode == status, (command, ended.stdout[-2000:], ended.stderr[-2000:])
         return ended.stdout
