@@ -19,7 +19,7 @@ def tree_with(provider: Path, name: str, top: Path) -> Path:
         ["git", "-C", str(checkout()), "ls-files"], capture_output=True, text=True, check=True
     )
     for file in listed.stdout.splitlines():
-        if not file.startswith(("tests/", "docs/", "evaluations/")):
+        if not file.startswith(("tests/", "evaluations/")):
             (top / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(checkout() / file, top / file)
     room = top / "clustergate" / "stacks"

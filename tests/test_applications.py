@@ -30,7 +30,7 @@ def test_programs_are_named_as_upstream_names_them():
 
 
 def test_every_application_of_spack_is_known_and_built_with_mpi():
-    assert applications_of() == ["hpccg", "lammps", "npb"]
+    assert applications_of() == ["hpccg", "lammps", "npb", "osu"]
     assert set(applications_of()) == set(builds_on_request())
 
 

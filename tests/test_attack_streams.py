@@ -219,7 +219,7 @@ def test_a_screening_whose_page_is_lost_has_no_verdict(
 
     monkeypatch.setattr(screen_command, "screen", measured)
     if lost == "the terminal":
-        monkeypatch.setattr(console, "print_lines", full)
+        monkeypatch.setattr(screen_command, "print_coloured", full)
     else:
         full_from(monkeypatch, lost)
     assert cli.main(["screen", "--site", "local"]) == 2

@@ -198,7 +198,7 @@ class TestCurves:
         curve = {1024: 100.0, 2048: 400.0, 8192: 600.0, 65536: 990.0, 1048576: 1000.0}
         assert curves.size_of_most(curve) == 65536
         assert curves.size_of_half(curve) == pytest.approx(2048 * 4**0.5)
-        with pytest.raises(DerivedError, match="beyond half"):
+        with pytest.raises(DerivedError, match="exceeds half the bandwidth"):
             curves.size_of_half({1024: 900.0, 2048: 1000.0})
 
     def test_where_one_is_ahead_from(self):

@@ -239,7 +239,13 @@ def block(page: str, kind: str, holding: str = "") -> str:
 
 @pytest.mark.parametrize(
     "words",
-    [w for w in TYPED if status_of(w) is not None and w not in OF_LAUNCHED | {SESSIONS}],
+    [
+        words
+        for words in TYPED
+        if status_of(words) is not None
+        and words not in OF_LAUNCHED | {SESSIONS}
+        and "--reframe" not in words
+    ],
 )
 def test_what_launches_nothing_ends_as_it_should(
     words: str,

@@ -62,12 +62,15 @@ def test_every_setting_becomes_imbs_option():
     ("setting", "sentence"),
     [
         # IMB runs with its default policy, and with 2.5 MB, and says nothing.
-        ({"iter_policy": "dynamical"}, "iter_policy is dynamic, multiple_np, auto or off, not"),
-        ({"off_cache": "2.5MB"}, "off_cache is -1, a size of the last cache"),
+        (
+            {"iter_policy": "dynamical"},
+            "iter_policy must be dynamic, multiple_np, auto or off",
+        ),
+        ({"off_cache": "2.5MB"}, "off_cache must be -1, a size of the last cache"),
         ({"off_cache": "0"}, "off_cache"),
-        ({"root_shift": "yes"}, "root_shift is on or off, not 'yes'"),
-        ({"sync": "maybe"}, "sync is on or off"),
-        ({"map": "2*1"}, "map is a grid of processes"),
+        ({"root_shift": "yes"}, "root_shift must be on or off, not 'yes'"),
+        ({"sync": "maybe"}, "sync must be on or off"),
+        ({"map": "2*1"}, "map must be a grid of processes"),
         ({"map": "3x1", "ranks": 2}, "a map of 3x1 needs 3 processes and there are 2"),
         ({"seconds": -1.0}, "time must be positive, not -1"),
         ({"seconds": float("nan")}, "time must be positive"),

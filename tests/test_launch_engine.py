@@ -68,7 +68,9 @@ def test_a_launcher_that_waits_for_a_node_is_not_asked_to_launch(tmp_path, monke
     monkeypatch.setattr("clustergate.launch.engine._SAYING_S", 0.5)
     one = Engine(tmp_path, "word")
     waits = ["sh", "-c", f"echo {{}} >{tmp_path}/nodes/n1; exec sleep infinity"]
-    with pytest.raises(LaunchError, match=r"1 of 2 nodes started no process .*; n1 did; see nodes"):
+    with pytest.raises(
+        LaunchError, match=r"1 of 2 nodes started no process .*; processes started on n1; see nodes"
+    ):
         one.note_nodes(waits, {}, 2)
     # Who only ends late has told all.
     (tmp_path / "nodes.out").unlink()

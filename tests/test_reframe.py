@@ -267,7 +267,10 @@ def test_one_module_knows_reframes_call():
         for path in sorted((checkout() / room).rglob("*.py"))
         if ITS_OWN.search(path.read_text(encoding="utf-8"))
     ]
-    assert knows == ["clustergate/run/reframe.py"]
+    # What other suites' ReFrame left is read by a room of its own.
+    assert [path for path in knows if not path.startswith("clustergate/suites/")] == [
+        "clustergate/run/reframe.py"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,6 @@ def test_a_screening_ends_before_its_partition_ends_its_job(
 
 
 def test_more_nodes_than_a_job_gets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ClustergateError, match="at most 2; screen 2 at a time by --nodes"):
+    with pytest.raises(ClustergateError, match="limits jobs to 2; screen 2 at a time by --nodes"):
         within_limits(ScreenRequest(), limited(monkeypatch, None, 2))
     within_limits(ScreenRequest(), limited(monkeypatch, None, 4))

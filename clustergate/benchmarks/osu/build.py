@@ -40,5 +40,6 @@ def commands(work: Workplace) -> Iterable[Command]:
 BUILD = Build(
     programs=tuple(f"osu_{name}" for names in _PROGRAMS.values() for name in names),
     recipes=(Compiled(commands, OSU),),
+    package="osu-micro-benchmarks",
     on_request=True,
 )

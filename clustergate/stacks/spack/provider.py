@@ -474,7 +474,10 @@ def _prefix_of(spec: LockedSpec, prefixes: Mapping[str, Path]) -> Path:
 
 
 def _program(spec: LockedSpec, prefixes: Mapping[str, Path], name: str) -> Program:
-    path = _prefix_of(spec, prefixes) / "bin" / name
+    prefix = _prefix_of(spec, prefixes)
+    # What is launched by other programs, or by nobody's PATH, lies below libexec.
+    below = (path for path in sorted(prefix.glob(f"libexec/**/{name}")) if path.is_file())
+    path = next(below, prefix / "bin" / name)
     if not path.is_file():
         return Program(unavailable=f"{spec} installs no {name}")
     return Program(str(path), spec.version, f"built by Spack as {spec}")
