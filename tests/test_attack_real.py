@@ -17,6 +17,7 @@ import pytest
 
 from clustergate.core.paths import checkout
 from tests.conftest import until
+from tests.test_silent_passes import verdict_of
 from tools.attack.mutations import ATTACKS, Kind
 
 pytestmark = pytest.mark.mpi
@@ -24,13 +25,6 @@ pytestmark = pytest.mark.mpi
 SMALL_HPL = ("-S", "n=1000")
 OF_MPICH = ("--check=HplCheck", "--stack=mpich")
 long = functools.partial(pytest.param, marks=pytest.mark.long)
-
-
-def verdict_of(ended, check="HplCheck", stack="mpich"):
-    of = re.compile(
-        rf" ?(✗ [A-Z ]+: |! (invalid|impossible|regression): )[^:]*\b{check}\b[^:]* with {stack}\b"
-    )
-    return "\n".join(line for line in ended.stdout.splitlines() if of.match(line))
 
 
 @pytest.mark.parametrize("stack", [long("intel-mpi"), "mpich", long("openmpi")])
@@ -169,7 +163,7 @@ def test_39_a_run_of_which_a_part_is_killed_leaves_no_pass(suite, victim):
         pytest.skip(f"{victim} had ended before it was killed")
     assert running.returncode == 2, told
     assert "Traceback" not in told
-    said = "ReFrame was killed by SIGKILL" if victim == "reframe" else "HplCheck with mpich"
+    said = "ReFrame was killed by SIGKILL" if victim == "reframe" else "HPL with mpich"
     assert said in told
     until(lambda: not processes_of(suite.home, "xhpl"), lambda: processes_of(suite.home, "xhpl"))
 

@@ -15,6 +15,7 @@ import sys
 
 import pytest
 
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core import store
 from clustergate.core.model import CaseRecord, Launch
 from clustergate.judge.assembly import CASE_NO_FIGURES
@@ -34,8 +35,9 @@ FIRST_RANK = '[ "$PMI_RANK" = 0 ]'
 
 def verdict_of(ended, check="HplCheck", stack="mpich"):
     """Return what the summary says is wrong with a case, empty when nothing is."""
+    title = descriptor_of(check).title
     of = re.compile(
-        rf" ?(✗ [A-Z ]+: |! (invalid|impossible|regression): )[^:]*\b{check}\b[^:]* with {stack}\b"
+        rf" ?(✗ [A-Z ]+: |! (invalid|impossible|regression): )[^:]*\b{title}\b[^:]* with {stack}\b"
     )
     return "\n".join(line for line in ended.stdout.splitlines() if of.match(line))
 
