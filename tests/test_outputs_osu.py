@@ -128,6 +128,7 @@ def test_program_of_a_title(title: str, program: str) -> None:
         ("latency-mpich", r"\n# Size.*", "", "not a line of columns"),
         ("latency-mpich", "MPI Latency", "MPI Init", "output of OSU MPI Init, which clustergate"),
         ("latency-mpich", r"\Z", "\n# OSU MPI Latency Test v7.4\n", "another run begins here"),
+        ("put_latency-mpich", "Datatype: MPI_", "Datatype: 0PI_", "not a line of the head"),
         ("put_latency-mpich", "# Window.*", "", "the window or the synchronization is missing"),
         (
             "latency-mpich",

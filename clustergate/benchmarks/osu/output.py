@@ -63,7 +63,17 @@ from clustergate.core.outputs import (
 TITLE = re.compile(r"# OSU (?P<what>\S.*?) Test v(?P<version>\d[\w.-]*)\s*$")
 _FAILURE = re.compile(r"This test requires .*process|ERROR: ")
 _PAIRS = re.compile(r"# \[ pairs: (\d+) \](?: \[ window size: (\d+|varied) \])?")
-_NOTE = re.compile(r"# (Datatype|Window creation|Synchronization): (\S+?)\.?$")
+_NOTE = re.compile(r"# (?!Number of )([\w ]+): (\S+?)\.?$")
+_WINDOW = ("create", "allocate", "create_dynamic")
+_SYNC = (
+    *("lock/unlock", "lock_all/unlock_all", "post/start/complete/wait"),
+    *("fence", "flush", "flush_local"),
+)
+_NOTED = {
+    "Datatype": ("MPI_CHAR", "MPI_INT", "MPI_FLOAT"),
+    "Window creation": tuple(f"MPI_Win_{word}" for word in _WINDOW),
+    "Synchronization": tuple(f"MPI_Win_{word}" for word in _SYNC),
+}
 _CONDITION = {"Window creation": "window", "Synchronization": "sync"}
 _USUAL_TYPE = "MPI_CHAR"
 
@@ -258,6 +268,8 @@ def _head(
             _compare(text, "the number of processes", asked.processes, processes)
             _compare(text, "messages in a window", asked.window and str(asked.window), match[2])
         elif match := _NOTE.match(line):
+            if match[2] not in _NOTED.get(match[1], ()):
+                raise text.damaged("a line of the head")
             if match[1] == "Datatype":
                 modes += [match[2].lower()] if match[2] != _USUAL_TYPE else []
             else:
