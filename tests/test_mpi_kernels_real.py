@@ -178,5 +178,5 @@ def test_a_kernel_that_left_something_out_does_not_pass(suite):
     suite.replace_program("mpich", "stream", '"$real" "$@" | grep -v scale')
     selection = ["--check", "StreamCheck", "--stack", "mpich"]
     ended = suite.check("-S", "launches=1", selection=selection)
-    assert "StreamCheck with mpich" in ended.stdout
+    assert "STREAM with mpich" in ended.stdout
     assert "output.contradiction" in suite.codes("StreamCheck")
