@@ -1,3 +1,4 @@
+import dataclasses
 import datetime
 import json
 import math
@@ -6,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from clustergate.benchmarks.registry import every_headline
 from clustergate.core.model import DISTANCES
 from clustergate.core.notation import printable
 from clustergate.judge.history.judged import NONE_SLOWER, judged_runs, told_of
@@ -251,6 +253,18 @@ def test_what_stands_for_the_rest_and_what_changed_is_worth_a_line():
             run(i, ping(value, benchmark="Bcast", metric="t_avg_us"))
             for i, value in enumerate(values)
         ]
+
+    (first, *_) = trends(collect(steady))
+    of_each = [
+        dataclasses.replace(
+            first,
+            case=dataclasses.replace(first.case, check=line.check),
+            benchmark=line.benchmark,
+            metric=line.metric,
+        )
+        for line in every_headline()
+    ]
+    assert len(worth_showing(of_each)) == len(of_each)
 
     quiet, changed = trends(collect(bcast(None))), trends(collect(bcast(18)))
     assert worth_showing(quiet) == []

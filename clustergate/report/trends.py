@@ -50,16 +50,16 @@ class History:
 
 def worth_showing(candidates: Iterable[Trend]) -> list[Trend]:
     """Return the trends that shifted, and those that stand for all others, in a screen's order."""
-    places = {
-        (line.check, line.benchmark, line.metric): place
-        for place, line in enumerate(sorted(every_headline(), key=lambda one: not one.first))
-    }
+    lines = sorted(every_headline(), key=lambda one: not one.first)
+    # Several lines may be of one metric, at different sizes.
+    places = {(line.check, line.benchmark, line.metric): place for place, line in enumerate(lines)}
+    last = len(lines)
 
     def place(trend: Trend) -> int:
         key = (trend.case.check, trend.benchmark, trend.metric)
-        return places.get(key, len(places))
+        return places.get(key, last)
 
-    shown = [one for one in candidates if one.shifts or place(one) < len(places)]
+    shown = [one for one in candidates if one.shifts or place(one) < last]
     return sorted(shown, key=lambda one: (not one.shifts, place(one)))
 
 
