@@ -144,6 +144,10 @@ def test_a_busy_machine_has_bounds_and_a_command_that_works_there():
     assert row("\n".join(told), "PingPong 8 B")[-4:] == ["<=", "1.5", "<=", "1.5"]
     (step,) = [line for line in told if line.startswith(" Next")]
     assert step.endswith("clustergate ab mpich openmpi --benchmarks PingPong --budget 2m")
+    moved = render(dataclasses.replace(noisy, beside=()), width=100).splitlines()[2:4]
+    assert " ".join(map(str.strip, moved)).startswith(
+        "~ TOO BUSY TO JUDGE. Most results were disturbed, though no other program was seen."
+    )
     assert DOUBT not in "\n".join(told)
     assert "4 launches were disturbed" in render_html(noisy)
 

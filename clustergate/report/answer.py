@@ -293,8 +293,8 @@ def _too_busy(run: Run) -> Answer | None:
     if not is_too_busy(run.cases):
         return None
     others = next(iter(run.beside), "")
-    who = f"{others[0].upper()}{others[1:]}. " if others else ""
-    sentence = f"{who}The machine is at least this fast:"
+    why = others or "most results were disturbed, though no other program was seen"
+    sentence = f"{why[0].upper()}{why[1:]}. The machine is at least this fast:"
     return Answer(OPEN, "TOO BUSY TO JUDGE", sentence, Verdict.INCONCLUSIVE)
 
 
