@@ -161,7 +161,7 @@ def test_the_pages_that_explain_have_every_code_and_escape_what_they_quote():
         r"|body|html|head|meta|title|style|blockquote)\b|!DOCTYPE)",
         text,
     )
-    html = "".join(explained.blocks("| word |\n|---|\n| `a.b` | \\<x> `*` *c* \\| d |"))
+    html = explained.as_html("| word | means |\n|---|---|\n| `a.b` | \\<x> `*` *c* \\| d |")
     assert (
         '<tr id="a.b"><td><code>a.b</code></td><td>&lt;x&gt; <code>*</code> <em>c</em> | d</td>'
         in html

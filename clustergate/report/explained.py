@@ -6,29 +6,32 @@ They come with the package, and lie beside each report as HTML, so that it expla
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from clustergate.core.paths import suite_folder
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 PAGES = {"reasons.html": "Reasons", "glossary.html": "Glossary"}
 """The title of each, by its file."""
-_CELLS = re.compile(r"(?<!\\)\|")
-_CODE, _TERM = re.compile(r"`([^`]+)`"), re.compile(r"\*\*([^*]+)\*\*")
-_INLINE = (
-    (_TERM, r"<strong>\1</strong>"),
-    (re.compile(r"(?<![*\w])\*([^*]+)\*(?![*\w])"), r"<em>\1</em>"),
+_RULES = {
+    "table_open": '<div class="scroll" tabindex="0"><table class="stacked">',
+    "table_close": "</table></div>",
     # Other pages are not beside a report.
-    (re.compile(r"\[([^]]+)\]\([^)]*\)"), r"\1"),
-)
+    "link_open": "",
+    "link_close": "",
+}
 
 
 @functools.cache
 def words() -> frozenset[str]:
     """Return the words that the glossary explains."""
-    return frozenset(_TERM.findall("\n".join(_first_cells(_text("glossary.html")))))
+    return frozenset(name for _, name in _named_rows(_parser().parse(_text("glossary.html"))))
 
 
 def anchor(word: str) -> str:
@@ -37,8 +40,24 @@ def anchor(word: str) -> str:
 
 
 def content(name: str) -> Markup:
-    """Return what a page says, as HTML."""
-    return Markup("\n".join(blocks(_text(name))))
+    """Return what a page says below its title, as HTML."""
+    # The first heading stands in the head of the page.
+    _, _, text = _text(name).partition("\n")
+    return as_html(text)
+
+
+def as_html(text: str) -> Markup:
+    """Return the HTML of Markdown; a row of a table is found by the code or word it begins with."""
+    parser = _parser()
+    tokens = parser.parse(text)
+    for row, word in _named_rows(tokens):
+        row.attrSet("id", anchor(word))
+    for token in tokens:
+        # Of thousands of cells, none needs a line of its own.
+        token.block = False
+        if token.type == "th_open":
+            token.attrSet("scope", "col")
+    return Markup(parser.renderer.render(tokens, parser.options, {}))
 
 
 def _text(name: str) -> str:
@@ -46,53 +65,21 @@ def _text(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _first_cells(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        if line.startswith("|"):
-            yield _CELLS.split(line)[1]
+@functools.cache
+def _parser() -> MarkdownIt:
+    # It takes a moment to load, and only who writes a page needs it.
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable("table")
+    for rule, html in _RULES.items():
+        parser.add_render_rule(rule, lambda *_, html=html: html)
+    return parser
 
 
-def blocks(text: str) -> Iterator[str]:
-    """Yield the HTML of what these pages hold: headings, tables, quotes and paragraphs.
-
-    A row of a table is found by the code or the word that it begins with.
-    """
-    for block in re.split(r"\n{2,}", text.strip()):
-        lines = block.splitlines()
-        if lines[0].startswith("|"):
-            yield _table(lines)
-        elif heading := re.fullmatch(r"(#+) (.*)", block):
-            # The first stands in the head of the page.
-            if len(heading[1]) > 1:
-                yield f"<h2>{_inline(heading[2])}</h2>"
-        elif lines[0].startswith("> "):
-            quote = " ".join(line.removeprefix("> ") for line in lines)
-            yield f"<blockquote>{_inline(quote)}</blockquote>"
-        else:
-            yield f"<p>{_inline(' '.join(lines))}</p>"
-
-
-def _table(lines: list[str]) -> str:
-    head, _, *rows = (_CELLS.split(line)[1:-1] for line in lines)
-    heads = "".join(f'<th scope="col">{_inline(cell.strip())}</th>' for cell in head)
-    return (
-        f'<div class="scroll" tabindex="0"><table class="stacked"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(map(_row, rows))}</tbody></table></div>"
-    )
-
-
-def _row(cells: list[str]) -> str:
-    first = cells[0].strip()
-    name = _CODE.fullmatch(first) or _TERM.fullmatch(first)
-    at = f' id="{escape(anchor(name[1]))}"' if name else ""
-    return f"<tr{at}>{''.join(f'<td>{_inline(cell.strip())}</td>' for cell in cells)}</tr>"
-
-
-def _inline(text: str) -> str:
-    # What is code has no marks.
-    parts = _CODE.split(re.sub(r"\\([<>|*_\[\]])", r"\1", text))
-    html = "\0".join(str(escape(part)) for part in parts[::2])
-    for pattern, replacement in _INLINE:
-        html = pattern.sub(replacement, html)
-    codes = iter(parts[1::2])
-    return re.sub("\0", lambda _: f"<code>{escape(next(codes))}</code>", html)
+def _named_rows(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
+    """Yield the rows of tables that begin with a code or a word in bold, each with that."""
+    for row, cell, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (row.type, cell.type) == ("tr_open", "td_open"):
+            marks = [one.type for one in inline.children or () if one.type != "text" or one.content]
+            if marks in (["code_inline"], ["strong_open", "text", "strong_close"]):
+                yield row, inline.content.strip("`*")
