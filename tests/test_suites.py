@@ -410,5 +410,7 @@ def test_the_command_names_the_session_that_is_asked_for(suite, tmp_path, monkey
     assert f"the session {older}" in capsys.readouterr().out
     assert cli.main(["judge", "--reframe", str(path), "--session", "nothing"]) == 2
     assert "is called nothing" in capsys.readouterr().err
+    assert cli.main(["judge", "--reframe", str(path), "--since", "2100-01-01"]) == 2
+    assert "began since 2100-01-01; name an earlier day" in capsys.readouterr().err
     assert cli.main(["judge"]) == 2
     assert "`clustergate judge --last`" in capsys.readouterr().err

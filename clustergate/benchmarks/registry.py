@@ -249,7 +249,9 @@ def _unreadable(lines: Iterable[str], *, source: str, expect: Any = None) -> Ite
     raise OutputError(NO_PARSER(), source=source)
 
 
-_UNKNOWN = Benchmark("unknown", "an unknown benchmark", Format(re.compile(r"(?!)"), _unreadable))
+NO_FORMAT = Format(re.compile(r"(?!)"), _unreadable)
+"""Of a program whose text nobody reads."""
+_UNKNOWN = Benchmark("unknown", "an unknown benchmark", NO_FORMAT)
 
 
 def trial_launch(ranks: int) -> Trial:

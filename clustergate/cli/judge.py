@@ -10,14 +10,13 @@ from pathlib import Path
 from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.running import tell
-from clustergate.cli.suite_options import add_suite, settings_of
+from clustergate.cli.suite_options import add_suite, sessions_since, settings_of
 from clustergate.core import store
 from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
 from clustergate.judge.history.listing import keep_made
-from clustergate.judge.history.stored_runs import point_in_time
 from clustergate.report.summary import status_of
-from clustergate.suites.places import default_place, sessions_at
+from clustergate.suites.places import default_place
 
 DESCRIPTION = """\
 Judge the newest session of any ReFrame suite by its sessions before, read from its report files,
@@ -68,11 +67,8 @@ def _judged(arguments: argparse.Namespace, run_id: str, now: datetime.datetime) 
     from clustergate.suites.judging import NEWEST, OLDEST, judge_session
 
     place = arguments.reframe or default_place()
-    named = arguments.session or arguments.since
-    sessions = sessions_at(place, *(() if named else (NEWEST, OLDEST)))
-    if arguments.since:
-        since = point_in_time(arguments.since, now)
-        sessions = [one for one in sessions if one.started >= since]
+    newest = None if arguments.session else NEWEST
+    sessions = sessions_since(arguments.since, place, now, newest, OLDEST)
     if arguments.session:
         begins = [k for k, x in enumerate(sessions) if x.session_id.startswith(arguments.session)]
         if not begins:

@@ -51,12 +51,7 @@ def past_named(arguments: argparse.Namespace) -> Past:
 
     now = datetime.datetime.now().astimezone()
     since = getattr(arguments, "since", None)
-    sessions = sessions_at(arguments.reframe, None if since else NEWEST)
-    if since:
-        moment = point_in_time(since, now)
-        sessions = [one for one in sessions if one.started >= moment]
-        if not sessions:
-            raise BadRequest(SUITE_SINCE(path=arguments.reframe, since=since))
+    sessions = sessions_since(since, arguments.reframe, now, NEWEST)
     settings, notes = settings_of(arguments, sessions)
     past = past_of_suite(sessions, settings, now)
     notes += past.notes
@@ -67,6 +62,22 @@ def past_named(arguments: argparse.Namespace) -> Past:
     for line in notes:
         print(arguments.invocation.completed(line), file=sys.stderr)
     return past
+
+
+def sessions_since(
+    since: str | None, place: Path, now: datetime.datetime, newest: int | None, oldest: int = 0
+) -> list[Session]:
+    """Return all sessions since then, by default the ``newest`` and the ``oldest`` of a place.
+
+    Raises :class:`BadRequest` where there is none.
+    """
+    if since is None:
+        return sessions_at(place, newest, oldest)
+    moment = point_in_time(since, now)
+    sessions = [one for one in sessions_at(place) if one.started >= moment]
+    if not sessions:
+        raise BadRequest(SUITE_SINCE(path=place, since=since))
+    return sessions
 
 
 def add_suite(parser: argparse.ArgumentParser, *, better: bool = True) -> None:

@@ -22,7 +22,7 @@ from clustergate.judge.assembly import wrong_in
 from clustergate.judge.confirmation import unconfirmed
 from clustergate.suites.judging import NEWEST, OLDEST, judge_session
 from clustergate.suites.places import default_place, sessions_at
-from clustergate.suites.reports import nodes_of, value_of
+from clustergate.suites.reports import nodes_of, values_of
 from clustergate.suites.sessions import Result, Session, named
 from clustergate.suites.settings import settings_beside
 
@@ -89,11 +89,6 @@ def slower(result: Result, before: Sequence[Session]) -> str:
 def _result_of(test: Judged) -> Result:
     name, parameters, repeat, node = named(str(test.name))
     partition, job = test.current_partition, test.job
-    values = [
-        value
-        for key, (figure, _, lower, upper, unit, *_) in test.perfvalues.items()
-        for value in value_of(key.rpartition(":")[2], figure, unit, lower, upper)
-    ]
     return Result(
         test=name,
         parameters=parameters,
@@ -101,7 +96,7 @@ def _result_of(test: Judged) -> Result:
         partition=partition.name,
         environ=test.current_environ.name,
         result="pass",
-        values=tuple(values),
+        values=tuple(values_of(test.perfvalues)),
         nodes=nodes_of(job.nodelist) if job else (),
         tasks=test.num_tasks or 1,
         repeat=repeat,

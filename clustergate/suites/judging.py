@@ -48,7 +48,7 @@ from clustergate.judge.runs import kind_in
 from clustergate.judge.slow_nodes import slow_beside
 from clustergate.suites import records
 from clustergate.suites.records import MODE, Figures
-from clustergate.suites.sessions import Session, SuiteError
+from clustergate.suites.sessions import Result, Session, SuiteError
 from clustergate.suites.settings import Settings
 
 RULE = Rule(shortest=datetime.timedelta(0))
@@ -273,21 +273,21 @@ def _of_one_suite(
     files = _files(dated[0], settings)
 
     def is_of(session: Session) -> Session:
-        own = [x for x in session.results if _is_of(files, x.file, settings.renamed, x.test)]
+        own = [x for x in session.results if _is_of(files, x, settings)]
         return dataclasses.replace(session, results=own)
 
     return [dated[0], *(one for one in map(is_of, dated[1:]) if one.results)]
 
 
 def _files(session: Session, settings: Settings) -> dict[str, str]:
-    renamed = settings.renamed
-    return {renamed.get(x.test, x.test): _tail(x.file) for x in session.results if x.file}
+    return {settings.name_now(x.test): _tail(x.file) for x in session.results if x.file}
 
 
-def _is_of(files: Mapping[str, str], file: str, renamed: Mapping[str, str], test: str) -> bool:
+def _is_of(files: Mapping[str, str], result: Result, settings: Settings) -> bool:
     # A clone lies elsewhere each time; what tells a file is its own folder and name.
-    known = files.get(renamed.get(test, test))
-    return not file or known is None or known == _tail(file) or test in renamed
+    known = files.get(settings.name_now(result.test))
+    is_same = not result.file or known is None or known == _tail(result.file)
+    return is_same or result.test in settings.renamed
 
 
 def _tail(file: str) -> str:
@@ -301,7 +301,7 @@ def _apart(sessions: Sequence[Session], settings: Settings) -> list[str]:
         x.test: str(SUITE_TWO(test=x.test, file=whole.get(x.test, ""), other=x.file))
         for one in sessions
         for x in one.results
-        if not _is_of(files, x.file, settings.renamed, x.test)
+        if not _is_of(files, x, settings)
     }
     return [*notes.values()]
 
@@ -311,7 +311,7 @@ def _units(suite: _Suite, figures: Figures) -> list[str]:
     for session in suite.sessions:
         for result in session.results:
             for value in result.values:
-                key = (suite.settings.renamed.get(result.test, result.test), value.name)
+                key = (suite.settings.name_now(result.test), value.name)
                 if value.unit != figures[key].unit and key not in notes:
                     facts = {"figure": ".".join(key), "unit": figures[key].unit or "no unit"}
                     before = value.unit or "no unit"
@@ -326,10 +326,9 @@ def _absent(suite: _Suite) -> list[str]:
         return []
 
     def variables(session: Session) -> dict[str, frozenset[str]]:
-        renamed = suite.settings.renamed
         names_of: dict[str, set[str]] = {}
         for x in session.results:
-            test = renamed.get(x.test, x.test)
+            test = suite.settings.name_now(x.test)
             names_of.setdefault(test, set()).update(v.name for v in x.values)
         return {test: frozenset(names) for test, names in names_of.items()}
 

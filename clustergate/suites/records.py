@@ -7,13 +7,12 @@ What differs from a run of the suite's own checks is the descriptor alone, which
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustergate.benchmarks.descriptor import Benchmark, Check, Format
-from clustergate.benchmarks.registry import NO_PARSER
-from clustergate.core.model import Better, CaseRecord, Launch, OutputError, Row, Sample
+from clustergate.benchmarks.descriptor import Benchmark, Check
+from clustergate.benchmarks.registry import NO_FORMAT
+from clustergate.core.model import Better, CaseRecord, Launch, Sample
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.assembly import Outcome
 from clustergate.judge.history.stored_runs import PastRun
@@ -59,7 +58,7 @@ def figures_in(sessions: Iterable[Session], settings: Settings) -> dict[tuple[st
     known: dict[tuple[str, str], Known] = {}
     for session in sessions:
         for result in session.results:
-            test = settings.renamed.get(result.test, result.test)
+            test = settings.name_now(result.test)
             for value in result.values:
                 key = (test, value.name)
                 if key not in known or known[key].better is None:
@@ -73,10 +72,6 @@ def figures_in(sessions: Iterable[Session], settings: Settings) -> dict[tuple[st
     return known
 
 
-def _unreadable(lines: Iterable[str], *, source: str, expect: object = None) -> Iterator[Row]:
-    raise OutputError(NO_PARSER(), source=source)
-
-
 def descriptors(figures: Figures) -> list[Benchmark]:
     """Return what the judge is to know of tests: of which kind their figures are, and no limit."""
     kinds: dict[str, dict[str, str]] = {}
@@ -86,7 +81,7 @@ def descriptors(figures: Figures) -> list[Benchmark]:
         Benchmark(
             name=test,
             title=test,
-            format=Format(re.compile(r"(?!)"), _unreadable),
+            format=NO_FORMAT,
             checks=(Check(test, test),),
             limits=lambda one: (),
             kinds=own,
@@ -139,7 +134,7 @@ def doubt_of(session: Session, now: datetime.datetime) -> Reason | None:
 
 def record_name(result: Result, settings: Settings) -> str:
     """Return what tells a test from all others of its session."""
-    test = settings.renamed.get(result.test, result.test)
+    test = settings.name_now(result.test)
     where = f"{result.system}:{result.partition}+{result.environ}"
     return " ".join(filter(None, [test, result.parameters, where, result.node, f"{result.tasks}"]))
 
@@ -150,7 +145,7 @@ def outcomes(session: Session, settings: Settings) -> list[Outcome]:
     return [
         Outcome(
             name,
-            settings.renamed.get(one.test, one.test),
+            settings.name_now(one.test),
             one.environ,
             one.result,
             one.phase,
@@ -193,7 +188,7 @@ def _attempts(results: Sequence[Result], settings: Settings) -> list[dict[str, l
 
 def _record(launches: Sequence[Result], figures: Figures, settings: Settings) -> CaseRecord:
     first = launches[0]
-    test = settings.renamed.get(first.test, first.test)
+    test = settings.name_now(first.test)
     nodes = max(len(one.nodes) for one in launches) or 1
     placement = ", ".join(filter(None, [first.parameters, first.node and f"on {first.node}"]))
     hosts = sorted({node for one in launches for node in one.nodes})

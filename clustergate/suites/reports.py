@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from clustergate.launch.hostfiles import HostfileError, expand
 from clustergate.suites.sessions import (
     SUITE_UNREADABLE,
     SUITE_VERSION,
@@ -107,12 +108,9 @@ def nodes_of(nodes: object) -> tuple[str, ...]:
     """Return the nodes of a job, which ReFrame writes as a list, or as text such as ``n[1-3]``."""
     if not isinstance(nodes, str):
         return tuple(sorted({*map(str, nodes)})) if isinstance(nodes, list) else ()
-    # It takes a moment to load, and few sessions write it so.
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
     try:
-        return tuple(sorted(NodeSet(nodes, resolver=RESOLVER_NOGROUP)))
-    except NodeSetException:
+        return tuple(sorted({*expand(nodes)})) if nodes else ()
+    except HostfileError:
         return (nodes,)
 
 
@@ -121,7 +119,12 @@ def _values(case: Mapping[str, Any]) -> Iterator[Value]:
         yield from value_of(
             one["name"], one["value"], one["unit"], one["thres_lower"], one["thres_upper"]
         )
-    for key, (value, _, lower, upper, unit, *_) in (case.get("perfvalues") or {}).items():
+    yield from values_of(case.get("perfvalues") or {})
+
+
+def values_of(perfvalues: Mapping[str, Any]) -> Iterator[Value]:
+    """Yield the performance variables of a test, as ReFrame keeps them by where they are of."""
+    for key, (value, _, lower, upper, unit, *_) in perfvalues.items():
         yield from value_of(str(key).rpartition(":")[2], value, unit, lower, upper)
 
 

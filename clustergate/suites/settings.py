@@ -38,6 +38,10 @@ class Settings:
     exclusive: bool | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
 
+    def name_now(self, test: str) -> str:
+        """Return the name that a test has today."""
+        return self.renamed.get(test, test)
+
     def direction(self, test: str, variable: str) -> Better | None:
         """Return the stated direction of a variable, None where nobody says."""
         for pattern, better in self.better.items():
