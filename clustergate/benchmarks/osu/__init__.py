@@ -16,18 +16,15 @@ from clustergate.benchmarks.descriptor import (
     Sweep,
 )
 from clustergate.benchmarks.limits import Measurement, Messages, limits_of_any, message_limits
-from clustergate.benchmarks.osu.build import BUILD
+from clustergate.benchmarks.osu import build
 from clustergate.benchmarks.osu.output import TITLE, parse_osu
 from clustergate.core.model import MESSAGES, Limit
 
 PT2PT, PAIRS, COLLECTIVE = "OsuPt2PtCheck", "OsuMultiPairCheck", "OsuCollectiveCheck"
 TESTS: Mapping[str, tuple[str, ...]] = {
-    PT2PT: ("latency", "bw", "bibw", "put_latency", "get_latency", "put_bw", "get_bw"),
-    PAIRS: ("mbw_mr", "multi_lat"),
-    COLLECTIVE: (
-        *("allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "scatter"),
-        *("iallreduce", "ialltoall", "ibcast"),
-    ),
+    PT2PT: (*build.OF_TWO, *build.ONE_SIDED),
+    PAIRS: build.OF_PAIRS,
+    COLLECTIVE: (*build.BLOCKING, *build.NON_BLOCKING),
 }
 # The buffers of a window are one buffer, sent as often as the window has messages.
 _MESSAGES: Mapping[str, Messages] = {
@@ -62,37 +59,20 @@ def limits(one: Measurement) -> tuple[Limit, ...]:
     )
 
 
-_TAGS = frozenset({"osu"})
-
 BENCHMARK = Benchmark(
     "osu",
     "OSU",
     Format(TITLE, parse_osu),
-    checks=(
+    checks=tuple(
         Check(
-            PT2PT,
-            "OSU Micro-Benchmarks between two processes",
-            Sweep.PLACEMENTS,
-            parameters={"benchmark": TESTS[PT2PT]},
-            tags=_TAGS,
-            rows=tuple(f"osu_{name}" for name in TESTS[PT2PT]),
-        ),
-        Check(
-            PAIRS,
-            "OSU Micro-Benchmarks of many pairs at once",
-            Sweep.LAYOUTS,
-            parameters={"benchmark": TESTS[PAIRS]},
-            tags=_TAGS,
-            rows=tuple(f"osu_{name}" for name in TESTS[PAIRS]),
-        ),
-        Check(
-            COLLECTIVE,
-            "OSU Micro-Benchmarks of collective calls",
-            Sweep.LAYOUTS,
-            parameters={"benchmark": TESTS[COLLECTIVE]},
-            tags=_TAGS,
-            rows=tuple(f"osu_{name}" for name in TESTS[COLLECTIVE]),
-        ),
+            *(name, title, sweep, {"benchmark": TESTS[name]}, frozenset({"osu"})),
+            rows=tuple(f"osu_{test}" for test in TESTS[name]),
+        )
+        for name, title, sweep in (
+            (PT2PT, "OSU Micro-Benchmarks between two processes", Sweep.PLACEMENTS),
+            (PAIRS, "OSU Micro-Benchmarks of many pairs at once", Sweep.LAYOUTS),
+            (COLLECTIVE, "OSU Micro-Benchmarks of collective calls", Sweep.LAYOUTS),
+        )
     ),
     efforts={
         "smoke": OsuEffort(
@@ -125,5 +105,5 @@ BENCHMARK = Benchmark(
         ),
         Headline("osu_barrier", "us", COLLECTIVE, "osu_barrier", "t_avg_us", pick=max),
     ),
-    build=BUILD,
+    build=build.BUILD,
 )

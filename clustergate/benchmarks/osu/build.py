@@ -14,14 +14,19 @@ OSU = Source(
     "https://mvapich.cse.ohio-state.edu/download/mvapich/osu-micro-benchmarks-7.4.tar.gz",
 )
 _SHARED = ("", "_mpi", "_validation", "_graph", "_papi")
+OF_TWO = ("latency", "bw", "bibw")
+OF_PAIRS = ("mbw_mr", "multi_lat")
+ONE_SIDED = ("put_latency", "get_latency", "put_bw", "get_bw")
+BLOCKING = (
+    *("allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "scatter"),
+)
+NON_BLOCKING = ("iallreduce", "ialltoall", "ibcast")
 # By the folder below c/mpi.
 _PROGRAMS = {
-    "pt2pt/standard": ("latency", "bw", "bibw", "mbw_mr", "multi_lat"),
-    "one-sided": ("put_latency", "get_latency", "put_bw", "get_bw"),
-    "collective/blocking": (
-        *("allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "scatter"),
-    ),
-    "collective/non_blocking": ("iallreduce", "ialltoall", "ibcast"),
+    "pt2pt/standard": (*OF_TWO, *OF_PAIRS),
+    "one-sided": ONE_SIDED,
+    "collective/blocking": BLOCKING,
+    "collective/non_blocking": NON_BLOCKING,
 }
 
 
