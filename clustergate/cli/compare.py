@@ -91,6 +91,7 @@ COMPARE_COPIES = Words(
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it says."""
+    # SciPy keeps the number of threads with which it is loaded.
     _family_error()
     if not 0.0 < arguments.margin < 100.0:
         facts = {"option": "--margin", "value": arguments.margin, "unit": "%"}
@@ -111,14 +112,15 @@ def run(arguments: argparse.Namespace) -> int:
     a, b = (_samples(name, ignored) for name in names)
     copied = [str(COMPARE_COPIES())] if sample_sets.are_copies(a, b) else []
     keys, both = sample_sets.compare_sets(a, b, arguments.margin / 100, better)
+    records = _plain(keys, both)
     otherwise = copied + [str(why) for why in comparisons.other_methods(keys)]
     if not any(Path(name).is_file() for name in names):
         runs = [store.read_cases(name.partition(":")[0]) for name in names]
         otherwise += map(str, comparisons.other_processors(*runs) or comparisons.other_nodes(*runs))
     if all(Path(name).is_file() for name in names):
-        otherwise += comparisons.suspect_columns(_plain(keys, both))
+        otherwise += comparisons.suspect_columns(records)
         otherwise.append(str(COMPARE_FILES()))
-    return _told(arguments, names, keys, both, otherwise)
+    return _told(arguments, names, records, both, otherwise)
 
 
 SESSION_NO_SUCH = Words(
@@ -152,7 +154,7 @@ def _sessions(arguments: argparse.Namespace) -> int:
         suite=[one.records for one in chosen],
         exclusive=past.exclusive,
     )
-    return _told(arguments, names, keys, both, [])
+    return _told(arguments, names, _plain(keys, both), both, [])
 
 
 def _plain(keys: Sequence[Mapping[str, str]], both: TwoRuns) -> list[dict[str, Any]]:
@@ -164,12 +166,11 @@ def _plain(keys: Sequence[Mapping[str, str]], both: TwoRuns) -> list[dict[str, A
 def _told(
     arguments: argparse.Namespace,
     names: Sequence[str],
-    keys: Sequence[Mapping[str, str]],
+    records: Sequence[Mapping[str, Any]],
     both: TwoRuns,
     otherwise: Sequence[str],
 ) -> int:
     """Print what a comparison says in the form that is asked for."""
-    records = _plain(keys, both)
     if arguments.json or arguments.csv:
         notes = map(arguments.invocation.completed, otherwise)
         print("".join(f"{line}\n" for line in notes), end="", file=sys.stderr)

@@ -22,6 +22,9 @@ DESCRIPTION = (
 )
 
 
+_RUNS_IN_TRENDS = 60
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     option(which, "name RUN", 'default: "last"; or its id', nargs="?", default="last")
@@ -71,9 +74,6 @@ def _index(invocation: Invocation) -> Path:
     write_explanations(home)
     store.write_text(home / index.FILE, index.render(listed, every, accepted, home, invocation))
     return home / index.FILE
-
-
-_RUNS_IN_TRENDS = 60
 
 
 def _page(home: Path, run: str) -> str:

@@ -63,10 +63,10 @@ def first_screen(of: Fleet, status: int, *, whole: bool = False) -> FirstScreen:
     """Return what is said first: which nodes are unlike the rest, and which nobody compared."""
     odd, silent, alone, count = of.odd, of.silent, of.alone, counted(of.nodes, "node")
     unlike = sorted({node for one in odd for node in one.nodes})
-    causes = [
-        Cause("inconclusive", "not seen", "", str(why), why.without_remedy)
-        for why in [FLEET_SILENT(nodes=folded(silent))] * bool(silent)
-    ]
+    causes = []
+    if silent:
+        unseen = FLEET_SILENT(nodes=folded(silent))
+        causes.append(Cause("inconclusive", "not seen", "", str(unseen), unseen.without_remedy))
     if alone:
         why = f"{folded(alone)}: nothing to compare with, the only one of its kind"
         causes.append(Cause("inconclusive", "not compared", "", why, why))

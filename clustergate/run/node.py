@@ -12,7 +12,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -313,29 +313,21 @@ def judge_here(budget_s: float, *, measure: bool) -> NodeVerdict:
         return state
     jobs = jobs_beside(os.environ.get("SLURM_JOB_ID", ""))
     if why := why_in_use(jobs, sample_other_load(_LOOK_S)):
-        return _with(state, notes=(NOT_MEASURED(why=why),))
+        return replace(state, notes=(NOT_MEASURED(why=why),))
     if not (command := kernel_here(state_dir())):
         why = f"no stack is set up in {state_dir()} (`clustergate setup`)"
-        return _with(state, notes=(NOT_MEASURED(why=why),))
+        return replace(state, notes=(NOT_MEASURED(why=why),))
     _, states = known
     past = past_rates(node, {*_of_its_kind(said, states), node})
     hardware = said.get("hardware", {})
     virtual = bool(hardware.get("virtual_machine"))
     kernels = judged_kernels(node, lambda: launched(command, until), past, virtual=virtual)
-    notes = () if past else (NOT_COMPARED(),)
-    return _with(state, kernels.faults, kernels.doubts, (*kernels.notes, *notes), kernels.values)
-
-
-def _with(
-    state: NodeVerdict,
-    faults: Sequence[Reason] = (),
-    doubts: Sequence[Reason] = (),
-    notes: Sequence[Reason] = (),
-    values: Mapping[str, float] | None = None,
-) -> NodeVerdict:
-    return NodeVerdict(
-        *(state.node, state.run, state.kind, (*state.faults, *faults), state.of_updates),
-        *((*state.doubts, *doubts), (*state.notes, *notes), values or {}),
+    return replace(
+        state,
+        faults=(*state.faults, *kernels.faults),
+        doubts=(*state.doubts, *kernels.doubts),
+        notes=(*state.notes, *kernels.notes, *(() if past else (NOT_COMPARED(),))),
+        values=kernels.values,
     )
 
 
