@@ -481,6 +481,17 @@ def test_what_its_baseline_cannot_promise_is_told_first(
     assert "not judged here" not in before
 
 
+def test_what_is_promised_passes_over_checks_of_a_package_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = builders.record(check="TokenRingCheck")
+    monkeypatch.setattr(workflow, "last_run", lambda system: "run")
+    monkeypatch.setattr(store, "read_cases", lambda run: [gone])
+    site = sites.load(choice.find("local"))
+    known = References(Path("none"))
+    assert workflow.promised_before(site, known) == []
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

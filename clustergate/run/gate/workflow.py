@@ -364,7 +364,10 @@ def promised_before(site: Site, known: References) -> list[Reason]:
     """
     mode, nodes = modes.mode_named(MAINTENANCE), {o.fullname: o.facts for o in site.partitions}
     try:
-        records = store.read_cases(last_run(site.name) or "")
+        # Of a package that is gone nothing is judged.
+        records = [
+            one for one in store.read_cases(last_run(site.name) or "") if one.check in every_check()
+        ]
         beside = compared(records, known.find, nodes)
     except ClustergateError:
         # There is none, or it is another version's.
