@@ -35,7 +35,14 @@ class PyClustergate(PythonPackage):
     # builtin has, and the suite does not call them.
     for _needed in (
         *("archspec@0.2.5:0.2", "clustershell@1.9.2:1", "filelock@3.12:4", "jinja2@3.1:3"),
-        *("jsonschema@4.26:4", "msgspec@0.19:0", "numpy@1.26:2", "packaging@23.1:", "pip@22.3:"),
+        *(
+            "jsonschema@4.26:4",
+            "markdown-it-py@3:4",
+            "msgspec@0.19:0",
+            "numpy@1.26:2",
+            "packaging@23.1:",
+            "pip@22.3:",
+        ),
         *("polars@1.29:1", "psutil@5.9.6:7", "pyyaml@6.0.1:6", "reframe-hpc@4.10.4:4.10"),
         *("requests@2.33:2", "rich@13.7:15", "ruamel-yaml@0.18.5:0.19", "scipy@1.12:1"),
         "shtab@1.13:1",
