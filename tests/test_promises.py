@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from clustergate.core.model import Case, CaseState, Promise
+from clustergate.core.model import Case, CaseState, Conditions, Promise
 from clustergate.judge.changes import HIDDEN
 from clustergate.judge.promises import (
     LARGEST,
@@ -106,6 +106,35 @@ def test_what_is_launched_again_for_a_promise() -> None:
     both = [case(KEPT), case(KEPT, stack="openmpi")]
     assert {key.stack for key in to_launch_again(both, {"a:b": (whole,)})} == {"mpich"}
     assert to_launch_again(both, {"a:other": (whole,)}) == {}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_broken_promise_of_a_kind_names_the_stack_that_broke_it(stack: str) -> None:
+    """All stacks hold a kind, and one that is as it was can neither keep nor break it."""
+    broken = [
+        one
+        for one in of_wholes(comparison((places(stack=stack), 0.6)))
+        if one.level == "kind" and not one.kept
+    ]
+    assert broken
+    assert all(len(one.of) == len(STACKS) for one in broken)
+    assert {key[2] for one in broken for key in one.slow_in} == {stack}
+
+
+def test_only_what_broke_a_promise_is_launched_again() -> None:
+    conditions: Conditions = {"mode": "maintenance", "ranks": 16, "placement": "packed"}
+    cases = [
+        dataclasses.replace(case(KEPT, stack=stack), conditions=conditions)
+        for stack in ("mpich", "openmpi")
+    ]
+    slow = ("ImbMpi1Check", "a:b", "openmpi", "16-ranks-packed", "maintenance")
+    kind = dataclasses.replace(
+        BROKEN, level="kind", name="latency", of=("mpich", "openmpi"), slow_in=(slow,)
+    )
+    assert [key.stack for key in to_launch_again(cases, {"a:b": (kind,)})] == ["openmpi"]
+    # Where nothing of it became slower by itself, all of it is launched again.
+    untold = dataclasses.replace(kind, slow_in=())
+    assert len(to_launch_again(cases, {"a:b": (untold,)})) == 2
 
 
 def test_kept_once_is_kept() -> None:

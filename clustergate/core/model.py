@@ -572,7 +572,8 @@ class Promise:
     ``of`` are the stacks of the figures, ``figures`` their names in a case. The ``limit`` is known
     before the run, from its baseline, infinite where that is too short, and the run leaves room for
     a slow-down ``at_most``: natural logarithms both. It is ``kept`` where that is below the limit,
-    or the best ever seen is near.
+    or the best ever seen is near. Of a stack or a kind ``slow_in`` are the keys of the fewest cases
+    without whose slow-down it would be; none are all that hold it.
     """
 
     level: str
@@ -582,6 +583,7 @@ class Promise:
     at_most: float
     kept: bool
     figures: tuple[str, ...] = ()
+    slow_in: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

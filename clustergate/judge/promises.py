@@ -13,6 +13,7 @@ from dataclasses import replace
 from clustergate.core.model import Case, CaseId, Promise
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.changes import HIDDEN, Change
+from clustergate.judge.references.lookup import effort_key, layout_key
 from clustergate.judge.rules import Comparison, is_near_the_best
 
 LARGEST = math.log(1.20)
@@ -84,7 +85,7 @@ def to_launch_again(
 ) -> dict[CaseId, str]:
     """Return the cases in which a promise could be kept and is not, each with that in words.
 
-    Of a stack or a kind that keeps none, as a whole, these are all cases that hold it.
+    Of a stack or a kind that keeps none, as a whole, these are those that made it slow.
     """
     said: dict[CaseId, str] = {}
     for case in cases:
@@ -92,12 +93,20 @@ def to_launch_again(
         of_case += [
             one
             for one in wholes.get(case.partition, ())
-            if _is_broken(one) and case.stack in one.of and case.promises
+            if _is_broken(one) and case.stack in one.of and case.promises and _made(case, one)
         ]
         if of_case:
             worst = max(of_case, key=lambda one: one.at_most - one.limit)
             said[case.identity] = f"{worst.name} may be {math.expm1(worst.at_most):.0%} slower"
     return said
+
+
+def _made(case: Case, whole: Promise) -> bool:
+    if not whole.slow_in:
+        return True
+    key = (case.check, case.partition, case.stack)
+    layout = layout_key(case.conditions), effort_key(case.conditions)
+    return (*key, *layout) in whole.slow_in
 
 
 def _is_broken(one: Promise) -> bool:
@@ -139,11 +148,33 @@ def of_cases(of: Comparison) -> Iterator[tuple[tuple[str, ...], Promise]]:
 
 def of_wholes(of: Comparison) -> list[Promise]:
     """Return the promises of stacks, and of kinds of figures in all stacks."""
-    return [
-        _promise(of, one, one.hypothesis.level, one.hypothesis.name)
+    own = {x.hypothesis.places[0]: x.own for x in of.changes if len(x.hypothesis.places) == 1}
+    promised = [
+        (one, _promise(of, one, one.hypothesis.level, one.hypothesis.name))
         for one in of.changes
         if one.hypothesis.level in _WHOLE
     ]
+    return [
+        replace(x, slow_in=() if x.kept else _slow_in(of, one.hypothesis.places, own, x))
+        for one, x in promised
+    ]
+
+
+def _slow_in(
+    of: Comparison, places: Sequence[int], own: Mapping[int, float], broken: Promise
+) -> tuple[tuple[str, ...], ...]:
+    """Return the cases, the slowest first, that a promise is broken by: the rest would keep it."""
+    shares: dict[tuple[str, ...], float] = {}
+    for place in places:
+        case = of.figures[place].figure.case
+        shares[case] = shares.get(case, 0.0) + own[place] / len(places)
+    slow: list[tuple[str, ...]] = []
+    for case in sorted(shares, key=lambda one: -shares[one]):
+        rest = broken.at_most - sum(shares[one] for one in slow)
+        if not shares[case] > 0 or (slow and rest < broken.limit):
+            break
+        slow.append(case)
+    return tuple(slow)
 
 
 def _promise(of: Comparison, change: Change, level: str, name: str) -> Promise:
