@@ -34,13 +34,13 @@ from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason, Words, sentence_of
 from clustergate.core.texts import VARIANT
 from clustergate.judge import assembly
+from clustergate.judge.case import measure_case
 from clustergate.judge.references import lookup
 from clustergate.judge.standings import left_out
 from clustergate.launch import by_hand
 from clustergate.launch import plan as planning
 from clustergate.launch.asides import CORE_DISTANCE, DISTANCE_EFFORT, planned_measurements
 from clustergate.launch.dialects import env_words
-from clustergate.launch.estimation import sampled_figures
 from clustergate.launch.reading import expected_of, read_launch
 from clustergate.launch.stopping import fit_to_time_limit, fixed_launches, undisturbed_needed
 from clustergate.launch.transports import transport_note
@@ -462,7 +462,6 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         prove, derive = self.prove_launch, self.derived_samples
         read = self.read = read_job(job, prove, self.descriptor, derive, near)
         needed = undisturbed_needed(self.plan.budget, self.effort.budget)
-        self.sampled = sampled_figures(read.samples, read.launches, needed, check)
         # What made the limit too short is the cause, and no rank that hangs.
         complaints = [*read.complaints, *(self.capped if self.job.state == "TIMEOUT" else ())]
         transport = self.current_environ.env_vars, self.layout.nodes
@@ -542,13 +541,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def named_figures(self) -> list[Any]:
         """Return the figures as :func:`clustergate.judge.assembly.reframe_figures` does."""
-        expected = assembly.references_for(self.kept, self.sampled, self.references().find)
-        nodes = {self.kept.partition: partition_of(self).facts}
-        limits = assembly.limits_for(self.kept, self.sampled, nodes)
-        wrong = assembly.wrong_references(self.kept, self.sampled, expected, nodes)
-        by_hand = assembly.expectations_for(self.kept, self.sampled, self.references().expects)
-        unmeasured = self.kept.unmeasured
-        return assembly.reframe_figures(self.sampled, expected, unmeasured, limits, wrong, by_hand)
+        known, nodes = self.references(), {self.kept.partition: partition_of(self).facts}
+        measured = measure_case(self.kept, known.find, nodes, known.expects)
+        return assembly.reframe_figures(measured, self.kept.unmeasured)
 
     def references(self) -> lookup.References:
         """Return the references of this system."""

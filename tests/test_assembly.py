@@ -22,7 +22,6 @@ from clustergate.judge import assembly
 from clustergate.judge.assembly import (
     assemble,
     disturbances,
-    limits_for,
     loosely_limited,
     modes_seen,
     reframe_figures,
@@ -30,8 +29,8 @@ from clustergate.judge.assembly import (
     verdicts,
     wide_limits,
 )
+from clustergate.judge.case import measure_case
 from clustergate.judge.judging import exit_status
-from clustergate.launch.estimation import sampled_figures
 from clustergate.report.junit import render_junit
 from clustergate.stacks.set_up import STACK_NOT_PROVIDED
 from tests import builders
@@ -60,8 +59,7 @@ def test_reference_of_another_unit_fails_for_judge_and_reframe(busy):
     """Nothing that others do on the node makes a figure a thousand times better."""
     expected = Reference(0.0914, -0.05, None, "Gflop/s", "published", where="local.yaml:9")
     one = record(launches=[Launch(0, 0.0, 9.0, disturbed=busy)], launches_needed=1)
-    sampled = sampled_figures(one.samples, one.launches, one.launches_needed, one.check)
-    ((_, value, _, bounds),) = reframe_figures(sampled, [expected])
+    ((_, value, _, bounds),) = reframe_figures(measure_case(one, lambda *asked: expected))
     assert bounds is not None
     low, high = reference_bounds(*bounds[:3])
     assert not low <= value <= high
@@ -282,10 +280,14 @@ def test_reframe_fails_what_is_impossible_as_the_judge_does():
     printed = dataclasses.replace(SAMPLE, value=1e6)
     fast = dataclasses.replace(SAMPLE, metric="time_us", unit="us", better=Better.LOWER, value=0.0)
     kept = record(samples=[SAMPLE, printed, fast], peaks=noisy_peaks())
-    sampled = [sampled_figures([one], [], 1)[0] for one in kept.samples]
-    limits = limits_for(kept, sampled)
     expected = Reference(90.0, -0.05, None, "Gflop/s", "measured")
-    told = reframe_figures(sampled, [expected, None, None], (), limits)
+    told = [
+        row
+        for one, known in zip(kept.samples, [expected, None, None], strict=True)
+        for row in reframe_figures(
+            measure_case(dataclasses.replace(kept, samples=[one]), lambda *_, of=known: of)
+        )
+    ]
     bounds = [reference for _, _, _, reference in told]
     assert bounds[0] == (90.0, -0.05, None, "Gflop/s")
     for (_, value, _, _), held in zip(told[1:], bounds[1:], strict=True):
@@ -417,7 +419,7 @@ def test_words_of_several_launches_are_one_failed_figure():
     """Words of several launches are one figure that ReFrame fails and the others count."""
     row = Row("IMB-MPI1", "Alltoall", {"bytes": 4194304}, {}, status="time-out")
     kept = record(unmeasured=[row, row, row])
-    told = reframe_figures((), (), kept.unmeasured)
+    told = reframe_figures((), kept.unmeasured)
     assert told == [("Alltoall.4194304B.time-out", 3.0, "launches", (0.0, None, 0.0, "launches"))]
     (case,) = assemble(EXPECTED, [outcome(result="fail", phase="performance")], [kept])
     assert case.state is CaseState.RAN
@@ -495,8 +497,7 @@ def test_launches_slow_at_times_fail_in_reframe_too():
     kept = dataclasses.replace(kept, samples=samples)
     case = judged(kept, result="fail", phase="performance", reason="reference")
     assert set(verdicts([case])) == {Verdict.REGRESSION}
-    sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
-    told = reframe_figures(sampled, [grouped("", "", "", {}, found.sample) for found in sampled])
+    told = reframe_figures(measure_case(kept, grouped))
     assert len(told) == 3
     for _, value, _, bounds in told:
         assert bounds is not None
@@ -569,8 +570,7 @@ def test_29_regression_beyond_the_disturbance(value, kept_off, verdict, launches
         assert '<failure type="regression"' in render_junit(builders.run(case))
     assert verdicts([case]) == [verdict]
     assert exit_status(verdicts([case])) == (1 if verdict is Verdict.REGRESSION else 0)
-    sampled = sampled_figures(kept.samples, kept.launches, 1)
-    ((_, told, _, bounds),) = reframe_figures(sampled, [expected] * len(sampled))
+    ((_, told, _, bounds),) = reframe_figures(measure_case(kept, lambda *_: expected))
     assert bounds is not None
     lowest, _ = reference_bounds(*bounds[:3])
     assert (told < lowest) == (verdict is Verdict.REGRESSION)
@@ -592,10 +592,8 @@ def far_apart(factor, launches):
 )
 def test_29_cores_far_apart_excuse_figures_by_their_distance(factor, verdict):
     kept = far_apart(factor, 6)
-    sampled = sampled_figures(kept.samples, kept.launches, kept.launches_needed)
-    expected = [grouped("", "", "", {}, found.sample) for found in sampled]
     assert set(verdicts([judged(kept)])) == {verdict}
-    told = reframe_figures(sampled, expected)
+    told = reframe_figures(measure_case(kept, grouped))
     fails = [
         bounds is not None and bounds[2] is not None and v > bounds[0] * (1 + bounds[2])
         for _, v, _, bounds in told

@@ -24,18 +24,18 @@ from clustergate.core.model import (
     derived_sample,
 )
 from clustergate.core.reasons import in_words
-from clustergate.judge.assembly import assemble, references_for, reframe_figures
+from clustergate.judge.assembly import assemble, reframe_figures
 from clustergate.judge.baselines import proposals
 from clustergate.judge.baselines.of_before import completed
 from clustergate.judge.baselines.proposals import Acceptance, Rule, make_baseline
 from clustergate.judge.baselines.writer import updated
+from clustergate.judge.case import measure_case
 from clustergate.judge.changes import Judge
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import judge, reframe_reference
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.judge.scatter import widest_between
-from clustergate.launch.estimation import sampled_figures
 from tests import builders
 from tests.builders import CONDITIONS, START, built, hpl, past_runs, ping
 
@@ -675,8 +675,7 @@ def test_a_later_run_is_judged_by_the_baseline_as_a_group(changes, verdict):
         for judgement in judgements:
             assert f"reference.{kind}-processor" in {one.code for one in judgement.reasons}
     # ReFrame sees each figure by itself, and fails nothing that passes.
-    sampled = sampled_figures(later.samples, later.launches, later.launches_needed)
-    told = reframe_figures(sampled, references_for(later, sampled, references.find))
+    told = reframe_figures(measure_case(later, references.find))
     fails = False
     for _, value, _, bounds in told:
         low, high = reference_bounds(*bounds[:3]) if bounds else (value, value)

@@ -14,16 +14,14 @@ from clustergate.core.model import NodeFacts, Verdict
 from clustergate.core.reasons import reason_as_json
 from clustergate.judge.assembly import (
     assemble,
-    references_for,
     reframe_figures,
     verdicts,
-    wrong_references,
 )
 from clustergate.judge.baselines.writer import Measured, updated
+from clustergate.judge.case import measure_case
 from clustergate.judge.history.series import CaseKey
 from clustergate.judge.judging import exit_status
 from clustergate.judge.references.lookup import parse_references
-from clustergate.launch.estimation import sampled_figures
 from tests import builders
 
 PATH = Path("alpha.yaml")
@@ -90,11 +88,8 @@ def measured(name, value, percent=0.5, runs=6, **changes):
 
 def judged(one, references, nodes=SHARED):
     """Return the statuses of check and gate, and the codes of what is said of its figures."""
-    sampled = sampled_figures(one.samples, one.launches, one.launches_needed, one.check)
-    expected = references_for(one, sampled, references.find)
-    wrong = wrong_references(one, sampled, expected, nodes)
     fails = False
-    for _, value, _, bounds in reframe_figures(sampled, expected, wrong=wrong):
+    for _, value, _, bounds in reframe_figures(measure_case(one, references.find, nodes)):
         if bounds:
             low, high = reference_bounds(*bounds[:3])
             fails |= not low <= value <= high

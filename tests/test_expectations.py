@@ -28,16 +28,14 @@ from clustergate.core.reasons import in_words
 from clustergate.judge.assembly import (
     Outcome,
     assemble,
-    expectations_for,
-    references_for,
     reframe_figures,
 )
 from clustergate.judge.baselines.writer import updated
+from clustergate.judge.case import measure_case
 from clustergate.judge.judging import exit_status
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.judge.standings import left_out, not_compared, standings
 from clustergate.judge.standings import of_references as of_references_by_hand
-from clustergate.launch.estimation import sampled_figures
 from clustergate.report.html import render_html
 from clustergate.report.summary import exit_meaning, first_screen, status_of
 from clustergate.report.terminal import render
@@ -293,9 +291,7 @@ def test_reframe_fails_what_is_missed_and_nothing_else():
         ((3090.0, 2900.0, 2800.0), False),
     ):
         one = record(best=best)
-        sampled = sampled_figures(one.samples, one.launches, 1, IMB)
-        stated = expectations_for(one, sampled, known.expects)
-        ((_, value, _, bounds),) = reframe_figures(sampled, [None], expectations=stated)
+        ((_, value, _, bounds),) = reframe_figures(measure_case(one, expects=known.expects))
         below = bounds is not None and bounds[1] is not None and value < bounds[0] * (1 + bounds[1])
         assert below is fails
 
@@ -333,10 +329,8 @@ def by_both(known: References, one: CaseRecord) -> tuple[Verdict, bool]:
     outcome = passed(one)
     keys, expects = [outcome.identity], known.expects
     (case,) = assemble(keys, [outcome], [one], known.find, expects=expects)
-    sampled = sampled_figures(one.samples, one.launches, one.launches_needed, IMB)
-    expected = references_for(one, sampled, known.find)
-    stated = expectations_for(one, sampled, known.expects)
-    ((_, value, _, bounds),) = reframe_figures(sampled, expected, expectations=stated)
+    measured = measure_case(one, known.find, expects=expects)
+    ((_, value, _, bounds),) = reframe_figures(measured)
     fails = bounds is not None and bounds[1] is not None and value < bounds[0] * (1 + bounds[1])
     return case.figures[0].judgement.verdict, fails
 

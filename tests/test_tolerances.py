@@ -19,17 +19,15 @@ from clustergate.core.model import (
 )
 from clustergate.judge.assembly import (
     assemble,
-    expectations_for,
-    references_for,
     reframe_figures,
 )
+from clustergate.judge.case import measure_case
 from clustergate.judge.confirmation import Launched, decided, suspicious, unconfirmed
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.judge.references.tolerances import tolerated
 from clustergate.judge.rules import Compared, Comparison, groups, judgements
 from clustergate.judge.runs import figure_id
 from clustergate.judge.standings import standings
-from clustergate.launch.estimation import sampled_figures
 from clustergate.sites.modes import mode_named
 from tests import builders
 
@@ -172,10 +170,8 @@ def test_reframe_fails_an_expectation_where_the_judge_does() -> None:
     known = read(FIVE + 'expect:\n  HPL: ">= 100 Gflop/s"\n')
     for value, bound in ((98.0, 97.0), (95.0, 97.0)):
         record = hpl(value)
-        sampled = sampled_figures(record.samples, record.launches, 1, record.check)
-        expectations = expectations_for(record, sampled, known.expects)
-        expected = references_for(record, sampled, known.find)
-        ((_, _, _, tuple_),) = reframe_figures(sampled, expected, expectations=expectations)
+        measured = measure_case(record, known.find, expects=known.expects)
+        ((_, _, _, tuple_),) = reframe_figures(measured)
         assert tuple_ is not None
         assert tuple_[1] is not None
         assert tuple_[0] * (1 + tuple_[1]) == pytest.approx(bound)

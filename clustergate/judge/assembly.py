@@ -10,17 +10,12 @@ import dataclasses
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from clustergate.benchmarks.descriptor import Benchmark
-from clustergate.benchmarks.limits import Measurement
-from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import (
-    SAME_MATRIX,
-    matrix_order,
     name_of,
     name_of_unmeasured,
     same_measurement,
@@ -36,25 +31,22 @@ from clustergate.core.model import (
     ComparedSet,
     Conditions,
     ConditionValue,
-    Expectation,
     Expected,
     Figure,
     Group,
     Judgement,
-    Limit,
-    NodeFacts,
     Promise,
     Reference,
     Row,
-    Sample,
     Verdict,
 )
 from clustergate.core.notation import counted, listed, number
-from clustergate.core.reasons import Facts, Reason, Words
+from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import VARIANT, figure_name, group_name
 from clustergate.judge import promises, rules
+from clustergate.judge.case import NO_NODES, MeasuredFigure, Nodes, ReferenceOf, measure_case
 from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT
-from clustergate.judge.disproof import WORSE, disproved
+from clustergate.judge.disproof import WORSE
 from clustergate.judge.distances import distances, is_covariate, rarer, shifts
 from clustergate.judge.judging import (
     COMPARED,
@@ -74,15 +66,15 @@ from clustergate.judge.judging import (
 )
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.node_peaks import relations
-from clustergate.judge.references.expectations import Expect, expected_of
+from clustergate.judge.references.expectations import Expect
 from clustergate.judge.references.lookup import effort_key, layout_key
 from clustergate.judge.runs import days, figure_id
 from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.launch.disturbance import most_disturbed
-from clustergate.launch.estimation import Sampled, sampled_figures
+from clustergate.launch.estimation import Sampled
 from clustergate.launch.proof.ranks import library_title
 from clustergate.machine.environment import describe_removed
-from clustergate.machine.peaks import nearest_ns, of_all_cores, peaks_of
+from clustergate.machine.peaks import of_all_cores, peaks_of
 from clustergate.sites.modes import NODE_USAGE, PROCESS_COUNT, variant_of
 from clustergate.stats.modality import Modes
 
@@ -120,13 +112,6 @@ _UNMEASURED = {
     "time-out": TIMED_OUT,
     "int-overflow": INTEGER_OVERFLOW,
 }
-
-Nodes = Mapping[str, NodeFacts]
-"""What limits depend on, by system:partition."""
-NO_NODES: Nodes = {}
-
-ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
-"""What to expect of a figure: by check, partition, stack and conditions of its case."""
 
 
 @dataclass(frozen=True)
@@ -172,17 +157,14 @@ def assemble(
 
     ``not_set_up`` says of stacks why there is nothing of them to be run, ``not_loaded`` of checks;
     ``expects`` is what people wrote that figures must reach. ``beside`` is what :func:`compared`
-    says of the records, where it was asked already.
+    says of the records, where it was asked already; then no reference is looked up.
 
     A case counts as run only when it left a record without complaints and ReFrame passed it, and
     when it ran with the effort of the ``mode`` that was asked for, where one is named.
     """
     by_name = {record.name: record for record in records}
-    beside = beside or compared(records, reference_of, nodes)
-    cases = [
-        _case(outcome, by_name.get(outcome.name), reference_of, nodes, mode, expects, beside)
-        for outcome in outcomes
-    ]
+    beside = beside or compared(records, reference_of, nodes, expects)
+    cases = [_case(outcome, by_name.get(outcome.name), mode, beside) for outcome in outcomes]
     seen = {outcome.identity for outcome in outcomes}
     missing = [key for key in expected if key not in seen]
     cases += [_missing(k, not_set_up.get(k.stack) or not_loaded.get(k.check)) for k in missing]
@@ -258,15 +240,7 @@ NOTHING_JUDGED = Words(
 )
 
 
-def _case(
-    outcome: Outcome,
-    record: CaseRecord | None,
-    reference_of: ReferenceOf,
-    nodes: Nodes,
-    mode: str,
-    expects: Sequence[Expect],
-    beside: Beside,
-) -> Case:
+def _case(outcome: Outcome, record: CaseRecord | None, mode: str, beside: Beside) -> Case:
     left = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
     shared: dict[str, Any] = {
         "check": outcome.check,
@@ -295,7 +269,7 @@ def _case(
     figures: tuple[Figure, ...] = ()
     groups: tuple[Group, ...] = ()
     if record is not None:
-        figures, groups = _judged(record, reference_of, nodes, expects, beside)
+        figures, groups = _judged(record, beside)
     # ReFrame fails a case in this phase for a figure beyond its bound, and always for what has no
     # figure. The judge sees them all together, and has the last word.
     failed = any(figure.judgement.verdict in WRONG for figure in figures)
@@ -319,44 +293,12 @@ def _library(record: CaseRecord) -> str:
     return library_title(str(proof.get("library_version", ""))).replace(" Version:", "")
 
 
-def _judged(
-    record: CaseRecord,
-    reference_of: ReferenceOf,
-    nodes: Nodes,
-    expects: Sequence[Expect],
-    beside: Beside,
-) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
-    known = beside.measured.get(record.name)
-    # What was launched again has the name of what it repeats.
-    if known is None or known.record is not record:
-        known = measure_case(record, reference_of)
-    sampled, expected, doubt = known.sampled, known.references, known.benchmark.doubt
-    slow = {group.benchmark: group for group in _slow_together(sampled, expected)}
+def _judged(record: CaseRecord, beside: Beside) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:
+    measured = beside.measured[record.name] if record.samples else ()
+    slow = {group.benchmark: group for group in _slow_together(measured)}
     groups = [slow.pop(one.benchmark, one) for one in beside.groups.get(record.name, ())]
-    limits = limits_for(record, sampled, nodes)
-    said = _said_beside(record, sampled, expected, beside)
-    wrong = wrong_references(record, sampled, expected, nodes)
-    judged = [
-        _figure(
-            one,
-            reference,
-            own,
-            doubt(one.sample, one.estimate.value),
-            said.get(place),
-            why,
-            by_hand,
-        )
-        for place, (one, reference, own, why, by_hand) in enumerate(
-            zip(
-                sampled,
-                expected,
-                limits,
-                wrong,
-                expectations_for(record, sampled, expects),
-                strict=True,
-            )
-        )
-    ]
+    said = _said_beside(record.name, measured, beside)
+    judged = [_figure(one, said.get(place)) for place, one in enumerate(measured)]
     # Once, though several launches may say it.
     words = {name_of_unmeasured(row): row for row in record.unmeasured}
     return (
@@ -364,23 +306,6 @@ def _judged(
         *map(_unmeasured, words.values()),
         *relations(peaks_of(record.peaks)),
     ), (*groups, *slow.values())
-
-
-@dataclass(frozen=True)
-class MeasuredCase:
-    """What a case's launches measured, and what to expect of it: ``references`` by figure."""
-
-    record: CaseRecord
-    benchmark: Benchmark
-    sampled: Sequence[Sampled]
-    references: Sequence[Reference | None]
-
-
-def measure_case(record: CaseRecord, reference_of: ReferenceOf) -> MeasuredCase:
-    """Estimate the figures of a case, and look up their references."""
-    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
-    references = references_for(record, sampled, reference_of)
-    return MeasuredCase(record, descriptor_of(record.check), sampled, references)
 
 
 @dataclass(frozen=True)
@@ -392,7 +317,7 @@ class Beside:
     what change of each level is found in 80 % of runs, as a logarithm, of the partition that finds
     least. ``suspected`` are the sets that are slower, ``sets`` what was compared as a whole.
     ``promises`` are by cases, ``wholes`` those of stacks and kinds by partitions. ``measured`` are
-    the cases that could be compared, by their names.
+    the figures of the cases that left some, by their names.
     """
 
     judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
@@ -403,18 +328,21 @@ class Beside:
     sets: tuple[ComparedSet, ...] = ()
     promises: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
     wholes: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
-    measured: Mapping[str, MeasuredCase] = field(default_factory=dict)
+    measured: Mapping[str, Sequence[MeasuredFigure]] = field(default_factory=dict)
 
 
 def compared(
     records: Sequence[CaseRecord],
     reference_of: ReferenceOf,
     nodes: Nodes = NO_NODES,
+    expects: Sequence[Expect] = (),
     watched: Collection[frozenset[FigureId]] = (),
+    exclusive: Collection[str] | None = None,
 ) -> Beside:
     """Return what the figures of a run are called that have a baseline, those of each partition.
 
-    ``watched`` are sets, see :class:`clustergate.judge.rules.Comparison`.
+    ``watched`` are sets, see :class:`clustergate.judge.rules.Comparison`. ``exclusive`` are the
+    partitions whose jobs have their nodes for themselves, where more is known than ``nodes`` state.
     """
     judgements: dict[tuple[str, int], Judgement] = {}
     groups: dict[str, list[Group]] = {}
@@ -425,14 +353,14 @@ def compared(
     promised: dict[str, list[Promise]] = {}
     wholes: dict[str, Sequence[Promise]] = {}
     by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
-    measured = [
-        measure_case(record, reference_of)
-        for record in records
-        if record.samples and not record.unavailable and not record.complaints
-    ]
-    for measured_case in measured:
-        record = measured_case.record
-        for place, one in _with_baseline(measured_case):
+    measured: dict[str, Sequence[MeasuredFigure]] = {}
+    if exclusive is None:
+        exclusive = [partition for partition, facts in nodes.items() if facts.exclusive]
+    for record in records:
+        if not record.samples or record.unavailable or record.complaints:
+            continue
+        measured[record.name] = measure_case(record, reference_of, nodes, expects)
+        for place, one in _with_baseline(record, measured[record.name]):
             if why := _never_so_far(one, record.distance):
                 judgements[record.name, place] = Judgement(Verdict.INCONCLUSIVE, (why,))
             else:
@@ -440,8 +368,7 @@ def compared(
             if one.is_beyond_bound:
                 beyond.add(record.name)
     for partition, some in by_partition.items():
-        exclusive = bool(nodes.get(partition, NodeFacts()).exclusive)
-        comparison = rules.Comparison([one for *_, one in some], exclusive, watched)
+        comparison = rules.Comparison([one for *_, one in some], partition in exclusive, watched)
         said = rules.judgements(comparison)
         judgements |= {(n, p): j for (n, p, _), j in zip(some, said, strict=True)}
         names = {one.figure.case: name for name, _, one in some}
@@ -455,22 +382,22 @@ def compared(
         suspected |= comparison.suspected
         sets += rules.sets(comparison)
     of_run = frozenset(suspected), tuple(sets), promised, wholes
-    by_name = {one.record.name: one for one in measured}
-    return Beside(judgements, groups, frozenset(beyond), detectable, *of_run, by_name)
+    return Beside(judgements, groups, frozenset(beyond), detectable, *of_run, measured)
 
 
-def _with_baseline(case: MeasuredCase) -> Iterator[tuple[int, rules.Compared]]:
+def _with_baseline(
+    record: CaseRecord, measured: Sequence[MeasuredFigure]
+) -> Iterator[tuple[int, rules.Compared]]:
     """Yield the figures of a case that are judged beside others, each with its place."""
-    record, doubt = case.record, case.benchmark.doubt
-    for place, (one, reference) in enumerate(zip(case.sampled, case.references, strict=True)):
-        sample, value = one.sample, one.estimate.value
+    for place, one in enumerate(measured):
+        sample, value, reference = one.sample, one.estimate.value, one.reference
         if reference is None or reference.baseline is None or reference.doubt or one.excuse:
             continue
         if sample.better is Better.NEITHER or sample.unit != reference.unit:
             continue
         if "against" in sample.conditions:
             continue
-        if not (math.isfinite(value) and min(value, reference.value) > 0) or doubt(sample, value):
+        if one.doubt or not (math.isfinite(value) and min(value, reference.value) > 0):
             continue
         if is_too_few(reference, one.estimate.samples):
             continue
@@ -509,26 +436,23 @@ def _never_so_far(one: rules.Compared, where: str) -> Reason | None:
 
 
 def _said_beside(
-    record: CaseRecord,
-    sampled: Sequence[Sampled],
-    expected: Sequence[Reference | None],
-    beside: Beside,
+    case: str, measured: Sequence[MeasuredFigure], beside: Beside
 ) -> dict[int, Judgement]:
-    """Return what figures are called beside the others, by their places.
+    """Return what figures of a case are called beside the others, by their places.
 
     A rate against a peak is that rate once more, and what is said of it holds for both.
     """
     said = {
-        place: beside.judgements[record.name, place]
-        for place in range(len(sampled))
-        if (record.name, place) in beside.judgements
+        place: beside.judgements[case, place]
+        for place in range(len(measured))
+        if (case, place) in beside.judgements
     }
-    rates = {sampled[place].sample.benchmark: place for place in reversed(said)}
-    for place, (one, reference) in enumerate(zip(sampled, expected, strict=True)):
+    rates = {measured[place].sample.benchmark: place for place in reversed(said)}
+    for place, one in enumerate(measured):
         rate = rates.get(one.sample.benchmark)
-        with_runs = reference is not None and reference.baseline and not one.excuse
+        with_runs = one.reference is not None and one.reference.baseline and not one.excuse
         if rate is not None and with_runs and "against" in one.sample.conditions:
-            other = name_of(sampled[rate].sample)
+            other = name_of(measured[rate].sample)
             same = FIGURE_SAME_MEASUREMENT(other=other)
             said[place] = Judgement(said[rate].verdict, (same,))
     return said
@@ -565,22 +489,6 @@ def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
             yield figure
 
 
-def limits_for(
-    record: CaseRecord, sampled: Sequence[Sampled], nodes: Nodes = NO_NODES
-) -> list[tuple[Limit, ...]]:
-    """Return the physical limits of each figure of a case."""
-    peaks = peaks_of(record.peaks)
-    node = dataclasses.replace(
-        nodes.get(record.partition, NodeFacts()), nearest_ns=nearest_ns(record.peaks)
-    )
-    return [
-        descriptor_of(record.check).limits(
-            Measurement(record.check, record.conditions, one.sample, peaks, node)
-        )
-        for one in sampled
-    ]
-
-
 _TOLD_LEVELS = {
     "kind": "all compute or all messages",
     "stack": "a stack",
@@ -608,105 +516,11 @@ def found_at_80_percent(detectable: Mapping[str, float]) -> list[str]:
 
 def beyond_limits(record: CaseRecord) -> list[Reason]:
     """Return which figures of a case cannot be, and why, whatever they are compared with."""
-    if "ranks_per_node" not in record.conditions:
-        return []  # of unknown cores nothing is known
-    sampled = sampled_figures(record.samples, record.launches, record.launches_needed, record.check)
-    bounded = zip(sampled, limits_for(record, sampled), strict=True)
     return [
         why.at(f"{name_of(one.sample)}: {judgement.verdict.value}")
-        for one, limits in bounded
-        if (judgement := _impossible(one, limits))
+        for one in measure_case(record)
+        if (judgement := _impossible(one))
         for why in judgement.reasons
-    ]
-
-
-def references_for(
-    record: CaseRecord, sampled: Sequence[Sampled], reference_of: ReferenceOf
-) -> list[Reference | None]:
-    """Return what to expect of each figure of a case, doubted where it was measured otherwise."""
-    where = (record.check, record.partition, record.stack, record.conditions)
-    order = matrix_order(record.samples, descriptor_of(record.check).matrix) or 0
-    return [_doubted(reference_of(*where, one.sample), record, order) for one in sampled]
-
-
-def expectations_for(
-    record: CaseRecord, sampled: Sequence[Sampled], expects: Sequence[Expect]
-) -> list[tuple[Expectation, ...]]:
-    """Return what people wrote that each figure of a case must reach."""
-    case = (record.check, record.partition, record.stack, record.conditions)
-    values = [one.estimate.value for one in sampled]
-    return expected_of(expects, case, [one.sample for one in sampled], values)
-
-
-OTHER_PROCESSOR = Words(
-    "reference.other-processor",
-    "the reference was measured on another processor",
-    cause="{there} then, {here} now; a faster one would hide a slow-down",
-    remedy="take a baseline on this processor, or judge it as a system of its own; see {where}",
-)
-UNKNOWN_PROCESSOR = Words(
-    "reference.unknown-processor",
-    "the reference was measured on {there}, and the nodes did not tell their processors",
-    remedy="see why the job's node states are missing; see {where}",
-)
-OTHER_NODES = Words(
-    "reference.other-nodes",
-    "the reference was measured on {there:node|nodes} and this on {here:node|nodes}",
-    cause="the site config had other cores in a node, so that as many ranks lay otherwise",
-    remedy="take a new baseline; see {where}",
-)
-SMALLER_MATRIX = Words(
-    "reference.smaller-matrix",
-    "the reference is of a matrix of order {there}, and this of one of {here}",
-    cause="a larger one has a higher rate, and would hide a slow-down",
-    remedy="take a new baseline; see {where}",
-)
-OTHER_METHOD = Words(
-    "reference.other-method",
-    "the reference was not measured in the way of this run",
-    cause="the benchmark, or what its mode asks of it, was changed since",
-    remedy="take a new baseline; see {where}",
-)
-
-
-def _doubted(reference: Reference | None, record: CaseRecord, order: int) -> Reference | None:
-    # A faster processor, fewer nodes to cross, a larger matrix, or a method that yields better
-    # values, would hide as much of a slowdown.
-    if reference is None:
-        return reference
-    where = reference.where or "it"
-    there, here = "; ".join(reference.processors), "; ".join(record.processors)
-    if there and {*reference.processors} != {*record.processors}:
-        words = OTHER_PROCESSOR if here else UNKNOWN_PROCESSOR
-        doubt = words(there=there, here=here, where=where)
-    elif reference.nodes and reference.nodes != record.conditions.get("nodes", reference.nodes):
-        nodes: Facts = {"there": reference.nodes, "here": record.conditions["nodes"]}
-        doubt = OTHER_NODES(**nodes, where=where)
-    elif order > (1 + SAME_MATRIX) * reference.order > 0:
-        of: Facts = {"there": reference.order, "here": order}
-        doubt = SMALLER_MATRIX(**of, where=where)
-    elif reference.method and reference.method != record.method:
-        doubt = OTHER_METHOD(where=where)
-    else:
-        return reference
-    return dataclasses.replace(reference, doubt=doubt)
-
-
-def wrong_references(
-    record: CaseRecord,
-    sampled: Sequence[Sampled],
-    expected: Sequence[Reference | None],
-    nodes: Nodes = NO_NODES,
-) -> list[Reason | None]:
-    """Return of each figure of a case why its reference is proven wrong, None where it is not."""
-    exclusive = bool(nodes.get(record.partition, NodeFacts()).exclusive)
-    doubt = descriptor_of(record.check).doubt
-    return [
-        # What is not to be trusted proves nothing.
-        None if doubt(one.sample, one.estimate.value) else why
-        for one, why in zip(
-            sampled, disproved(record.check, sampled, expected, exclusive=exclusive), strict=True
-        )
     ]
 
 
@@ -729,12 +543,11 @@ def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
     return Judgement(Verdict.INCONCLUSIVE, (doubt, *judgement.reasons))
 
 
-def _slow_together(
-    sampled: Sequence[Sampled], expected: Sequence[Reference | None]
-) -> Iterator[Group]:
+def _slow_together(measured: Sequence[MeasuredFigure]) -> Iterator[Group]:
     """Yield the benchmarks of a case of which whole launches are far worse than references."""
     by_benchmark: dict[str, list[tuple[Sampled, Reference, BaselineRuns]]] = {}
-    for one, reference in zip(sampled, expected, strict=True):
+    for one in measured:
+        reference = one.reference
         if reference is not None and reference.baseline is not None and reference.value > 0:
             member = (one, reference, reference.baseline)
             by_benchmark.setdefault(one.sample.benchmark, []).append(member)
@@ -757,29 +570,20 @@ def _slow_together(
 
 
 def reframe_figures(
-    sampled: Sequence[Sampled],
-    expected: Sequence[Reference | None],
-    unmeasured: Sequence[Row] = (),
-    limits: Sequence[Sequence[Limit]] = (),
-    wrong: Sequence[Reason | None] = (),
-    expectations: Sequence[Sequence[Expectation]] = (),
+    measured: Sequence[MeasuredFigure], unmeasured: Sequence[Row] = ()
 ) -> list[tuple[str, float, str, ReframeReference | None]]:
     """Return what ReFrame is told of the figures of a case: name, value, unit, reference.
 
     It fails what is wrong with one figure alone, and nothing else. Of what is ``unmeasured`` it is
-    told in how many launches, of which there may be none. ``wrong`` are :func:`wrong_references`.
+    told in how many launches, of which there may be none.
     """
     rows: list[tuple[str, float, str, ReframeReference | None]] = []
-    none: list[tuple[()]] = [()] * len(sampled)
-    of_figures, whys = limits or none, wrong or [None] * len(sampled)
-    each = zip(sampled, expected, of_figures, whys, expectations or none, strict=True)
-    for one, reference, own, why, by_hand in each:
+    for one in measured:
         better, unit, value = one.sample.better, one.sample.unit, one.estimate.value
         bounds = None
-        if reference is not None:
-            bounds = reframe_reference(reference, better, one.excuse)
-        judged = _judgement(one, reference, own, wrong=why)
-        judgement, stated = _with_expected(one, judged, by_hand)
+        if one.reference is not None:
+            bounds = reframe_reference(one.reference, better, one.excuse)
+        judgement, stated = _judgement(one)
         missed = [x for x in stated if x.judgement.verdict is Verdict.REGRESSION]
         for expected_one in missed or (stated if bounds is None else []):
             bounds = reframe_expected(expected_one, better, unit)
@@ -789,32 +593,23 @@ def reframe_figures(
     return rows
 
 
-def _figure(
-    sampled: Sampled,
-    reference: Reference | None,
-    limits: Sequence[Limit],
-    doubt: Reason | None,
-    beside: Judgement | None,
-    wrong: Reason | None,
-    expectations: Sequence[Expectation],
-) -> Figure:
-    sample = sampled.sample
-    judged = _judgement(sampled, reference, limits, beside, wrong)
-    judgement, expected = _with_expected(sampled, judged, expectations)
+def _figure(measured: MeasuredFigure, beside: Judgement | None) -> Figure:
+    sample, doubt, reference = measured.sample, measured.doubt, measured.reference
+    judgement, expected = _judgement(measured, beside)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
         expected = [dataclasses.replace(one, judgement=judgement) for one in expected]
     reasons = [doubt]
     if judgement.verdict is Verdict.INCONCLUSIVE and reference is not None:
         reasons.append(reference.doubt)
-        slow = slow_share(list(sampled.launches.values()), sample.better, reference)
+        slow = slow_share(list(measured.launches.values()), sample.better, reference)
         reasons += slow.reasons if slow else ()
     if judgement.verdict is Verdict.INCONCLUSIVE:
-        for one in expectations:
-            slow = slow_against(one, sample.better, list(sampled.launches.values()))
+        for one in measured.expectations:
+            slow = slow_against(one, sample.better, list(measured.launches.values()))
             reasons += slow.reasons if slow else ()
-    if sampled.excuse is not None:
-        reasons.append(sampled.excuse.doubt)
+    if measured.excuse is not None:
+        reasons.append(measured.excuse.doubt)
     open_question = judgement.verdict in (Verdict.NO_REFERENCE, Verdict.INCONCLUSIVE)
     return Figure(
         benchmark=sample.benchmark,
@@ -822,54 +617,45 @@ def _figure(
         unit=sample.unit,
         better=sample.better,
         conditions=sample.conditions,
-        estimate=sampled.estimate,
+        estimate=measured.estimate,
         judgement=judgement,
-        remark=_modes_remark(sampled.modes, sample.unit) if sampled.modes else "",
+        remark=_modes_remark(measured.modes, sample.unit) if measured.modes else "",
         doubt=next(filter(None, reasons), None) if open_question else None,
-        loosely_limited=any(limit.loose for limit in limits),
+        loosely_limited=any(limit.loose for limit in measured.limits),
         expected=tuple(expected),
     )
 
 
-def _with_expected(
-    sampled: Sampled, judgement: Judgement, expectations: Sequence[Expectation]
+def _judgement(
+    measured: MeasuredFigure, beside: Judgement | None = None
 ) -> tuple[Judgement, list[Expected]]:
     """Return a figure's judgement with how it stands to what people expect of it, and to each."""
-    better, estimate = sampled.sample.better, sampled.estimate
+    better, estimate, reference = measured.sample.better, measured.estimate, measured.reference
+    launches, expectations = list(measured.launches.values()), measured.expectations
+    judgement = _impossible(measured)
+    if judgement is None:
+        judgement = judge(
+            estimate,
+            better,
+            measured.sample.unit,
+            reference,
+            measured.limits,
+            launches=launches,
+            excuse=measured.excuse,
+            beside=beside,
+        )
+        doubted = _with_doubt(judgement, reference.doubt if reference else None)
+        judgement = _with_wrong_reference(doubted, measured.wrong)
     if judgement.verdict is Verdict.IMPOSSIBLE or not math.isfinite(estimate.value):
         return judgement, [Expected(one, judgement, 0.0) for one in expectations]
-    expected = [judge_expected(one, estimate, better, sampled.excuse) for one in expectations]
-    launches = list(sampled.launches.values())
+    expected = [judge_expected(one, estimate, better, measured.excuse) for one in expectations]
     return with_expected(judgement, expected, better, launches), expected
 
 
-def _judgement(
-    sampled: Sampled,
-    reference: Reference | None,
-    limits: Sequence[Limit],
-    beside: Judgement | None = None,
-    wrong: Reason | None = None,
-) -> Judgement:
-    if impossible := _impossible(sampled, limits):
-        return impossible
-    judgement = judge(
-        sampled.estimate,
-        sampled.sample.better,
-        sampled.sample.unit,
-        reference,
-        limits,
-        launches=list(sampled.launches.values()),
-        excuse=sampled.excuse,
-        beside=beside,
-    )
-    doubted = _with_doubt(judgement, reference.doubt if reference else None)
-    return _with_wrong_reference(doubted, wrong)
-
-
-def _impossible(sampled: Sampled, limits: Sequence[Limit]) -> Judgement | None:
+def _impossible(one: MeasuredFigure) -> Judgement | None:
     """Judge the best launch alone: what it cannot be is not made possible by the others."""
-    best = dataclasses.replace(sampled.estimate, low=None, high=None)
-    judgement = judge(best, sampled.sample.better, sampled.sample.unit, limits=limits)
+    best = dataclasses.replace(one.estimate, low=None, high=None)
+    judgement = judge(best, one.sample.better, one.sample.unit, limits=one.limits)
     return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None
 
 

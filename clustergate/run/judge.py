@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,13 +56,10 @@ def assembled(
         expected,
         outcomes,
         records,
-        prepared.references.find,
-        {one.fullname: one.facts for one in prepared.site.partitions},
-        prepared.request.mode.name,
-        prepared.not_set_up,
-        collected.not_loaded,
-        prepared.references.expects,
-        beside,
+        mode=prepared.request.mode.name,
+        not_set_up=prepared.not_set_up,
+        not_loaded=collected.not_loaded,
+        beside=beside,
     )
 
 
@@ -76,12 +72,10 @@ def compared(
 
     ``watched`` are the sets that were slower before, which have to confirm it.
     """
-    seen = sharing(prepared, records)
-    nodes = {
-        one.fullname: dataclasses.replace(one.facts, exclusive=seen[one.fullname].exclusive)
-        for one in prepared.site.partitions
-    }
-    return assembly.compared(records, prepared.references.find, nodes, watched=watched)
+    known = prepared.references
+    nodes = {one.fullname: one.facts for one in prepared.site.partitions}
+    exclusive = [name for name, seen in sharing(prepared, records).items() if seen.exclusive]
+    return assembly.compared(records, known.find, nodes, known.expects, watched, exclusive)
 
 
 def sharing(prepared: Prepared, records: Sequence[CaseRecord]) -> dict[str, Sharing]:

@@ -374,8 +374,8 @@ def _judged(suite: _Suite, figures: Figures) -> _Judged:
     def launched(
         run: Sequence[CaseRecord], of: Sequence[Outcome], watched: Collection[frozenset[FigureId]]
     ) -> tuple[Beside, dict[CaseId, Case]]:
-        beside = assembly.compared(run, reference_of, suite.nodes, watched)
-        cases = assemble((), of, run, reference_of, suite.nodes, MODE, beside=beside)
+        beside = assembly.compared(run, reference_of, suite.nodes, watched=watched)
+        cases = assemble((), of, run, mode=MODE, beside=beside)
         return beside, {one.identity: one for one in cases}
 
     first = past[-1].records

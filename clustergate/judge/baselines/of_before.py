@@ -14,7 +14,7 @@ from typing import Any
 
 from clustergate.core.files.marked_yaml import Document
 from clustergate.core.model import BaselineRuns
-from clustergate.judge.assembly import NO_NODES, Nodes
+from clustergate.judge.case import NO_NODES, Nodes
 from clustergate.judge.history.series import Point, Series, collect
 from clustergate.judge.history.stored_runs import PastRun, stored_runs
 from clustergate.judge.references.lookup import References, references_of

@@ -30,9 +30,9 @@ from clustergate.core.model import (
     order_of_run,
 )
 from clustergate.core.notation import counted, listed
-from clustergate.judge.assembly import NO_NODES, Nodes
 from clustergate.judge.bad_days import bad_days
 from clustergate.judge.baselines.writer import Entry, Measured
+from clustergate.judge.case import NO_NODES, Nodes
 from clustergate.judge.changes import FALSE_ALARM, Change, Judge
 from clustergate.judge.creeping import Accepted, accepted_after, crept, slower_than_before
 from clustergate.judge.disproof import beyond_gain
