@@ -31,7 +31,6 @@ from clustergate.core.model import (
     ComparedSet,
     Conditions,
     ConditionValue,
-    Expected,
     Figure,
     Group,
     Judgement,
@@ -46,7 +45,6 @@ from clustergate.core.texts import VARIANT, figure_name, group_name
 from clustergate.judge import promises, rules
 from clustergate.judge.case import NO_NODES, MeasuredFigure, Nodes, ReferenceOf, measure_case
 from clustergate.judge.confirmation import FIGURE_SAME_MEASUREMENT
-from clustergate.judge.disproof import WORSE
 from clustergate.judge.distances import distances, is_covariate, rarer, shifts
 from clustergate.judge.judging import (
     COMPARED,
@@ -54,15 +52,14 @@ from clustergate.judge.judging import (
     WRONG,
     ReframeReference,
     as_judged,
+    impossible,
     is_too_few,
-    judge,
-    judge_expected,
+    judge_figure,
     reframe_expected,
     reframe_reference,
     slow_against,
     slow_share,
     slow_together,
-    with_expected,
 )
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.node_peaks import relations
@@ -71,7 +68,6 @@ from clustergate.judge.references.lookup import effort_key, layout_key
 from clustergate.judge.runs import days, figure_id
 from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.launch.disturbance import most_disturbed
-from clustergate.launch.estimation import Sampled
 from clustergate.launch.proof.ranks import library_title
 from clustergate.machine.environment import describe_removed
 from clustergate.machine.peaks import of_all_cores, peaks_of
@@ -302,7 +298,7 @@ def _judged(record: CaseRecord, beside: Beside) -> tuple[tuple[Figure, ...], tup
     # Once, though several launches may say it.
     words = {name_of_unmeasured(row): row for row in record.unmeasured}
     return (
-        *_measured_once(judged),
+        *_measured_once([one.name for one in measured], judged),
         *map(_unmeasured, words.values()),
         *relations(peaks_of(record.peaks)),
     ), (*groups, *slow.values())
@@ -404,7 +400,7 @@ def _with_baseline(
         layout, effort = layout_key(record.conditions), effort_key(record.conditions)
         own = (record.check, record.partition, record.stack, layout, effort)
         of = (sample.benchmark, sample.metric, sample.conditions.get("bytes"))
-        figure = figure_id(own, name_of(sample), *of)
+        figure = figure_id(own, one.name, *of)
         known, better, where = reference.baseline, sample.better, record.distance
         shift, rare = 0.0, 1.0
         if is_covariate(figure.kind, int(record.conditions.get("nodes", 1))):
@@ -452,8 +448,7 @@ def _said_beside(
         rate = rates.get(one.sample.benchmark)
         with_runs = one.reference is not None and one.reference.baseline and not one.excuse
         if rate is not None and with_runs and "against" in one.sample.conditions:
-            other = name_of(measured[rate].sample)
-            same = FIGURE_SAME_MEASUREMENT(other=other)
+            same = FIGURE_SAME_MEASUREMENT(other=measured[rate].name)
             said[place] = Judgement(said[rate].verdict, (same,))
     return said
 
@@ -466,24 +461,26 @@ AVERAGE_ALONE = Words(
 )
 
 
-def _measured_once(figures: Sequence[Figure]) -> Iterator[Figure]:
+def _measured_once(names: Sequence[str], figures: Sequence[Figure]) -> Iterator[Figure]:
     """Yield figures; one without a reference has the verdict of the same measurement."""
-    by_name = {name_of(figure): figure for figure in figures}
-    for figure in figures:
-        name = name_of(figure)
+    by_name = dict(zip(names, figures, strict=True))
+    for name, figure in zip(names, figures, strict=True):
         # Older references are of the ranks' average.
         alike = [*same_measurement(name), name.replace(".t_max_us", ".t_avg_us")]
-        others = filter(None, map(by_name.get, alike))
-        # An expectation is of one figure alone.
-        other = next(
-            (one for one in others if one.judgement.verdict in COMPARED and not one.expected), None
-        )
-        if other is not None and figure.judgement.reasons == (NO_REFERENCE,):
+        stand_ins = [
+            (alias, other)
+            for alias in alike
+            # An expectation is of one figure alone.
+            if (other := by_name.get(alias)) and not other.expected
+            if other.judgement.verdict in COMPARED
+        ]
+        if stand_ins and figure.judgement.reasons == (NO_REFERENCE,):
+            alias, other = stand_ins[0]
             verdict, code = other.judgement.verdict, FIGURE_SAME_MEASUREMENT
             if other.metric == "t_avg_us" and verdict is not Verdict.REGRESSION:
                 # One slow rank of many hardly moves the average.
                 verdict, code = Verdict.INCONCLUSIVE, AVERAGE_ALONE
-            judgement = Judgement(verdict, (code(other=name_of(other)),))
+            judgement = Judgement(verdict, (code(other=alias),))
             yield dataclasses.replace(figure, judgement=judgement, doubt=other.doubt)
         else:
             yield figure
@@ -517,35 +514,16 @@ def found_at_80_percent(detectable: Mapping[str, float]) -> list[str]:
 def beyond_limits(record: CaseRecord) -> list[Reason]:
     """Return which figures of a case cannot be, and why, whatever they are compared with."""
     return [
-        why.at(f"{name_of(one.sample)}: {judgement.verdict.value}")
+        why.at(f"{one.name}: {judgement.verdict.value}")
         for one in measure_case(record)
-        if (judgement := _impossible(one))
+        if (judgement := impossible(one))
         for why in judgement.reasons
     ]
 
 
-def _with_wrong_reference(judgement: Judgement, wrong: Reason | None) -> Judgement:
-    if wrong is None or judgement.verdict is Verdict.IMPOSSIBLE:
-        return judgement
-    if judgement.verdict is Verdict.REGRESSION or wrong.facts.get("how") == WORSE:
-        slipped = judgement.verdict is Verdict.REGRESSION and "how" in wrong.facts
-        return Judgement(judgement.verdict, (*judgement.reasons, *([wrong] if slipped else [])))
-    said = judgement.reasons if judgement.verdict is Verdict.INVALID else ()
-    return Judgement(Verdict.INVALID, (*said, wrong))
-
-
-def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
-    """Let a reference that is in doubt accuse, with the doubt, and let nothing pass by it."""
-    if doubt is None or judgement.verdict not in COMPARED:
-        return judgement
-    if judgement.verdict is Verdict.REGRESSION:
-        return Judgement(judgement.verdict, (*judgement.reasons, doubt))
-    return Judgement(Verdict.INCONCLUSIVE, (doubt, *judgement.reasons))
-
-
 def _slow_together(measured: Sequence[MeasuredFigure]) -> Iterator[Group]:
     """Yield the benchmarks of a case of which whole launches are far worse than references."""
-    by_benchmark: dict[str, list[tuple[Sampled, Reference, BaselineRuns]]] = {}
+    by_benchmark: dict[str, list[tuple[MeasuredFigure, Reference, BaselineRuns]]] = {}
     for one in measured:
         reference = one.reference
         if reference is not None and reference.baseline is not None and reference.value > 0:
@@ -565,7 +543,7 @@ def _slow_together(measured: Sequence[MeasuredFigure]) -> Iterator[Group]:
         ]
         slow = slow_together(means, members[0][2], members[0][0].excuse)
         if slow is not None:
-            names = tuple(name_of(one.sample) for one, *_ in members)
+            names = tuple(one.name for one, *_ in members)
             yield Group(benchmark, len(members), None, math.inf, slow, names)
 
 
@@ -583,11 +561,11 @@ def reframe_figures(
         bounds = None
         if one.reference is not None:
             bounds = reframe_reference(one.reference, better, one.excuse)
-        judgement, stated = _judgement(one)
+        judgement, stated = judge_figure(one)
         missed = [x for x in stated if x.judgement.verdict is Verdict.REGRESSION]
         for expected_one in missed or (stated if bounds is None else []):
             bounds = reframe_expected(expected_one, better, unit)
-        rows.append((name_of(one.sample), value, unit, as_judged(judgement, value, unit, bounds)))
+        rows.append((one.name, value, unit, as_judged(judgement, value, unit, bounds)))
     for name, launches in Counter(map(name_of_unmeasured, unmeasured)).items():
         rows.append((name, float(launches), _LAUNCHES, (0.0, None, 0.0, _LAUNCHES)))
     return rows
@@ -595,7 +573,7 @@ def reframe_figures(
 
 def _figure(measured: MeasuredFigure, beside: Judgement | None) -> Figure:
     sample, doubt, reference = measured.sample, measured.doubt, measured.reference
-    judgement, expected = _judgement(measured, beside)
+    judgement, expected = judge_figure(measured, beside)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:
         judgement = Judgement(Verdict.INCONCLUSIVE, (doubt,))
         expected = [dataclasses.replace(one, judgement=judgement) for one in expected]
@@ -624,39 +602,6 @@ def _figure(measured: MeasuredFigure, beside: Judgement | None) -> Figure:
         loosely_limited=any(limit.loose for limit in measured.limits),
         expected=tuple(expected),
     )
-
-
-def _judgement(
-    measured: MeasuredFigure, beside: Judgement | None = None
-) -> tuple[Judgement, list[Expected]]:
-    """Return a figure's judgement with how it stands to what people expect of it, and to each."""
-    better, estimate, reference = measured.sample.better, measured.estimate, measured.reference
-    launches, expectations = list(measured.launches.values()), measured.expectations
-    judgement = _impossible(measured)
-    if judgement is None:
-        judgement = judge(
-            estimate,
-            better,
-            measured.sample.unit,
-            reference,
-            measured.limits,
-            launches=launches,
-            excuse=measured.excuse,
-            beside=beside,
-        )
-        doubted = _with_doubt(judgement, reference.doubt if reference else None)
-        judgement = _with_wrong_reference(doubted, measured.wrong)
-    if judgement.verdict is Verdict.IMPOSSIBLE or not math.isfinite(estimate.value):
-        return judgement, [Expected(one, judgement, 0.0) for one in expectations]
-    expected = [judge_expected(one, estimate, better, measured.excuse) for one in expectations]
-    return with_expected(judgement, expected, better, launches), expected
-
-
-def _impossible(one: MeasuredFigure) -> Judgement | None:
-    """Judge the best launch alone: what it cannot be is not made possible by the others."""
-    best = dataclasses.replace(one.estimate, low=None, high=None)
-    judgement = judge(best, one.sample.better, one.sample.unit, limits=one.limits)
-    return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None
 
 
 def _modes_remark(modes: Modes, unit: str) -> str:

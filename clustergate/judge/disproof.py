@@ -25,7 +25,6 @@ from clustergate.core.model import (
     Reference,
 )
 from clustergate.core.reasons import Reason, Words
-from clustergate.judge.judging import worse_than
 from clustergate.judge.runs import best_level, days, kind_in, printed_step, spread
 from clustergate.judge.scatter import FEWEST_DAYS
 from clustergate.launch.estimation import Sampled
@@ -97,10 +96,15 @@ def disproved(
     exclusive: bool,
 ) -> list[Reason | None]:
     """Return of each figure of a case why its reference is proven wrong, None where it is not."""
-    slips = _slips(sampled, expected)
-    return [
-        slips.get(place) or _beaten(check, one, reference, exclusive=exclusive)
+    known = {
+        place: (one, reference, -one.sample.better.worse_by(one.estimate.value, reference.value))
         for place, (one, reference) in enumerate(zip(sampled, expected, strict=True))
+        if reference is not None and _comparable(one, reference)
+    }
+    slips = _slips(known)
+    return [
+        slips.get(place) or (_beaten(check, *known[place], exclusive) if place in known else None)
+        for place in range(len(sampled))
     ]
 
 
@@ -116,15 +120,12 @@ REFERENCE_OUTGROWN = Words(
 
 
 def _beaten(
-    check: str, one: Sampled, reference: Reference | None, *, exclusive: bool
+    check: str, one: Sampled, reference: Reference, gained: float, exclusive: bool
 ) -> Reason | None:
-    if reference is None or not _comparable(one, reference):
-        return None
     # On another processor, or measured otherwise, it is no wonder.
     if reference.doubt or not _is_measured(reference):
         return None
     values = [value for value in one.launches.values() if value > 0]
-    gained = -worse_than(reference, one.estimate, one.sample.better)
     if values:
         better = one.sample.better
         gained = min(gained, -better.worse_by(best_level(values, better), reference.value))
@@ -166,18 +167,19 @@ def _scatter_of(values: Sequence[float]) -> float:
     return MAD * statistics.median(abs(x - centre) for x in logs)
 
 
-def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> dict[int, Reason]:
-    """Return what slipped in references of whole benchmarks, by the places of their figures."""
+def _slips(known: Mapping[int, tuple[Sampled, Reference, float]]) -> dict[int, Reason]:
+    """Return what slipped in references of whole benchmarks, by the places of their figures.
+
+    ``known`` is by place, with what the figure gained on its reference, as a logarithm.
+    """
     wholes: dict[tuple[str, str], dict[int, float]] = {}
-    for place, (one, reference) in enumerate(zip(sampled, expected, strict=True)):
-        if reference is not None and _comparable(one, reference):
-            whole = wholes.setdefault((one.sample.benchmark, one.sample.metric), {})
-            whole[place] = -worse_than(reference, one.estimate, one.sample.better)
+    for place, (one, _, gained) in known.items():
+        wholes.setdefault((one.sample.benchmark, one.sample.metric), {})[place] = gained
     disproved: dict[int, Reason] = {}
     for (benchmark, _), whole in wholes.items():
         median = statistics.median(whole.values())
         better = median > 0
-        if not better and any(_is_measured(expected[place]) for place in whole):
+        if not better and any(_is_measured(known[place][1]) for place in whole):
             # The machine reached it: what is a tenth of it is slow.
             continue
         least = min(gained if better else -gained for gained in whole.values())
@@ -189,13 +191,13 @@ def _slips(sampled: Sequence[Sampled], expected: Sequence[Reference | None]) -> 
                         figures=len(whole),
                         times=times,
                         how="better" if better else WORSE,
-                        where=getattr(expected[place], "where", "") or "it",
+                        where=known[place][1].where or "it",
                     )
     return disproved
 
 
-def _is_measured(reference: Reference | None) -> bool:
-    return reference is not None and reference.origin.startswith(MEASURED)
+def _is_measured(reference: Reference) -> bool:
+    return reference.origin.startswith(MEASURED)
 
 
 def _comparable(one: Sampled, reference: Reference) -> bool:

@@ -28,6 +28,8 @@ from clustergate.core.model import (
 )
 from clustergate.core.reasons import Facts, Reason, Words
 from clustergate.core.texts import UNEXCUSED
+from clustergate.judge.case import MeasuredFigure
+from clustergate.judge.disproof import WORSE
 from clustergate.judge.rules import (
     EXPECTATION_MET,
     EXPECTATION_TOLERATED,
@@ -186,10 +188,62 @@ def judge(
         _against(excusing, better, unit, _best(estimate) if by_runs else estimate).verdict
         is Verdict.REGRESSION
     ):
-        by = math.exp(worse_than(reference, estimate, better))
+        by = math.exp(better.worse_by(value, reference.value))
         unexcused = _unexcused(excuse, by)
         return _judged(Verdict.REGRESSION, excused, unexcused, *_doubtful_reference(*doubted))
     return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
+
+
+def judge_figure(
+    measured: MeasuredFigure, beside: Judgement | None = None
+) -> tuple[Judgement, list[Expected]]:
+    """Return a figure's judgement with how it stands to what people expect of it, and to each."""
+    better, estimate, reference = measured.sample.better, measured.estimate, measured.reference
+    launches, expectations = list(measured.launches.values()), measured.expectations
+    judgement = impossible(measured)
+    if judgement is None:
+        judgement = judge(
+            estimate,
+            better,
+            measured.sample.unit,
+            reference,
+            measured.limits,
+            launches=launches,
+            excuse=measured.excuse,
+            beside=beside,
+        )
+        doubted = _with_doubt(judgement, reference.doubt if reference else None)
+        judgement = _with_wrong_reference(doubted, measured.wrong)
+    if judgement.verdict is Verdict.IMPOSSIBLE or not math.isfinite(estimate.value):
+        return judgement, [Expected(one, judgement, 0.0) for one in expectations]
+    expected = [judge_expected(one, estimate, better, measured.excuse) for one in expectations]
+    return with_expected(judgement, expected, better, launches), expected
+
+
+def impossible(one: MeasuredFigure) -> Judgement | None:
+    """Judge the best launch alone: what it cannot be is not made possible by the others."""
+    best = dataclasses.replace(one.estimate, low=None, high=None)
+    judgement = judge(best, one.sample.better, one.sample.unit, limits=one.limits)
+    return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None
+
+
+def _with_wrong_reference(judgement: Judgement, wrong: Reason | None) -> Judgement:
+    if wrong is None or judgement.verdict is Verdict.IMPOSSIBLE:
+        return judgement
+    if judgement.verdict is Verdict.REGRESSION or wrong.facts.get("how") == WORSE:
+        slipped = judgement.verdict is Verdict.REGRESSION and "how" in wrong.facts
+        return Judgement(judgement.verdict, (*judgement.reasons, *([wrong] if slipped else [])))
+    said = judgement.reasons if judgement.verdict is Verdict.INVALID else ()
+    return Judgement(Verdict.INVALID, (*said, wrong))
+
+
+def _with_doubt(judgement: Judgement, doubt: Reason | None) -> Judgement:
+    """Let a reference that is in doubt accuse, with the doubt, and let nothing pass by it."""
+    if doubt is None or judgement.verdict not in COMPARED:
+        return judgement
+    if judgement.verdict is Verdict.REGRESSION:
+        return Judgement(judgement.verdict, (*judgement.reasons, doubt))
+    return Judgement(Verdict.INCONCLUSIVE, (doubt, *judgement.reasons))
 
 
 def is_too_few(reference: Reference, launches: int) -> bool:
@@ -336,7 +390,7 @@ def _alone(reference: Reference, better: Better, unit: str, estimate: Estimate) 
     if is_too_few(reference, estimate.samples):
         return _judged(Verdict.INCONCLUSIVE, TOO_FEW_LAUNCHES(**facts))
     judgement = _against(reference, better, unit, _best(estimate))
-    by = worse_than(reference, estimate, better)
+    by = better.worse_by(estimate.value, reference.value)
     within = reference.tolerance is not None or by <= NEAR_THE_BEST
     if judgement.verdict is Verdict.REGRESSION or within:
         return judgement
@@ -395,14 +449,6 @@ def _doubtful_reference(
             return
     if min(value, reference.value) > 0 and not (1 / FAR_OFF < value / reference.value < FAR_OFF):
         yield REFERENCE_DOUBTFUL(where=where)
-
-
-def worse_than(reference: Reference, estimate: Estimate, better: Better) -> float:
-    """Return by how much an estimate is worse than its reference: the logarithm of their ratio.
-
-    Raises ValueError where one of the two is not above zero.
-    """
-    return better.worse_by(estimate.value, reference.value)
 
 
 def _unexcused(excuse: Excuse, by: float) -> Reason:

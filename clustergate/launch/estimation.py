@@ -47,10 +47,10 @@ def sampled_figures(
     Only undisturbed launches count, where there are ``needed`` of them. Else all do, since none is
     better than the machine can be, with an excuse. Without ``launches`` every sample counts.
     """
+    apart, figures = descriptor_of(check).apart, _by_figure(reported(samples))
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed, check)
-    cause = most_disturbed(launches) if doubt else None
-    times, apart = launch_times(samples), descriptor_of(check).apart
+    cause, times = most_disturbed(launches) if doubt else None, launch_times(samples)
     return [
         Sampled(
             alike[0],
@@ -61,7 +61,7 @@ def sampled_figures(
             two_modes([s.value for s in alike if s.order not in disturbed]),
             {s.order: s.value for s in alike if s.order not in disturbed},
         )
-        for alike in _by_figure(reported(samples))
+        for alike in figures
     ]
 
 
